@@ -1,0 +1,160 @@
+/**
+ * Every error the engine raises by name. The table gives who is to blame and how the engine recovers; a throw site
+ * chooses only the code and fills the sentence. `docs/errors.md` is generated from here.
+ */
+export type ErrorDomain = 'user' | 'external' | 'internal'
+export type ErrorRecovery = 'skip-record' | 'retry' | 'abort-epoch' | 'restart-engine' | 'stand-down' | 'stop'
+
+interface ErrorRow {
+  readonly domain: ErrorDomain
+  readonly recovery: ErrorRecovery
+  /** What the operator or the developer does next. */
+  readonly advice: string
+}
+
+const row = (domain: ErrorDomain, recovery: ErrorRecovery, advice: string): ErrorRow => ({ domain, recovery, advice })
+
+export const errorTable = {
+  CONFIG_INVALID: row(
+    'user',
+    'stop',
+    'Correct the named keys; `docs/config.md` lists every key with its type and default.',
+  ),
+  APPLICATION_INVALID: row(
+    'user',
+    'stop',
+    'Export the result of `defineApp({ applicationId, build })` as the default export of the module.',
+  ),
+  TOPOLOGY_INVALID: row('user', 'stop', 'Change the `build` function as the message says.'),
+  FEED_INVALID: row('user', 'stop', 'Correct the named line of the feed; what was stored before it stays stored.'),
+  USAGE: row('user', 'stop', 'See `millrace --help`.'),
+  DECODE_FAILED: row(
+    'user',
+    'abort-epoch',
+    'Correct the producer, or set `errors.decoding` to `skip` or `dead-letter`.',
+  ),
+  PROCESSING_FAILED: row(
+    'user',
+    'abort-epoch',
+    'Correct the function, or set `errors.processing` to `skip` or `dead-letter`.',
+  ),
+  PRODUCE_FAILED: row(
+    'user',
+    'abort-epoch',
+    'Correct the value or the topic, or set `errors.producing` to `skip` or `dead-letter`.',
+  ),
+  BROKER_UNREACHABLE: row(
+    'external',
+    'retry',
+    'Check `broker.bootstrap-servers`, the network and the broker; the engine goes on by itself.',
+  ),
+  BROKER_REFUSED: row('external', 'stop', 'Grant the permission or correct the credentials that the message names.'),
+  TOPIC_MISSING: row('external', 'stop', 'Create the topic, or correct its name in the application.'),
+  TRANSACTION_ABORTED: row(
+    'external',
+    'restart-engine',
+    'Nothing: the engine replays the transaction. Seen often, look at the broker.',
+  ),
+  FENCED: row('external', 'stand-down', 'Another process runs under the same identity; stop one of the two.'),
+  FOREIGN_GROUP_MEMBER: row(
+    'external',
+    'stop',
+    'Run one process, or set `topology.sub-topology-split` to `repartition-topics`.',
+  ),
+  OFFSETS_MISSING: row(
+    'external',
+    'stop',
+    "Restore the group's offsets, or delete the state of this application to begin anew.",
+  ),
+  STORE_AHEAD: row(
+    'external',
+    'stop',
+    "The group's offsets were moved back behind the state; restore them, or delete the state folder to rebuild it.",
+  ),
+  STORE_LOCKED: row('user', 'stop', 'Give every process its own `engine.state.dir`.'),
+  STORE_CORRUPT: row('external', 'restart-engine', 'Nothing: the store is rebuilt from its changelog. Check the disk.'),
+  BARRIER_TIMEOUT: row(
+    'user',
+    'restart-engine',
+    'Look at `/debug/threads` and `/debug/barriers`: a function of the application does not return.',
+  ),
+  LANE_STUCK: row(
+    'user',
+    'stop',
+    'A lane did not come back from a function of the application; see `/debug/threads` before the restart.',
+  ),
+  LANE_FAILED: row('internal', 'restart-engine', 'Report it with the log.'),
+  RESTARTS_EXHAUSTED: row(
+    'internal',
+    'stop',
+    'Look at the causes in the log and in `/debug/barriers`, then restart the process.',
+  ),
+  INVARIANT_BROKEN: row('internal', 'stop', 'Report it with the log.'),
+  LICENSE_REFUSED: row('user', 'stop', 'See `/license` and `docs/license.md`.'),
+  PORT_TAKEN: row('user', 'stop', 'Set `runtime.http.port` to a free port.'),
+} as const satisfies Record<string, ErrorRow>
+
+export type ErrorCode = keyof typeof errorTable
+
+export interface EngineErrorDetails {
+  readonly cause?: unknown
+  /** Coordinates of the record at hand. */
+  readonly topic?: string
+  readonly partition?: number
+  readonly offset?: number
+  readonly node?: string
+  readonly lane?: number
+}
+
+const mark = Symbol.for('millrace.EngineError')
+
+/** What the engine throws: one sentence for people, a code for programs. */
+export class EngineError extends Error {
+  override readonly name = 'EngineError'
+  readonly code: ErrorCode
+  readonly domain: ErrorDomain
+  readonly recovery: ErrorRecovery
+  readonly details: EngineErrorDetails
+
+  constructor(code: ErrorCode, message: string, details: EngineErrorDetails = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause })
+    this.code = code
+    this.domain = errorTable[code].domain
+    this.recovery = errorTable[code].recovery
+    this.details = details
+    Object.defineProperty(this, mark, { value: true })
+  }
+
+  /** True across realms and copies of this module. */
+  static is(error: unknown): error is EngineError {
+    return typeof error === 'object' && error !== null && mark in error
+  }
+}
+
+/** An error as plain data: `postMessage` keeps neither class nor code. */
+export interface WireError {
+  readonly code: ErrorCode | 'UNKNOWN'
+  readonly message: string
+  readonly stack: string | undefined
+  readonly details: Omit<EngineErrorDetails, 'cause'>
+}
+
+export function toWireError(error: unknown): WireError {
+  if (EngineError.is(error)) {
+    const { cause: _, ...details } = error.details
+    return { code: error.code, message: error.message, stack: error.stack, details }
+  }
+  const e = error instanceof Error ? error : new EngineError('INVARIANT_BROKEN', String(error))
+  return { code: 'UNKNOWN', message: e.message, stack: e.stack, details: {} }
+}
+
+export function fromWireError(wire: WireError): EngineError {
+  const error = new EngineError(wire.code === 'UNKNOWN' ? 'INVARIANT_BROKEN' : wire.code, wire.message, wire.details)
+  if (wire.stack !== undefined) error.stack = wire.stack
+  return error
+}
+
+/** The message of anything that was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,153 @@
+/**
+ * The contract of an operator: one vertex of the physical topology at work in one task. Operators are single-threaded
+ * and push: `process` runs a record through everything below before it returns, unless a user function returned a
+ * promise; then `process` returns a promise too, and the lane keeps the key's next record waiting until it settles.
+ * Watermarks never overtake a record that waits.
+ */
+import type { AnyStore } from '../state/contract.ts'
+import type { Headers } from '../wire/headers.ts'
+
+/** What a processing step gives back: nothing when all is done, a promise when a user function is still at it. */
+export type Maybe = void | Promise<void>
+
+/**
+ * A record on its way through a task. Always made by the constructor, so that all have one shape; immutable by
+ * convention: an operator that changes something makes a new one.
+ */
+export class Rec {
+  readonly key: unknown
+  readonly value: unknown
+  readonly timestamp: number
+  readonly headers: Headers
+  /** Where the source record came from; a scheduled or punctuated record has topic '' and partition, offset -1. */
+  readonly origin: Origin
+  /** The key's and the value's encoded bytes while they still are what `key` and `value` say, else undefined. */
+  readonly keyBytes: Uint8Array | null | undefined
+  readonly valueBytes: Uint8Array | null | undefined
+
+  constructor(
+    key: unknown,
+    value: unknown,
+    timestamp: number,
+    headers: Headers,
+    origin: Origin,
+    keyBytes: Uint8Array | null | undefined,
+    valueBytes: Uint8Array | null | undefined,
+  ) {
+    this.key = key
+    this.value = value
+    this.timestamp = timestamp
+    this.headers = headers
+    this.origin = origin
+    this.keyBytes = keyBytes
+    this.valueBytes = valueBytes
+  }
+
+  /** User functions see a record with `topic`, `partition`, `offset` (`RecordView`). */
+  get topic(): string {
+    return this.origin.topic
+  }
+
+  get partition(): number {
+    return this.origin.partition
+  }
+
+  get offset(): number {
+    return this.origin.offset
+  }
+}
+
+export interface Origin {
+  readonly topic: string
+  readonly partition: number
+  readonly offset: number
+  /** Watermark in force when the source record was dispatched (it included): lateness is judged by this alone. -Infinity while unknown. */
+  readonly watermark: number
+}
+
+/** Value on an edge below a table: the update of one row. */
+export class Change {
+  readonly newValue: unknown
+  readonly oldValue: unknown
+  /** False for an out-of-order update of a versioned table. */
+  readonly isLatest: boolean
+
+  constructor(newValue: unknown, oldValue: unknown, isLatest = true) {
+    this.newValue = newValue
+    this.oldValue = oldValue
+    this.isLatest = isLatest
+  }
+}
+
+export type DropReason =
+  | 'late'
+  | 'null_key'
+  | 'null_value'
+  | 'deserialize'
+  | 'handler'
+  | 'negative_timestamp'
+  | 'expired'
+
+/** What a task offers its operators. */
+export interface TaskContext {
+  readonly subtopology: number
+  /** The task's partition: the changelog partition, or the lane's index in a sub-topology without stores. */
+  readonly partition: number
+  readonly applicationId: string
+  /** The store by name: one of those connected to the operator's node. Global stores too. */
+  store(name: string): AnyStore
+  /** Largest watermark that this task was advanced to or saw on a record; -Infinity before the first. */
+  streamTime(): number
+  wallClock(): number
+  /** Asks for `onWatermark` once the watermark reaches this time. Cheap; the earliest one asked for counts. */
+  wakeAt(operator: Operator, eventTimeMs: number): void
+  /** Asks for `onWallClock` at or after this instant. */
+  wakeAtWallClock(operator: Operator, wallClockMs: number): void
+  /** Counts a record that goes no further, and writes it to the dead-letter topic where the application says so. */
+  dropped(rec: Rec, reason: DropReason, node: string): void
+  /** Sends to a topic inside the current transaction. Key and value bytes are encoded by the sink operator. */
+  emit(
+    topic: string,
+    key: Uint8Array | null,
+    value: Uint8Array | null,
+    timestamp: number,
+    headers: Headers,
+    partition?: number,
+  ): void
+  /** Hands a record over a sub-topology boundary (index into `CompiledTopology.boundaries`). */
+  handOff(boundary: number, key: Uint8Array | null, value: Uint8Array | null, rec: Rec): void
+  /** Asks for a commit soon. */
+  requestCommit(): void
+}
+
+export interface Operator {
+  /** Called once when the task's stores are restored; the place to rebuild timers from a store. */
+  init?(context: TaskContext): void
+  /** Handles one record and all that follows from it. */
+  process(rec: Rec): Maybe
+  /** The watermark has reached a time asked for by `wakeAt`. Runs between records, in node order. */
+  onWatermark?(watermarkMs: number): Maybe
+  onWallClock?(nowMs: number): Maybe
+  close?(): void
+}
+
+/** Next operators, in the order in which they were added. */
+export type Downstream = readonly Operator[]
+
+/** Passes a record to every child, each finishing before the next begins. */
+export function forward(children: Downstream, rec: Rec): Maybe {
+  for (let i = 0; i < children.length; i++) {
+    const pending = (children[i] as Operator).process(rec)
+    if (pending !== undefined) return forwardRest(children, rec, i + 1, pending)
+  }
+}
+
+async function forwardRest(children: Downstream, rec: Rec, from: number, pending: Promise<void>): Promise<void> {
+  await pending
+  for (let i = from; i < children.length; i++) await (children[i] as Operator).process(rec)
+}
+
+/** True for what `await` would wait for. */
+export function isPromise<T>(x: T | PromiseLike<T>): x is PromiseLike<T> {
+  return x !== null && typeof x === 'object' && typeof (x as { then?: unknown }).then === 'function'
+}

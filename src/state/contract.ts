@@ -1,0 +1,179 @@
+/**
+ * What a state store is, in two layers. A *backend* keeps bytes under ordered byte keys, durably or not, and applies
+ * one commit's changes in one atomic step together with the checkpoint. A *store* is what operators and user code see:
+ * typed, synchronous, with the changes of the open and the sealed commit epoch laid over the backend.
+ * One instance of each belongs to one (store, changelog partition) and is used by one lane at a time.
+ */
+import type { CommitEpoch } from '../base/ids.ts'
+import type { Serde } from '../serde/serde.ts'
+
+/** Kept in the backend, written in the same atomic step as the data. */
+export interface Checkpoint {
+  /** Next offset of the changelog partition that is not yet in the backend. */
+  readonly changelogOffset: number
+  /** Identity of the last applied commit (`<tokenEpoch>.<seq>`), empty before the first. */
+  readonly commitId: string
+  /** Identity of the changelog topic this data came from. */
+  readonly topicId: string
+}
+
+export type ByteEntry = readonly [key: Uint8Array, value: Uint8Array]
+export type ByteChange = readonly [key: Uint8Array, value: Uint8Array | null]
+
+/** Ordered bytes: keys compare as unsigned bytes, a prefix before its extensions. */
+export interface StoreBackend {
+  readonly durable: boolean
+  get(key: Uint8Array): Uint8Array | undefined
+  /** Ascending from `from` (inclusive) to `to` (exclusive); undefined bounds are open. `reverse` walks the same range downwards. */
+  range(from: Uint8Array | undefined, to: Uint8Array | undefined, reverse?: boolean): IterableIterator<ByteEntry>
+  /** All changes and the checkpoint, or nothing. */
+  apply(changes: Iterable<ByteChange>, checkpoint: Checkpoint): void
+  checkpoint(): Checkpoint | undefined
+  /** Number of keys, exact or estimated. */
+  entries(): number
+  /** Deletes everything, the checkpoint included. */
+  wipe(): void
+  close(): void
+}
+
+export interface StoreBackendFactory {
+  /** Opens (creating where needed) the backend of one store and changelog partition. */
+  open(store: string, partition: number): StoreBackend
+  close(): void
+}
+
+export type StoreKind = 'key-value' | 'window' | 'session' | 'versioned'
+
+/** Everything about a store that does not depend on a lane: made by the topology, plain data but for the serdes. */
+export interface StoreSpec {
+  readonly name: string
+  readonly kind: StoreKind
+  readonly keySerde: Serde<unknown>
+  readonly valueSerde: Serde<unknown>
+  /** Values carry the timestamp of the record they came from (all DSL stores but sessions and versioned ones). */
+  readonly timestamped: boolean
+  /** False: kept in memory alone, without a changelog (global stores, which have their topic). */
+  readonly changelog: boolean
+  /** The source topic that serves as changelog (optimization `reuse.ktable.source.topics`), else undefined. */
+  readonly changelogTopic?: string
+  /** Window size (window stores), inactivity gap (session stores); undefined for the others. */
+  readonly windowSizeMs?: number
+  /** Window, session and versioned stores forget what is older than stream time − retention. */
+  readonly retentionMs?: number
+  /** Entries older than this (by their timestamp, against stream time) read as absent and are dropped in time. */
+  readonly ttlMs?: number
+  /** Window stores only: several values of one key at one time (stream–stream join buffers). */
+  readonly retainDuplicates?: boolean
+}
+
+/** Changes sealed by one commit barrier: goes to the changelog, later to the backend. */
+export interface SealedChanges {
+  readonly epoch: CommitEpoch
+  /** Deduplicated: at most one change a key. In the form of the changelog topic's records. */
+  readonly changes: readonly ByteChange[]
+  /** Timestamp for each change's changelog record. */
+  readonly timestamps: readonly number[]
+  readonly bytes: number
+}
+
+/** The part of a store that the lane drives; operators never call it. */
+export interface StoreLifecycle {
+  readonly spec: StoreSpec
+  readonly partition: number
+  /** Bytes of the open epoch's changes, for the limit that forces a commit. */
+  readonly uncommittedBytes: number
+  /** Writes from now on belong to the next epoch. Null when nothing changed. */
+  seal(epoch: CommitEpoch): SealedChanges | null
+  /** The sealed epoch was committed by the broker: into the backend, atomically with the checkpoint. */
+  applied(epoch: CommitEpoch, checkpoint: Checkpoint): void
+  /** Drops the open and the sealed changes (in-place restart). */
+  discard(): void
+  /** One run of changelog records during restore, oldest first, straight into the backend. */
+  restore(changes: readonly ByteChange[], checkpoint: Checkpoint): void
+  entries(): number
+  close(): void
+}
+
+export interface ReadOnlyKeyValueStore<K, V> {
+  get(key: K): V | undefined
+  /** Ascending by the key's bytes; bounds inclusive as in Kafka Streams; undefined bounds are open. */
+  range(from?: K, to?: K): IterableIterator<[key: K, value: V]>
+  all(): IterableIterator<[key: K, value: V]>
+  approximateEntries(): number
+}
+
+export interface KeyValueStore<K, V> extends ReadOnlyKeyValueStore<K, V> {
+  /** A null or undefined value deletes. */
+  put(key: K, value: V | null | undefined): void
+  putIfAbsent(key: K, value: V): V | undefined
+  delete(key: K): V | undefined
+}
+
+export interface ValueAndTimestamp<V> {
+  readonly value: V
+  readonly timestamp: number
+}
+
+/** A key-value store whose rows carry a timestamp: what the DSL's tables use. */
+export interface TimestampedKeyValueStore<K, V> extends ReadOnlyKeyValueStore<K, ValueAndTimestamp<V>> {
+  put(key: K, value: V | null | undefined, timestamp: number): void
+}
+
+export interface Window {
+  readonly start: number
+  /** Exclusive for tumbling and hopping windows, inclusive for sliding and session windows. */
+  readonly end: number
+}
+
+export interface Windowed<K> extends Window {
+  readonly key: K
+}
+
+export interface WindowStore<K, V> {
+  /** A null value deletes. `timestamp` is the row's timestamp where the store is timestamped. */
+  put(key: K, value: V | null | undefined, windowStart: number, timestamp?: number): void
+  fetch(key: K, windowStart: number): ValueAndTimestamp<V> | undefined
+  /** Windows of one key that start in [from, to], ascending (`backward`: descending). */
+  fetchRange(
+    key: K,
+    from: number,
+    to: number,
+    backward?: boolean,
+  ): IterableIterator<[windowStart: number, row: ValueAndTimestamp<V>]>
+  /** Windows of all keys that start in [from, to], by start, then key bytes. */
+  fetchAll(from: number, to: number): IterableIterator<[key: K, windowStart: number, row: ValueAndTimestamp<V>]>
+  all(): IterableIterator<[key: K, windowStart: number, row: ValueAndTimestamp<V>]>
+}
+
+export interface SessionStore<K, V> {
+  put(key: K, start: number, end: number, value: V | null | undefined): void
+  /** Sessions of the key with end >= earliestEnd and start <= latestStart, ascending by end, then start. */
+  findSessions(
+    key: K,
+    earliestEnd: number,
+    latestStart: number,
+  ): IterableIterator<[start: number, end: number, value: V]>
+  fetchSession(key: K, start: number, end: number): V | undefined
+  all(): IterableIterator<[key: K, start: number, end: number, value: V]>
+}
+
+export interface VersionedRecord<V> {
+  readonly value: V
+  readonly validFrom: number
+  /** Undefined for the newest version. */
+  readonly validTo?: number
+}
+
+export interface VersionedStore<K, V> {
+  /** Returns the new version's validTo, or null when it was rejected as older than the history kept. */
+  put(key: K, value: V | null | undefined, timestamp: number): { validTo: number | undefined } | null
+  get(key: K, asOf?: number): VersionedRecord<V> | undefined
+  all(): IterableIterator<[key: K, version: VersionedRecord<V>]>
+}
+
+export type AnyStore =
+  | KeyValueStore<unknown, unknown>
+  | TimestampedKeyValueStore<unknown, unknown>
+  | WindowStore<unknown, unknown>
+  | SessionStore<unknown, unknown>
+  | VersionedStore<unknown, unknown>

@@ -1,0 +1,2 @@
+/** What a node does: one variant a kind of operator. */
+export type OperatorSpec = { readonly op: string }
