@@ -16,16 +16,10 @@ export function murmur2(bytes: Uint8Array, start = 0, end = bytes.length): numbe
     h = Math.imul(h, m) ^ Math.imul(k, m)
     i += 4
   }
-  switch (length & 3) {
-    // biome-ignore lint/suspicious/noFallthroughSwitchClause: the tail of the hash falls through by definition
-    case 3:
-      h ^= (bytes[i + 2] as number) << 16
-    // biome-ignore lint/suspicious/noFallthroughSwitchClause: as above
-    case 2:
-      h ^= (bytes[i + 1] as number) << 8
-    case 1:
-      h = Math.imul(h ^ (bytes[i] as number), m)
-  }
+  const tail = length & 3
+  if (tail > 2) h ^= (bytes[i + 2] as number) << 16
+  if (tail > 1) h ^= (bytes[i + 1] as number) << 8
+  if (tail > 0) h = Math.imul(h ^ (bytes[i] as number), m)
   h ^= h >>> 13
   h = Math.imul(h, m)
   return h ^ (h >>> 15)

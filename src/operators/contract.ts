@@ -63,6 +63,8 @@ export interface Origin {
   readonly offset: number
   /** Watermark in force when the source record was dispatched (it included): lateness is judged by this alone. -Infinity while unknown. */
   readonly watermark: number
+  /** Commit epoch of the source record: what follows from it belongs to this epoch, however late it is done. */
+  readonly epoch: number
 }
 
 /** Value on an edge below a table: the update of one row. */
@@ -105,17 +107,14 @@ export interface TaskContext {
   wakeAtWallClock(operator: Operator, wallClockMs: number): void
   /** Counts a record that goes no further, and writes it to the dead-letter topic where the application says so. */
   dropped(rec: Rec, reason: DropReason, node: string): void
-  /** Sends to a topic inside the current transaction. Key and value bytes are encoded by the sink operator. */
-  emit(
-    topic: string,
-    key: Uint8Array | null,
-    value: Uint8Array | null,
-    timestamp: number,
-    headers: Headers,
-    partition?: number,
-  ): void
+  /**
+   * Sends to a topic inside the record's transaction. Key and value bytes are encoded by the sink operator. `rec` is the
+   * record being sent (its timestamp and headers are used; its origin says which commit epoch it belongs to).
+   * `partitionKey`: bytes whose hash chooses the partition where they are not the key's (windowed keys go by their inner key).
+   */
+  emit(topic: string, key: Uint8Array | null, value: Uint8Array | null, rec: Rec, partitionKey?: Uint8Array): void
   /** Hands a record over a sub-topology boundary (index into `CompiledTopology.boundaries`). */
-  handOff(boundary: number, key: Uint8Array | null, value: Uint8Array | null, rec: Rec): void
+  handOff(boundary: number, key: Uint8Array | null, value: Uint8Array | null, rec: Rec, partitionKey?: Uint8Array): void
   /** Asks for a commit soon. */
   requestCommit(): void
 }
