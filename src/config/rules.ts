@@ -1,0 +1,77 @@
+import type { Config } from './config.ts'
+import type { ConfigKey } from './table.ts'
+
+/** A rule over several keys: the sentence says what must hold, `broken` whether it does not. */
+export interface CrossRule {
+  readonly keys: readonly ConfigKey[]
+  readonly sentence: string
+  readonly broken: (config: Config) => boolean
+}
+
+/** Time without acknowledged heartbeats after which an active pod stops by itself, in milliseconds. */
+export function selfFenceTimeoutMs(config: Config): number {
+  return config.get('ha.self-fence-timeout') ?? Math.round(config.get('ha.failover-timeout') * 0.8)
+}
+
+const both = (config: Config, a: ConfigKey, b: ConfigKey): boolean =>
+  (config.get(a) === null) === (config.get(b) === null)
+
+export const crossRules: readonly CrossRule[] = [
+  {
+    keys: ['ha.heartbeat-interval', 'ha.self-fence-timeout', 'ha.failover-timeout'],
+    sentence: 'four heartbeat intervals must fit into the self-fence timeout (by default 80 % of the failover timeout)',
+    broken: (config) => 4 * config.get('ha.heartbeat-interval') > selfFenceTimeoutMs(config),
+  },
+  {
+    keys: ['ha.self-fence-timeout', 'ha.failover-timeout'],
+    sentence: 'the self-fence timeout must be shorter than the failover timeout',
+    broken: (config) => selfFenceTimeoutMs(config) >= config.get('ha.failover-timeout'),
+  },
+  {
+    keys: ['consumer.heartbeat.interval.ms', 'consumer.session.timeout.ms'],
+    sentence: 'the heartbeat interval must be at most a third of the session timeout',
+    broken: (config) => config.get('consumer.heartbeat.interval.ms') * 3 > config.get('consumer.session.timeout.ms'),
+  },
+  {
+    keys: ['commit-barrier.interval-ms', 'producer.transaction.timeout.ms'],
+    sentence: 'the transaction timeout must be longer than the commit interval, or the broker aborts every transaction',
+    broken: (config) =>
+      config.get('engine.processing.guarantee') === 'exactly-once' &&
+      config.get('commit-barrier.interval-ms') >= config.get('producer.transaction.timeout.ms'),
+  },
+  {
+    keys: ['runtime.http.tls.cert-file', 'runtime.http.tls.key-file'],
+    sentence: 'certificate and private key go together: set both or neither',
+    broken: (config) => !both(config, 'runtime.http.tls.cert-file', 'runtime.http.tls.key-file'),
+  },
+  {
+    keys: ['broker.tls.cert-file', 'broker.tls.key-file'],
+    sentence: 'certificate and private key go together: set both or neither',
+    broken: (config) => !both(config, 'broker.tls.cert-file', 'broker.tls.key-file'),
+  },
+  {
+    keys: ['broker.sasl.mechanism', 'broker.sasl.username', 'broker.sasl.password'],
+    sentence: 'PLAIN and SCRAM need a user name and a password',
+    broken: (config) => {
+      const mechanism = config.get('broker.sasl.mechanism')
+      const needed = mechanism !== null && mechanism !== 'OAUTHBEARER'
+      return needed && (config.get('broker.sasl.username') === null || config.get('broker.sasl.password') === null)
+    },
+  },
+  {
+    keys: ['runtime.http.headers-timeout', 'runtime.http.request-timeout'],
+    sentence: 'the time for the headers must not exceed the time for the whole request',
+    broken: (config) => config.get('runtime.http.headers-timeout') > config.get('runtime.http.request-timeout'),
+  },
+  {
+    keys: ['license.server-url', 'license.key'],
+    sentence: 'the license server must have an http: or https: address',
+    broken: (config) => !isWebAddress(config.get('license.server-url')),
+  },
+]
+
+function isWebAddress(text: string | null): boolean {
+  if (text === null) return true
+  const url = URL.parse(text)
+  return url !== null && (url.protocol === 'https:' || url.protocol === 'http:')
+}
