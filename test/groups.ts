@@ -1,0 +1,63 @@
+/** Which test files belong to which group of `npm test`. A tidy test holds that every test file belongs to one. */
+import { readdirSync } from 'node:fs'
+import { join, relative, sep } from 'node:path'
+
+export interface TestGroup {
+  readonly name: string
+  readonly about: string
+  /** Folders whose `*.test.ts` files the group runs, relative to the repository. */
+  readonly folders: readonly string[]
+  /** Longest time one file may take before it counts as hung. */
+  readonly fileTimeoutMs: number
+}
+
+/** In the order in which they run: the quick ones first. */
+export const testGroups: readonly TestGroup[] = [
+  {
+    name: 'unit',
+    about: 'tidy rules, types, units, operator semantics, the embedded broker',
+    folders: ['test/tidy', 'test/types', 'test/unit', 'test/conformance', 'test/conformance-streams', 'examples'],
+    fileTimeoutMs: 300_000,
+  },
+  {
+    name: 'engine',
+    about: 'the running engine, its command line, its license, its documents',
+    folders: ['test/engine', 'test/cli', 'test/license', 'test/docs'],
+    fileTimeoutMs: 600_000,
+  },
+  { name: 'http', about: 'the HTTP interface over real sockets', folders: ['test/http'], fileTimeoutMs: 600_000 },
+  { name: 'kafka', about: 'against a real Apache Kafka', folders: ['test/kafka'], fileTimeoutMs: 1_200_000 },
+  {
+    name: 'sim',
+    about: 'seeded simulation of engine, lanes and broker',
+    folders: ['test/simulation'],
+    fileTimeoutMs: 1_200_000,
+  },
+]
+
+export const repositoryRoot = join(import.meta.dirname, '..')
+
+const skippedFolders = new Set(['node_modules', 'dist'])
+
+/** Files below a folder whose name ends so, relative to the repository, sorted; none where the folder is missing. */
+export function filesBelow(folder: string, ending: string): string[] {
+  const found: string[] = []
+  const walk = (path: string): void => {
+    for (const entry of readdirSync(path, { withFileTypes: true })) {
+      if (entry.name.startsWith('.') || skippedFolders.has(entry.name)) continue
+      const child = join(path, entry.name)
+      if (entry.isDirectory()) walk(child)
+      else if (entry.name.endsWith(ending)) found.push(relative(repositoryRoot, child).split(sep).join('/'))
+    }
+  }
+  try {
+    walk(join(repositoryRoot, folder))
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+  }
+  return found.sort()
+}
+
+export function filesOf(group: TestGroup): string[] {
+  return group.folders.flatMap((folder) => filesBelow(folder, '.test.ts'))
+}

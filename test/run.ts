@@ -1,0 +1,164 @@
+/**
+ * Runs the test files by group, one group after the other: `node test/run.ts [group | path]…`.
+ * The last line is `N passed, N failed, N skipped` over all of them; the exit code is 1 on a failure or without tests.
+ */
+import { join, relative } from 'node:path'
+import { run } from 'node:test'
+import { filesOf, repositoryRoot, type TestGroup, testGroups } from './groups.ts'
+
+/** Two cores are what the continuous integration has; tests of the engine start threads of their own. */
+const concurrentFiles = 2
+
+interface Totals {
+  passed: number
+  failed: number
+  skipped: number
+}
+
+interface FileResult extends Totals {
+  readonly notes: string[]
+  /** What the file wrote to standard error, shown when one of its tests failed. */
+  stderr: string
+}
+
+const shownStderrChars = 4000
+
+function chosenGroups(args: readonly string[]): TestGroup[] {
+  if (args.length === 0) return [...testGroups]
+  const chosen = new Map<string, TestGroup>()
+  for (const arg of args) {
+    const named = testGroups.find((group) => group.name === arg)
+    if (named) chosen.set(named.name, named)
+    else if (arg.includes('/') || arg.endsWith('.ts')) {
+      chosen.set(arg, { name: arg, about: '', folders: [arg], fileTimeoutMs: 1_200_000 })
+    } else {
+      const names = testGroups.map((group) => group.name).join(', ')
+      process.stderr.write(`There is no group '${arg}'; name some of ${names}, or a path.\n`)
+      process.exit(2)
+    }
+  }
+  return [...chosen.values()]
+}
+
+function groupFiles(group: TestGroup): string[] {
+  if (group.folders.some((folder) => folder.endsWith('.ts'))) return [...group.folders]
+  return filesOf(group)
+}
+
+function describeFailure(data: { name: string; details: { error?: Error & { cause?: unknown } } }): string {
+  const error = data.details.error
+  const cause = error?.cause ?? error
+  const text = cause instanceof Error ? (cause.stack ?? cause.message) : String(cause)
+  const indented = text.split('\n').map((line) => `      ${line}`)
+  return `  FAILED ${data.name}\n${indented.slice(0, 40).join('\n')}`
+}
+
+class GroupReport {
+  readonly totals: Totals = { passed: 0, failed: 0, skipped: 0 }
+  readonly #files = new Map<string, FileResult>()
+  readonly #skips = new Map<string, number>()
+
+  file(path: string | undefined): FileResult {
+    const key = path ?? 'unknown file'
+    let result = this.#files.get(key)
+    if (!result) {
+      result = { passed: 0, failed: 0, skipped: 0, notes: [], stderr: '' }
+      this.#files.set(key, result)
+    }
+    return result
+  }
+
+  skip(reason: string): void {
+    this.#skips.set(reason, (this.#skips.get(reason) ?? 0) + 1)
+  }
+
+  printFile(path: string, durationMs: number): void {
+    const result = this.#files.get(path)
+    if (!result) return
+    this.#files.delete(path)
+    this.totals.passed += result.passed
+    this.totals.failed += result.failed
+    this.totals.skipped += result.skipped
+    const mark = result.failed > 0 ? 'FAIL' : 'ok  '
+    const skipped = result.skipped > 0 ? `, ${result.skipped} skipped` : ''
+    const name = relative(repositoryRoot, path)
+    const seconds = (durationMs / 1000).toFixed(1)
+    process.stdout.write(`${mark} ${name}: ${result.passed} passed${skipped} (${seconds} s)\n`)
+    for (const note of result.notes) process.stdout.write(`${note}\n`)
+    if (result.failed > 0 && result.stderr.trim() !== '') {
+      process.stdout.write(`  standard error (its end):\n${result.stderr.slice(-shownStderrChars)}\n`)
+    }
+  }
+
+  /** Files that died before they could report. */
+  printRest(): void {
+    for (const path of [...this.#files.keys()]) this.printFile(path, 0)
+    for (const [reason, count] of this.#skips) process.stdout.write(`     ${count} skipped: ${reason}\n`)
+  }
+}
+
+function runGroup(group: TestGroup, files: readonly string[]): Promise<Totals> {
+  const report = new GroupReport()
+  const { promise, resolve } = Promise.withResolvers<Totals>()
+  const stream = run({
+    files: files.map((file) => join(repositoryRoot, file)),
+    concurrency: concurrentFiles,
+    timeout: group.fileTimeoutMs,
+    cwd: repositoryRoot,
+  })
+  stream.on('test:pass', (data) => {
+    if (data.details.type === 'suite') return
+    const file = report.file(data.file ?? data.name)
+    if (data.name === data.file) {
+      file.failed++
+      file.notes.push('  FAILED the file holds no test')
+      return
+    }
+    if (data.skip !== undefined || data.todo !== undefined) {
+      file.skipped++
+      report.skip(typeof data.skip === 'string' ? data.skip : 'without a reason')
+    } else file.passed++
+  })
+  stream.on('test:fail', (data) => {
+    // A suite fails when one of its tests does; it counts only where something beside its tests went wrong.
+    const failure = (data.details.error as { failureType?: string } | undefined)?.failureType
+    if (failure === 'subtestsFailed') return
+    const file = report.file(data.file ?? data.name)
+    file.failed++
+    file.notes.push(describeFailure(data))
+  })
+  stream.on('test:stderr', (data) => {
+    const file = report.file(data.file)
+    file.stderr = (file.stderr + data.message).slice(-2 * shownStderrChars)
+    if (process.env.TEST_VERBOSE) process.stderr.write(data.message)
+  })
+  stream.on('test:summary', (data) => {
+    if (data.file !== undefined) report.printFile(data.file, data.duration_ms)
+  })
+  stream.on('end', () => {
+    report.printRest()
+    resolve(report.totals)
+  })
+  stream.resume()
+  return promise
+}
+
+const all: Totals = { passed: 0, failed: 0, skipped: 0 }
+for (const group of chosenGroups(process.argv.slice(2))) {
+  const files = groupFiles(group)
+  const noun = files.length === 1 ? 'file' : 'files'
+  process.stdout.write(`\n== ${group.name}${group.about ? ` - ${group.about}` : ''} (${files.length} ${noun})\n`)
+  if (files.length === 0) continue
+  const startedAt = performance.now()
+  const totals = await runGroup(group, files)
+  all.passed += totals.passed
+  all.failed += totals.failed
+  all.skipped += totals.skipped
+  const seconds = Math.round((performance.now() - startedAt) / 1000)
+  const sum = `${totals.passed} passed, ${totals.failed} failed, ${totals.skipped} skipped`
+  process.stdout.write(`-- ${group.name}: ${sum} in ${seconds} s\n`)
+}
+const ran = all.passed + all.failed
+if (ran === 0) process.stdout.write('No test ran.\n')
+process.stdout.write(`\n${all.passed} passed, ${all.failed} failed, ${all.skipped} skipped\n`)
+process.exitCode = all.failed > 0 || ran === 0 ? 1 : 0
