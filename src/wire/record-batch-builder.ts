@@ -1,0 +1,113 @@
+import { batchField, batchHeaderSize, sealBatch } from './batch-header.ts'
+import { encodeHeaders } from './header-codec.ts'
+import type { Headers } from './headers.ts'
+import { writeBigInt64, writeInt16, writeInt32, writeInt64 } from './integers.ts'
+import { varintSize, writeVarint } from './varint.ts'
+
+const firstCapacity = 4096
+/** Room for the varints of one record: length, timestamp, offset, two lengths and the count of headers. */
+const varintRoom = 64
+const empty = new Uint8Array(0)
+
+/**
+ * Builds one uncompressed record batch after the other. `finish` gives a batch that a broker takes as it is, without a
+ * producer's identity; `stampBatch` sets one. Offsets begin at 0: the broker assigns the real ones.
+ */
+export class RecordBatchBuilder {
+  #bytes = new Uint8Array(firstCapacity)
+  #length = batchHeaderSize
+  #count = 0
+  #baseTimestamp = 0
+  #maxTimestamp = 0
+  #lastHeaders: Headers | undefined
+  #lastHeaderBytes: Uint8Array = empty
+
+  /** Records appended since the last `finish`. */
+  get count(): number {
+    return this.#count
+  }
+
+  /** Size of the batch as it stands, header included. */
+  get bytes(): number {
+    return this.#length
+  }
+
+  /** `headers` as a list, or as the bytes that `encodeHeaders` and `RecordCursor` give (their count included). */
+  append(timestamp: number, key: Uint8Array | null, value: Uint8Array | null, headers: Headers | Uint8Array): void {
+    const count = this.#count
+    if (count === 0) {
+      this.#baseTimestamp = timestamp
+      this.#maxTimestamp = timestamp
+    } else if (timestamp > this.#maxTimestamp) this.#maxTimestamp = timestamp
+    const timestampDelta = timestamp - this.#baseTimestamp
+    const keyLength = key === null ? -1 : key.length
+    const valueLength = value === null ? -1 : value.length
+    const headerBytes = headers.length === 0 ? empty : this.#headerBytes(headers)
+    const length =
+      1 +
+      varintSize(timestampDelta) +
+      varintSize(count) +
+      varintSize(keyLength) +
+      (keyLength > 0 ? keyLength : 0) +
+      varintSize(valueLength) +
+      (valueLength > 0 ? valueLength : 0) +
+      (headerBytes.length === 0 ? 1 : headerBytes.length)
+    if (this.#length + length + varintRoom > this.#bytes.length) this.#grow(this.#length + length + varintRoom)
+    const bytes = this.#bytes
+    let at = writeVarint(bytes, this.#length, length)
+    bytes[at++] = 0
+    at = writeVarint(bytes, at, timestampDelta)
+    at = writeVarint(bytes, at, count)
+    at = writeVarint(bytes, at, keyLength)
+    if (key !== null) at = copy(bytes, at, key)
+    at = writeVarint(bytes, at, valueLength)
+    if (value !== null) at = copy(bytes, at, value)
+    if (headerBytes.length === 0) bytes[at++] = 0
+    else at = copy(bytes, at, headerBytes)
+    this.#length = at
+    this.#count = count + 1
+  }
+
+  /** The batch, in a buffer of its own that may be handed to another thread. The builder is empty afterwards. */
+  finish(): Uint8Array<ArrayBuffer> {
+    const batch = this.#bytes.slice(0, this.#length)
+    writeInt32(batch, batchField.length, batch.length - 12)
+    writeInt32(batch, batchField.leaderEpoch, -1)
+    batch[batchField.magic] = 2
+    writeInt32(batch, batchField.lastOffsetDelta, this.#count - 1)
+    writeInt64(batch, batchField.baseTimestamp, this.#baseTimestamp)
+    writeInt64(batch, batchField.maxTimestamp, this.#maxTimestamp)
+    writeBigInt64(batch, batchField.producerId, -1n)
+    writeInt16(batch, batchField.producerEpoch, -1)
+    writeInt32(batch, batchField.baseSequence, -1)
+    writeInt32(batch, batchField.recordCount, this.#count)
+    sealBatch(batch)
+    this.#length = batchHeaderSize
+    this.#count = 0
+    return batch
+  }
+
+  /** The same list of headers often goes with many records in a row: it is encoded once. */
+  #headerBytes(headers: Headers | Uint8Array): Uint8Array {
+    if (headers instanceof Uint8Array) return headers
+    if (headers !== this.#lastHeaders) {
+      this.#lastHeaderBytes = encodeHeaders(headers)
+      this.#lastHeaders = headers
+    }
+    return this.#lastHeaderBytes
+  }
+
+  #grow(needed: number): void {
+    const bytes = new Uint8Array(Math.max(needed, this.#bytes.length * 2))
+    bytes.set(this.#bytes.subarray(0, this.#length))
+    this.#bytes = bytes
+  }
+}
+
+function copy(target: Uint8Array, at: number, source: Uint8Array): number {
+  const length = source.length
+  // A short copy by hand is cheaper than the call.
+  if (length <= 24) for (let i = 0; i < length; i++) target[at + i] = source[i] as number
+  else target.set(source, at)
+  return at + length
+}
