@@ -63,11 +63,7 @@ class Gathering {
 
   #addClientOption(key: string, raw: unknown, source: ConfigSource, origin: string): void {
     // Any other key may be meant for the client; one that differs from a row by a slip of the pen may not.
-    const near = nearestName(
-      key,
-      configKeys.filter((known) => isClientOption(known)),
-      2,
-    )
+    const near = misspelledRow(key)
     if (near !== undefined) {
       this.fault(key, origin, `there is no such key; did you mean ${near}?`)
       return
@@ -181,6 +177,13 @@ function shown(key: string, raw: unknown, secret: boolean): string {
   if (secret || isSecretKey(key)) return mask
   const text = typeof raw === 'string' ? `'${raw}'` : (JSON.stringify(raw) ?? String(raw))
   return text.length > 80 ? `${text.slice(0, 77)}…` : text
+}
+
+/** Dots, dashes and underscores count as the same here: `broker.bootstrap.servers` is a slip of the pen too. */
+function misspelledRow(key: string): ConfigKey | undefined {
+  const alike = (name: string) => name.replace(/[-_]/g, '.').toLowerCase()
+  const near = nearestName(alike(key), configKeys.filter(isClientOption).map(alike), 1)
+  return configKeys.find((known) => alike(known) === near)
 }
 
 function suggestion(key: string): string {
