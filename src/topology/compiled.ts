@@ -46,6 +46,12 @@ export interface CompiledSource {
   /** False when nothing below looks at the value: then it is never decoded. */
   readonly readsValue: boolean
   readonly boundary: number | undefined
+  /**
+   * Hand-offs between here and the topics: 0 for topics and schedules, for a boundary one more than the deepest source
+   * whose records reach it. Never circular, unlike sub-topologies, which may feed one another (a foreign-key join) or
+   * themselves (a stream re-keyed and joined with the same table again).
+   */
+  readonly level: number
   readonly schedule:
     | {
         readonly everyMs: number | undefined
@@ -67,6 +73,8 @@ export interface Boundary {
   readonly index: number
   /** Base name as the field gives it: the topic would be `<applicationId>-<name>-repartition`. */
   readonly name: string
+  /** The topic's name without the application's prefix: `<name>-repartition`, for foreign-key joins `…-topic`. */
+  readonly topic: string
   readonly fromSubtopology: number
   readonly toSubtopology: number
   /** Source node that receives. */
@@ -91,7 +99,7 @@ export interface CompiledNode {
 
 export interface CompiledSubtopology {
   readonly id: number
-  /** 0 for those fed by topics alone; else one more than the deepest that feeds it. Directly read topics are relayed. */
+  /** The deepest level of its sources: 0 for those fed by topics alone. Directly read topics are relayed. */
   readonly level: number
   readonly nodes: readonly number[]
   readonly sources: readonly number[]

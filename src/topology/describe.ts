@@ -1,0 +1,128 @@
+/**
+ * The topology as people and tools read it: the text of the field's `TopologyDescription`, and the same as JSON.
+ * Nodes of a sub-topology come by the number of paths below them, largest first, then by name; lists by name.
+ */
+import type { Boundary, CompiledNode, CompiledSource, CompiledTopology } from './compiled.ts'
+
+export interface NodeDescription {
+  readonly name: string
+  readonly type: 'source' | 'processor' | 'sink'
+  readonly topics?: readonly string[]
+  readonly topicPattern?: string
+  readonly stores?: readonly string[]
+  readonly topic?: string
+  readonly topicNameExtractor?: string
+  readonly successors?: readonly string[]
+  readonly predecessors?: readonly string[]
+}
+
+export interface SubtopologyDescription {
+  readonly id: number
+  readonly nodes: readonly NodeDescription[]
+}
+
+export interface GlobalStoreDescription {
+  readonly id: number
+  readonly source: NodeDescription
+  readonly processor: NodeDescription
+}
+
+export interface TopologyDescription {
+  readonly subtopologies: readonly SubtopologyDescription[]
+  /** Absent when there are none. */
+  readonly globalStores?: readonly GlobalStoreDescription[]
+}
+
+const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
+
+/** The JSON model. Lists that would be empty by the kind of the node are left out, as are global stores. */
+export function describeTopology(topology: CompiledTopology): TopologyDescription {
+  const sizes = pathCounts(topology)
+  const names = (list: readonly number[]): string[] => list.map((i) => (topology.nodes[i] as CompiledNode).name).sort(byText)
+  const describe = (node: CompiledNode): NodeDescription => {
+    const predecessors = names(node.parents)
+    const successors = names(node.children)
+    const { name, type } = node
+    if (type === 'source') return { name, type, ...sourceTopics(topology, node), successors }
+    if (type === 'sink') return { name, type, ...sinkTopic(node), predecessors }
+    return { name, type, stores: [...node.stores].sort(byText), successors, predecessors }
+  }
+  const subtopologies: SubtopologyDescription[] = []
+  const globalStores: GlobalStoreDescription[] = []
+  for (const subtopology of topology.subtopologies) {
+    const nodes = subtopology.nodes
+      .map((i) => topology.nodes[i] as CompiledNode)
+      .sort((a, b) => (sizes[b.index] as number) - (sizes[a.index] as number) || byText(a.name, b.name))
+    const described = nodes.map(describe)
+    const [source, processor] = described
+    if (subtopology.global && source && processor) globalStores.push({ id: subtopology.id, source, processor })
+    else subtopologies.push({ id: subtopology.id, nodes: described })
+  }
+  return globalStores.length === 0 ? { subtopologies } : { subtopologies, globalStores }
+}
+
+/** Nodes reached from each node, counted once a path, itself included. */
+function pathCounts(topology: CompiledTopology): number[] {
+  const sizes: number[] = new Array(topology.nodes.length).fill(0)
+  const sizeOf = (index: number): number => {
+    if (sizes[index] === 0) {
+      sizes[index] = 1 + (topology.nodes[index] as CompiledNode).children.reduce((sum, child) => sum + sizeOf(child), 0)
+    }
+    return sizes[index] as number
+  }
+  for (const node of topology.nodes) sizeOf(node.index)
+  return sizes
+}
+
+function sourceTopics(topology: CompiledTopology, node: CompiledNode): { topics: string[]; topicPattern?: string } {
+  const source = topology.sources.find((s) => s.node === node.index) as CompiledSource
+  if (source.boundary !== undefined) return { topics: [(topology.boundaries[source.boundary] as Boundary).topic] }
+  if (source.pattern) return { topics: [], topicPattern: source.pattern.source }
+  return { topics: [...source.topics].sort(byText) }
+}
+
+function sinkTopic(node: CompiledNode): { topic: string } | { topicNameExtractor: string } {
+  const { spec } = node
+  if (spec.op === 'handOff') return { topic: spec.topic }
+  if (spec.op !== 'sink') return { topic: '' }
+  return typeof spec.topic === 'string' ? { topic: spec.topic } : { topicNameExtractor: spec.topicFunctionName ?? 'TopicFrom' }
+}
+
+/** The text of `TopologyDescription.toString()`: the first entry is set off by three spaces, all others by two. */
+export function describeText(topology: CompiledTopology): string {
+  const description = describeTopology(topology)
+  const entries = [
+    ...description.subtopologies.map((entry) => ({ id: entry.id, text: subtopologyText(entry) })),
+    ...(description.globalStores ?? []).map((entry) => ({ id: entry.id, text: globalText(entry) })),
+  ].sort((a, b) => a.id - b.id)
+  return `Topologies:\n ${entries.map((entry) => `  ${entry.text}`).join('')}`
+}
+
+function subtopologyText(subtopology: SubtopologyDescription): string {
+  return `Sub-topology: ${subtopology.id}\n${subtopology.nodes.map((node) => `    ${nodeText(node)}\n`).join('')}\n`
+}
+
+function globalText(entry: GlobalStoreDescription): string {
+  const head = `Sub-topology: ${entry.id} for global store (will not generate tasks)\n`
+  return `${head}    ${nodeText(entry.source)}\n    ${nodeText(entry.processor)}\n`
+}
+
+function nodeText(node: NodeDescription): string {
+  const list = (names: readonly string[] | undefined): string => (names && names.length > 0 ? names.join(', ') : 'none')
+  switch (node.type) {
+    case 'source': {
+      const topics = node.topicPattern ?? `[${node.topics?.join(', ') ?? ''}]`
+      return `Source: ${node.name} (topics: ${topics})\n      --> ${list(node.successors)}`
+    }
+    case 'sink': {
+      const topic = node.topicNameExtractor === undefined ? `topic: ${node.topic}` : `extractor class: ${node.topicNameExtractor}`
+      return `Sink: ${node.name} (${topic})\n      <-- ${list(node.predecessors)}`
+    }
+    default:
+      return (
+        `Processor: ${node.name} (stores: [${node.stores?.join(', ') ?? ''}])\n` +
+        `      --> ${list(node.successors)}\n      <-- ${list(node.predecessors)}`
+      )
+  }
+}
+

@@ -1,0 +1,151 @@
+/**
+ * The logical graph: what the DSL's calls made, one node a call, before it is rewritten and turned into operators.
+ * Nodes are written in the order of their calls as soon as all their parents are: that order gives the indices.
+ */
+import { Names } from './names.ts'
+import { type PhysicalBuilder, type SourceDefinition } from './physical.ts'
+
+export type GraphKind = 'plain' | 'source' | 'tableSource' | 'repartition' | 'joinWindow' | 'streamJoin'
+
+export interface RepartitionPart {
+  readonly base: string
+  readonly topic: string
+  /** Only repartitions that an operator asked for, not `repartition()` itself, may be merged. */
+  readonly mergeable: boolean
+  /** Records without a key are dropped, unless an outer join below wants them. */
+  dropsNullKeys: boolean
+  /** Makes a repartition of other names in this one's stead. */
+  readonly remake: ((base: string) => GraphNode) | undefined
+}
+
+export interface GraphNodeOptions {
+  readonly kind?: GraphKind
+  readonly write?: (builder: PhysicalBuilder, node: GraphNode) => void
+  readonly keyChanging?: boolean
+  readonly valueChanging?: boolean
+  readonly merge?: boolean
+  /** A join below that keeps records without a key. */
+  readonly relaxedNullKey?: boolean
+  readonly outputVersioned?: boolean
+  /** Told for each parent whose rows come from a versioned store. */
+  readonly onVersionedParent?: (parent: GraphNode) => void
+  readonly source?: SourceDefinition
+  readonly repartition?: RepartitionPart
+  /** Self-joins are recognised by these. */
+  readonly windowNodes?: readonly [left: GraphNode, right: GraphNode]
+  /** How long after a window's end its results may still change, for those operators that make windows. */
+  readonly windowGraceMs?: number
+}
+
+export class GraphNode {
+  readonly name: string
+  readonly options: GraphNodeOptions
+  readonly children = new Set<GraphNode>()
+  readonly parents = new Set<GraphNode>()
+  priority = -1
+  written = false
+  reusesSourceTopic = false
+  selfJoin = false
+
+  constructor(name: string, options: GraphNodeOptions = {}) {
+    this.name = name
+    this.options = options
+  }
+
+  get kind(): GraphKind {
+    return this.options.kind ?? 'plain'
+  }
+
+  addChild(child: GraphNode): void {
+    this.children.add(child)
+    child.parents.add(this)
+  }
+
+  removeChild(child: GraphNode): void {
+    this.children.delete(child)
+    child.parents.delete(this)
+  }
+
+  parentNames(): string[] {
+    return [...this.parents].map((parent) => parent.name)
+  }
+}
+
+/** The graph with what its rewriting needs to know. */
+export class Graph {
+  readonly names = new Names()
+  readonly root = new GraphNode('root')
+  readonly tableSources = new Set<GraphNode>()
+  readonly mergeNodes = new Set<GraphNode>()
+  /** Operators that change keys, each with the repartitions below it that may be merged. */
+  readonly keyChangers = new Map<GraphNode, Set<GraphNode>>()
+  readonly versionedListeners: GraphNode[] = []
+  #priority = 0
+
+  constructor() {
+    this.root.written = true
+  }
+
+  add(parents: GraphNode | readonly GraphNode[], node: GraphNode): GraphNode {
+    for (const parent of parents instanceof GraphNode ? [parents] : parents) {
+      parent.addChild(node)
+      node.priority = this.#priority++
+    }
+    this.#note(node)
+    return node
+  }
+
+  addRoot(node: GraphNode): GraphNode {
+    return this.add(this.root, node)
+  }
+
+  #note(node: GraphNode): void {
+    const { options } = node
+    if (options.keyChanging) {
+      this.keyChangers.set(node, new Set())
+    } else if (options.repartition?.mergeable) {
+      const changer = this.#keyChangerAbove(node)
+      if (changer) this.keyChangers.get(changer)?.add(node)
+    } else if (options.merge) {
+      this.mergeNodes.add(node)
+    } else if (node.kind === 'tableSource') {
+      this.tableSources.add(node)
+    }
+    if (options.onVersionedParent && !this.versionedListeners.includes(node)) this.versionedListeners.push(node)
+  }
+
+  /** The key-changing operator above, provided that no operator in between changes the value. */
+  #keyChangerAbove(node: GraphNode): GraphNode | undefined {
+    const any = findAbove(node, (n) => n.options.keyChanging === true || n.options.valueChanging === true)
+    const changer = findAbove(node, (n) => n.options.keyChanging === true)
+    return any !== undefined && any === changer ? changer : undefined
+  }
+
+  /** Writes all nodes, parents first and otherwise in the order of the calls. */
+  write(builder: PhysicalBuilder): void {
+    const queue: GraphNode[] = [this.root]
+    while (queue.length > 0) {
+      let best = 0
+      for (let i = 1; i < queue.length; i++) {
+        if ((queue[i] as GraphNode).priority < (queue[best] as GraphNode).priority) best = i
+      }
+      const node = queue.splice(best, 1)[0] as GraphNode
+      if (!node.written && [...node.parents].every((parent) => parent.written)) {
+        node.options.write?.(builder, node)
+        node.written = true
+      }
+      for (const child of node.children) if (!child.written && !queue.includes(child)) queue.push(child)
+    }
+  }
+}
+
+/** The nearest node at or above `start` that matches; of several parents the last one that has one. */
+export function findAbove(start: GraphNode, matches: (node: GraphNode) => boolean): GraphNode | undefined {
+  if (matches(start)) return start
+  let found: GraphNode | undefined
+  for (const parent of start.parents) {
+    if (matches(parent)) return parent
+    found = findAbove(parent, matches)
+  }
+  return found
+}

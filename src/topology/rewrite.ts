@@ -1,0 +1,150 @@
+/** Rewrites the logical graph: one source a topic, versioned semantics, and what `topology.optimization=all` allows. */
+import { findAbove, type Graph, GraphNode } from './graph.ts'
+import { invalid } from './physical.ts'
+
+export function rewrite(graph: Graph, optimize: boolean): void {
+  mergeDuplicateSources(graph)
+  if (optimize) {
+    for (const node of graph.tableSources) node.reusesSourceTopic = true
+    mergeRepartitions(graph)
+    rewriteSelfJoins(graph.root, new Set())
+  }
+  dropNullKeys(graph)
+  for (const node of graph.versionedListeners) {
+    for (const parent of node.parents) if (isVersioned(parent)) node.options.onVersionedParent?.(parent)
+  }
+}
+
+/** Streams of the same topics share one source. */
+function mergeDuplicateSources(graph: Graph): void {
+  const byTopic = new Map<string, GraphNode>()
+  const byPattern = new Map<string, GraphNode>()
+  for (const node of [...graph.root.children]) {
+    const source = node.options.source
+    if (node.kind !== 'source' || source === undefined || source.kind !== 'topics') continue
+    if (source.pattern) {
+      const main = byPattern.get(String(source.pattern))
+      if (main) absorb(graph, main, node)
+      else byPattern.set(String(source.pattern), node)
+      continue
+    }
+    for (const topic of source.topics) {
+      const main = byTopic.get(topic)
+      if (main === undefined) {
+        byTopic.set(topic, node)
+      } else if (main !== node) {
+        const same = main.options.source?.topics
+        if (!same || same.length !== source.topics.length || !source.topics.every((t) => same.includes(t))) {
+          throw invalid(`two streams read topics that overlap but are not equal (${topic}); read each topic in one stream and merge them`)
+        }
+        absorb(graph, main, node)
+      }
+    }
+  }
+}
+
+function absorb(graph: Graph, main: GraphNode, other: GraphNode): void {
+  for (const child of [...other.children]) {
+    other.removeChild(child)
+    main.addChild(child)
+  }
+  graph.root.removeChild(other)
+}
+
+/** Repartitions below one key-changing operator become one, right below it. */
+function mergeRepartitions(graph: Graph): void {
+  const changers = throughMerges(graph)
+  for (const [changer, repartitions] of changers) {
+    const first = [...repartitions][0]
+    if (first === undefined) continue
+    const part = first.options.repartition
+    const merged = part?.remake?.(part.topic)
+    if (merged === undefined) continue
+    merged.priority = changer.priority
+    for (const replaced of repartitions) {
+      const top = findAbove(replaced, (node) => node.parents.has(changer))
+      if (top === undefined) continue
+      merged.addChild(top)
+      changer.removeChild(top)
+      const children = [...replaced.children]
+      const parents = [...replaced.parents]
+      for (const child of children) for (const parent of parents) parent.addChild(child)
+      for (const parent of parents) parent.removeChild(replaced)
+      for (const child of children) replaced.removeChild(child)
+    }
+    changer.addChild(merged)
+  }
+}
+
+/** Where a merge lies between the key changers and all their repartitions, the merge takes their place. */
+function throughMerges(graph: Graph): Map<GraphNode, Set<GraphNode>> {
+  const changers = new Map(graph.keyChangers)
+  const replaced = new Set<GraphNode>()
+  const byMerge = new Map<GraphNode, Set<GraphNode>>()
+  for (const merge of graph.mergeNodes) {
+    const above = new Set<GraphNode>()
+    for (const [changer, repartitions] of changers) {
+      const below = [...repartitions].every((node) => findAbove(node, (n) => n.parents.has(merge)) !== undefined)
+      if (below && findAbove(merge, (n) => n.parents.has(changer)) !== undefined) above.add(changer)
+    }
+    byMerge.set(merge, above)
+  }
+  for (const [merge, above] of byMerge) {
+    const repartitions = new Set<GraphNode>()
+    for (const changer of above) {
+      for (const node of changers.get(changer) ?? []) repartitions.add(node)
+      replaced.add(changer)
+    }
+    changers.set(merge, repartitions)
+  }
+  for (const changer of replaced) changers.delete(changer)
+  return changers
+}
+
+/** An inner join of a stream with itself keeps its records once. */
+function rewriteSelfJoins(node: GraphNode, visited: Set<GraphNode>): void {
+  visited.add(node)
+  const windows = node.options.windowNodes
+  if (node.kind === 'streamJoin' && windows !== undefined && node.parents.size === 1) {
+    const parent = [...node.parents][0] as GraphNode
+    parent.removeChild(windows[1])
+    node.selfJoin = true
+  }
+  for (const child of node.children) if (!visited.has(child)) rewriteSelfJoins(child, visited)
+}
+
+/** A repartition drops records without a key, unless a join somewhere below keeps them. */
+function dropNullKeys(graph: Graph): void {
+  const kept = new Set<GraphNode>()
+  const visited = new Set<GraphNode>()
+  const visit = (node: GraphNode): void => {
+    if (visited.has(node)) return
+    visited.add(node)
+    for (const child of node.children) {
+      visit(child)
+      if (child.options.relaxedNullKey || kept.has(child)) kept.add(node)
+    }
+  }
+  visit(graph.root)
+  for (const node of visited) {
+    if (node.options.repartition) node.options.repartition.dropsNullKeys = !kept.has(node)
+  }
+}
+
+/** Rows are versioned from a versioned store on, until an operator says otherwise. */
+function isVersioned(node: GraphNode): boolean {
+  if (node.options.outputVersioned !== undefined) return node.options.outputVersioned
+  if (node.parents.size === 0) return false
+  return [...node.parents].every((parent) => isVersioned(parent))
+}
+
+/** The grace of the windows that the rows of this node belong to. Refused where there are none. */
+export function windowGrace(node: GraphNode): number {
+  const grace = node.options.windowGraceMs
+  if (grace !== undefined) return grace
+  const parents = [...node.parents].filter((parent) => parent.name !== 'root')
+  if (parents.length === 0) {
+    throw invalid(`${node.name} has no windows above it, so nothing can be suppressed until a window closes; window the aggregate first`)
+  }
+  return Math.max(...parents.map(windowGrace))
+}
