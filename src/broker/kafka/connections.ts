@@ -1,0 +1,183 @@
+/**
+ * Connections to the nodes of a cluster. A broker answers the requests of one connection strictly one after the
+ * other, hence a request that may wait at the broker (fetch, join, sync, administration) gets a connection to itself,
+ * and the quick ones share one per role so that large writes never hold up a heartbeat.
+ */
+import { apiVersionsV3, Connection } from '@platformatic/kafka'
+import type { ConnectionOptions } from '@platformatic/kafka'
+import { BrokerError } from '../port.ts'
+import { closedError, notConnected } from './errors.ts'
+import { type Address, addressText, type Settings } from './options.ts'
+import { TokenSource } from './token-source.ts'
+
+export type Role = 'produce' | 'coordinate'
+
+const idleConnectionsKept = 4
+
+/** What one node speaks. */
+export interface NodeVersions {
+  readonly max: ReadonlyMap<number, number>
+  /** Level of the cluster's `transaction.version` feature; 2 means Transactions V2. */
+  readonly transactionVersion: number
+}
+
+export interface Link {
+  readonly connection: Connection
+  readonly versions: NodeVersions
+  readonly address: Address
+}
+
+/** Api keys and the lowest of their versions that this client speaks; together Kafka 3.2. */
+const needed: ReadonlyArray<readonly [api: string, key: number, version: number]> = [
+  ['Produce', 0, 9],
+  ['Fetch', 1, 13],
+  ['ListOffsets', 2, 7],
+  ['Metadata', 3, 12],
+  ['OffsetCommit', 8, 8],
+  ['OffsetFetch', 9, 8],
+  ['FindCoordinator', 10, 4],
+  ['JoinGroup', 11, 9],
+  ['InitProducerId', 22, 4],
+  ['EndTxn', 26, 3],
+]
+
+export class Connections {
+  readonly #settings: Settings
+  readonly #shared = new Map<string, Promise<Link>>()
+  readonly #idle = new Map<string, Link[]>()
+  readonly #open = new Set<Connection>()
+  readonly #token: TokenSource | undefined
+  #closed = false
+
+  constructor(settings: Settings) {
+    this.#settings = settings
+    this.#token = settings.sasl?.tokenEndpoint ? new TokenSource(settings.sasl.tokenEndpoint) : undefined
+  }
+
+  get closed(): boolean {
+    return this.#closed
+  }
+
+  /** The connection that all calls of this role to this node share. */
+  async shared(address: Address, role: Role): Promise<Link> {
+    const key = `${role} ${addressText(address)}`
+    const known = this.#shared.get(key)
+    if (known) {
+      const link = await known
+      if (link.connection.isConnected() || link.connection.status === 'reauthenticating') return link
+      if (this.#shared.get(key) === known) this.#shared.delete(key)
+      return this.shared(address, role)
+    }
+    const opening = this.#connect(address, this.#settings.requestTimeoutMs)
+    this.#shared.set(key, opening)
+    try {
+      return await opening
+    } catch (error) {
+      if (this.#shared.get(key) === opening) this.#shared.delete(key)
+      throw error
+    }
+  }
+
+  /** Runs one call on a connection that nobody else uses meanwhile. */
+  async exclusive<T>(address: Address, timeoutMs: number, call: (link: Link) => Promise<T>): Promise<T> {
+    const key = `${timeoutMs} ${addressText(address)}`
+    const link = this.#takeIdle(key) ?? (await this.#connect(address, timeoutMs))
+    try {
+      return await call(link)
+    } finally {
+      this.#giveBack(key, link)
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#token?.close()
+    for (const connection of this.#open) connection.socket?.destroy()
+    this.#open.clear()
+    this.#shared.clear()
+    this.#idle.clear()
+  }
+
+  #takeIdle(key: string): Link | undefined {
+    const links = this.#idle.get(key)
+    while (links?.length) {
+      const link = links.pop() as Link
+      if (link.connection.isConnected()) return link
+    }
+    return undefined
+  }
+
+  #giveBack(key: string, link: Link): void {
+    if (!link.connection.isConnected() || this.#closed) return
+    const links = this.#idle.get(key)
+    if (!links) this.#idle.set(key, [link])
+    else if (links.length < idleConnectionsKept) links.push(link)
+    else link.connection.socket.destroy()
+  }
+
+  async #connect(address: Address, requestTimeoutMs: number): Promise<Link> {
+    if (this.#closed) throw closedError('connecting')
+    const connection = new Connection(this.#settings.clientId, this.#connectionOptions(requestTimeoutMs))
+    // The library emits every fault also as an event, which would end the process if nobody listened; the calls in
+    // flight are told of it as well, and that is where it is handled.
+    connection.on('error', () => undefined)
+    try {
+      await connection.connect(address.host, address.port)
+    } catch (error) {
+      connection.socket?.destroy()
+      throw notConnected(address, error, this.#settings.tls !== undefined)
+    }
+    this.#open.add(connection)
+    connection.on('close', () => this.#open.delete(connection))
+    connection.socket.setKeepAlive(true, 10_000)
+    if (this.#closed) {
+      connection.socket.destroy()
+      throw closedError('connecting')
+    }
+    try {
+      return { connection, address, versions: await readVersions(connection, address) }
+    } catch (error) {
+      connection.socket.destroy()
+      if (error instanceof BrokerError) throw error
+      throw notConnected(address, error, this.#settings.tls !== undefined)
+    }
+  }
+
+  #connectionOptions(requestTimeout: number): ConnectionOptions {
+    const { tls, sasl, connectTimeoutMs } = this.#settings
+    return {
+      connectTimeout: connectTimeoutMs,
+      requestTimeout,
+      maxInflights: 64,
+      // Without a server name Node does not check whose certificate it was given.
+      ...(tls ? { tls: { ...tls }, tlsServerName: tls.servername ?? true } : {}),
+      ...(sasl
+        ? {
+            sasl: {
+              mechanism: sasl.mechanism,
+              ...(sasl.username === undefined ? {} : { username: sasl.username }),
+              ...(sasl.password === undefined ? {} : { password: sasl.password }),
+              ...(this.#token ? { token: () => (this.#token as TokenSource).token() } : {}),
+              ...(sasl.token === undefined ? {} : { token: sasl.token }),
+              ...(sasl.extensions ? { oauthBearerExtensions: { ...sasl.extensions } } : {}),
+            },
+          }
+        : {}),
+    }
+  }
+}
+
+async function readVersions(connection: Connection, address: Address): Promise<NodeVersions> {
+  const answer = await apiVersionsV3.api.async(connection, 'millrace', '0.1.0')
+  const max = new Map(answer.apiKeys.map((api) => [api.apiKey, api.maxVersion]))
+  for (const [api, key, version] of needed) {
+    if ((max.get(key) ?? -1) < version) {
+      throw new BrokerError(
+        'UNSUPPORTED_VERSION',
+        `Kafka at ${addressText(address)} is too old: its ${api} has no version ${version}; use Kafka 3.2 or newer.`,
+      )
+    }
+  }
+  const feature = answer.finalizedFeatures?.find((candidate) => candidate.name === 'transaction.version')
+  return { max, transactionVersion: feature?.maxVersionLevel ?? 0 }
+}

@@ -1,0 +1,65 @@
+/** Repeats what may yet succeed, with growing pauses, until a deadline. */
+import { BrokerError } from '../port.ts'
+import { closedError, isTransient } from './errors.ts'
+
+const firstPauseMs = 2
+const longestPauseMs = 250
+
+export interface RetryOptions {
+  /** Asked before every repetition, for it may depend on whether there was contact by then. */
+  readonly deadlineMs: () => number
+  /** Codes that are final elsewhere, to repeat for a shorter while. */
+  readonly also?: { readonly codes: readonly string[]; readonly forMs: number }
+  /** Told of every failure that is about to be repeated. */
+  readonly onFailure?: (failure: BrokerError) => void
+}
+
+export class Retrier {
+  readonly #closing = new AbortController()
+
+  get closed(): boolean {
+    return this.#closing.signal.aborted
+  }
+
+  close(): void {
+    this.#closing.abort()
+  }
+
+  async run<T>(what: string, options: RetryOptions, attempt: (tries: number) => Promise<T>): Promise<T> {
+    const startedAtMs = performance.now()
+    let pauseMs = firstPauseMs
+    for (let tries = 0; ; tries++) {
+      if (this.closed) throw closedError(what)
+      try {
+        return await attempt(tries)
+      } catch (error) {
+        if (this.closed) throw closedError(what)
+        if (!(error instanceof BrokerError)) throw error
+        if (performance.now() - startedAtMs + pauseMs > patienceMs(error, options)) throw error
+        options.onFailure?.(error)
+        await this.pause(pauseMs)
+        pauseMs = Math.min(longestPauseMs, pauseMs * 2)
+      }
+    }
+  }
+
+  /** Ends early when the client closes or the signal fires. */
+  pause(durationMs: number, signal?: AbortSignal): Promise<void> {
+    const ends = signal ? [this.#closing.signal, signal] : [this.#closing.signal]
+    return new Promise((resolve) => {
+      if (ends.some((end) => end.aborted)) return resolve()
+      const done = (): void => {
+        clearTimeout(timer)
+        for (const end of ends) end.removeEventListener('abort', done)
+        resolve()
+      }
+      const timer = setTimeout(done, durationMs)
+      for (const end of ends) end.addEventListener('abort', done)
+    })
+  }
+}
+
+function patienceMs(error: BrokerError, options: RetryOptions): number {
+  if (error.errorClass === 'unreachable' || isTransient(error.code)) return options.deadlineMs()
+  return options.also?.codes.includes(error.code) ? options.also.forMs : 0
+}
