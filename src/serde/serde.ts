@@ -8,4 +8,14 @@ export interface Serde<T> {
   serialize(value: T): Uint8Array
   /** May throw: the record then goes to the decoding error handler. `bytes` must not be kept or changed. */
   deserialize(bytes: Uint8Array): T
+  /**
+   * Optional: true for a primitive that `serialize` is certain to accept and that survives the way to bytes and back
+   * unchanged. A store then keeps the value as it is and serialises it once a commit instead of at every write.
+   */
+  isPlain?(value: T): boolean
+}
+
+/** What a serde throws when it cannot encode a value or decode bytes. */
+export class SerdeError extends Error {
+  override readonly name = 'SerdeError'
 }

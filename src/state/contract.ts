@@ -69,7 +69,10 @@ export interface StoreSpec {
 /** Changes sealed by one commit barrier: goes to the changelog, later to the backend. */
 export interface SealedChanges {
   readonly epoch: CommitEpoch
-  /** Deduplicated: at most one change a key. In the form of the changelog topic's records. */
+  /**
+   * Deduplicated: at most one change a key (versioned stores: a key and version). In the form of the changelog topic's
+   * records.
+   */
   readonly changes: readonly ByteChange[]
   /** Timestamp for each change's changelog record. */
   readonly timestamps: readonly number[]
@@ -88,14 +91,19 @@ export interface StoreLifecycle {
   applied(epoch: CommitEpoch, checkpoint: Checkpoint): void
   /** Drops the open and the sealed changes (in-place restart). */
   discard(): void
-  /** One run of changelog records during restore, oldest first, straight into the backend. */
+  /** One run of changelog records during restore, oldest first, straight into the backend; made by `restoreEntry`. */
   restore(changes: readonly ByteChange[], checkpoint: Checkpoint): void
   entries(): number
   close(): void
 }
 
+/*
+ * Point operations take the key's serialised bytes as an optional last argument: a caller that has them at hand spares
+ * the store the encoding. They must be the bytes of that key.
+ */
+
 export interface ReadOnlyKeyValueStore<K, V> {
-  get(key: K): V | undefined
+  get(key: K, keyBytes?: Uint8Array): V | undefined
   /** Ascending by the key's bytes; bounds inclusive as in Kafka Streams; undefined bounds are open. */
   range(from?: K, to?: K): IterableIterator<[key: K, value: V]>
   all(): IterableIterator<[key: K, value: V]>
@@ -104,7 +112,7 @@ export interface ReadOnlyKeyValueStore<K, V> {
 
 export interface KeyValueStore<K, V> extends ReadOnlyKeyValueStore<K, V> {
   /** A null or undefined value deletes. */
-  put(key: K, value: V | null | undefined): void
+  put(key: K, value: V | null | undefined, keyBytes?: Uint8Array): void
   putIfAbsent(key: K, value: V): V | undefined
   delete(key: K): V | undefined
 }
@@ -116,29 +124,22 @@ export interface ValueAndTimestamp<V> {
 
 /** A key-value store whose rows carry a timestamp: what the DSL's tables use. */
 export interface TimestampedKeyValueStore<K, V> extends ReadOnlyKeyValueStore<K, ValueAndTimestamp<V>> {
-  put(key: K, value: V | null | undefined, timestamp: number): void
+  put(key: K, value: V | null | undefined, timestamp: number, keyBytes?: Uint8Array): void
 }
 
-export interface Window {
-  readonly start: number
-  /** Exclusive for tumbling and hopping windows, inclusive for sliding and session windows. */
-  readonly end: number
-}
-
-export interface Windowed<K> extends Window {
-  readonly key: K
-}
+export type { Window, Windowed } from '../serde/windowed.ts'
 
 export interface WindowStore<K, V> {
   /** A null value deletes. `timestamp` is the row's timestamp where the store is timestamped. */
-  put(key: K, value: V | null | undefined, windowStart: number, timestamp?: number): void
-  fetch(key: K, windowStart: number): ValueAndTimestamp<V> | undefined
+  put(key: K, value: V | null | undefined, windowStart: number, timestamp?: number, keyBytes?: Uint8Array): void
+  fetch(key: K, windowStart: number, keyBytes?: Uint8Array): ValueAndTimestamp<V> | undefined
   /** Windows of one key that start in [from, to], ascending (`backward`: descending). */
   fetchRange(
     key: K,
     from: number,
     to: number,
     backward?: boolean,
+    keyBytes?: Uint8Array,
   ): IterableIterator<[windowStart: number, row: ValueAndTimestamp<V>]>
   /** Windows of all keys that start in [from, to], by start, then key bytes. */
   fetchAll(from: number, to: number): IterableIterator<[key: K, windowStart: number, row: ValueAndTimestamp<V>]>
@@ -146,14 +147,15 @@ export interface WindowStore<K, V> {
 }
 
 export interface SessionStore<K, V> {
-  put(key: K, start: number, end: number, value: V | null | undefined): void
+  put(key: K, start: number, end: number, value: V | null | undefined, keyBytes?: Uint8Array): void
   /** Sessions of the key with end >= earliestEnd and start <= latestStart, ascending by end, then start. */
   findSessions(
     key: K,
     earliestEnd: number,
     latestStart: number,
+    keyBytes?: Uint8Array,
   ): IterableIterator<[start: number, end: number, value: V]>
-  fetchSession(key: K, start: number, end: number): V | undefined
+  fetchSession(key: K, start: number, end: number, keyBytes?: Uint8Array): V | undefined
   all(): IterableIterator<[key: K, start: number, end: number, value: V]>
 }
 
@@ -166,8 +168,13 @@ export interface VersionedRecord<V> {
 
 export interface VersionedStore<K, V> {
   /** Returns the new version's validTo, or null when it was rejected as older than the history kept. */
-  put(key: K, value: V | null | undefined, timestamp: number): { validTo: number | undefined } | null
-  get(key: K, asOf?: number): VersionedRecord<V> | undefined
+  put(
+    key: K,
+    value: V | null | undefined,
+    timestamp: number,
+    keyBytes?: Uint8Array,
+  ): { validTo: number | undefined } | null
+  get(key: K, asOf?: number, keyBytes?: Uint8Array): VersionedRecord<V> | undefined
   all(): IterableIterator<[key: K, version: VersionedRecord<V>]>
 }
 

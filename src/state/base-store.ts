@@ -1,0 +1,142 @@
+/** What all kinds of stores share: the key's encoding, the overlay, and the life cycle that the lane drives. */
+import type { CommitEpoch } from '../base/ids.ts'
+import { string as stringSerde } from '../serde/primitive.ts'
+import type { Serde } from '../serde/serde.ts'
+import { keyBytes as bytesOf, keyString } from './bytes.ts'
+import { committedRows } from './committed.ts'
+import type { ByteChange, Checkpoint, SealedChanges, StoreBackend, StoreLifecycle, StoreSpec } from './contract.ts'
+import { changelogKey } from './layout.ts'
+import { Overlay } from './overlay.ts'
+import { type Row, RowCodec } from './row.ts'
+
+export type StoreOperation = 'get' | 'put'
+
+export interface StoreOptions {
+  /** The task's stream time; -Infinity before the first record. */
+  readonly streamTime: () => number
+  /** Told of every point read and every write, for the counters. */
+  readonly onOperation?: ((operation: StoreOperation) => void) | undefined
+}
+
+export abstract class BaseStore implements StoreLifecycle {
+  readonly spec: StoreSpec
+  readonly partition: number
+  protected readonly overlay: Overlay
+  protected readonly codec: RowCodec
+  protected readonly streamTime: () => number
+  protected readonly onOperation: ((operation: StoreOperation) => void) | undefined
+  readonly #backend: StoreBackend
+  readonly #keySerde: Serde<unknown>
+  #lastKey: unknown
+  #lastKeyString: string | undefined
+  /** Rows whose time is over, by the epoch with which they leave the backend. */
+  readonly #dropped = new Map<CommitEpoch, readonly string[]>()
+  /** Of those, the ones that found no epoch to leave with: it had no changes. */
+  #waiting: readonly string[] = []
+
+  constructor(spec: StoreSpec, backend: StoreBackend, partition: number, options: StoreOptions) {
+    this.spec = spec
+    this.partition = partition
+    this.codec = RowCodec.of(spec)
+    this.overlay = new Overlay(committedRows(backend, this.codec), this.codec)
+    this.streamTime = options.streamTime
+    this.onOperation = options.onOperation
+    this.#backend = backend
+    this.#keySerde = spec.keySerde
+  }
+
+  get uncommittedBytes(): number {
+    return this.overlay.bytes
+  }
+
+  seal(epoch: CommitEpoch): SealedChanges | null {
+    const dropped = this.expire()
+    const cells = this.overlay.seal(epoch)
+    if (cells === null) {
+      this.#waiting = this.#waiting.concat(dropped)
+      return null
+    }
+    this.#dropped.set(epoch, this.#waiting.concat(dropped))
+    this.#waiting = []
+    const { codec, spec } = this
+    const now = this.now()
+    const changes: ByteChange[] = []
+    const timestamps: number[] = []
+    let bytes = 0
+    for (const [row, cell] of cells) {
+      const key = changelogKey(spec, row)
+      const value = cell === null ? null : codec.bytes(cell)
+      changes.push([key, value])
+      timestamps.push(cell === null ? now : cell.timestamp)
+      bytes += key.length + (value === null ? 0 : value.length)
+    }
+    return { epoch, changes, timestamps, bytes }
+  }
+
+  applied(epoch: CommitEpoch, checkpoint: Checkpoint): void {
+    this.overlay.applied(epoch, this.#dropped.get(epoch) ?? [], checkpoint)
+    this.#dropped.delete(epoch)
+  }
+
+  discard(): void {
+    this.overlay.discard()
+    this.#dropped.clear()
+    this.#waiting = []
+  }
+
+  restore(changes: readonly ByteChange[], checkpoint: Checkpoint): void {
+    this.#backend.apply(changes, checkpoint)
+  }
+
+  entries(): number {
+    return this.#backend.entries()
+  }
+
+  close(): void {
+    this.discard()
+    this.#backend.close()
+  }
+
+  /** Stream time as a timestamp for rows: 0 while it is unknown. */
+  protected now(): number {
+    return Math.max(this.streamTime(), 0)
+  }
+
+  /**
+   * Called when an epoch is sealed. Removes what is past its time: from the open epoch where the changelog is to
+   * hear of it, else by returning rows that only the backend loses.
+   */
+  protected expire(): readonly string[] {
+    return []
+  }
+
+  /** Key string of a key. `keyBytes` are its serialised bytes where the caller has them. */
+  protected keyOf(key: unknown, keyBytes: Uint8Array | undefined): string {
+    if (this.#lastKeyString !== undefined && Object.is(key, this.#lastKey)) return this.#lastKeyString
+    let text: string
+    if (keyBytes !== undefined) text = keyString(keyBytes)
+    else if (this.#keySerde === stringSerde && isAscii(key)) text = key
+    else text = keyString(this.#keySerde.serialize(key))
+    // An object may have changed by the next call.
+    if (typeof key !== 'object') {
+      this.#lastKey = key
+      this.#lastKeyString = text
+    }
+    return text
+  }
+
+  protected keyFrom(key: string): unknown {
+    if (this.#keySerde === stringSerde && isAscii(key)) return key
+    return this.#keySerde.deserialize(bytesOf(key))
+  }
+
+  protected value(row: Row): unknown {
+    return this.codec.value(row)
+  }
+}
+
+function isAscii(key: unknown): key is string {
+  if (typeof key !== 'string' || key.length > 64) return false
+  for (let i = 0; i < key.length; i++) if (key.charCodeAt(i) > 127) return false
+  return true
+}

@@ -1,0 +1,63 @@
+/** Changelog topics: their names, their settings, and the way of a record back into a store. */
+import { unreachable } from '../base/assert.ts'
+import { EngineError } from '../errors.ts'
+import type { ByteChange, StoreSpec } from './contract.ts'
+import { backendKey, sessionSuffix, windowSuffix } from './layout.ts'
+import { backendValue, rowForm } from './row.ts'
+
+export function changelogTopic(applicationId: string, spec: Pick<StoreSpec, 'name' | 'changelogTopic'>): string {
+  return spec.changelogTopic ?? `${applicationId}-${spec.name}-changelog`
+}
+
+/** What a changelog keeps beyond the store's own retention, for a store that comes back late (Kafka Streams' default). */
+const slackMs = 86_400_000
+
+/** Settings with which a changelog topic is made, by Kafka's names. */
+export function changelogConfig(spec: Pick<StoreSpec, 'kind' | 'retentionMs'>): Readonly<Record<string, string>> {
+  // The timestamps are those of the data: a broker that checked them against its clock would refuse a replay.
+  const common = { 'message.timestamp.type': 'CreateTime' }
+  const retention = spec.retentionMs
+  switch (spec.kind) {
+    case 'key-value':
+      return { ...common, 'cleanup.policy': 'compact' }
+    case 'window':
+    case 'session':
+      if (retention === undefined) return { ...common, 'cleanup.policy': 'compact' }
+      return { ...common, 'cleanup.policy': 'compact,delete', 'retention.ms': String(retention + slackMs) }
+    case 'versioned':
+      // Older versions share their key with the newest one: compaction must leave them alone while they are history.
+      return {
+        ...common,
+        'cleanup.policy': 'compact',
+        'min.compaction.lag.ms': String((retention ?? 0) + slackMs),
+      }
+    default:
+      return unreachable(spec.kind, 'store kind')
+  }
+}
+
+export interface ChangelogRecord {
+  readonly key: Uint8Array | null
+  readonly value: Uint8Array | null
+  readonly timestamp: number
+}
+
+/**
+ * One change in the form of the backend, made of a changelog record; what `StoreLifecycle.restore` takes. The bytes of
+ * the result may be those of the record.
+ */
+export function restoreEntry(spec: StoreSpec, record: ChangelogRecord): ByteChange {
+  const { key, value, timestamp } = record
+  const least = spec.kind === 'window' ? windowSuffix : spec.kind === 'session' ? sessionSuffix : 0
+  if (key === null || key.length < least) {
+    throw new EngineError(
+      'STORE_CORRUPT',
+      `The changelog of the store '${spec.name}' holds a record whose key is ${key === null ? 'null' : `${key.length} bytes long`}: ` +
+        'it was not written by this store. Give the store a name of its own.',
+    )
+  }
+  const form = rowForm(spec)
+  const at = backendKey(spec, key, timestamp)
+  if (value !== null) return [at, backendValue(form, value, timestamp)]
+  return [at, form === 'versioned' ? Uint8Array.of(0) : null]
+}

@@ -1,0 +1,108 @@
+/**
+ * One row of a store. A value is kept decoded only where it is a primitive: an object handed out or taken in could be
+ * changed behind the store's back, which would corrupt committed state and the old values of a table's changes.
+ */
+import { readInt64, writeInt64 } from '../serde/primitive.ts'
+import type { Serde } from '../serde/serde.ts'
+import { owned } from './bytes.ts'
+import type { StoreSpec } from './contract.ts'
+
+const undecoded: unique symbol = Symbol('undecoded')
+
+export class Row {
+  /** The decoded primitive; null for the tombstone of a versioned store. */
+  value: unknown
+  /** The serialised value; undefined while only the decoded primitive is kept. */
+  bytes: Uint8Array | undefined
+  readonly timestamp: number
+
+  constructor(value: unknown, bytes: Uint8Array | undefined, timestamp: number) {
+    this.value = value
+    this.bytes = bytes
+    this.timestamp = timestamp
+  }
+}
+
+/**
+ * What lies in the backend: `plain` the value's bytes; `stamped` the 8-byte timestamp, then the value's bytes;
+ * `versioned` one byte, 1 before a value's bytes, 0 alone for a deletion (the timestamp is in the key).
+ */
+export type RowForm = 'plain' | 'stamped' | 'versioned'
+
+export function rowForm(spec: StoreSpec): RowForm {
+  if (spec.kind === 'versioned') return 'versioned'
+  return spec.timestamped || spec.ttlMs !== undefined ? 'stamped' : 'plain'
+}
+
+const tombstone = Uint8Array.of(0)
+
+/** Puts bytes of the changelog into the form of the backend. */
+export function backendValue(form: RowForm, value: Uint8Array, timestamp: number): Uint8Array {
+  if (form === 'plain') return value
+  const head = form === 'stamped' ? 8 : 1
+  const bytes = new Uint8Array(head + value.length)
+  if (form === 'stamped') writeInt64(bytes, 0, timestamp)
+  else bytes[0] = 1
+  bytes.set(value, head)
+  return bytes
+}
+
+export class RowCodec {
+  readonly form: RowForm
+  readonly #serde: Serde<unknown>
+
+  constructor(form: RowForm, serde: Serde<unknown>) {
+    this.form = form
+    this.#serde = serde
+  }
+
+  static of(spec: StoreSpec): RowCodec {
+    return new RowCodec(rowForm(spec), spec.valueSerde)
+  }
+
+  encode(value: unknown, timestamp: number): Row {
+    const serde = this.#serde
+    if (serde.isPlain === undefined) return new Row(undecoded, serde.serialize(value).slice(), timestamp)
+    if (serde.isPlain(value)) return new Row(value, undefined, timestamp)
+    return new Row(undecoded, owned(serde.serialize(value)), timestamp)
+  }
+
+  /** A deletion that is itself a row: what a versioned store keeps. */
+  tombstone(timestamp: number): Row {
+    return new Row(null, undefined, timestamp)
+  }
+
+  value(row: Row): unknown {
+    if (row.value !== undecoded) return row.value
+    const value = this.#serde.deserialize(row.bytes as Uint8Array)
+    if (this.#serde.isPlain?.(value)) {
+      row.value = value
+      row.bytes = undefined
+    }
+    return value
+  }
+
+  /** The value as its serde writes it; null for the tombstone of a versioned store. */
+  bytes(row: Row): Uint8Array | null {
+    if (row.bytes !== undefined) return row.bytes
+    return row.value === null ? null : this.#serde.serialize(row.value)
+  }
+
+  toBackend(row: Row): Uint8Array {
+    const bytes = this.bytes(row)
+    return bytes === null ? tombstone : backendValue(this.form, bytes, row.timestamp)
+  }
+
+  /** `bytes` may be volatile; the row has its own. */
+  fromBackend(bytes: Uint8Array): Row {
+    if (this.form === 'plain') return new Row(undecoded, bytes.slice(), 0)
+    if (this.form === 'stamped') return new Row(undecoded, bytes.slice(8), readInt64(bytes, 0))
+    return bytes[0] === 0 ? new Row(null, undefined, 0) : new Row(undecoded, bytes.slice(1), 0)
+  }
+
+  /** Bytes that the row weighs, about. */
+  weight(row: Row): number {
+    if (row.bytes !== undefined) return row.bytes.length
+    return typeof row.value === 'string' ? row.value.length : 8
+  }
+}

@@ -1,0 +1,87 @@
+/** Every version of a row within the history kept, by the time from which it was valid. */
+import { BaseStore, type StoreOptions } from './base-store.ts'
+import { afterPrefix, clampTime, int64At, int64String, keyString } from './bytes.ts'
+import type { ByteChange, Checkpoint, StoreBackend, StoreSpec, VersionedRecord, VersionedStore } from './contract.ts'
+import { versionSuffix } from './layout.ts'
+import type { Row } from './row.ts'
+
+const versionOf = (at: string): number => int64At(at, at.length - versionSuffix)
+
+export class VersionedRowStore extends BaseStore implements VersionedStore<unknown, unknown> {
+  /** Largest timestamp ever put: the store's own clock, as in Kafka Streams. */
+  #newest = Number.NEGATIVE_INFINITY
+  readonly #retentionMs: number
+
+  constructor(spec: StoreSpec, backend: StoreBackend, partition: number, options: StoreOptions) {
+    super(spec, backend, partition, options)
+    this.#retentionMs = spec.retentionMs ?? Number.POSITIVE_INFINITY
+  }
+
+  put(key: unknown, value: unknown, timestamp: number, keyBytes?: Uint8Array): { validTo: number | undefined } | null {
+    this.onOperation?.('put')
+    if (timestamp < this.#newest - this.#retentionMs) return null
+    if (timestamp > this.#newest) this.#newest = timestamp
+    const prefix = this.keyOf(key, keyBytes)
+    const row =
+      value === null || value === undefined ? this.codec.tombstone(timestamp) : this.codec.encode(value, timestamp)
+    this.overlay.put(prefix + int64String(timestamp), row)
+    return { validTo: this.#following(prefix, timestamp) }
+  }
+
+  get(key: unknown, asOf?: number, keyBytes?: Uint8Array): VersionedRecord<unknown> | undefined {
+    this.onOperation?.('get')
+    const prefix = this.keyOf(key, keyBytes)
+    const [at, row] = this.#atOrBefore(prefix, asOf) ?? []
+    if (at === undefined || row === undefined || row.value === null) return undefined
+    const validFrom = versionOf(at)
+    const validTo = asOf === undefined ? undefined : this.#following(prefix, validFrom)
+    // The newest version is always there; an older one only within the history.
+    if (validTo !== undefined && (asOf as number) < this.#newest - this.#retentionMs) return undefined
+    const value = this.value(row)
+    return validTo === undefined ? { value, validFrom } : { value, validFrom, validTo }
+  }
+
+  *all(): IterableIterator<[key: unknown, version: VersionedRecord<unknown>]> {
+    let before: [prefix: string, validFrom: number, row: Row] | undefined
+    for (const [at, row] of this.overlay.range(undefined, undefined)) {
+      const prefix = at.slice(0, -versionSuffix)
+      const validFrom = versionOf(at)
+      if (before) yield* this.#version(before, before[0] === prefix ? validFrom : undefined)
+      before = [prefix, validFrom, row]
+    }
+    if (before) yield* this.#version(before, undefined)
+  }
+
+  override restore(changes: readonly ByteChange[], checkpoint: Checkpoint): void {
+    super.restore(changes, checkpoint)
+    for (const [key] of changes) this.#newest = Math.max(this.#newest, versionOf(keyString(key)))
+  }
+
+  *#version(
+    [prefix, validFrom, row]: [prefix: string, validFrom: number, row: Row],
+    validTo: number | undefined,
+  ): IterableIterator<[key: unknown, version: VersionedRecord<unknown>]> {
+    if (row.value === null || (validTo !== undefined && validTo <= this.#newest - this.#retentionMs)) return
+    const value = this.value(row)
+    yield [this.keyFrom(prefix), validTo === undefined ? { value, validFrom } : { value, validFrom, validTo }]
+  }
+
+  /** The newest row of the key that is not after `time`. */
+  #atOrBefore(prefix: string, time: number | undefined): [string, Row] | undefined {
+    if (time !== undefined && time < 0) return undefined
+    const high = afterPrefix(prefix + int64String(time === undefined ? Number.MAX_SAFE_INTEGER : clampTime(time)))
+    for (const entry of this.overlay.range(prefix + int64String(0), high, true)) {
+      if (entry[0].length === prefix.length + versionSuffix) return entry
+    }
+    return undefined
+  }
+
+  /** Time of the version that follows the one of `validFrom`. */
+  #following(prefix: string, validFrom: number): number | undefined {
+    const high = afterPrefix(prefix + int64String(Number.MAX_SAFE_INTEGER))
+    for (const [at] of this.overlay.range(prefix + int64String(validFrom + 1), high)) {
+      if (at.length === prefix.length + versionSuffix) return versionOf(at)
+    }
+    return undefined
+  }
+}

@@ -1,0 +1,212 @@
+/** Windows by key and start, within a retention. */
+import type { CommitEpoch } from '../base/ids.ts'
+import { BaseStore, type StoreOptions } from './base-store.ts'
+import { afterPrefix, clampTime, int64At, int64String, keyString } from './bytes.ts'
+import type {
+  ByteChange,
+  Checkpoint,
+  SealedChanges,
+  StoreBackend,
+  StoreSpec,
+  ValueAndTimestamp,
+  WindowStore,
+} from './contract.ts'
+import { segmentMs, segmentStart, sequenceOf, windowRow, windowStartOf, windowSuffix } from './layout.ts'
+import type { Row } from './row.ts'
+
+/** Rows of old segments that one commit removes at most, so that a large segment does not hold up a commit. */
+const dropsPerCommit = 4096
+
+export class TimeWindowStore extends BaseStore implements WindowStore<unknown, unknown> {
+  readonly #intervalMs: number
+  readonly #duplicates: boolean
+  /** Start of the newest window ever put: what retention is counted back from, as in Kafka Streams. */
+  #newest: number
+  /**
+   * Windows that start here or earlier are gone. Moves only when an epoch is sealed: by then every timer up to the
+   * watermark has fired, so no window is taken away before it was emitted, however far the watermark jumped.
+   */
+  #horizon = Number.NEGATIVE_INFINITY
+  #sweptUpTo = Number.NEGATIVE_INFINITY
+  /** Last sequence number by key and start, for those put since the last commit. */
+  readonly #sequences = new Map<string, number>()
+
+  constructor(spec: StoreSpec, backend: StoreBackend, partition: number, options: StoreOptions) {
+    super(spec, backend, partition, options)
+    this.#intervalMs = segmentMs(spec)
+    this.#duplicates = spec.retainDuplicates === true
+    this.#newest = Number.NEGATIVE_INFINITY
+    if (backend.durable) this.#readNewest()
+  }
+
+  put(key: unknown, value: unknown, windowStart: number, timestamp = windowStart, keyBytes?: Uint8Array): void {
+    this.onOperation?.('put')
+    if (windowStart <= this.#horizon) return
+    const keyText = this.keyOf(key, keyBytes)
+    if (value === null || value === undefined) {
+      this.#remove(keyText, windowStart)
+      return
+    }
+    if (windowStart > this.#newest) this.#newest = windowStart
+    const sequence = this.#duplicates ? this.#nextSequence(keyText, windowStart) : 0
+    this.overlay.put(windowRow(this.#intervalMs, keyText, windowStart, sequence), this.codec.encode(value, timestamp))
+  }
+
+  fetch(key: unknown, windowStart: number, keyBytes?: Uint8Array): ValueAndTimestamp<unknown> | undefined {
+    this.onOperation?.('get')
+    if (windowStart <= this.#horizon || windowStart < 0) return undefined
+    const keyText = this.keyOf(key, keyBytes)
+    if (this.#duplicates) {
+      for (const [, row] of this.#ofKey(keyText, windowStart, windowStart, false)) return this.#valueOf(row)
+      return undefined
+    }
+    const row = this.overlay.get(windowRow(this.#intervalMs, keyText, windowStart, 0))
+    return row && this.#valueOf(row)
+  }
+
+  *fetchRange(
+    key: unknown,
+    from: number,
+    to: number,
+    backward = false,
+    keyBytes?: Uint8Array,
+  ): IterableIterator<[windowStart: number, row: ValueAndTimestamp<unknown>]> {
+    this.onOperation?.('get')
+    for (const [at, row] of this.#ofKey(this.keyOf(key, keyBytes), from, to, backward)) {
+      yield [windowStartOf(at), this.#valueOf(row)]
+    }
+  }
+
+  *fetchAll(
+    from: number,
+    to: number,
+  ): IterableIterator<[key: unknown, windowStart: number, row: ValueAndTimestamp<unknown>]> {
+    this.onOperation?.('get')
+    const first = Math.max(clampTime(from), this.#horizon + 1)
+    const last = Math.min(to, Number.MAX_SAFE_INTEGER)
+    for (const segment of this.#segments(first, last, false)) {
+      const rows: Array<[at: string, row: Row]> = []
+      for (const entry of this.overlay.range(int64String(segment), int64String(segment + 1))) {
+        const start = windowStartOf(entry[0])
+        if (start >= first && start <= last) rows.push(entry)
+      }
+      rows.sort(byStartThenKey)
+      for (const [at, row] of rows) {
+        yield [this.keyFrom(at.slice(8, -windowSuffix)), windowStartOf(at), this.#valueOf(row)]
+      }
+    }
+  }
+
+  all(): IterableIterator<[key: unknown, windowStart: number, row: ValueAndTimestamp<unknown>]> {
+    return this.fetchAll(0, Number.MAX_SAFE_INTEGER)
+  }
+
+  override seal(epoch: CommitEpoch): SealedChanges | null {
+    this.#sequences.clear()
+    const retention = this.spec.retentionMs
+    if (retention !== undefined) {
+      this.#horizon = Math.max(this.#horizon, Math.min(this.#newest, this.streamTime()) - retention)
+    }
+    return super.seal(epoch)
+  }
+
+  override discard(): void {
+    super.discard()
+    this.#sequences.clear()
+    this.#sweptUpTo = Number.NEGATIVE_INFINITY
+  }
+
+  override restore(changes: readonly ByteChange[], checkpoint: Checkpoint): void {
+    super.restore(changes, checkpoint)
+    for (const [key] of changes) this.#newest = Math.max(this.#newest, windowStartOf(keyString(key)))
+  }
+
+  protected override expire(): readonly string[] {
+    // Whole segments only: all their windows start at or before the horizon.
+    const upTo = segmentStart(Math.max(0, this.#horizon + 1), this.#intervalMs)
+    if (upTo <= this.#sweptUpTo || upTo === 0) return []
+    const dropped: string[] = []
+    for (const [at] of this.overlay.committed.range(undefined, int64String(upTo), false)) {
+      if (dropped.length === dropsPerCommit) return dropped
+      if (this.overlay.isCommitted(at)) dropped.push(at)
+    }
+    this.#sweptUpTo = upTo
+    return dropped
+  }
+
+  #valueOf(row: Row): ValueAndTimestamp<unknown> {
+    return { value: this.value(row), timestamp: row.timestamp }
+  }
+
+  #remove(key: string, windowStart: number): void {
+    if (!this.#duplicates) {
+      this.overlay.delete(windowRow(this.#intervalMs, key, windowStart, 0))
+      return
+    }
+    const rows = [...this.#ofKey(key, windowStart, windowStart, false)]
+    for (const [at] of rows) this.overlay.delete(at)
+  }
+
+  *#ofKey(key: string, from: number, to: number, backward: boolean): IterableIterator<[at: string, row: Row]> {
+    const first = Math.max(clampTime(from), this.#horizon + 1)
+    const last = Math.min(to, Number.MAX_SAFE_INTEGER)
+    const length = 8 + key.length + windowSuffix
+    for (const segment of this.#segments(first, last, backward)) {
+      const prefix = int64String(segment) + key
+      const low = prefix + int64String(Math.max(first, segment))
+      const high = afterPrefix(prefix + int64String(Math.min(last, segment + this.#intervalMs - 1)))
+      for (const entry of this.overlay.range(low, high, backward)) {
+        // A longer key may begin with this key and the bytes of a time.
+        if (entry[0].length === length) yield entry
+      }
+    }
+  }
+
+  /** Segments with rows that windows from `first` to `last` may lie in. */
+  *#segments(first: number, last: number, backward: boolean): IterableIterator<number> {
+    if (last < first || last < 0) return
+    const interval = this.#intervalMs
+    const [low, high] = [segmentStart(first, interval), segmentStart(last, interval)]
+    if ((high - low) / interval < 4) {
+      for (let i = 0; i <= (high - low) / interval; i++) yield backward ? high - i * interval : low + i * interval
+      return
+    }
+    // Many: only those that exist, each found by one step from the one before.
+    let [from, to] = [int64String(low), int64String(high + 1)]
+    for (;;) {
+      const next = this.overlay.range(from, to, backward).next()
+      if (next.done) return
+      const segment = int64At(next.value[0], 0)
+      yield segment
+      if (backward) to = int64String(segment)
+      else from = int64String(segment + 1)
+    }
+  }
+
+  #nextSequence(key: string, windowStart: number): number {
+    const prefix = key + int64String(windowStart)
+    let last = this.#sequences.get(prefix)
+    if (last === undefined) {
+      last = -1
+      for (const [at] of this.#ofKey(key, windowStart, windowStart, true)) {
+        last = sequenceOf(at)
+        break
+      }
+    }
+    this.#sequences.set(prefix, last + 1)
+    return last + 1
+  }
+
+  /** After a restart: the newest segment says within a segment's length when the newest window was. */
+  #readNewest(): void {
+    for (const [at] of this.overlay.committed.range(undefined, undefined, true)) {
+      this.#newest = int64At(at, 0)
+      return
+    }
+  }
+}
+
+function byStartThenKey(a: readonly [string, Row], b: readonly [string, Row]): number {
+  const difference = windowStartOf(a[0]) - windowStartOf(b[0])
+  return difference !== 0 ? difference : a[0] < b[0] ? -1 : 1
+}
