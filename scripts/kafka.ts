@@ -62,7 +62,7 @@ async function down(): Promise<void> {
 }
 
 if (values.help) process.stdout.write('Usage: npm run kafka [-- up | down] [-- --port N] [-- --heap 1g]\n')
-else if (!Number.isInteger(port) || port < 1 || port > 65_532) fail(`"${values.port}" is no port.`)
+else if (!Number.isInteger(port) || port < 1 || port > 65_531) fail(`"${values.port}" is no port.`)
 else if (command === 'up') await up()
 else if (command === 'down') await down()
 else fail(`"${command}" is neither up nor down.`)

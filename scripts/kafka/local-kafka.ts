@@ -39,6 +39,8 @@ export interface LocalKafkaOptions {
   readonly transactionVersion?: number
   /** Adds a listener with SASL (PLAIN, SCRAM, OAUTHBEARER) and one with TLS, and refuses what no ACL allows there. */
   readonly secured?: Credentials
+  /** Adds a listener that tells its clients to come by this port, behind which a proxy stands. */
+  readonly proxyPort?: number
   /** Settings of the broker beyond the usual ones. */
   readonly settings?: Readonly<Record<string, string>>
   /** Leaves the broker running when this process ends. */
@@ -77,17 +79,15 @@ export async function assertJava(): Promise<void> {
   }
 }
 
+type Ports = Readonly<Record<'plain' | 'controller' | 'sasl' | 'tls' | 'proxied', number>>
+
 export class LocalKafka {
   readonly #options: LocalKafkaOptions
   readonly #jars: string
-  readonly #ports: Readonly<Record<'plain' | 'controller' | 'sasl' | 'tls', number>>
+  readonly #ports: Ports
   #process: ChildProcess | undefined
 
-  private constructor(
-    options: LocalKafkaOptions,
-    jars: string,
-    ports: Readonly<Record<'plain' | 'controller' | 'sasl' | 'tls', number>>,
-  ) {
+  private constructor(options: LocalKafkaOptions, jars: string, ports: Ports) {
     this.#options = options
     this.#jars = jars
     this.#ports = ports
@@ -96,10 +96,10 @@ export class LocalKafka {
   static async start(options: LocalKafkaOptions): Promise<LocalKafka> {
     await assertJava()
     const jars = await kafkaJars()
-    const [plain, controller, sasl, tls] = options.port
-      ? [options.port, options.port + 1, options.port + 2, options.port + 3]
-      : await freePorts(4)
-    const ports = { plain: plain as number, controller: controller as number, sasl: sasl as number, tls: tls as number }
+    const first = options.port
+    const numbers = first === undefined ? await freePorts(5) : [0, 1, 2, 3, 4].map((i) => first + i)
+    const [plain, controller, sasl, tls, proxied] = numbers as [number, number, number, number, number]
+    const ports = { plain, controller, sasl, tls, proxied }
     const kafka = new LocalKafka(options, jars, ports)
     await kafka.#prepare()
     await kafka.start()
@@ -121,6 +121,11 @@ export class LocalKafka {
   /** PEM of the certificate that the TLS listener shows. */
   get certificate(): string {
     return readFileSync(join(this.#options.folder, 'certificate.pem'), 'utf8')
+  }
+
+  /** Where a proxy sends what arrives at `proxyPort`. */
+  get proxiedPort(): number {
+    return this.#ports.proxied
   }
 
   get pid(): number | undefined {
@@ -212,18 +217,20 @@ export class LocalKafka {
   }
 
   #properties(): Record<string, string> {
-    const { folder, secured } = this.#options
-    const { plain, controller, sasl, tls } = this.#ports
+    const { folder, secured, proxyPort } = this.#options
+    const { plain, controller, sasl, tls, proxied } = this.#ports
     const more = secured ? `,SASL://${host}:${sasl},TLS://localhost:${tls}` : ''
+    const viaProxy = (port: number | undefined): string => (proxyPort ? `,PROXIED://${host}:${port}` : '')
     return {
       'process.roles': 'broker,controller',
       'node.id': '1',
       'controller.quorum.bootstrap.servers': `${host}:${controller}`,
-      listeners: `PLAINTEXT://${host}:${plain},CONTROLLER://${host}:${controller}${more}`,
-      'advertised.listeners': `PLAINTEXT://${host}:${plain}${more}`,
+      listeners: `PLAINTEXT://${host}:${plain},CONTROLLER://${host}:${controller}${more}${viaProxy(proxied)}`,
+      'advertised.listeners': `PLAINTEXT://${host}:${plain}${more}${viaProxy(proxyPort)}`,
       'controller.listener.names': 'CONTROLLER',
       'inter.broker.listener.name': 'PLAINTEXT',
-      'listener.security.protocol.map': 'PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL:SASL_PLAINTEXT,TLS:SSL',
+      'listener.security.protocol.map':
+        'PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,PROXIED:PLAINTEXT,SASL:SASL_PLAINTEXT,TLS:SSL',
       'log.dirs': join(folder, 'data'),
       'log.retention.ms': '-1',
       'auto.create.topics.enable': 'false',

@@ -1,0 +1,159 @@
+/**
+ * A TCP proxy that understands Kafka's framing: it can cut all connections, stand still, and lose single requests or
+ * responses by their api key, which no real network does on demand.
+ */
+import { connect, createServer, type Server, type Socket } from 'node:net'
+
+export const apiKeys = {
+  produce: 0,
+  fetch: 1,
+  joinGroup: 11,
+  heartbeat: 12,
+  initProducerId: 22,
+  addPartitionsToTxn: 24,
+  endTxn: 26,
+  txnOffsetCommit: 28,
+} as const
+export type ApiName = keyof typeof apiKeys
+
+/** What to do with matching frames: how many more of them, and whether the connection is cut as well. */
+interface Loss {
+  readonly side: 'request' | 'response'
+  readonly apiKey: number
+  left: number
+  readonly cut: boolean
+  lost: number
+}
+
+const host = '127.0.0.1'
+
+export class KafkaProxy {
+  readonly #server: Server
+  readonly #pairs = new Set<readonly [client: Socket, broker: Socket]>()
+  readonly #losses: Loss[] = []
+  #target = 0
+  #cut = false
+
+  private constructor(server: Server) {
+    this.#server = server
+    server.on('connection', (client) => this.#accept(client))
+  }
+
+  static async listen(): Promise<KafkaProxy> {
+    const server = createServer()
+    await new Promise<void>((resolve) => server.listen(0, host, resolve))
+    return new KafkaProxy(server)
+  }
+
+  get port(): number {
+    return (this.#server.address() as { port: number }).port
+  }
+
+  get bootstrap(): string {
+    return `${host}:${this.port}`
+  }
+
+  /** Where connections go from now on. */
+  set target(port: number) {
+    this.#target = port
+  }
+
+  /** Ends all connections and takes no new ones, until `heal`. */
+  cut(): void {
+    this.#cut = true
+    this.#endAll()
+  }
+
+  /** Ends all connections; new ones are taken at once. */
+  reset(): void {
+    this.#endAll()
+  }
+
+  heal(): void {
+    this.#cut = false
+  }
+
+  /**
+   * Loses the next `times` requests or responses of an api. With `cut` the connection ends at that moment, so that the
+   * client need not wait until it gives up. Answers how many were lost so far.
+   */
+  lose(side: Loss['side'], api: ApiName, times = 1, cut = true): () => number {
+    const loss: Loss = { side, apiKey: apiKeys[api], left: times, cut, lost: 0 }
+    this.#losses.push(loss)
+    return () => loss.lost
+  }
+
+  async close(): Promise<void> {
+    this.#endAll()
+    await new Promise((resolve) => this.#server.close(resolve))
+  }
+
+  #endAll(): void {
+    for (const [client, broker] of this.#pairs) {
+      client.destroy()
+      broker.destroy()
+    }
+    this.#pairs.clear()
+  }
+
+  #accept(client: Socket): void {
+    if (this.#cut) {
+      client.destroy()
+      return
+    }
+    const broker = connect({ host, port: this.#target, noDelay: true })
+    client.setNoDelay(true)
+    const pair = [client, broker] as const
+    this.#pairs.add(pair)
+    const end = (): void => {
+      client.destroy()
+      broker.destroy()
+      this.#pairs.delete(pair)
+    }
+    for (const socket of pair) {
+      socket.on('error', end)
+      socket.on('close', end)
+    }
+    const asked = new Map<number, number>()
+    client.on(
+      'data',
+      frames((frame) => {
+        const apiKey = frame.readInt16BE(4)
+        asked.set(frame.readInt32BE(8), apiKey)
+        if (!this.#loses('request', apiKey, end)) broker.write(frame)
+      }),
+    )
+    broker.on(
+      'data',
+      frames((frame) => {
+        const correlationId = frame.readInt32BE(4)
+        const apiKey = asked.get(correlationId) ?? -1
+        asked.delete(correlationId)
+        if (!this.#loses('response', apiKey, end)) client.write(frame)
+      }),
+    )
+  }
+
+  #loses(side: Loss['side'], apiKey: number, end: () => void): boolean {
+    const loss = this.#losses.find((each) => each.side === side && each.apiKey === apiKey && each.left > 0)
+    if (!loss) return false
+    loss.left--
+    loss.lost++
+    if (loss.cut) end()
+    return true
+  }
+}
+
+/** Cuts a byte stream into frames: a length of four bytes, then that many bytes. */
+function frames(take: (frame: Buffer) => void): (chunk: Buffer) => void {
+  let rest: Buffer = Buffer.alloc(0)
+  return (chunk) => {
+    rest = rest.length ? Buffer.concat([rest, chunk]) : chunk
+    while (rest.length >= 4) {
+      const end = 4 + rest.readInt32BE(0)
+      if (rest.length < end) return
+      take(rest.subarray(0, end))
+      rest = rest.subarray(end)
+    }
+  }
+}
