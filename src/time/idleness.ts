@@ -1,0 +1,191 @@
+/**
+ * The idle clock of every partition. A partition is idle when it was seen to be empty for its whole timeout: the clock
+ * runs only while nothing is buffered and the broker, asked again and again, has nothing more to give. Time in which
+ * nobody could have seen a record (a pause, a failing fetch, a full buffer, a broker that does not answer) is no
+ * evidence and does not count.
+ */
+const fetched = 1
+const caughtUp = 2
+const failed = 4
+const buffered = 8
+const idle = 16
+
+export interface IdlenessOptions {
+  /** How long an answer that nothing is there holds good, milliseconds: a little more than the wait of one fetch. */
+  readonly evidenceTtlMs: number
+  /** Whether the clock goes on while fetching a partition fails. */
+  readonly onFetchError: 'suspend' | 'count'
+}
+
+export class IdleClocks {
+  readonly #options: IdlenessOptions
+  #timeout: Float64Array
+  /** Idle time of earlier stretches. */
+  #accrued: Float64Array
+  /** Beginning of the stretch that runs, NaN while the clock stands. */
+  #since: Float64Array
+  /** Last time the broker was seen to have nothing. */
+  #evidence: Float64Array
+  #flags: Uint8Array
+  #stopped = false
+  #deadline = Number.POSITIVE_INFINITY
+  #deadlineStale = false
+
+  constructor(capacity: number, options: IdlenessOptions) {
+    this.#options = options
+    this.#timeout = new Float64Array(capacity)
+    this.#accrued = new Float64Array(capacity)
+    this.#since = new Float64Array(capacity).fill(Number.NaN)
+    this.#evidence = new Float64Array(capacity).fill(Number.NEGATIVE_INFINITY)
+    this.#flags = new Uint8Array(capacity)
+  }
+
+  timeoutMs(p: number): number {
+    return this.#timeout[p] as number
+  }
+
+  isIdle(p: number): boolean {
+    return ((this.#flags[p] as number) & idle) !== 0
+  }
+
+  /** The broker was asked and had nothing beyond what was read. */
+  seenEmpty(p: number): boolean {
+    return ((this.#flags[p] as number) & (fetched | caughtUp)) === (fetched | caughtUp)
+  }
+
+  assign(p: number, timeoutMs: number): void {
+    this.#timeout[p] = timeoutMs
+    this.reset(p)
+  }
+
+  /** Forgets all evidence, as after a seek. */
+  reset(p: number): void {
+    this.#flags[p] = 0
+    this.#accrued[p] = 0
+    this.#since[p] = Number.NaN
+    this.#evidence[p] = Number.NEGATIVE_INFINITY
+    this.#deadlineStale = true
+  }
+
+  /** Something is buffered: the partition is awake, its clock stands. True if it was idle. */
+  arrived(p: number, now: number): boolean {
+    const flags = this.#flags[p] as number
+    this.#flags[p] = (flags | buffered) & ~idle
+    this.#refresh(p, now)
+    return (flags & idle) !== 0
+  }
+
+  /** A record was dispatched: the clock begins anew, and runs if nothing is buffered any more. */
+  dispatched(p: number, more: boolean, now: number): void {
+    this.#accrued[p] = 0
+    if (more) return
+    const flags = (this.#flags[p] as number) & ~buffered
+    this.#flags[p] = flags
+    this.#since[p] = this.#runs(p) ? now : Number.NaN
+    this.#deadlineStale = true
+  }
+
+  /** What the last fetch said. `lag`: records of the log beyond the position reached. */
+  evidence(p: number, lag: number, fetchFailed: boolean, now: number): void {
+    const flags = this.#flags[p] as number
+    const counts = fetchFailed ? this.#options.onFetchError === 'count' : lag <= 0
+    if (counts) {
+      this.#closeGap(p, now)
+      this.#evidence[p] = now
+    }
+    if (fetchFailed && !counts) this.#flags[p] = flags | failed
+    else this.#flags[p] = (flags & ~(failed | caughtUp)) | fetched | (counts ? caughtUp : 0)
+    this.#refresh(p, now)
+  }
+
+  /** All clocks stand, as while the application is paused. */
+  stop(slots: Iterable<number>, now: number): void {
+    this.#stopped = true
+    for (const p of slots) this.#refresh(p, now)
+  }
+
+  go(slots: Iterable<number>, now: number): void {
+    this.#stopped = false
+    for (const p of slots) this.#refresh(p, now)
+  }
+
+  /** Whether the partition's timeout is over. */
+  isDue(p: number, now: number): boolean {
+    return this.#deadlineOf(p) <= now
+  }
+
+  /** The partition is idle from now on, until something is buffered. */
+  expire(p: number): void {
+    this.#flags[p] = (this.#flags[p] as number) | idle
+    this.#since[p] = Number.NaN
+    this.#deadlineStale = true
+  }
+
+  /** When the next partition turns idle if nothing happens before; `Infinity` for never. */
+  nextDeadline(slots: Iterable<number>): number {
+    if (this.#deadlineStale) {
+      let least = Number.POSITIVE_INFINITY
+      for (const p of slots) least = Math.min(least, this.#deadlineOf(p))
+      this.#deadline = least
+      this.#deadlineStale = false
+    }
+    return this.#deadline
+  }
+
+  grow(capacity: number): void {
+    const { length } = this.#flags
+    this.#timeout = widened(this.#timeout, capacity)
+    this.#accrued = widened(this.#accrued, capacity)
+    this.#since = widened(this.#since, capacity).fill(Number.NaN, length)
+    this.#evidence = widened(this.#evidence, capacity).fill(Number.NEGATIVE_INFINITY, length)
+    const flags = new Uint8Array(capacity)
+    flags.set(this.#flags)
+    this.#flags = flags
+  }
+
+  #runs(p: number): boolean {
+    if (this.#stopped || (this.#timeout[p] as number) <= 0) return false
+    return this.#flags[p] === (fetched | caughtUp)
+  }
+
+  #refresh(p: number, now: number): void {
+    const since = this.#since[p] as number
+    const running = !Number.isNaN(since)
+    if (this.#runs(p) === running) return
+    if (running) {
+      this.#accrued[p] = (this.#accrued[p] as number) + Math.max(0, Math.min(now, this.#goodUntil(p)) - since)
+      this.#since[p] = Number.NaN
+    } else {
+      this.#since[p] = now
+    }
+    this.#deadlineStale = true
+  }
+
+  /** Leaves out the time in which the last evidence had become too old. */
+  #closeGap(p: number, now: number): void {
+    const since = this.#since[p] as number
+    this.#deadlineStale = true
+    const goodUntil = this.#goodUntil(p)
+    if (Number.isNaN(since) || now <= goodUntil) return
+    this.#accrued[p] = (this.#accrued[p] as number) + Math.max(0, goodUntil - since)
+    this.#since[p] = now
+  }
+
+  #goodUntil(p: number): number {
+    return (this.#evidence[p] as number) + this.#options.evidenceTtlMs
+  }
+
+  #deadlineOf(p: number): number {
+    const since = this.#since[p] as number
+    if (Number.isNaN(since)) return Number.POSITIVE_INFINITY
+    const deadline = since + (this.#timeout[p] as number) - (this.#accrued[p] as number)
+    return deadline <= this.#goodUntil(p) ? deadline : Number.POSITIVE_INFINITY
+  }
+}
+
+/** A longer copy; what is new is zero. */
+export function widened(values: Float64Array, capacity: number): Float64Array<ArrayBuffer> {
+  const wider = new Float64Array(capacity)
+  wider.set(values)
+  return wider
+}

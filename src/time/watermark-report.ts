@@ -1,0 +1,50 @@
+/** What is told of the watermarks: plain data, times in epoch milliseconds. */
+import type { PartitionKey } from '../base/ids.ts'
+
+export interface PartitionWatermarkReport {
+  watermarkMs: number | null
+  idle: boolean
+  lastEventTimeMs: number | null
+  idlenessTimeoutMs: number
+  alignmentGroup: string | null
+  alignmentHeld: boolean
+  driftFromGroupMinMs: number | null
+  previewWatermarkMs?: number
+  headHeldSinceMs?: number
+}
+
+export interface AlignmentBindingReport {
+  readonly group: string
+  readonly partition: PartitionKey
+  readonly emptyLaggards: readonly PartitionKey[]
+  readonly sinceMs: number
+}
+
+export interface WatermarkReport {
+  readonly globalMs: number | null
+  readonly alignmentGroupMins: Readonly<Record<string, number>>
+  readonly alignmentBinding: AlignmentBindingReport | null
+  readonly partitions: Readonly<Record<PartitionKey, PartitionWatermarkReport>>
+}
+
+/**
+ * Turns monotonic instants into wall-clock ones. One offset is kept, so that the same instant always reads the same;
+ * only where the wall clock was set anew does the offset follow it.
+ */
+export class WallClockOffset {
+  #offset = Number.NaN
+
+  observe(now: number, wallNow: number): void {
+    const offset = wallNow - now
+    if (Number.isNaN(this.#offset) || Math.abs(offset - this.#offset) > 1000) this.#offset = offset
+  }
+
+  epochMs(instant: number): number {
+    return Math.round(instant + this.#offset)
+  }
+}
+
+/** a − b, kept within what an integer can say. */
+export function saturatingDifference(a: number, b: number): number {
+  return Math.max(Number.MIN_SAFE_INTEGER, Math.min(Number.MAX_SAFE_INTEGER, Math.round(a - b)))
+}
