@@ -2,6 +2,7 @@
  * Runs the test files by group, one group after the other: `node test/run.ts [group | path]…`.
  * The last line is `N passed, N failed, N skipped` over all of them; the exit code is 1 on a failure or without tests.
  */
+import { existsSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { run } from 'node:test'
 import { filesOf, repositoryRoot, type TestGroup, testGroups } from './groups.ts'
@@ -29,7 +30,7 @@ function chosenGroups(args: readonly string[]): TestGroup[] {
   for (const arg of args) {
     const named = testGroups.find((group) => group.name === arg)
     if (named) chosen.set(named.name, named)
-    else if (arg.includes('/') || arg.endsWith('.ts')) {
+    else if (existsSync(join(repositoryRoot, arg))) {
       chosen.set(arg, { name: arg, about: '', folders: [arg], fileTimeoutMs: 1_200_000 })
     } else {
       const names = testGroups.map((group) => group.name).join(', ')

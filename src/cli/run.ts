@@ -1,0 +1,167 @@
+/** `millrace run`: an application on a broker, fed and printed if asked for, until it is told to end or is done. */
+import { once } from 'node:events'
+import { resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { EngineError } from '../errors.ts'
+import type { LogLine, Runtime, RuntimeOptions } from '../runtime/contract.ts'
+import { exitCodeOf, exitCodeOfName, exitCodes, sentenceOf } from './exit-codes.ts'
+import { Feeder } from './feed.ts'
+import { parseFeed } from './feed-reader.ts'
+import { logAbove } from './log.ts'
+import { Printer } from './print.ts'
+import { ProgressLine } from './progress.ts'
+import { RestoreProgressLine } from './restore-progress.ts'
+import { onStopSignal } from './signals.ts'
+
+export interface RunArguments {
+  readonly config?: string
+  readonly set: readonly string[]
+  readonly feed: readonly string[]
+  readonly print: readonly string[]
+  readonly untilIdle: boolean
+  readonly feedRate?: number
+}
+
+/** How long a stop waits for what is under way to be committed, so that `--print` can show it. */
+const drainForPrintMs = 20_000
+
+/** Runs to the end and gives the exit code; errors of usage and configuration are thrown before anything starts. */
+export async function runApplication(application: string, args: RunArguments): Promise<number> {
+  const feeds = args.feed.map(parseFeed)
+  const progress = new ProgressLine()
+  const log = logAbove(progress)
+  const { startRuntime } = await import('../runtime/index.ts')
+  const options: RuntimeOptions = {
+    application: resolve(application),
+    ...(args.config !== undefined && { configFile: args.config }),
+    set: args.set,
+    environment: process.env,
+    log,
+  }
+  const stopAsked = new AbortController()
+  const signals = onStopSignal(() => stopAsked.abort())
+  // A reader that has enough, as `head` does, ends the run like a signal.
+  process.stdout.on('error', () => stopAsked.abort())
+  try {
+    const runtime = await startRuntime(options)
+    return await new Run(runtime, args, progress, log, stopAsked.signal).toTheEnd(feeds)
+  } finally {
+    progress.clear()
+    signals.dispose()
+  }
+}
+
+class Run {
+  readonly #runtime: Runtime
+  readonly #args: RunArguments
+  readonly #progress: ProgressLine
+  readonly #log: (line: LogLine) => void
+  readonly #stopAsked: AbortSignal
+  /** Ends the feeding: at a signal, and when the runtime has ended by itself. */
+  readonly #feeding = new AbortController()
+  readonly #printer: Printer | undefined
+
+  constructor(
+    runtime: Runtime,
+    args: RunArguments,
+    progress: ProgressLine,
+    log: (line: LogLine) => void,
+    stopAsked: AbortSignal,
+  ) {
+    this.#runtime = runtime
+    this.#args = args
+    this.#progress = progress
+    this.#log = log
+    this.#stopAsked = stopAsked
+    if (args.print.length > 0) {
+      this.#printer = new Printer({
+        broker: runtime.broker,
+        topics: args.print,
+        topology: () => runtime.view.topology(),
+        out: process.stdout,
+      })
+    }
+  }
+
+  async toTheEnd(feeds: ReadonlyArray<ReturnType<typeof parseFeed>>): Promise<number> {
+    const restoring = new RestoreProgressLine(this.#runtime.view, this.#progress)
+    this.#printer?.start()
+    const signalled = this.#stopAsked.aborted ? Promise.resolve() : once(this.#stopAsked, 'abort')
+    const work = this.#work(feeds)
+    try {
+      const first = await Promise.race([
+        work.then((done): 'idle' | 'fed' => (done ? 'idle' : 'fed')),
+        signalled.then((): 'signal' => 'signal'),
+        this.#runtime.ended.then((): 'ended' => 'ended'),
+      ])
+      if (first === 'fed') await Promise.race([signalled, this.#runtime.ended])
+      this.#feeding.abort()
+      return await this.#end(first === 'idle')
+    } catch (error) {
+      this.#feeding.abort()
+      return await this.#fail(error)
+    } finally {
+      restoring.stop()
+      // Whatever ended the run first, the other branch may still fail; nobody needs to hear of it then.
+      work.catch(() => undefined)
+    }
+  }
+
+  /** True when the run is done with it: everything fed, processed and committed. */
+  async #work(feeds: ReadonlyArray<ReturnType<typeof parseFeed>>): Promise<boolean> {
+    if (feeds.length > 0) {
+      const feeder = new Feeder({
+        broker: this.#runtime.broker,
+        topology: () => this.#runtime.view.topology(),
+        rate: this.#args.feedRate,
+        progress: this.#progress,
+        note: (message) => this.#log({ level: 'info', component: 'feed', message }),
+        signal: this.#feeding.signal,
+      })
+      await feeder.run(feeds)
+    }
+    if (!this.#args.untilIdle) return false
+    await this.#runtime.untilIdle()
+    return true
+  }
+
+  /** The clean way out: by being idle, by a signal, or because the runtime ended by itself. */
+  async #end(idle: boolean): Promise<number> {
+    if (this.#printer && !process.stdout.errored) {
+      if (!idle) await this.#drain()
+      await this.#printer.finish()
+    }
+    const code = await this.#runtime.stop()
+    const failure = this.#runtime.view.state().failure
+    if (failure && code !== exitCodes.clean) this.#say(new EngineError('INVARIANT_BROKEN', failure.message))
+    return code
+  }
+
+  /** Lets what was read be committed while the broker still answers, so that it is printed. */
+  async #drain(): Promise<void> {
+    const { view, commands } = this.#runtime
+    if (view.state().current !== 'RUNNING' || !commands.pause().ok) return
+    const until = performance.now() + drainForPrintMs
+    while (view.state().current === 'DRAINING' && performance.now() < until) await sleep(20)
+  }
+
+  /** An error in the feed, in a topic to print, or of an engine that cannot become idle any more. */
+  async #fail(error: unknown): Promise<number> {
+    await this.#printer?.finish().catch((cause: unknown) => this.#note('The rest could not be printed', cause))
+    const stopped = await this.#runtime.stop()
+    this.#say(error)
+    const own = exitCodeOf(error)
+    const failure = this.#runtime.view.state().failure
+    if (own !== exitCodes.crash) return own
+    if (failure) return exitCodeOfName(failure.code)
+    return stopped === exitCodes.clean ? own : stopped
+  }
+
+  #note(what: string, cause: unknown): void {
+    this.#log({ level: 'warn', component: 'cli', message: `${what}: ${sentenceOf(cause)}` })
+  }
+
+  #say(error: unknown): void {
+    this.#progress.above(sentenceOf(error))
+  }
+}

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, describe, test } from 'node:test'
+import { parseFeed, readLines } from '../../src/cli/feed-reader.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'millrace-feed-'))
+after(() => rmSync(folder, { recursive: true }))
+
+async function linesOf(content: string | Buffer): Promise<string[]> {
+  const file = join(folder, 'lines.ndjson')
+  writeFileSync(file, content)
+  const lines: string[] = []
+  for await (const piece of readLines(parseFeed(`t=${file}`))) lines.push(...piece)
+  return lines
+}
+
+describe('reading a feed', () => {
+  test('gives whole lines, the last one with or without its end', async () => {
+    assert.deepEqual(await linesOf('a\nb\n'), ['a', 'b'])
+    assert.deepEqual(await linesOf('a\nb'), ['a', 'b'])
+    assert.deepEqual(await linesOf(''), [])
+  })
+
+  test('puts lines together that were read in pieces, also within a character', async () => {
+    const long = 'ä'.repeat(200_001)
+    assert.deepEqual(await linesOf(`x${long}\n${long}\n`), [`x${long}`, long])
+  })
+
+  test('passes over a byte order mark', async () => {
+    assert.deepEqual(await linesOf('\ufeffa\n'), ['a'])
+  })
+
+  test('says at once what is wrong with the option', () => {
+    assert.throws(() => parseFeed('flights'), { code: 'USAGE', message: /takes topic=file/ })
+    assert.throws(() => parseFeed('=file'), { code: 'USAGE' })
+    assert.throws(() => parseFeed('flights='), { code: 'USAGE' })
+    assert.throws(() => parseFeed('flights=nowhere.ndjson'), { code: 'FEED_INVALID', message: /does not exist/ })
+    assert.throws(() => parseFeed(`flights=${folder}`), { code: 'FEED_INVALID', message: /is a folder/ })
+  })
+
+  test('does not count the lines of standard input, which cannot be read again', () => {
+    assert.equal(parseFeed('flights=-').mark, undefined)
+  })
+
+  test('keeps an equals sign in the file name', () => {
+    const file = join(folder, 'a=b.ndjson')
+    writeFileSync(file, '')
+    assert.deepEqual(parseFeed(`t=${file}`).source, file)
+  })
+})

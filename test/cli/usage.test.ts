@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { millrace } from '../support/millrace.ts'
+
+describe('the command line', () => {
+  test('explains itself', async () => {
+    const { code, stdout } = await millrace(['--help'])
+    assert.equal(code, 0)
+    for (const verb of ['run', 'topology', 'demo', 'license']) assert.match(stdout, new RegExp(`^ {2}${verb} `, 'm'))
+    assert.match(stdout, /Exit codes: 0 clean, 1 crash, 2 wrong usage/)
+  })
+
+  test('tells its version', async () => {
+    const { code, stdout } = await millrace(['--version'])
+    assert.equal(code, 0)
+    assert.match(stdout, /^\d+\.\d+\.\d+\n$/)
+  })
+
+  const wrong: ReadonlyArray<readonly [args: string[], says: RegExp]> = [
+    [['rum'], /unknown command 'rum'\n\(Did you mean run\?\)/],
+    [['run'], /missing required argument 'app'/],
+    [['run', 'app.ts', '--until-idel'], /unknown option '--until-idel'/],
+    [['run', 'app.ts', '--set', 'lanes'], /It is key=value/],
+    [['run', 'app.ts', '--feed-rate', 'fast'], /a number of records a second above 0/],
+    [['run', 'app.ts', '--feed', 'flights'], /--feed takes topic=file/],
+    [['run', 'app.ts', '--feed', 'flights=nowhere.ndjson'], /The file 'nowhere\.ndjson' .* does not exist/],
+    [['license', 'inspect', 'hello'], /not a license key/],
+    [['license', 'inspect', '@nowhere.jwt'], /'nowhere\.jwt' of the key cannot be read \(ENOENT\)/],
+  ]
+  for (const [args, says] of wrong) {
+    test(`refuses 'millrace ${args.join(' ')}' in one sentence, with exit code 2`, async () => {
+      const { code, stdout, stderr } = await millrace(args)
+      assert.match(stderr, says)
+      assert.match(stderr, /^millrace: /)
+      assert.doesNotMatch(stderr, /^\s+at /m)
+      assert.equal(stdout, '')
+      assert.equal(code, 2)
+    })
+  }
+})
