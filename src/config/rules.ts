@@ -68,10 +68,23 @@ export const crossRules: readonly CrossRule[] = [
     sentence: 'the license server must have an http: or https: address',
     broken: (config) => !isWebAddress(config.get('license.server-url')),
   },
+  {
+    keys: ['license.public-keys'],
+    sentence: 'public keys must come from a file or an https: address, since whoever can change them can make licenses',
+    broken: (config) => !isSafeKeyLocation(config.get('license.public-keys')),
+  },
 ]
 
 function isWebAddress(text: string | null): boolean {
   if (text === null) return true
   const url = URL.parse(text)
   return url !== null && (url.protocol === 'https:' || url.protocol === 'http:')
+}
+
+/** Plain http is fine where nobody can get in between. */
+function isSafeKeyLocation(location: string | null): boolean {
+  if (location === null || !/^[a-z][a-z0-9+.-]*:\/\//i.test(location)) return true
+  const url = URL.parse(location)
+  const loopback = url !== null && /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname)
+  return url?.protocol === 'https:' || (url?.protocol === 'http:' && loopback)
 }

@@ -258,6 +258,7 @@ describe('faults', () => {
     'broker.sasl.mechanism': ['broker.sasl.mechanism=plain', 'broker.sasl.username=u'],
     'runtime.http.headers-timeout': ['runtime.http.headers-timeout=30s'],
     'license.server-url': ['license.server-url=nowhere'],
+    'license.public-keys': ['license.public-keys=http://keys.example/jwks.json'],
   }
   for (const rule of crossRules) {
     test(`rule: ${rule.sentence}`, () => {
