@@ -1,8 +1,70 @@
 /** Where stores keep their rows: a factory per kind of backend. */
-import type { StoreBackendFactory } from './contract.ts'
+import { join } from 'node:path'
+import { type Clock, systemClock } from '../base/clock.ts'
+import type { StoreBackend, StoreBackendFactory } from './contract.ts'
+import { LmdbBackend } from './lmdb-backend.ts'
+import { LmdbEnvironment } from './lmdb-environment.ts'
 import { MemoryBackend } from './memory-backend.ts'
 
 /** Backends in memory: gone with the process, rebuilt from the changelog. */
 export function memoryBackends(): StoreBackendFactory {
   return { open: () => new MemoryBackend(), close: () => undefined }
+}
+
+export interface LmdbOptions {
+  /** `engine.state.dir`. The rows of an application lie in `<dir>/<applicationId>/partition-<n>`. */
+  readonly dir: string
+  readonly applicationId: string
+  /** Lane that opens the stores: for messages alone, the files do not know lanes. */
+  readonly lane?: number
+  /** Address space of a partition's files to begin with, in bytes; grows with the data. Default 16 MiB. */
+  readonly mapSize?: number
+  /** Most stores an application can have. Default 256. */
+  readonly maxStores?: number
+  readonly clock?: Clock
+  /** Told of a folder that was set aside because it could not be read, with the reason. */
+  readonly onQuarantine?: (folder: string, reason: string) => void
+}
+
+/** Folder of one application's stores. */
+export function stateFolder(dir: string, applicationId: string): string {
+  return join(dir, applicationId)
+}
+
+/**
+ * Backends in LMDB, one environment for each partition. The process must hold the lock of the folder
+ * (`lockStateFolder`); within it a partition is opened by one lane at a time.
+ */
+export function lmdbBackends(options: LmdbOptions): StoreBackendFactory {
+  const open = new Map<number, { readonly environment: LmdbEnvironment; users: number }>()
+
+  const leave = (partition: number): void => {
+    const entry = open.get(partition)
+    if (entry === undefined || --entry.users > 0) return
+    open.delete(partition)
+    entry.environment.close()
+  }
+
+  return {
+    open(store: string, partition: number): StoreBackend {
+      let entry = open.get(partition)
+      if (entry === undefined) {
+        const environment = new LmdbEnvironment({
+          folder: join(stateFolder(options.dir, options.applicationId), `partition-${partition}`),
+          mapSize: options.mapSize ?? 16 * 1024 * 1024,
+          maxStores: options.maxStores ?? 256,
+          clock: options.clock ?? systemClock,
+          onQuarantine: options.onQuarantine ?? (() => undefined),
+        })
+        entry = { environment, users: 0 }
+        open.set(partition, entry)
+      }
+      entry.users++
+      return new LmdbBackend(entry.environment, store, () => leave(partition))
+    },
+    close(): void {
+      for (const { environment } of open.values()) environment.close()
+      open.clear()
+    },
+  }
 }

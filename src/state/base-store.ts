@@ -1,5 +1,6 @@
 /** What all kinds of stores share: the key's encoding, the overlay, and the life cycle that the lane drives. */
 import type { CommitEpoch } from '../base/ids.ts'
+import { EngineError } from '../errors.ts'
 import { string as stringSerde } from '../serde/primitive.ts'
 import type { Serde } from '../serde/serde.ts'
 import { keyBytes as bytesOf, keyString } from './bytes.ts'
@@ -27,6 +28,7 @@ export abstract class BaseStore implements StoreLifecycle {
   protected readonly onOperation: ((operation: StoreOperation) => void) | undefined
   readonly #backend: StoreBackend
   readonly #keySerde: Serde<unknown>
+  readonly #maxKeyBytes: number
   #lastKey: unknown
   #lastKeyString: string | undefined
   /** Rows whose time is over, by the epoch with which they leave the backend. */
@@ -43,6 +45,7 @@ export abstract class BaseStore implements StoreLifecycle {
     this.onOperation = options.onOperation
     this.#backend = backend
     this.#keySerde = spec.keySerde
+    this.#maxKeyBytes = backend.maxKeyBytes ?? Number.POSITIVE_INFINITY
   }
 
   get uncommittedBytes(): number {
@@ -108,6 +111,18 @@ export abstract class BaseStore implements StoreLifecycle {
    */
   protected expire(): readonly string[] {
     return []
+  }
+
+  /** Adds or replaces a row; refuses a key that the backend could not take once the change is committed. */
+  protected putRow(at: string, row: Row): void {
+    if (at.length > this.#maxKeyBytes) {
+      throw new EngineError(
+        'PROCESSING_FAILED',
+        `The store '${this.spec.name}' cannot keep a key of ${at.length} bytes: its backend takes ${this.#maxKeyBytes}. ` +
+          `Use a shorter key, or set 'engine.state.store' to 'memory'.`,
+      )
+    }
+    this.overlay.put(at, row)
   }
 
   /** Key string of a key. `keyBytes` are its serialised bytes where the caller has them. */

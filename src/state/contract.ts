@@ -23,6 +23,9 @@ export type ByteChange = readonly [key: Uint8Array, value: Uint8Array | null]
 /** Ordered bytes: keys compare as unsigned bytes, a prefix before its extensions. */
 export interface StoreBackend {
   readonly durable: boolean
+  /** Longest key it takes; undefined: any. A store refuses a longer one when it is put. */
+  readonly maxKeyBytes?: number
+  /** The bytes are valid until the next call: copy what is to be kept. */
   get(key: Uint8Array): Uint8Array | undefined
   /** Ascending from `from` (inclusive) to `to` (exclusive); undefined bounds are open. `reverse` walks the same range downwards. */
   range(from: Uint8Array | undefined, to: Uint8Array | undefined, reverse?: boolean): IterableIterator<ByteEntry>

@@ -24,7 +24,7 @@ export class VersionedRowStore extends BaseStore implements VersionedStore<unkno
     const prefix = this.keyOf(key, keyBytes)
     const row =
       value === null || value === undefined ? this.codec.tombstone(timestamp) : this.codec.encode(value, timestamp)
-    this.overlay.put(prefix + int64String(timestamp), row)
+    this.putRow(prefix + int64String(timestamp), row)
     return { validTo: this.#following(prefix, timestamp) }
   }
 

@@ -1,0 +1,139 @@
+/** Rows in an LMDB database: they outlive the process, and with them the checkpoint they belong to. */
+import { assert } from '../base/assert.ts'
+import { EngineError, messageOf } from '../errors.ts'
+import type { ByteChange, ByteEntry, Checkpoint, StoreBackend } from './contract.ts'
+import type { LmdbEnvironment } from './lmdb-environment.ts'
+
+/** LMDB's limit for a key, less the byte that stands before every key of ours (LMDB takes no empty key). */
+const maxKeyBytes = 1977
+/** Rows read by one look into the database; no cursor stays open between. */
+const rowsPerRead = 128
+
+/** What LMDB says when its pages contradict one another. */
+const corruption = /MDB_(CORRUPTED|PAGE_NOTFOUND|PANIC|INVALID|BAD_TXN)/
+
+export class LmdbBackend implements StoreBackend {
+  readonly durable = true
+  readonly maxKeyBytes = maxKeyBytes
+  readonly #environment: LmdbEnvironment
+  readonly #store: string
+  readonly #checkpointKey: Uint8Array
+  readonly #onClose: () => void
+  #closed = false
+  /** Key of the look-up under way. */
+  readonly #scratch = Buffer.alloc(maxKeyBytes + 1, 1)
+
+  constructor(environment: LmdbEnvironment, store: string, onClose: () => void) {
+    this.#environment = environment
+    this.#store = store
+    this.#checkpointKey = Buffer.from(`store/${store}`)
+    this.#onClose = onClose
+  }
+
+  get(key: Uint8Array): Uint8Array | undefined {
+    if (key.length > maxKeyBytes) return undefined
+    const at = this.#scratch.subarray(0, key.length + 1)
+    at.set(key, 1)
+    try {
+      // The buffer is LMDB's own and longer than the value; only its `length` tells.
+      const found = this.#environment.store(this.#store).getBinaryFast(at)
+      return found?.subarray(0, found.length)
+    } catch (error) {
+      throw this.#failed('read', error)
+    }
+  }
+
+  *range(from?: Uint8Array, to?: Uint8Array, reverse = false): IterableIterator<ByteEntry> {
+    let low = from === undefined ? firstKey : prefixed(from)
+    let high = to === undefined ? pastLastKey : prefixed(to)
+    let exclusive = false
+    for (;;) {
+      const rows = this.#read(low, high, reverse, exclusive)
+      for (const [key, value] of rows) yield [key.subarray(1), value]
+      const last = rows[rows.length - 1]
+      if (last === undefined || rows.length < rowsPerRead) return
+      if (reverse) high = last[0]
+      else low = last[0]
+      exclusive = !reverse
+    }
+  }
+
+  apply(changes: Iterable<ByteChange>, checkpoint: Checkpoint): void {
+    const environment = this.#environment
+    try {
+      const store = environment.store(this.#store)
+      const { checkpoints } = environment
+      environment.transaction(() => {
+        for (const [key, value] of changes) {
+          if (value === null) store.remove(prefixed(key))
+          else store.put(prefixed(key), value)
+        }
+        checkpoints.put(this.#checkpointKey, Buffer.from(JSON.stringify(checkpoint)))
+      })
+    } catch (error) {
+      throw this.#failed('write', error)
+    }
+  }
+
+  checkpoint(): Checkpoint | undefined {
+    const found = this.#environment.checkpoints.get(this.#checkpointKey)
+    return found && (JSON.parse(Buffer.from(found).toString()) as Checkpoint)
+  }
+
+  entries(): number {
+    return (this.#environment.store(this.#store).getStats() as { entryCount: number }).entryCount
+  }
+
+  wipe(): void {
+    const environment = this.#environment
+    // The checkpoint goes first: what is left after a crash in between is a store that is restored from the start.
+    environment.transaction(() => void environment.checkpoints.remove(this.#checkpointKey))
+    environment.store(this.#store).clearSync()
+  }
+
+  close(): void {
+    if (this.#closed) return
+    this.#closed = true
+    this.#onClose()
+  }
+
+  /** At most `rowsPerRead` rows, keys with their leading byte. */
+  #read(low: Uint8Array, high: Uint8Array, reverse: boolean, exclusive: boolean): ByteEntry[] {
+    const options = reverse
+      ? { start: high, end: low, exclusiveStart: true, inclusiveEnd: true, reverse, limit: rowsPerRead }
+      : { start: low, end: high, exclusiveStart: exclusive, limit: rowsPerRead }
+    try {
+      const rows: ByteEntry[] = []
+      for (const { key, value } of this.#environment.store(this.#store).getRange(options)) rows.push([key, value])
+      return rows
+    } catch (error) {
+      throw this.#failed('read', error)
+    }
+  }
+
+  #failed(action: string, error: unknown): EngineError {
+    const message = messageOf(error)
+    if (!corruption.test(message)) {
+      return new EngineError('STORE_CORRUPT', `The store '${this.#store}' could not be ${action}: ${message}.`, {
+        cause: error,
+      })
+    }
+    this.#environment.replace(message)
+    return new EngineError(
+      'STORE_CORRUPT',
+      `The files of the store '${this.#store}' contradict themselves (${message}); they were set aside and the store is rebuilt from its changelog.`,
+      { cause: error },
+    )
+  }
+}
+
+const firstKey = Uint8Array.of(1)
+const pastLastKey = Uint8Array.of(2)
+
+function prefixed(key: Uint8Array): Uint8Array {
+  assert(key.length <= maxKeyBytes, `a key of ${key.length} bytes came as far as the backend`)
+  const bytes = Buffer.allocUnsafe(key.length + 1)
+  bytes[0] = 1
+  bytes.set(key, 1)
+  return bytes
+}

@@ -1,0 +1,204 @@
+/**
+ * One LMDB environment for each changelog partition, one named database in it for each store: a commit costs one
+ * file's flush however many stores there are, and the files do not know how many lanes read them.
+ *
+ * Commits are visible, atomic and in the kernel's hands when they return; the flush to disk follows behind
+ * (`overlappingSync`). A killed process loses nothing; a machine that loses power comes back at an earlier commit,
+ * whole and with its checkpoint, and the changelog brings the rest.
+ */
+import {
+  closeSync,
+  existsSync,
+  fstatSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  readSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { type Database, open, type RootDatabase } from 'lmdb'
+import type { Clock } from '../base/clock.ts'
+import { EngineError, messageOf } from '../errors.ts'
+
+export type Bytes = Database<Uint8Array, Uint8Array>
+
+export interface EnvironmentOptions {
+  readonly folder: string
+  /** Address space to begin with, in bytes; grows as the data does. */
+  readonly mapSize: number
+  /** Most stores one environment can hold. */
+  readonly maxStores: number
+  readonly clock: Clock
+  /** Told of a folder that was set aside, with the reason. */
+  readonly onQuarantine: (folder: string, reason: string) => void
+}
+
+const binary = { encoding: 'binary', keyEncoding: 'binary' } as const
+const formatKey = Buffer.from('format')
+/** Raised when rows are laid out differently: data of another format is rebuilt from the changelog. */
+const format = '1'
+/** As many openings may end in a crash before the files are held to be the cause. */
+const openAttempts = 2
+
+export class LmdbEnvironment {
+  readonly #options: EnvironmentOptions
+  #loaded: Loaded
+
+  /** Opens the environment; what cannot be read is set aside and begun anew. */
+  constructor(options: EnvironmentOptions) {
+    this.#options = options
+    this.#loaded = openGuarded(options)
+  }
+
+  get checkpoints(): Bytes {
+    return this.#loaded.checkpoints
+  }
+
+  store(name: string): Bytes {
+    const { stores, root } = this.#loaded
+    let store = stores.get(name)
+    if (store === undefined) {
+      store = root.openDB<Uint8Array, Uint8Array>(`store/${name}`, binary)
+      stores.set(name, store)
+    }
+    return store
+  }
+
+  /** All that `write` does, or nothing. */
+  transaction(write: () => void): void {
+    inTransaction(this.#loaded.root, write)
+  }
+
+  /** Sets the files aside and goes on with empty ones: every store of this partition is then without a checkpoint. */
+  replace(reason: string): void {
+    void this.#loaded.root.close()
+    quarantine(this.#options, reason)
+    this.#loaded = openGuarded(this.#options)
+  }
+
+  /** Resolves when all that was committed lies on the disk. */
+  async flushed(): Promise<void> {
+    await this.#loaded.root.flushed
+  }
+
+  close(): void {
+    void this.#loaded.root.close()
+  }
+}
+
+interface Loaded {
+  readonly root: RootDatabase<Uint8Array, Uint8Array>
+  readonly checkpoints: Bytes
+  readonly stores: Map<string, Bytes>
+}
+
+function openGuarded(options: EnvironmentOptions): Loaded {
+  const { folder } = options
+  const sentinel = `${folder}.opening`
+  const attempts = attemptsIn(sentinel)
+  if (attempts >= openAttempts) quarantine(options, `${attempts} attempts to open it ended in a crash`)
+  try {
+    mkdirSync(folder, { recursive: true })
+    writeFileSync(sentinel, String(attemptsIn(sentinel) + 1))
+  } catch (cause) {
+    throw new EngineError('CONFIG_INVALID', `The state folder ${folder} cannot be written: ${messageOf(cause)}.`, {
+      cause,
+    })
+  }
+  const opened = openOrReason(options)
+  if (typeof opened !== 'string') {
+    rmSync(sentinel, { force: true })
+    return opened
+  }
+  quarantine(options, opened)
+  mkdirSync(folder, { recursive: true })
+  const fresh = openOrReason(options)
+  if (typeof fresh !== 'string') return fresh
+  throw new EngineError('STORE_CORRUPT', `No store can be made in the state folder ${folder}: ${fresh}.`)
+}
+
+function openOrReason(options: EnvironmentOptions): Loaded | string {
+  try {
+    extendToHeader(join(options.folder, 'data.mdb'))
+    const root = open<Uint8Array, Uint8Array>({
+      path: options.folder,
+      ...binary,
+      mapSize: options.mapSize,
+      maxDbs: options.maxStores + 2,
+      overlappingSync: true,
+    })
+    const checkpoints = root.openDB<Uint8Array, Uint8Array>('checkpoints', binary)
+    const reason = faultIn(root, checkpoints)
+    if (reason === undefined) return { root, checkpoints, stores: new Map() }
+    void root.close()
+    return reason
+  } catch (error) {
+    return messageOf(error)
+  }
+}
+
+/** Reads what every store is opened by, and the ends of its data. */
+function faultIn(root: RootDatabase<Uint8Array, Uint8Array>, checkpoints: Bytes): string | undefined {
+  const found = checkpoints.get(formatKey)
+  if (found === undefined) inTransaction(root, () => void checkpoints.put(formatKey, Buffer.from(format)))
+  else if (Buffer.from(found).toString() !== format) return `its format is ${Buffer.from(found)}, not ${format}`
+  for (const { key, value } of checkpoints.getRange({})) {
+    const name = Buffer.from(key).toString()
+    if (name === formatKey.toString()) continue
+    JSON.parse(Buffer.from(value).toString())
+    const store = root.openDB<Uint8Array, Uint8Array>(name, binary)
+    for (const reverse of [false, true]) void [...store.getRange({ limit: 1, reverse })]
+  }
+  return undefined
+}
+
+function inTransaction(root: RootDatabase<Uint8Array, Uint8Array>, write: () => void): void {
+  // Flags: 1 may be aborted, 2 committed on return, 0x10000 the flush may follow. The types know no flags here.
+  const run = root.transactionSync as (this: typeof root, action: () => void, flags: number) => void
+  run.call(root, write, 0x10003)
+}
+
+function attemptsIn(sentinel: string): number {
+  return existsSync(sentinel) ? Number(readFileSync(sentinel, 'utf8')) || 1 : 0
+}
+
+const magic = 0xbeefc0de
+const metaAt = { magic: 0x18, pageSize: 0x30, lastPage: 0x90, transaction: 0x98 } as const
+
+/**
+ * Touching a mapped page behind the end of a file that was cut off ends the process without a word. So a file shorter
+ * than its header says is made as long again; the pages of zeros that appear are refused by LMDB with an error.
+ */
+function extendToHeader(file: string): void {
+  if (!existsSync(file)) return
+  const handle = openSync(file, 'r+')
+  try {
+    const size = fstatSync(handle).size
+    const head = new DataView(new ArrayBuffer(0x200))
+    const meta = (at: number): { transaction: bigint; end: number } | undefined => {
+      const read = readSync(handle, head, 0, head.byteLength, at)
+      if (read < head.byteLength || head.getUint32(metaAt.magic, true) !== magic) return undefined
+      const pageSize = head.getUint32(metaAt.pageSize, true)
+      const end = (Number(head.getBigUint64(metaAt.lastPage, true)) + 1) * pageSize
+      return { transaction: head.getBigUint64(metaAt.transaction, true), end }
+    }
+    const first = meta(0)
+    const pageSize = head.getUint32(metaAt.pageSize, true)
+    const second = first && meta(pageSize)
+    const newest = first && second && second.transaction > first.transaction ? second : first
+    if (newest && size < newest.end) ftruncateSync(handle, newest.end)
+  } finally {
+    closeSync(handle)
+  }
+}
+
+function quarantine(options: EnvironmentOptions, reason: string): void {
+  const aside = `${options.folder}.corrupt-${options.clock.now()}`
+  if (existsSync(options.folder)) renameSync(options.folder, aside)
+  rmSync(`${options.folder}.opening`, { force: true })
+  options.onQuarantine(aside, reason)
+}

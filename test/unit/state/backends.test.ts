@@ -1,0 +1,22 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after } from 'node:test'
+import { lmdbBackends } from '../../../src/state/backends.ts'
+import { MemoryBackend } from '../../../src/state/memory-backend.ts'
+import { backendSuite } from './backend-suite.ts'
+import { storeSuite } from './store-suite.ts'
+
+const dir = mkdtempSync(join(tmpdir(), 'millrace-state-'))
+const durable = lmdbBackends({ dir, applicationId: 'suite', maxStores: 4000 })
+let stores = 0
+after(() => {
+  durable.close()
+  rmSync(dir, { recursive: true, force: true })
+})
+
+const openLmdb = () => durable.open(`store-${stores++ % 2000}`, 0)
+backendSuite('memory', () => new MemoryBackend())
+backendSuite('lmdb', openLmdb)
+storeSuite('memory', () => new MemoryBackend(), 150)
+storeSuite('lmdb', openLmdb, 40)
