@@ -1,0 +1,51 @@
+/**
+ * The commit tag: what every transaction writes into the metadata of the offsets it commits. Being part of the
+ * transaction it tells, after any interruption, which commits took effect. It also carries the event time of each
+ * partition, so that a restart continues with the watermarks of that commit.
+ */
+export interface CommitTag {
+  /** Identity of the run that committed: promotion token epoch, or the run's number without high availability. */
+  readonly tokenEpoch: number
+  readonly seq: number
+  /** Highest event time dispatched of this partition; -Infinity before the first. */
+  readonly maxTimestamp: number
+  /** The application's watermark at this commit. */
+  readonly watermark: number
+}
+
+const time = (ms: number): string => (Number.isFinite(ms) ? String(ms) : '')
+const parseTime = (text: string | undefined): number => (text ? Number(text) : Number.NEGATIVE_INFINITY)
+
+export function encodeTag(tag: CommitTag): string {
+  return `v1|${tag.tokenEpoch}|${tag.seq}|${time(tag.maxTimestamp)}|${time(tag.watermark)}`
+}
+
+/** Undefined for metadata that is not ours. */
+export function decodeTag(metadata: string): CommitTag | undefined {
+  const parts = metadata.split('|')
+  if (parts[0] !== 'v1' || parts.length !== 5) return undefined
+  const [, tokenEpoch, seq, maxTimestamp, watermark] = parts
+  const tag = {
+    tokenEpoch: Number(tokenEpoch),
+    seq: Number(seq),
+    maxTimestamp: parseTime(maxTimestamp),
+    watermark: parseTime(watermark),
+  }
+  return Number.isSafeInteger(tag.tokenEpoch) && Number.isSafeInteger(tag.seq) ? tag : undefined
+}
+
+/** Order of commits over all runs. */
+export function compareTags(a: { tokenEpoch: number; seq: number }, b: { tokenEpoch: number; seq: number }): number {
+  return a.tokenEpoch - b.tokenEpoch || a.seq - b.seq
+}
+
+export function commitId(tag: { tokenEpoch: number; seq: number }): string {
+  return `${tag.tokenEpoch}.${tag.seq}`
+}
+
+export function parseCommitId(id: string): { tokenEpoch: number; seq: number } | undefined {
+  const [tokenEpoch, seq] = id.split('.').map(Number)
+  return Number.isSafeInteger(tokenEpoch) && Number.isSafeInteger(seq)
+    ? { tokenEpoch: tokenEpoch as number, seq: seq as number }
+    : undefined
+}

@@ -1,0 +1,95 @@
+/** What is assigned to this process: partitions, the tasks that go with them, and where each was left. */
+import type { TopicPartition } from '../base/ids.ts'
+import type { BrokerPort, CommittedOffset } from '../broker/port.ts'
+import { type CommitTag, compareTags, decodeTag } from '../commit/tag.ts'
+import { EngineError } from '../errors.ts'
+import type { Affinity, TaskRef } from '../lanes/affinity.ts'
+import type { EngineSettings } from './settings.ts'
+import type { ResolvedTopics } from './topics.ts'
+
+export interface StartingPoint extends TopicPartition {
+  readonly offset: number
+  /** Highest event time of the partition at that commit. */
+  readonly maxTimestamp: number
+}
+
+export interface GroupPosition {
+  readonly partitions: readonly StartingPoint[]
+  readonly newestTag: CommitTag | undefined
+  readonly watermark: number
+}
+
+const unknown = Number.NEGATIVE_INFINITY
+
+/** The group's offsets and what their tags say; partitions without an offset begin as the application says. */
+export async function groupPosition(
+  settings: EngineSettings,
+  broker: BrokerPort,
+  partitions: readonly TopicPartition[],
+): Promise<GroupPosition> {
+  if (partitions.length === 0) return { partitions: [], newestTag: undefined, watermark: unknown }
+  const committed = await broker.committedOffsets(settings.applicationId, partitions, true)
+  const newestTag = newest(committed)
+  const fresh = committed.filter((c) => c.offset < 0)
+  const starts = await startOffsets(settings, broker, fresh)
+  const result = committed.map((c) => ({
+    topic: c.topic,
+    partition: c.partition,
+    offset: c.offset >= 0 ? c.offset : (starts.get(`${c.topic}:${c.partition}`) ?? 0),
+    maxTimestamp: decodeTag(c.metadata)?.maxTimestamp ?? unknown,
+  }))
+  return { partitions: result, newestTag, watermark: newestTag?.watermark ?? unknown }
+}
+
+function newest(committed: readonly CommittedOffset[]): CommitTag | undefined {
+  let result: CommitTag | undefined
+  for (const { metadata } of committed) {
+    const tag = decodeTag(metadata)
+    if (tag && (!result || compareTags(tag, result) > 0)) result = tag
+  }
+  return result
+}
+
+async function startOffsets(
+  settings: EngineSettings,
+  broker: BrokerPort,
+  fresh: readonly TopicPartition[],
+): Promise<Map<string, number>> {
+  if (fresh.length === 0) return new Map()
+  if (settings.offsetsReset === 'fail') {
+    const [first] = fresh as [TopicPartition]
+    throw new EngineError(
+      'OFFSETS_MISSING',
+      `the group ${settings.applicationId} has no offset for ${first.topic}:${first.partition} and offsets.reset is fail`,
+    )
+  }
+  const offsets = await broker.listOffsets(fresh, settings.offsetsReset)
+  return new Map(offsets.map((o) => [`${o.topic}:${o.partition}`, o.offset]))
+}
+
+/** All tasks of a process that has every partition: the in-process split. */
+export function allTasks(settings: EngineSettings, affinity: Affinity): TaskRef[] {
+  const tasks: TaskRef[] = []
+  for (const { id, global } of settings.plan.subtopologies) {
+    if (global) continue
+    for (let partition = 0; partition < affinity.tasks(id); partition++) tasks.push({ subtopology: id, partition })
+  }
+  return tasks
+}
+
+/** The tasks that go with partitions, where sub-topologies exchange records through topics. */
+export function tasksOf(
+  settings: EngineSettings,
+  topics: ResolvedTopics,
+  partitions: readonly TopicPartition[],
+): TaskRef[] {
+  const seen = new Map<string, TaskRef>()
+  for (const { topic, partition } of partitions) {
+    settings.plan.sources.forEach((source, index) => {
+      if (source.kind === 'global' || !(topics.bySource[index] ?? []).includes(topic)) return
+      const { subtopology } = source
+      seen.set(`${subtopology}_${partition}`, { subtopology, partition })
+    })
+  }
+  return [...seen.values()]
+}

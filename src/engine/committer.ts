@@ -1,0 +1,335 @@
+/**
+ * Executes what the commit machine decides: marks to the lanes, batches and offsets to the broker, the end of the
+ * transaction, and the resolution of an outcome that nobody saw.
+ */
+import type { Clock } from '../base/clock.ts'
+import type { CommitEpoch } from '../base/ids.ts'
+import { BrokerError, type BrokerPort, type GroupMember, type OffsetToCommit } from '../broker/port.ts'
+import {
+  CommitMachine,
+  type CommitEffect,
+  type CommitEvent,
+  type CommitReport,
+  type CommitTrigger,
+} from '../commit/machine.ts'
+import { compareTags, decodeTag } from '../commit/tag.ts'
+import { EngineError, messageOf } from '../errors.ts'
+import type { ChangelogBatches, FromLane, StorePartition, ToLane } from '../lanes/protocol.ts'
+import type { Checkpoint } from '../state/contract.ts'
+import type { Producer, ToProduce } from './producer.ts'
+import type { EngineSettings } from './settings.ts'
+
+/** What one epoch commits, frozen when its mark is sent. */
+export interface Frozen {
+  readonly offsets: readonly OffsetToCommit[]
+  readonly watermark: number
+  /** Records that the engine itself adds to the transaction (state of scheduled sources). */
+  readonly extra: readonly ToProduce[]
+}
+
+export interface CommitterHost {
+  /** Run of the engine that messages to the lanes carry. */
+  run(): number
+  member(): GroupMember
+  /** Sends everything dispatched to the lanes and freezes offsets and watermark. */
+  freeze(epoch: CommitEpoch): Frozen
+  toLanes(message: ToLane): void
+  changelogTopic(store: string): { readonly topic: string; readonly topicId: string }
+  /** The commit took effect at the broker: offsets and positions of the changelogs move. */
+  committed(frozen: Frozen, changelogNext: ReadonlyMap<string, number>): void
+  done(report: CommitReport): void
+  /** The open epoch is lost. */
+  restart(cause: unknown, barrierTimeout: boolean): void
+}
+
+export interface CommitIdentity {
+  readonly tokenEpoch: number
+  /** Sequence number of the run's first commit is epoch 1's: the epoch itself. */
+  readonly groupId: string
+}
+
+export class Committer {
+  readonly #settings: EngineSettings
+  readonly #broker: BrokerPort
+  readonly #producer: Producer
+  readonly #host: CommitterHost
+  readonly #clock: Clock
+  readonly #identity: CommitIdentity
+  readonly #machine: CommitMachine
+  #frozen: Frozen | undefined
+  /** Outputs of the next epoch: they wait until this one is committed. */
+  #heldBack: ToProduce[] = []
+  #heldBytes = 0
+  #changelogs: ChangelogBatches[] = []
+  #acked = new Set<number>()
+  readonly #changelogNext = new Map<string, number>()
+  /** The last tag known to be committed. */
+  #lastTag: { tokenEpoch: number; seq: number }
+  #closed = false
+  readonly #waiting: Array<() => void> = []
+
+  constructor(
+    settings: EngineSettings,
+    broker: BrokerPort,
+    producer: Producer,
+    host: CommitterHost,
+    clock: Clock,
+    identity: CommitIdentity,
+    lastTag: { tokenEpoch: number; seq: number },
+  ) {
+    this.#settings = settings
+    this.#broker = broker
+    this.#producer = producer
+    this.#host = host
+    this.#clock = clock
+    this.#identity = identity
+    this.#lastTag = lastTag
+    this.#machine = new CommitMachine({
+      lanes: settings.lanes,
+      barrierTimeoutMs: settings.barrierTimeoutMs,
+      firstEpoch: 1,
+    })
+  }
+
+  get machine(): CommitMachine {
+    return this.#machine
+  }
+
+  get acknowledged(): ReadonlySet<number> {
+    return this.#acked
+  }
+
+  /** Bytes that wait in the engine for the next transaction. */
+  get heldBytes(): number {
+    return this.#heldBytes
+  }
+
+  get commitId(): string {
+    return `${this.#identity.tokenEpoch}.${this.#machine.epoch}`
+  }
+
+  trigger(cause: CommitTrigger): void {
+    this.#feed({ type: 'trigger', cause })
+  }
+
+  /** Commits and resolves when a commit that began after the call is done; rejects never: a restart settles it too. */
+  commitNow(cause: CommitTrigger): Promise<void> {
+    const running = this.#machine.phase !== 'IDLE' && this.#machine.phase !== 'QUEUED'
+    return new Promise((resolve) => {
+      // A commit that is under way froze its offsets before the call: only the one after it counts.
+      let left = running ? 2 : 1
+      const wait = (): void => {
+        if (--left === 0) resolve()
+        else this.#waiting.push(wait)
+      }
+      this.#waiting.push(wait)
+      this.trigger(cause)
+    })
+  }
+
+  tick(): void {
+    this.#feed({ type: 'tick' })
+  }
+
+  close(): void {
+    this.#closed = true
+    for (const resolve of this.#waiting.splice(0)) resolve()
+  }
+
+  laneMessage(message: Extract<FromLane, { type: 'out' | 'ack' | 'applied' }>): void {
+    if (message.type === 'out') {
+      if (message.epoch === this.#machine.epoch) {
+        this.#producer.send(message.batches, this.#clock.now())
+      } else {
+        this.#heldBack.push(...message.batches)
+        for (const batch of message.batches) this.#heldBytes += batch.records.length
+      }
+      return
+    }
+    const { lane, epoch } = message
+    if (message.type === 'ack') {
+      this.#acked.add(lane)
+      this.#changelogs.push(...message.changelogs)
+      this.#feed({
+        type: 'lane-ack',
+        lane,
+        epoch,
+        sent: message.sent - this.#base('sent', lane, message.sent),
+        received: message.received - this.#base('received', lane, message.received),
+      })
+    } else {
+      this.#feed({ type: 'lane-applied', lane, epoch })
+    }
+  }
+
+  /** Lanes count from the beginning of the run; the machine compares one epoch's totals. */
+  readonly #bases = new Map<string, number>()
+  #base(kind: string, lane: number, value: number): number {
+    const id = `${kind}/${lane}`
+    const before = this.#bases.get(id) ?? 0
+    this.#bases.set(id, value)
+    return before
+  }
+
+  #feed(event: CommitEvent): void {
+    if (this.#closed) return
+    for (const effect of this.#machine.step(event, this.#clock.monotonic())) this.#execute(effect)
+  }
+
+  #execute(effect: CommitEffect): void {
+    switch (effect.type) {
+      case 'mark':
+        this.#acked = new Set()
+        this.#changelogs = []
+        this.#frozen = this.#host.freeze(effect.epoch)
+        this.#host.toLanes({
+          type: 'mark',
+          run: this.#host.run(),
+          epoch: effect.epoch,
+          watermark: this.#frozen.watermark,
+        })
+        return
+      case 'flush':
+        this.#attempt(this.#flush(), { type: 'flushed' })
+        return
+      case 'send-offsets':
+        this.#attempt(this.#sendOffsets(), { type: 'offsets-sent' })
+        return
+      case 'end-transaction':
+        this.#end()
+        return
+      case 'resolve':
+        this.#resolve().then(
+          (outcome) => this.#feed({ type: 'resolved', outcome }),
+          (error) => this.#lost(error),
+        )
+        return
+      case 'apply':
+        this.#apply(effect.epoch)
+        return
+      case 'done':
+        this.#done(effect.report)
+        return
+      case 'restart':
+        if (this.#error !== undefined || !this.#closed)
+          this.#host.restart(this.#error ?? new EngineError('TRANSACTION_ABORTED', effect.cause), effect.barrierTimeout)
+    }
+  }
+
+  #error: unknown
+
+  #attempt(work: Promise<void>, then: CommitEvent): void {
+    work.then(
+      () => this.#feed(then),
+      (error) => this.#lost(error),
+    )
+  }
+
+  #lost(error: unknown): void {
+    this.#error = error
+    this.#feed({ type: 'failed', error: messageOf(error) })
+  }
+
+  async #flush(): Promise<void> {
+    const now = this.#clock.now()
+    const offsets: Promise<void>[] = []
+    for (const changelog of this.#changelogs) {
+      const { topic } = this.#host.changelogTopic(changelog.store)
+      const { partition } = changelog
+      for (const records of changelog.records) {
+        const batch: ToProduce = { topic, partition, records, count: changelog.count }
+        const written = this.#producer.sendForOffset(batch, now).then((base) => {
+          const next = base + batchCount(records)
+          const id = `${changelog.store}/${partition}`
+          this.#changelogNext.set(id, Math.max(next, this.#changelogNext.get(id) ?? 0))
+        })
+        offsets.push(written)
+      }
+    }
+    this.#producer.send((this.#frozen as Frozen).extra, now)
+    // A failed request leaves its offset promises open for ever: the flush is what tells.
+    await this.#producer.flush()
+    await Promise.all(offsets)
+  }
+
+  async #sendOffsets(): Promise<void> {
+    const { offsets } = this.#frozen as Frozen
+    if (this.#settings.guarantee === 'exactly-once' && offsets.length > 0) {
+      await this.#producer.sendOffsets(this.#host.member(), offsets)
+    }
+  }
+
+  #end(): void {
+    const { offsets } = this.#frozen as Frozen
+    const work =
+      this.#settings.guarantee === 'exactly-once'
+        ? this.#producer.end(true)
+        : this.#broker.commitOffsets(this.#host.member(), offsets).then(() => this.#producer.end(true))
+    work.then(
+      () => this.#feed({ type: 'committed' }),
+      (error) => {
+        this.#error = error
+        // The request may have arrived although no answer did: only the offsets' tag can tell.
+        this.#feed({ type: 'outcome-unknown', error: messageOf(error) })
+      },
+    )
+  }
+
+  /** Whether the transaction of this epoch took effect: the tag in the committed offsets says so. */
+  async #resolve(): Promise<'committed' | 'aborted'> {
+    const { offsets } = this.#frozen as Frozen
+    if (this.#settings.guarantee === 'at-least-once') return 'aborted'
+    const startedAt = this.#clock.monotonic()
+    for (;;) {
+      try {
+        await this.#producer.init(true)
+        break
+      } catch (error) {
+        const unreachable = error instanceof BrokerError && error.errorClass === 'unreachable'
+        if (!unreachable && this.#clock.monotonic() - startedAt > this.#settings.resolveTimeoutMs) throw error
+        if (!(error instanceof BrokerError) || !['unreachable', 'retriable'].includes(error.errorClass)) throw error
+      }
+    }
+    const partitions = offsets.map(({ topic, partition }) => ({ topic, partition }))
+    const committed = await this.#broker.committedOffsets(this.#identity.groupId, partitions, true)
+    const mine = { tokenEpoch: this.#identity.tokenEpoch, seq: this.#machine.epoch }
+    let newest: { tokenEpoch: number; seq: number } | undefined
+    for (const { metadata } of committed) {
+      const tag = decodeTag(metadata)
+      if (tag && (!newest || compareTags(tag, newest) > 0)) newest = tag
+    }
+    if (newest && compareTags(newest, mine) === 0) return 'committed'
+    if (!newest || compareTags(newest, this.#lastTag) <= 0) return 'aborted'
+    throw new EngineError(
+      'FENCED',
+      'another process committed for this application while the outcome of a commit was unknown',
+    )
+  }
+
+  #apply(epoch: CommitEpoch): void {
+    this.#lastTag = { tokenEpoch: this.#identity.tokenEpoch, seq: epoch }
+    const checkpoints: Array<StorePartition & { checkpoint: Checkpoint }> = []
+    for (const { store, partition } of this.#changelogs) {
+      const changelogOffset = this.#changelogNext.get(`${store}/${partition}`) ?? 0
+      const { topicId } = this.#host.changelogTopic(store)
+      checkpoints.push({ store, partition, checkpoint: { changelogOffset, commitId: this.commitId, topicId } })
+    }
+    this.#host.committed(this.#frozen as Frozen, this.#changelogNext)
+    this.#host.toLanes({ type: 'result', run: this.#host.run(), epoch, checkpoints })
+  }
+
+  #done(report: CommitReport): void {
+    this.#frozen = undefined
+    this.#error = undefined
+    const held = this.#heldBack
+    this.#heldBack = []
+    this.#heldBytes = 0
+    if (held.length > 0) this.#producer.send(held, this.#clock.now())
+    this.#host.done(report)
+    for (const resolve of this.#waiting.splice(0)) resolve()
+  }
+}
+
+function batchCount(records: Uint8Array): number {
+  return new DataView(records.buffer, records.byteOffset, records.byteLength).getInt32(57)
+}

@@ -1,0 +1,620 @@
+/**
+ * The engine without its thread: opens what is assigned, lets records through to the lanes, commits, pauses, restarts
+ * in place and ends. Everything it knows of the world is injected, so that the simulator runs the very same code.
+ */
+import type { Clock } from '../base/clock.ts'
+import { type CounterLayout, engineIndex, sinkTopicSlot } from '../base/counters.ts'
+import type { TopicPartition } from '../base/ids.ts'
+import { sleep, type Timers } from '../base/timers.ts'
+import { BrokerError, type BrokerPort, type GroupMember } from '../broker/port.ts'
+import type { CommitReport, CommitTrigger } from '../commit/machine.ts'
+import { encodeTag } from '../commit/tag.ts'
+import { EngineError, toWireError } from '../errors.ts'
+import { type Affinity, affinityOf, type TaskRef } from '../lanes/affinity.ts'
+import type { FromLane, ToLane } from '../lanes/protocol.ts'
+import { allTasks, groupPosition, type StartingPoint, tasksOf } from './assignment.ts'
+import { Committer, type Frozen } from './committer.ts'
+import { describeFailure, restartable } from './failure.ts'
+import { Flow } from './flow.ts'
+import { GroupLink } from './group-link.ts'
+import { Producer } from './producer.ts'
+import type { EngineFact, EngineSnapshot } from './protocol.ts'
+import { RestartBudget } from './restart-budget.ts'
+import { Restorer, tasksByLane } from './restorer.ts'
+import { Schedules } from './schedules.ts'
+import type { EngineSettings } from './settings.ts'
+import { barrierSnapshot, offsetsSnapshot } from './snapshots.ts'
+import { type ResolvedTopics, resolveTopics } from './topics.ts'
+import type { ConsumerSnapshot } from './view.ts'
+
+export interface EngineOptions {
+  readonly settings: EngineSettings
+  readonly broker: BrokerPort
+  readonly clock: Clock
+  readonly timers: Timers
+  readonly layout: CounterLayout
+  readonly counters: Float64Array
+  readonly laneCounters: readonly Float64Array[]
+  /** Node names by index, for snapshots. */
+  readonly nodeNames: readonly string[]
+  readonly send: (lane: number, message: ToLane, transfer: ArrayBuffer[]) => void
+  readonly fact: (fact: EngineFact) => void
+}
+
+/** A lane that does not give up its work within this time has to be ended with its process. */
+const resetDeadlineMs = 5_000
+const snapshotEveryMs = 100
+const reportsKept = 50
+
+export class EngineCore {
+  readonly #o: EngineOptions
+  readonly #producer: Producer
+  readonly #restorer: Restorer
+  readonly #budget: RestartBudget
+  readonly #group: GroupLink
+  readonly #schedules: Schedules
+  #run = 0
+  #topics: ResolvedTopics | undefined
+  #affinity: Affinity | undefined
+  #flow: Flow | undefined
+  #committer: Committer | undefined
+  #changelogNext = new Map<string, number>()
+  #tasks: TaskRef[] = []
+  #reports: Array<{ report: CommitReport; commitId: string; atMs: number; outcome: 'COMMITTED' | 'ABORTED' }> = []
+  #lastCommitMs: number | null = null
+  #paused = false
+  #restarting = false
+  #ended = false
+  #ready = false
+  #dirty = false
+  #tokenEpoch = 0
+  #resetting: { waiting: Set<number>; done: () => void } | undefined
+  readonly #sinkIndex: ReadonlyMap<string, number>
+  readonly #wallOffset: number
+  #connected = true
+  #connectedSince: number
+
+  constructor(options: EngineOptions) {
+    this.#o = options
+    const { settings, broker, clock } = options
+    const id = settings.guarantee === 'exactly-once' ? `${settings.applicationId}-${settings.instanceId}` : null
+    this.#producer = new Producer(broker, id, settings.transactionTimeoutMs)
+    this.#budget = new RestartBudget(settings.maxRestarts, settings.restartWindowMs)
+    this.#restorer = new Restorer(broker, {
+      run: () => this.#run,
+      send: (lane, message) => options.send(lane, message, []),
+      progress: (progress) => options.fact({ type: 'restore-progress', progress }),
+      cancelled: (run) => run !== this.#run || this.#ended,
+    })
+    this.#group = new GroupLink(options, {
+      assigned: (partitions) => this.#assigned(partitions),
+      revoking: (partitions) => this.#revoking(partitions),
+      lost: (error) => this.#failed(error),
+    })
+    this.#schedules = new Schedules(options, {
+      fire: (source, dueMs, payload) => this.#fire(source, dueMs, payload),
+    })
+    this.#sinkIndex = new Map(options.layout.sinkTopics.map((topic, i) => [topic, i]))
+    this.#wallOffset = clock.now() - clock.monotonic()
+    this.#connectedSince = clock.now()
+  }
+
+  // ── commands of the control thread ──────────────────────────────────────────────────────────────────────────────
+
+  async start(): Promise<void> {
+    this.#every(snapshotEveryMs, () => this.#snapshot())
+    this.#every(this.#o.settings.commitIntervalMs, () => this.#interval())
+    await this.#guard(() => this.#open())
+  }
+
+  pause(): void {
+    this.#paused = true
+    this.#flow?.setPaused(true)
+    if (this.#ready) void this.#drain()
+  }
+
+  unpause(): void {
+    this.#paused = false
+    this.#flow?.setPaused(false)
+  }
+
+  /** Drains, commits, leaves the group and stops the lanes. */
+  async stop(): Promise<void> {
+    if (this.#ended) return
+    if (this.#ready) {
+      this.#flow?.setPaused(true)
+      await this.#committer?.commitNow('shutdown')
+    }
+    await this.#end()
+    this.#o.fact({ type: 'stopped' })
+  }
+
+  /** Resolves once all input is processed, the windows it closes are emitted, and everything is committed. */
+  async untilIdle(): Promise<void> {
+    let quietRounds = 0
+    while (!this.#ended && quietRounds < 2) {
+      if (!this.#ready || this.#paused || !this.#flow || !this.#committer) {
+        await sleep(this.#o.timers, 10)
+        continue
+      }
+      const { total } = this.#flow.dispatcher
+      if (!(await this.#flow.exhausted())) {
+        await sleep(this.#o.timers, 5)
+        continue
+      }
+      const raised = this.#flow.closeInput()
+      const before = this.#commits
+      await this.#committer.commitNow('idle')
+      const quiet = this.#ready && !raised && this.#flow.dispatcher.total === total && this.#commits > before
+      quietRounds = quiet ? quietRounds + 1 : 0
+    }
+  }
+
+  #commits = 0
+
+  /** The thread of a lane has ended by itself: its state is gone, and with it the run of this process. */
+  laneLost(lane: number, reason: string): void {
+    if (this.#ended) return
+    this.#failed(new EngineError('LANE_FAILED', `lane-${lane} has ended: ${reason}`, { lane }))
+  }
+
+  // ── messages of the lanes ───────────────────────────────────────────────────────────────────────────────────────
+
+  laneMessage(message: FromLane): void {
+    if ('run' in message && message.run !== -1 && message.run !== this.#run) return
+    switch (message.type) {
+      case 'opened':
+      case 'restored':
+      case 'loaded':
+      case 'started':
+        this.#restorer.laneMessage(message)
+        return
+      case 'consumed':
+        this.#flow?.consumed(message.lane, message.bytes)
+        return
+      case 'out':
+        this.#dirty = true
+        this.#countOut(message.batches)
+        this.#committer?.laneMessage(message)
+        return
+      case 'ack':
+      case 'applied':
+        this.#committer?.laneMessage(message)
+        return
+      case 'commit-wanted':
+        this.#dirty = true
+        if (message.urgent) this.#committer?.trigger('requested')
+        return
+      case 'resolve-topics':
+        void this.#guard(() => this.#resolveSinks(message.lane, message.topics))
+        return
+      case 'reset-done':
+        this.#resetting?.waiting.delete(message.lane)
+        if (this.#resetting?.waiting.size === 0) this.#resetting.done()
+        return
+      case 'fault':
+        this.#laneFault(message)
+        return
+      case 'ready':
+      case 'closed':
+      case 'answer':
+        return
+    }
+  }
+
+  // ── opening ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  async #open(): Promise<void> {
+    const { settings, broker } = this.#o
+    this.#run++
+    this.#topics = await resolveTopics(settings, broker)
+    if (settings.guarantee === 'exactly-once' || settings.guarantee === 'at-least-once') await this.#producer.init()
+    this.#affinity = affinityOf(settings.plan, settings.lanes, settings.split, this.#topics.changelogPartitions)
+    await this.#configureLanes(this.#topics, this.#affinity)
+    await this.#group.join(this.#topics)
+  }
+
+  async #configureLanes(topics: ResolvedTopics, affinity: Affinity): Promise<void> {
+    const { settings, broker } = this.#o
+    const originTopics = [...new Set(topics.bySource.flat())]
+    const known = await broker.topics([...settings.sinkTopics])
+    const missing = settings.sinkTopics.filter((topic) => !known.some((k) => k.topic === topic))
+    const created = missing.length > 0 ? await this.#createSinks(missing) : []
+    const sinks = [...known, ...created].map(({ topic, partitions }) => ({ topic, partitions }))
+    this.#toLanes({ type: 'configure', run: this.#run, affinity: affinity.toJSON(), originTopics })
+    this.#toLanes({ type: 'topics', topics: sinks })
+  }
+
+  async #createSinks(missing: readonly string[]): Promise<Array<{ topic: string; partitions: number }>> {
+    const { settings, broker } = this.#o
+    const { deadLetterTopic } = settings
+    const refused = broker.kind === 'kafka' ? missing.filter((topic) => topic !== deadLetterTopic) : []
+    if (refused.length > 0) {
+      throw new EngineError(
+        'TOPIC_MISSING',
+        `the output topic ${refused.join(', ')} does not exist on the broker: create it first`,
+      )
+    }
+    await broker.createTopics(missing.map((topic) => ({ topic, partitions: settings.defaultPartitions })))
+    return broker.topics(missing)
+  }
+
+  async #resolveSinks(lane: number, names: readonly string[]): Promise<void> {
+    const { broker, send } = this.#o
+    const known = await broker.topics(names)
+    const missing = names.filter((topic) => !known.some((k) => k.topic === topic))
+    const created = missing.length > 0 ? await this.#createSinks(missing) : []
+    const topics = [...known, ...created].map(({ topic, partitions }) => ({ topic, partitions }))
+    send(lane, { type: 'topics', topics }, [])
+  }
+
+  /** The group gave partitions: open what goes with them and begin, or go on. */
+  async #assigned(partitions: readonly TopicPartition[]): Promise<void> {
+    const run = this.#run
+    const { settings, broker, fact } = this.#o
+    const topics = this.#topics as ResolvedTopics
+    const affinity = this.#affinity as Affinity
+    const position = await groupPosition(settings, broker, partitions)
+    const mine = settings.split === 'in-process' ? allTasks(settings, affinity) : tasksOf(settings, topics, partitions)
+    const known = new Set(this.#tasks.map((t) => `${t.subtopology}_${t.partition}`))
+    const fresh = mine.filter((t) => !known.has(`${t.subtopology}_${t.partition}`))
+    const byLane = tasksByLane(fresh, affinity)
+    const restored = await this.#restorer.restore(byLane, topics, position.newestTag, () => fact({ type: 'restoring' }))
+    for (const [id, next] of restored) this.#changelogNext.set(id, next)
+    if (run !== this.#run || this.#ended) return
+    this.#tasks.push(...fresh)
+    if (!this.#flow) await this.#firstAssignment(position.newestTag, topics, affinity)
+    if (run !== this.#run || this.#ended) return
+    const flow = this.#flow as unknown as Flow
+    flow.restoreWatermark(position.watermark)
+    flow.assign(position.partitions as StartingPoint[], topics)
+    const epoch = this.#committer?.machine.epoch ?? 1
+    await this.#restorer.start(byLane, settings.lanes, epoch, flow.watermark)
+    if (run !== this.#run || this.#ended) return
+    this.#ready = true
+    this.#restarting = false
+    fact({ type: 'running' })
+    flow.begin()
+    this.#schedules.start()
+    if (this.#paused) void this.#drain()
+  }
+
+  async #firstAssignment(
+    newestTag: { tokenEpoch: number; seq: number } | undefined,
+    topics: ResolvedTopics,
+    affinity: Affinity,
+  ): Promise<void> {
+    const { settings, broker, clock } = this.#o
+    this.#tokenEpoch = (newestTag?.tokenEpoch ?? 0) + 1
+    this.#flow = new Flow(this.#o, affinity, {
+      run: () => this.#run,
+      failed: (error) => this.#failed(error),
+      connected: (connected) => this.#setConnected(connected),
+      heldBytes: () => this.#committer?.heldBytes ?? 0,
+      commitWanted: () => this.#committer?.trigger('bytes'),
+    })
+    this.#flow.setPaused(this.#paused)
+    this.#committer = new Committer(
+      settings,
+      broker,
+      this.#producer,
+      {
+        run: () => this.#run,
+        member: () => this.#group.member(),
+        freeze: (epoch) => this.#freeze(epoch),
+        toLanes: (message) => this.#toLanes(message),
+        changelogTopic: (store) => topics.changelogs.get(store) ?? { topic: store, topicId: '' },
+        committed: (frozen, next) => this.#committed(frozen, next),
+        done: (report) => this.#commitDone(report),
+        restart: (cause, timeout) => void this.#restart(cause, timeout),
+      },
+      clock,
+      { tokenEpoch: this.#tokenEpoch, groupId: settings.applicationId },
+      newestTag ?? { tokenEpoch: 0, seq: 0 },
+    )
+    await this.#loadGlobals(topics)
+    await this.#schedules.restore()
+  }
+
+  async #loadGlobals(topics: ResolvedTopics): Promise<void> {
+    const { settings } = this.#o
+    for (const source of settings.plan.sources) {
+      if (source.kind !== 'global') continue
+      for (const topic of topics.bySource[source.index] ?? []) {
+        const partitions = topics.topics.get(topic)?.partitions ?? 0
+        const positions = await this.#restorer.loadGlobal(source.index, topic, partitions, settings.lanes)
+        this.#flow?.followGlobal(source.index, topic, positions)
+      }
+    }
+  }
+
+  /** Partitions go to another process: everything done for them is committed before they do. */
+  async #revoking(partitions: readonly TopicPartition[]): Promise<void> {
+    if (!this.#flow || !this.#committer || !this.#topics) return
+    this.#flow.revoke(partitions)
+    await this.#committer.commitNow('revoke')
+    const gone = tasksOf(this.#o.settings, this.#topics, partitions)
+    const ids = new Set(gone.map((t) => `${t.subtopology}_${t.partition}`))
+    this.#tasks = this.#tasks.filter((t) => !ids.has(`${t.subtopology}_${t.partition}`))
+    for (const [lane, tasks] of tasksByLane(gone, this.#affinity as Affinity)) {
+      this.#o.send(lane, { type: 'close', run: this.#run, tasks }, [])
+    }
+  }
+
+  // ── committing ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #interval(): void {
+    this.#committer?.tick()
+    if (!this.#ready || this.#restarting) return
+    if (this.#dirty || this.#flow?.moved()) this.#committer?.trigger('interval')
+  }
+
+  #freeze(epoch: number): Frozen {
+    const flow = this.#flow as Flow
+    this.#dirty = false
+    const positions = flow.freeze()
+    const watermark = flow.watermark
+    const tag = (maxTimestamp: number): string =>
+      encodeTag({ tokenEpoch: this.#tokenEpoch, seq: epoch, maxTimestamp, watermark })
+    const offsets = positions.map(({ topic, partition, offset, maxTimestamp }) => ({
+      topic,
+      partition,
+      offset,
+      metadata: tag(maxTimestamp),
+    }))
+    return { offsets, watermark, extra: this.#schedules.freeze() }
+  }
+
+  #committed(frozen: Frozen, next: ReadonlyMap<string, number>): void {
+    this.#flow?.committed(frozen.offsets)
+    for (const [id, offset] of next) this.#changelogNext.set(id, offset)
+    this.#lastCommitMs = this.#o.clock.now()
+  }
+
+  #commitDone(report: CommitReport): void {
+    this.#commits++
+    const { counters, clock } = this.#o
+    counters[engineIndex.commitsCommitted] = this.#commits
+    const commitId = `${this.#tokenEpoch}.${report.epoch}`
+    this.#reports = [{ report, commitId, atMs: clock.now(), outcome: 'COMMITTED' as const }, ...this.#reports].slice(
+      0,
+      reportsKept,
+    )
+    this.#flow?.wake()
+  }
+
+  async #drain(): Promise<void> {
+    const run = this.#run
+    await this.#committer?.commitNow('pause')
+    if (this.#paused && this.#ready && run === this.#run) this.#o.fact({ type: 'drained' })
+  }
+
+  #countOut(batches: Extract<FromLane, { type: 'out' }>['batches']): void {
+    const { counters, layout } = this.#o
+    for (const { topic, records, count } of batches) {
+      const index = this.#sinkIndex.get(topic)
+      if (index === undefined) continue
+      const at = sinkTopicSlot(layout, index)
+      counters[at] = (counters[at] as number) + count
+      counters[at + 1] = (counters[at + 1] as number) + records.length
+    }
+  }
+
+  #fire(source: number, dueMs: number, payload: Uint8Array): void {
+    this.#dirty = true
+    this.#o.counters[engineIndex.scheduledRuns] = (this.#o.counters[engineIndex.scheduledRuns] as number) + 1
+    this.#flow?.dispatcher.tick(source % this.#o.settings.lanes, source, dueMs, payload)
+  }
+
+  // ── failing, restarting, ending ─────────────────────────────────────────────────────────────────────────────────
+
+  #laneFault(message: Extract<FromLane, { type: 'fault' }>): void {
+    const error = describeFailure(message.error)
+    const cause = error instanceof EngineError ? error : new EngineError('LANE_FAILED', String(error))
+    if (cause.recovery === 'restart-engine') void this.#restart(cause, false)
+    else this.#failed(cause)
+  }
+
+  /** An error outside a commit: restart where that can help, else FAILED. */
+  #failed(error: unknown): void {
+    if (this.#ended) return
+    if (restartable(error)) {
+      void this.#restart(error, false)
+      return
+    }
+    const shown = describeFailure(error)
+    this.#ended = true
+    this.#ready = false
+    this.#flow?.close()
+    this.#committer?.close()
+    this.#schedules.stop()
+    this.#snapshot()
+    const restartHelps = EngineError.is(shown) && (shown.domain === 'internal' || shown.code === 'LANE_STUCK')
+    this.#o.fact({ type: 'failed', error: toWireError(shown), restartHelps })
+    void this.#group.leave()
+  }
+
+  async #restart(cause: unknown, barrierTimeout: boolean): Promise<void> {
+    if (this.#restarting || this.#ended) return
+    if (!restartable(cause) && !barrierTimeout) {
+      this.#failed(cause)
+      return
+    }
+    this.#restarting = true
+    this.#ready = false
+    const { clock, counters, fact, timers } = this.#o
+    const shown = describeFailure(cause)
+    const message = shown instanceof Error ? shown.message : String(shown)
+    const unreachable = cause instanceof BrokerError && cause.errorClass === 'unreachable'
+    this.#noteAborted()
+    if (!unreachable && !this.#budget.take(message, clock.monotonic())) {
+      this.#failed(
+        new EngineError('RESTARTS_EXHAUSTED', `the engine was restarted in place too often, last because ${message}`, {
+          cause,
+        }),
+      )
+      return
+    }
+    counters[engineIndex.restarts] = (counters[engineIndex.restarts] as number) + 1
+    fact({ type: 'restarting', cause: message })
+    this.#flow?.close()
+    this.#flow = undefined
+    this.#committer?.close()
+    this.#committer = undefined
+    this.#schedules.stop()
+    this.#producer.discard()
+    this.#tasks = []
+    this.#run++
+    await this.#resetLanes()
+    if (this.#ended) return
+    await sleep(timers, unreachable ? 200 : this.#budget.backoffMs())
+    await this.#guard(() => this.#reopen())
+  }
+
+  async #reopen(): Promise<void> {
+    const { settings } = this.#o
+    await this.#producer.init()
+    this.#topics = await resolveTopics(settings, this.#o.broker)
+    await this.#configureLanes(this.#topics, this.#affinity as Affinity)
+    await this.#assigned(this.#group.assignment)
+  }
+
+  #noteAborted(): void {
+    const { counters, clock } = this.#o
+    const machine = this.#committer?.machine
+    if (!machine) return
+    counters[engineIndex.commitsAborted] = (counters[engineIndex.commitsAborted] as number) + 1
+    const report: CommitReport = {
+      epoch: machine.epoch,
+      trigger: (machine.trigger ?? 'requested') as CommitTrigger,
+      startedAtMs: machine.startedAtMs ?? clock.monotonic(),
+      durationsMs: { align: 0, flush: 0, offsets: 0, endTransaction: 0, apply: 0 },
+    }
+    const commitId = `${this.#tokenEpoch}.${machine.epoch}`
+    this.#reports = [{ report, commitId, atMs: clock.now(), outcome: 'ABORTED' as const }, ...this.#reports].slice(
+      0,
+      reportsKept,
+    )
+  }
+
+  async #resetLanes(): Promise<void> {
+    const { settings, timers, fact } = this.#o
+    const waiting = new Set(Array.from({ length: settings.lanes }, (_, lane) => lane))
+    await new Promise<void>((resolve) => {
+      const cancel = timers.after(resetDeadlineMs, () => {
+        const [lane = 0] = waiting
+        this.#ended = true
+        fact({ type: 'lane-stuck', lane })
+        resolve()
+      })
+      const done = (): void => {
+        cancel()
+        resolve()
+      }
+      this.#resetting = { waiting, done }
+      this.#toLanes({ type: 'reset', run: this.#run })
+    })
+    this.#resetting = undefined
+  }
+
+  async #end(): Promise<void> {
+    this.#ended = true
+    this.#ready = false
+    this.#flow?.close()
+    this.#committer?.close()
+    this.#schedules.stop()
+    this.#snapshot()
+    await this.#group.leave()
+    this.#toLanes({ type: 'stop' })
+  }
+
+  /** Runs a step; an error in it restarts or fails the engine. */
+  async #guard(step: () => Promise<void>): Promise<void> {
+    try {
+      await step()
+    } catch (error) {
+      this.#restarting = false
+      const unreachable = error instanceof BrokerError && ['unreachable', 'retriable'].includes(error.errorClass)
+      if (unreachable && !this.#ended) {
+        this.#setConnected(false)
+        this.#o.fact({ type: 'log', level: 'warn', message: `${error.message}; trying again` })
+        await sleep(this.#o.timers, 500)
+        if (!this.#ended) await this.#guard(step)
+        return
+      }
+      this.#failed(error)
+    }
+  }
+
+  // ── reporting ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #setConnected(connected: boolean): void {
+    if (connected === this.#connected) return
+    this.#connected = connected
+    this.#connectedSince = this.#o.clock.now()
+  }
+
+  #snapshot(): void {
+    const { counters, clock, fact } = this.#o
+    counters[engineIndex.heartbeats] = (counters[engineIndex.heartbeats] as number) + 1
+    counters[engineIndex.lastTickMs] = clock.now()
+    const snapshot: EngineSnapshot = {
+      watermarks: this.#flow?.watermarkSnapshot() ?? null,
+      offsets:
+        this.#flow && this.#topics
+          ? offsetsSnapshot(this.#o.settings, this.#topics, this.#flow.progress(), this.#changelogNext)
+          : null,
+      consumer: this.#consumer(),
+      barriers: this.#barriers(),
+      broker: { connected: this.#connected && this.#o.broker.connected, sinceMs: this.#connectedSince },
+    }
+    fact({ type: 'snapshot', snapshot })
+  }
+
+  #consumer(): ConsumerSnapshot | null {
+    const { settings } = this.#o
+    if (!this.#topics) return null
+    const { memberId, generationId, groupInstanceId } = this.#group.identity()
+    return {
+      groupId: settings.applicationId,
+      memberId,
+      generationId,
+      groupInstanceId,
+      subscription: this.#group.subscription(this.#topics),
+      lastCommitMs: this.#lastCommitMs,
+      assignment: this.#flow?.assignment(this.#ready) ?? {},
+    }
+  }
+
+  #barriers(): EngineSnapshot['barriers'] {
+    const { settings, clock, laneCounters, layout, nodeNames } = this.#o
+    return barrierSnapshot({
+      settings,
+      committer: this.#committer,
+      producer: this.#producer,
+      budget: this.#budget,
+      reports: this.#reports,
+      laneCounters,
+      layout,
+      sourceTopic: (source) => settings.plan.sources[source]?.topics[0] ?? settings.plan.sources[source]?.name ?? '',
+      nodeName: (node) => nodeNames[node] ?? null,
+      now: clock.monotonic(),
+      wallOffset: this.#wallOffset,
+    })
+  }
+
+  #toLanes(message: ToLane): void {
+    for (let lane = 0; lane < this.#o.settings.lanes; lane++) this.#o.send(lane, message, [])
+  }
+
+  #every(intervalMs: number, call: () => void): void {
+    const again = (): void => {
+      if (this.#ended) return
+      call()
+      this.#o.timers.after(intervalMs, again)
+    }
+    this.#o.timers.after(intervalMs, again)
+  }
+}
+
+export type { GroupMember }

@@ -1,0 +1,198 @@
+/**
+ * The one producer of an engine: stamps the lanes' record batches with identity and sequence and writes them, in
+ * transactions (exactly-once) or idempotently (at-least-once). Requests go out one after the other, so that a
+ * partition's sequence is never overtaken; what gathers meanwhile leaves in one request.
+ */
+import {
+  type BrokerPort,
+  BrokerError,
+  type GroupMember,
+  type OffsetToCommit,
+  type ProducerIdentity,
+} from '../broker/port.ts'
+import { countRecords, stampBatch } from '../wire/record-batch.ts'
+
+export interface ToProduce {
+  readonly topic: string
+  readonly partition: number
+  /** One whole record batch. */
+  readonly records: Uint8Array
+  readonly count: number
+}
+
+interface Queued {
+  readonly batch: ToProduce
+  readonly done: ((offset: number) => void) | undefined
+}
+
+const requestBytes = 4 * 1024 * 1024
+
+export class Producer {
+  readonly #broker: BrokerPort
+  readonly #transactionalId: string | null
+  readonly #transactionTimeoutMs: number
+  #identity: ProducerIdentity | undefined
+  readonly #sequences = new Map<string, number>()
+  #queue: Queued[] = []
+  #sending: Promise<void> | undefined
+  #failure: unknown
+  #partitions = new Set<string>()
+  #bytes = 0
+  #openSince: number | null = null
+  /** Something was sent or offsets were added since the last end: only then is there a transaction to end. */
+  #open = false
+
+  constructor(broker: BrokerPort, transactionalId: string | null, transactionTimeoutMs: number) {
+    this.#broker = broker
+    this.#transactionalId = transactionalId
+    this.#transactionTimeoutMs = transactionTimeoutMs
+  }
+
+  get identity(): ProducerIdentity | undefined {
+    return this.#identity
+  }
+
+  /** The open transaction, for `/debug/barriers`. */
+  get transaction(): {
+    producerId: string
+    producerEpoch: number
+    partitions: number
+    bytes: number
+    openSinceMs: number | null
+  } | null {
+    if (!this.#identity) return null
+    const { producerId, producerEpoch } = this.#identity
+    return {
+      producerId: String(producerId),
+      producerEpoch,
+      partitions: this.#partitions.size,
+      bytes: this.#bytes,
+      openSinceMs: this.#openSince,
+    }
+  }
+
+  /** Takes the identity, fencing whoever had it. `conditional`: only if nobody else took it since. */
+  async init(conditional = false): Promise<void> {
+    const current = conditional ? this.#identity : undefined
+    this.#identity = await this.#broker.initProducer(this.#transactionalId, this.#transactionTimeoutMs, current)
+    this.#sequences.clear()
+    this.#clear()
+  }
+
+  /** Queues batches; they leave at once, behind those queued before. `now` dates the transaction's beginning. */
+  send(batches: readonly ToProduce[], now: number): void {
+    for (const batch of batches) this.#enqueue(batch, undefined, now)
+    this.#pump()
+  }
+
+  /** As `send`, answering with the offset of the batch's first record. */
+  sendForOffset(batch: ToProduce, now: number): Promise<number> {
+    const offset = new Promise<number>((resolve) => this.#enqueue(batch, resolve, now))
+    this.#pump()
+    return offset
+  }
+
+  /** Resolves when everything queued so far is acknowledged; rejects with the first failure. */
+  async flush(): Promise<void> {
+    while (this.#sending !== undefined) await this.#sending
+    if (this.#failure !== undefined) throw this.#failure
+  }
+
+  async sendOffsets(member: GroupMember, offsets: readonly OffsetToCommit[]): Promise<void> {
+    if (this.#transactionalId === null) return
+    this.#open = true
+    await this.#broker.commitOffsetsInTransaction(this.#transactionalId, this.#identityOrThrow(), member, offsets)
+  }
+
+  /** Ends the open transaction; nothing to do for an idempotent producer. */
+  async end(commit: boolean): Promise<void> {
+    if (this.#transactionalId !== null && this.#open) {
+      const before = this.#identityOrThrow()
+      const after = await this.#broker.endTransaction(this.#transactionalId, before, commit)
+      // A raised epoch starts every partition's sequence anew.
+      if (after.producerEpoch !== before.producerEpoch || after.producerId !== before.producerId)
+        this.#sequences.clear()
+      this.#identity = after
+    }
+    this.#clear()
+  }
+
+  /** Forgets what is queued (in-place restart); a request under way ends by itself. */
+  discard(): void {
+    this.#queue = []
+    this.#failure = undefined
+  }
+
+  #clear(): void {
+    this.#queue = []
+    this.#failure = undefined
+    this.#partitions = new Set()
+    this.#bytes = 0
+    this.#openSince = null
+    this.#open = false
+  }
+
+  #identityOrThrow(): ProducerIdentity {
+    if (!this.#identity) throw new BrokerError('INVALID_TXN_STATE', 'the producer has no identity yet')
+    return this.#identity
+  }
+
+  #enqueue(batch: ToProduce, done: ((offset: number) => void) | undefined, now: number): void {
+    this.#queue.push({ batch, done })
+    this.#partitions.add(`${batch.topic}:${batch.partition}`)
+    this.#bytes += batch.records.length
+    this.#openSince ??= now
+    this.#open = true
+  }
+
+  #pump(): void {
+    if (this.#sending !== undefined || this.#failure !== undefined || this.#queue.length === 0) return
+    this.#sending = this.#sendQueued()
+  }
+
+  async #sendQueued(): Promise<void> {
+    try {
+      while (this.#queue.length > 0 && this.#failure === undefined) await this.#sendOne()
+    } catch (error) {
+      this.#failure = error
+    } finally {
+      this.#sending = undefined
+    }
+  }
+
+  /** One request: at most one batch a partition, so that every batch's base offset is known. */
+  async #sendOne(): Promise<void> {
+    const identity = this.#identityOrThrow()
+    const chosen: Queued[] = []
+    const rest: Queued[] = []
+    const seen = new Set<string>()
+    let bytes = 0
+    for (const queued of this.#queue) {
+      const { topic, partition, records } = queued.batch
+      const id = `${topic}:${partition}`
+      if (seen.has(id) || (bytes > 0 && bytes + records.length > requestBytes)) {
+        // A later batch of the same partition must not overtake this one.
+        seen.add(id)
+        rest.push(queued)
+        continue
+      }
+      seen.add(id)
+      bytes += records.length
+      chosen.push(queued)
+    }
+    this.#queue = rest
+    const transactional = this.#transactionalId !== null
+    for (const { batch } of chosen) {
+      const id = `${batch.topic}:${batch.partition}`
+      const baseSequence = this.#sequences.get(id) ?? 0
+      stampBatch(batch.records, { ...identity, baseSequence, transactional })
+      this.#sequences.set(id, (baseSequence + countRecords(batch.records)) % 0x80000000)
+    }
+    const produced = await this.#broker.produce({
+      transactionalId: this.#transactionalId,
+      batches: chosen.map(({ batch: { topic, partition, records } }) => ({ topic, partition, records })),
+    })
+    const offsets = new Map(produced.map((p) => [`${p.topic}:${p.partition}`, p.baseOffset]))
+    for (const { batch, done } of chosen) done?.(offsets.get(`${batch.topic}:${batch.partition}`) ?? -1)
+  }
+}

@@ -1,0 +1,39 @@
+/** What the control thread and the engine thread say to one another. */
+import type { WireError } from '../errors.ts'
+import type { BarrierSnapshot, ConsumerSnapshot, OffsetsSnapshot, RestoreProgress, WatermarkSnapshot } from './view.ts'
+
+export type ToEngine =
+  | { readonly type: 'start' }
+  | { readonly type: 'pause' }
+  | { readonly type: 'unpause' }
+  /** Drain, commit, close. */
+  | { readonly type: 'stop' }
+  /** Answer `idle` once all input is processed, closed and committed. */
+  | { readonly type: 'until-idle'; readonly id: number }
+  /** A lane's thread has ended: nothing it held can be saved. */
+  | { readonly type: 'lane-lost'; readonly lane: number; readonly reason: string }
+
+export interface EngineSnapshot {
+  readonly watermarks: WatermarkSnapshot | null
+  readonly offsets: OffsetsSnapshot | null
+  readonly consumer: ConsumerSnapshot | null
+  readonly barriers: BarrierSnapshot
+  readonly broker: { readonly connected: boolean; readonly sinceMs: number }
+}
+
+/** Facts, in the order in which they happened; the control thread makes lifecycle transitions of them. */
+export type EngineFact =
+  | { readonly type: 'started' }
+  | { readonly type: 'restoring' }
+  | { readonly type: 'restore-progress'; readonly progress: readonly RestoreProgress[] }
+  /** Stores are complete and records are processed (or would be, were the application not paused). */
+  | { readonly type: 'running' }
+  | { readonly type: 'drained' }
+  | { readonly type: 'restarting'; readonly cause: string }
+  | { readonly type: 'idle'; readonly id: number }
+  | { readonly type: 'stopped' }
+  | { readonly type: 'failed'; readonly error: WireError; readonly restartHelps: boolean }
+  /** A lane did not come back in time: the process must end. */
+  | { readonly type: 'lane-stuck'; readonly lane: number }
+  | { readonly type: 'snapshot'; readonly snapshot: EngineSnapshot }
+  | { readonly type: 'log'; readonly level: 'debug' | 'info' | 'warn' | 'error'; readonly message: string }

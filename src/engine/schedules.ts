@@ -1,0 +1,135 @@
+/**
+ * Scheduled sources: the engine thread knows when one is due, a lane runs its function. When it fired last is kept in
+ * an internal compacted topic, written in the transaction that carries the firing's results.
+ */
+import type { BrokerPort } from '../broker/port.ts'
+import { nextFiring } from '../time/schedule.ts'
+import { noHeaders } from '../wire/headers.ts'
+import { RecordBatchBuilder, RecordCursor } from '../wire/record-batch.ts'
+import type { EngineOptions } from './engine-core.ts'
+import type { ToProduce } from './producer.ts'
+
+export interface SchedulesHost {
+  fire(source: number, dueMs: number, payload: Uint8Array): void
+}
+
+interface Schedule {
+  readonly source: number
+  readonly name: string
+  readonly everyMs: number | undefined
+  readonly cron: string | undefined
+  lastMs: number
+  count: number
+  changed: boolean
+  cancel: (() => void) | undefined
+}
+
+const longestTimerMs = 2 ** 31 - 1
+
+export class Schedules {
+  readonly #o: EngineOptions
+  readonly #host: SchedulesHost
+  readonly #topic: string
+  #schedules: Schedule[] = []
+  #running = false
+
+  constructor(options: EngineOptions, host: SchedulesHost) {
+    this.#o = options
+    this.#host = host
+    this.#topic = `${options.settings.applicationId}-schedules-changelog`
+  }
+
+  /** Reads when each source fired last. */
+  async restore(): Promise<void> {
+    const { settings, broker } = this.#o
+    this.#schedules = settings.plan.sources
+      .filter((source) => source.schedule !== undefined)
+      .map(({ index, name, schedule }) => ({
+        source: index,
+        name,
+        everyMs: schedule?.everyMs,
+        cron: schedule?.cron,
+        lastMs: Number.NaN,
+        count: 0,
+        changed: false,
+        cancel: undefined,
+      }))
+    if (this.#schedules.length === 0) return
+    await broker.createTopics([{ topic: this.#topic, partitions: 1, config: { 'cleanup.policy': 'compact' } }])
+    for (const [name, state] of await readAll(broker, this.#topic)) {
+      const schedule = this.#schedules.find((s) => s.name === name)
+      if (!schedule) continue
+      schedule.lastMs = state.lastMs
+      schedule.count = state.count
+    }
+  }
+
+  start(): void {
+    if (this.#running) return
+    this.#running = true
+    for (const schedule of this.#schedules) this.#arm(schedule)
+  }
+
+  stop(): void {
+    this.#running = false
+    for (const schedule of this.#schedules) schedule.cancel?.()
+  }
+
+  /** The state of the sources that fired since the last commit. */
+  freeze(): ToProduce[] {
+    const changed = this.#schedules.filter((s) => s.changed)
+    if (changed.length === 0) return []
+    const builder = new RecordBatchBuilder()
+    for (const { name, lastMs, count } of changed) {
+      builder.append(lastMs, Buffer.from(name), Buffer.from(JSON.stringify({ lastMs, count })), noHeaders)
+    }
+    for (const schedule of changed) schedule.changed = false
+    return [{ topic: this.#topic, partition: 0, records: builder.finish(), count: changed.length }]
+  }
+
+  #arm(schedule: Schedule): void {
+    if (!this.#running) return
+    const { clock, timers } = this.#o
+    const now = clock.now()
+    const due = nextFiring(schedule, Number.isNaN(schedule.lastMs) ? now : schedule.lastMs, now)
+    const wait = Math.min(Math.max(0, due - now), longestTimerMs)
+    schedule.cancel = timers.after(wait, () => {
+      if (!this.#running) return
+      if (clock.now() >= due) this.#fire(schedule, due)
+      this.#arm(schedule)
+    })
+  }
+
+  #fire(schedule: Schedule, due: number): void {
+    const payload = Buffer.from(JSON.stringify({ scheduledAt: due, count: schedule.count }))
+    schedule.lastMs = due
+    schedule.count++
+    schedule.changed = true
+    this.#host.fire(schedule.source, due, payload)
+  }
+}
+
+async function readAll(broker: BrokerPort, topic: string): Promise<Map<string, { lastMs: number; count: number }>> {
+  const result = new Map<string, { lastMs: number; count: number }>()
+  const [end] = await broker.listOffsets([{ topic, partition: 0 }], 'stable')
+  const [start] = await broker.listOffsets([{ topic, partition: 0 }], 'earliest')
+  let offset = start?.offset ?? 0
+  const cursor = new RecordCursor()
+  while (offset < (end?.offset ?? 0)) {
+    const [fetched] = await broker.fetch({
+      partitions: [{ topic, partition: 0, offset, maxBytes: 1 << 20 }],
+      maxWaitMs: 500,
+      maxBytes: 1 << 20,
+      isolation: 'read_committed',
+    })
+    if (!fetched || fetched.records.length === 0) continue
+    cursor.reset(fetched.records, offset, fetched.aborted, 'read_committed')
+    while (cursor.next()) {
+      const key = Buffer.from(cursor.bytes.subarray(cursor.keyStart, cursor.keyEnd)).toString()
+      const value = Buffer.from(cursor.bytes.subarray(cursor.valueStart, cursor.valueEnd)).toString()
+      result.set(key, JSON.parse(value) as { lastMs: number; count: number })
+    }
+    offset = Math.max(offset, cursor.position)
+  }
+  return result
+}

@@ -1,0 +1,38 @@
+/** What the engine thread needs to know: plain data, made from the configuration by the control thread. */
+import type { SplitMode } from '../lanes/affinity.ts'
+import type { TopologyPlan } from '../topology/plan.ts'
+
+export interface EngineSettings {
+  readonly applicationId: string
+  readonly instanceId: string
+  /** Static membership: the name under which a restarted process takes over at once; null: none. */
+  readonly groupInstanceId: string | null
+  readonly lanes: number
+  readonly split: SplitMode
+  readonly guarantee: 'exactly-once' | 'at-least-once'
+  readonly durableStores: boolean
+  readonly idlenessMs: number
+  readonly bufferedRecordsPerPartition: number
+  readonly maxPollRecords: number
+  readonly fetchMaxWaitMs: number
+  readonly fetchMaxBytes: number
+  readonly partitionFetchMaxBytes: number
+  readonly laneQueueBytes: number
+  readonly uncommittedMaxBytes: number
+  readonly commitIntervalMs: number
+  readonly barrierTimeoutMs: number
+  readonly maxRestarts: number
+  readonly restartWindowMs: number
+  readonly resolveTimeoutMs: number
+  readonly transactionTimeoutMs: number
+  readonly sessionTimeoutMs: number
+  readonly rebalanceTimeoutMs: number
+  readonly heartbeatIntervalMs: number
+  readonly defaultPartitions: number
+  readonly offsetsReset: 'earliest' | 'latest' | 'fail'
+  readonly sourceReset: 'earliest' | 'latest' | 'fail'
+  /** Every topic that a sink names; counted apart. */
+  readonly sinkTopics: readonly string[]
+  readonly deadLetterTopic: string | null
+  readonly plan: TopologyPlan
+}

@@ -1,0 +1,134 @@
+/** Which topics the application reads, how many partitions they have, and the internal topics it needs. */
+import type { BrokerPort, TopicInfo } from '../broker/port.ts'
+import { EngineError } from '../errors.ts'
+import { changelogPartitions } from '../lanes/affinity.ts'
+import { changelogTopic, changelogConfig } from '../state/changelog.ts'
+import type { SourcePlan, StorePlan } from '../topology/plan.ts'
+import type { EngineSettings } from './settings.ts'
+
+export interface ResolvedTopics {
+  readonly topics: ReadonlyMap<string, TopicInfo>
+  /** Topics of every source, by source index. */
+  readonly bySource: ReadonlyArray<readonly string[]>
+  /** Changelog partitions of every sub-topology. */
+  readonly changelogPartitions: readonly number[]
+  /** Changelog topics by store. */
+  readonly changelogs: ReadonlyMap<string, TopicInfo>
+}
+
+export function boundaryTopic(settings: EngineSettings, name: string): string {
+  return `${settings.applicationId}-${name}-repartition`
+}
+
+export function changelogOf(settings: EngineSettings, store: StorePlan): string {
+  return changelogTopic(settings.applicationId, store)
+}
+
+/** Describes what exists, makes what is the application's own, and refuses what is missing. */
+export async function resolveTopics(settings: EngineSettings, broker: BrokerPort): Promise<ResolvedTopics> {
+  const { plan } = settings
+  const named = new Set(plan.sources.flatMap((s) => (s.kind === 'topics' || s.kind === 'global' ? s.topics : [])))
+  const topics = new Map<string, TopicInfo>()
+  const needsPattern = plan.sources.some((s) => s.pattern !== undefined)
+  for (const info of await broker.topics(needsPattern ? null : [...named])) topics.set(info.topic, info)
+  const missing = [...named].filter((topic) => !topics.has(topic))
+  if (missing.length > 0) await createMissing(settings, broker, missing, topics)
+
+  const bySource = plan.sources.map((source) => topicsOf(settings, source, topics))
+  const partitionsOf = (topic: string): number => topics.get(topic)?.partitions ?? 1
+  const partitions = changelogPartitions(plan, partitionsOf, (source) => bySource[source] ?? [])
+  if (settings.split === 'repartition-topics') await createBoundaryTopics(settings, broker, partitions, topics)
+  const changelogs = await createChangelogs(settings, broker, partitions)
+  return { topics, bySource, changelogPartitions: partitions, changelogs }
+}
+
+function topicsOf(
+  settings: EngineSettings,
+  source: SourcePlan,
+  topics: ReadonlyMap<string, TopicInfo>,
+): readonly string[] {
+  if (source.kind === 'boundary') {
+    const boundary = settings.plan.boundaries[source.boundary ?? -1]
+    return settings.split === 'repartition-topics' && boundary ? [boundaryTopic(settings, boundary.name)] : []
+  }
+  if (source.pattern === undefined) return source.topics
+  const pattern = new RegExp(`^(?:${source.pattern})$`)
+  return [...topics.keys()].filter((topic) => pattern.test(topic) && !isInternal(settings, topic)).sort()
+}
+
+function isInternal(settings: EngineSettings, topic: string): boolean {
+  return topic.startsWith(`${settings.applicationId}-`) && /-(changelog|repartition)$/.test(topic)
+}
+
+async function createMissing(
+  settings: EngineSettings,
+  broker: BrokerPort,
+  missing: readonly string[],
+  topics: Map<string, TopicInfo>,
+): Promise<void> {
+  if (broker.kind === 'kafka') {
+    const plural = missing.length > 1
+    throw new EngineError(
+      'TOPIC_MISSING',
+      `the source topic${plural ? 's' : ''} ${missing.join(', ')} ${plural ? 'do' : 'does'} not exist on the broker: ` +
+        `create ${plural ? 'them' : 'it'} first, the number of partitions is for you to choose`,
+    )
+  }
+  await broker.createTopics(missing.map((topic) => ({ topic, partitions: settings.defaultPartitions })))
+  for (const info of await broker.topics(missing)) topics.set(info.topic, info)
+}
+
+async function createBoundaryTopics(
+  settings: EngineSettings,
+  broker: BrokerPort,
+  partitions: readonly number[],
+  topics: Map<string, TopicInfo>,
+): Promise<void> {
+  const specs = settings.plan.boundaries.map((boundary) => ({
+    topic: boundaryTopic(settings, boundary.name),
+    partitions: partitions[boundary.toSubtopology] ?? 1,
+    config: { 'cleanup.policy': 'delete', 'retention.ms': '-1', 'segment.bytes': '52428800' },
+  }))
+  if (specs.length === 0) return
+  await broker.createTopics(specs)
+  for (const info of await broker.topics(specs.map((s) => s.topic))) topics.set(info.topic, info)
+}
+
+async function createChangelogs(
+  settings: EngineSettings,
+  broker: BrokerPort,
+  partitions: readonly number[],
+): Promise<Map<string, TopicInfo>> {
+  const own = settings.plan.stores.filter((store) => store.changelogTopic === undefined)
+  if (own.length > 0) {
+    await broker.createTopics(
+      own.map((store) => ({
+        topic: changelogOf(settings, store),
+        partitions: partitions[store.subtopology] ?? 1,
+        config: changelogConfig(store),
+      })),
+    )
+  }
+  const infos = await broker.topics(settings.plan.stores.map((store) => changelogOf(settings, store)))
+  const byName = new Map(infos.map((info) => [info.topic, info]))
+  const changelogs = new Map<string, TopicInfo>()
+  for (const store of settings.plan.stores) {
+    const topic = changelogOf(settings, store)
+    const info = byName.get(topic)
+    if (!info)
+      throw new EngineError(
+        'TOPIC_MISSING',
+        `the changelog topic ${topic} could not be created; create it, or grant the right to`,
+      )
+    const expected = partitions[store.subtopology] ?? 1
+    if (info.partitions !== expected) {
+      throw new EngineError(
+        'TOPIC_MISSING',
+        `the changelog topic ${topic} has ${info.partitions} partitions where the source topics now ask for ${expected}: ` +
+          'the number of partitions of a stateful application cannot change; go back to it, or begin anew under another applicationId',
+      )
+    }
+    changelogs.set(store.name, info)
+  }
+  return changelogs
+}

@@ -1,0 +1,107 @@
+/**
+ * Which task a record belongs to, and which lane runs that task.
+ *
+ * A sub-topology with state has one task per changelog partition: the key's slot chooses the partition, the partition
+ * chooses the lane, so the number of lanes may change between runs while the state stays where it is. A sub-topology
+ * without state has one task per lane and uses every lane, however few partitions its topics have.
+ * Where sub-topologies exchange records through broker topics, several processes share the partitions; then a record
+ * belongs to the task of its own partition, as in Kafka Streams.
+ */
+import type { SubtopologyPlan, TopologyPlan } from '../topology/plan.ts'
+
+export type SplitMode = 'in-process' | 'repartition-topics'
+
+export interface TaskRef {
+  readonly subtopology: number
+  readonly partition: number
+}
+
+export class Affinity {
+  readonly lanes: number
+  readonly split: SplitMode
+  /** Tasks of each sub-topology. */
+  readonly #tasks: readonly number[]
+  readonly #stateful: readonly boolean[]
+
+  constructor(lanes: number, split: SplitMode, tasks: readonly number[], stateful: readonly boolean[]) {
+    this.lanes = lanes
+    this.split = split
+    this.#tasks = tasks
+    this.#stateful = stateful
+  }
+
+  /** Task of a record of this sub-topology: by its key's slot, or by its partition where the split mode says so. */
+  task(subtopology: number, slot: number, sourcePartition: number): number {
+    if (this.split === 'repartition-topics') return sourcePartition
+    return slot % (this.#tasks[subtopology] as number)
+  }
+
+  lane(_subtopology: number, task: number): number {
+    return task % this.lanes
+  }
+
+  tasks(subtopology: number): number {
+    return this.#tasks[subtopology] as number
+  }
+
+  stateful(subtopology: number): boolean {
+    return this.#stateful[subtopology] as boolean
+  }
+
+  toJSON(): AffinityPlan {
+    return { lanes: this.lanes, split: this.split, tasks: this.#tasks, stateful: this.#stateful }
+  }
+
+  static from(plan: AffinityPlan): Affinity {
+    return new Affinity(plan.lanes, plan.split, plan.tasks, plan.stateful)
+  }
+}
+
+/** `Affinity` as plain data. */
+export interface AffinityPlan {
+  readonly lanes: number
+  readonly split: SplitMode
+  readonly tasks: readonly number[]
+  readonly stateful: readonly boolean[]
+}
+
+/**
+ * The changelog partitions of every sub-topology: as many as the largest of its topics has; one fed by boundaries alone
+ * has as many as the largest sub-topology that feeds it (the rules of Kafka Streams for repartition topics).
+ */
+export function changelogPartitions(
+  plan: TopologyPlan,
+  partitionsOf: (topic: string) => number,
+  topicsOfSource: (source: number) => readonly string[],
+): number[] {
+  const result = plan.subtopologies.map(() => 0)
+  for (const source of plan.sources) {
+    if (source.kind !== 'topics') continue
+    for (const topic of topicsOfSource(source.index)) {
+      result[source.subtopology] = Math.max(result[source.subtopology] ?? 0, partitionsOf(topic))
+    }
+  }
+  const fed = plan.subtopologies.filter((s) => result[s.id] === 0)
+  // Sub-topologies may feed one another in a circle: as many rounds as there are reach everyone.
+  for (let round = 0; round < fed.length; round++) {
+    for (const { id } of fed) {
+      for (const boundary of plan.boundaries) {
+        if (boundary.toSubtopology === id) result[id] = Math.max(result[id] ?? 0, result[boundary.fromSubtopology] ?? 0)
+      }
+    }
+  }
+  return result.map((partitions) => Math.max(1, partitions))
+}
+
+export function affinityOf(
+  plan: TopologyPlan,
+  lanes: number,
+  split: SplitMode,
+  partitions: readonly number[],
+): Affinity {
+  const stateful = plan.subtopologies.map((s: SubtopologyPlan) => s.stores.length > 0)
+  const tasks = plan.subtopologies.map((s) =>
+    stateful[s.id] || split === 'repartition-topics' ? (partitions[s.id] ?? 1) : lanes,
+  )
+  return new Affinity(lanes, split, tasks, stateful)
+}

@@ -1,0 +1,42 @@
+/** What becomes of a record that cannot be decoded, processed or encoded. */
+import { EngineError, messageOf } from '../errors.ts'
+import type { Origin } from '../operators/contract.ts'
+import type { Headers } from '../wire/headers.ts'
+
+export type ErrorPolicy = 'fail' | 'skip' | 'dead-letter'
+
+export interface ErrorPolicies {
+  readonly decoding: ErrorPolicy
+  readonly processing: ErrorPolicy
+  readonly producing: ErrorPolicy
+  readonly deadLetterTopic: string
+}
+
+export function policyFor(error: unknown, policies: ErrorPolicies): ErrorPolicy {
+  if (!EngineError.is(error)) return policies.processing
+  switch (error.code) {
+    case 'DECODE_FAILED':
+      return policies.decoding
+    case 'PRODUCE_FAILED':
+      return policies.producing
+    case 'PROCESSING_FAILED':
+      return policies.processing
+    default:
+      return 'fail'
+  }
+}
+
+/** Header names as Kafka Streams gives them, so that existing tools read them. */
+export function deadLetterHeaders(error: unknown, origin: Origin, headers: Headers, reason?: string): Headers {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
+  const name = cause instanceof Error ? cause.name : reason ? 'RecordDropped' : 'Error'
+  return [
+    ...headers,
+    ['__streams.errors.exception', name],
+    ['__streams.errors.message', reason ?? messageOf(cause)],
+    ...(cause instanceof Error && cause.stack ? ([['__streams.errors.stacktrace', cause.stack]] as const) : []),
+    ['__streams.errors.topic', origin.topic],
+    ['__streams.errors.partition', String(origin.partition)],
+    ['__streams.errors.offset', String(origin.offset)],
+  ]
+}

@@ -1,0 +1,95 @@
+/** Global tables: every lane keeps all rows, filled from the whole topic before processing begins and ever after. */
+import { assert } from '../base/assert.ts'
+import type { Clock } from '../base/clock.ts'
+import type { Origin } from '../operators/contract.ts'
+import { Task, type TaskHost } from '../operators/task.ts'
+import type { AnyStore, StoreLifecycle, StoreSpec } from '../state/contract.ts'
+import { MemoryBackend } from '../state/memory-backend.ts'
+import { openStore } from '../state/open-store.ts'
+import type { CompiledSource, CompiledTopology } from '../topology/compiled.ts'
+import { noHeaders } from '../wire/headers.ts'
+import { decodeHeaders } from '../wire/record-batch.ts'
+import { RecordCursor } from '../wire/record-batch.ts'
+import type { ToLane } from './protocol.ts'
+import { decodeRecord } from './records.ts'
+
+export class GlobalState {
+  readonly #topology: CompiledTopology
+  readonly #clock: Clock
+  readonly #applicationId: string
+  readonly stores = new Map<string, AnyStore>()
+  readonly #tasks = new Map<number, Task>()
+
+  constructor(topology: CompiledTopology, clock: Clock, applicationId: string) {
+    this.#topology = topology
+    this.#clock = clock
+    this.#applicationId = applicationId
+    this.reset()
+  }
+
+  /** Begins anew with empty stores: the engine sends the topics again from their start. */
+  reset(): void {
+    const topology = this.#topology
+    this.#tasks.clear()
+    this.stores.clear()
+    for (const name of topology.globalStores.keys()) {
+      const spec = topology.stores.get(name) as StoreSpec
+      const streamTime = (): number => Number.NEGATIVE_INFINITY
+      this.stores.set(name, openStore(spec, new MemoryBackend(), 0, { streamTime }))
+    }
+    for (const subtopology of topology.subtopologies) {
+      if (!subtopology.global) continue
+      const refuse = (): never => assert(false, 'a global table writes to no topic') as never
+      const host = {
+        emit: refuse,
+        handOff: refuse,
+        dropped: () => undefined,
+        wallClock: () => this.#clock.now(),
+        requestCommit: () => undefined,
+      } as unknown as TaskHost
+      const task = new Task({
+        topology,
+        applicationId: this.#applicationId,
+        subtopology: subtopology.id,
+        partition: 0,
+        stores: this.stores as Map<string, AnyStore & StoreLifecycle>,
+        globalStores: this.stores,
+        host,
+      })
+      task.init()
+      this.#tasks.set(subtopology.id, task)
+    }
+  }
+
+  load(message: Extract<ToLane, { type: 'global' }>): void {
+    const source = this.#topology.sources[message.source] as CompiledSource
+    const task = this.#tasks.get(source.subtopology)
+    assert(task !== undefined, `no global task for source ${message.source}`)
+    const cursor = new RecordCursor()
+    cursor.reset(message.records, message.fromOffset, message.aborted, 'read_committed')
+    while (cursor.next()) {
+      const { bytes, offset, timestamp } = cursor
+      const origin: Origin = {
+        topic: message.topic,
+        partition: message.partition,
+        offset,
+        watermark: Number.NEGATIVE_INFINITY,
+        epoch: 0,
+      }
+      const key = cursor.keyStart < 0 ? null : bytes.slice(cursor.keyStart, cursor.keyEnd)
+      const value = cursor.valueStart < 0 ? null : bytes.slice(cursor.valueStart, cursor.valueEnd)
+      const headers =
+        cursor.headersEnd > cursor.headersStart
+          ? decodeHeaders(bytes, cursor.headersStart, cursor.headersEnd)
+          : noHeaders
+      const pending = task.process(message.source, decodeRecord(source, key, value, timestamp, headers, origin))
+      assert(pending === undefined, 'functions of global tables cannot be asynchronous')
+    }
+    // Nothing of a global store is ever uncommitted: its topic is its truth.
+    for (const store of this.stores.values()) {
+      const lifecycle = store as AnyStore & StoreLifecycle
+      lifecycle.seal(0)
+      lifecycle.applied(0, { changelogOffset: 0, commitId: '', topicId: '' })
+    }
+  }
+}

@@ -1,0 +1,71 @@
+/** A lane's block of counters, written by the lane alone. */
+import type { Clock } from '../base/clock.ts'
+import { type CounterLayout, dropReasons, dropSlot, laneIndex, storeSlot, subtopologySlot } from '../base/counters.ts'
+
+const dropIndex = new Map<string, number>(dropReasons.map((reason, i) => [reason, i]))
+
+export class LaneCounters {
+  readonly #layout: CounterLayout
+  readonly #block: Float64Array
+
+  constructor(layout: CounterLayout, block: Float64Array) {
+    this.#layout = layout
+    this.#block = block
+  }
+
+  add(slot: number, amount: number): void {
+    this.#block[slot] = (this.#block[slot] as number) + amount
+  }
+
+  set(slot: number, value: number): void {
+    this.#block[slot] = value
+  }
+
+  queued(records: number): void {
+    this.add(laneIndex.recordsReceived, records)
+    this.add(laneIndex.queuedRecords, records)
+  }
+
+  consumed(records: number): void {
+    this.add(laneIndex.queuedRecords, -records)
+  }
+
+  /** The record that is about to be worked on: what a stuck lane shows. */
+  at(source: number, partition: number, offset: number, subtopology: number): void {
+    const block = this.#block
+    block[laneIndex.currentSource] = source
+    block[laneIndex.currentPartition] = partition
+    block[laneIndex.currentOffset] = offset
+    const slot = subtopologySlot(this.#layout, subtopology)
+    block[slot] = (block[slot] as number) + 1
+  }
+
+  dropped(subtopology: number, reason: string): void {
+    this.add(dropSlot(this.#layout, subtopology, dropIndex.get(reason) ?? 0), 1)
+  }
+
+  store(store: string, slot: number, value: number): void {
+    const index = this.#layout.stores.indexOf(store)
+    if (index >= 0) this.#block[storeSlot(this.#layout, index, slot)] = value
+  }
+
+  addToStore(store: string, slot: number, amount: number): void {
+    const index = this.#layout.stores.indexOf(store)
+    if (index >= 0) this.add(storeSlot(this.#layout, index, slot), amount)
+  }
+
+  progress(runner: { readonly processed: number; readonly inFlight: number }, clock: Clock): void {
+    const block = this.#block
+    if (block[laneIndex.recordsProcessed] !== runner.processed) {
+      block[laneIndex.recordsProcessed] = runner.processed
+      block[laneIndex.lastProgressMs] = clock.now()
+    }
+    block[laneIndex.inFlightAsync] = runner.inFlight
+    this.add(laneIndex.heartbeats, 1)
+  }
+
+  reset(): void {
+    this.#block[laneIndex.queuedRecords] = 0
+    this.#block[laneIndex.inFlightAsync] = 0
+  }
+}

@@ -1,0 +1,149 @@
+/**
+ * What a lane writes to topics: encoded at once as record batches by topic and partition, one set an epoch, so that
+ * outputs of the next epoch never slip into the transaction of this one.
+ */
+import { keySlot } from '../base/hash.ts'
+import type { CommitEpoch } from '../base/ids.ts'
+import type { Headers } from '../wire/headers.ts'
+import { RecordBatchBuilder } from '../wire/record-batch.ts'
+import type { PackedBatches } from './protocol.ts'
+
+/** A batch is closed at this size: well below Kafka's default limit of 1 MiB. */
+const batchBytes = 256 * 1024
+
+interface Waiting {
+  readonly topic: string
+  readonly key: Uint8Array | null
+  readonly value: Uint8Array | null
+  readonly timestamp: number
+  readonly headers: Headers
+  readonly slot: number
+}
+
+class TopicOutput {
+  readonly topic: string
+  readonly builders: Array<RecordBatchBuilder | undefined>
+
+  constructor(topic: string, partitions: number) {
+    this.topic = topic
+    this.builders = new Array(partitions)
+  }
+}
+
+class EpochOutput {
+  readonly topics = new Map<string, TopicOutput>()
+  finished: PackedBatches[] = []
+  waiting: Waiting[] = []
+  bytes = 0
+}
+
+export class Outputs {
+  readonly #partitions = new Map<string, number>()
+  readonly #epochs: [EpochOutput, EpochOutput] = [new EpochOutput(), new EpochOutput()]
+  readonly #resolve: (topic: string) => void
+  readonly #asked = new Set<string>()
+  #roundRobin = 0
+
+  /** `resolve` asks for the partition count of a topic that nobody named before; `setPartitions` answers. */
+  constructor(resolve: (topic: string) => void) {
+    this.#resolve = resolve
+  }
+
+  setPartitions(topic: string, partitions: number): void {
+    this.#partitions.set(topic, partitions)
+    for (const output of this.#epochs) {
+      const ready = output.waiting.filter((w) => w.topic === topic)
+      if (ready.length === 0) continue
+      output.waiting = output.waiting.filter((w) => w.topic !== topic)
+      for (const w of ready) this.#write(output, w.topic, partitions, w.slot, w.key, w.value, w.timestamp, w.headers)
+    }
+  }
+
+  /** Without a key and a partition key the records go round the partitions. `partitionKey` wins over the key. */
+  add(
+    epoch: CommitEpoch,
+    topic: string,
+    key: Uint8Array | null,
+    value: Uint8Array | null,
+    timestamp: number,
+    headers: Headers,
+    partitionKey: Uint8Array | undefined,
+  ): void {
+    const output = this.#epochs[epoch & 1] as EpochOutput
+    const by = partitionKey ?? key
+    const slot = by === null ? this.#roundRobin++ & 0x7fffffff : keySlot(by)
+    const partitions = this.#partitions.get(topic)
+    if (partitions === undefined) {
+      output.waiting.push({ topic, key, value, timestamp, headers, slot })
+      output.bytes += (value?.length ?? 0) + 64
+      if (!this.#asked.has(topic)) {
+        this.#asked.add(topic)
+        this.#resolve(topic)
+      }
+      return
+    }
+    this.#write(output, topic, partitions, slot, key, value, timestamp, headers)
+  }
+
+  /** True while records of the epoch wait for their topic's partition count. */
+  unresolved(epoch: CommitEpoch): boolean {
+    return (this.#epochs[epoch & 1] as EpochOutput).waiting.length > 0
+  }
+
+  bytes(epoch: CommitEpoch): number {
+    return (this.#epochs[epoch & 1] as EpochOutput).bytes
+  }
+
+  /** All batches of the epoch so far. */
+  take(epoch: CommitEpoch): PackedBatches[] {
+    const output = this.#epochs[epoch & 1] as EpochOutput
+    for (const topic of output.topics.values()) {
+      for (let partition = 0; partition < topic.builders.length; partition++) {
+        const builder = topic.builders[partition]
+        if (builder && builder.count > 0) this.#finish(output, topic.topic, partition, builder)
+      }
+    }
+    const batches = output.finished
+    output.finished = []
+    output.bytes = 0
+    return batches
+  }
+
+  discard(): void {
+    this.#epochs[0] = new EpochOutput()
+    this.#epochs[1] = new EpochOutput()
+    this.#asked.clear()
+  }
+
+  #write(
+    output: EpochOutput,
+    topic: string,
+    partitions: number,
+    slot: number,
+    key: Uint8Array | null,
+    value: Uint8Array | null,
+    timestamp: number,
+    headers: Headers,
+  ): void {
+    let out = output.topics.get(topic)
+    if (out === undefined) {
+      out = new TopicOutput(topic, partitions)
+      output.topics.set(topic, out)
+    }
+    const partition = slot % partitions
+    let builder = out.builders[partition]
+    if (builder === undefined) {
+      builder = new RecordBatchBuilder()
+      out.builders[partition] = builder
+    }
+    const before = builder.bytes
+    builder.append(timestamp, key, value, headers)
+    output.bytes += builder.bytes - before
+    if (builder.bytes >= batchBytes) this.#finish(output, topic, partition, builder)
+  }
+
+  #finish(output: EpochOutput, topic: string, partition: number, builder: RecordBatchBuilder): void {
+    const count = builder.count
+    output.finished.push({ topic, partition, records: builder.finish(), count })
+  }
+}

@@ -1,0 +1,187 @@
+/**
+ * What the engine thread and the lanes say to one another. Channels are FIFO per pair. Every message that belongs to a
+ * run of the engine carries its number: what is still under way from before an in-place restart is dropped on arrival.
+ */
+import type { CommitEpoch } from '../base/ids.ts'
+import type { AbortedRange as AbortedTransaction } from '../wire/record-batch.ts'
+import type { WireError } from '../errors.ts'
+import type { Checkpoint } from '../state/contract.ts'
+import type { AffinityPlan, TaskRef } from './affinity.ts'
+
+export interface PackedBatches {
+  readonly topic: string
+  readonly partition: number
+  /** Whole record batches, one after the other. */
+  readonly records: Uint8Array
+  readonly count: number
+}
+
+export interface ChangelogBatches {
+  readonly store: string
+  readonly partition: number
+  readonly records: readonly Uint8Array[]
+  readonly count: number
+}
+
+export interface StorePartition {
+  readonly store: string
+  readonly partition: number
+}
+
+export type ToLane =
+  | {
+      readonly type: 'configure'
+      readonly run: number
+      readonly affinity: AffinityPlan
+      readonly originTopics: readonly string[]
+    }
+  /** Partition counts of topics that sinks write to. */
+  | { readonly type: 'topics'; readonly topics: ReadonlyArray<{ readonly topic: string; readonly partitions: number }> }
+  /** Open the stores of these tasks and say what they hold. */
+  | { readonly type: 'open'; readonly run: number; readonly tasks: readonly TaskRef[] }
+  | {
+      readonly type: 'restore'
+      readonly run: number
+      readonly store: string
+      readonly partition: number
+      /** Empty the store first. */
+      readonly wipe: boolean
+      readonly records: Uint8Array
+      readonly fromOffset: number
+      readonly aborted: readonly AbortedTransaction[]
+      readonly checkpoint: Checkpoint
+    }
+  /** Records of a global table's topic, for every lane. */
+  | {
+      readonly type: 'global'
+      readonly run: number
+      readonly source: number
+      readonly topic: string
+      readonly partition: number
+      readonly records: Uint8Array
+      readonly fromOffset: number
+      readonly aborted: readonly AbortedTransaction[]
+    }
+  /** The stores are complete: process. */
+  | {
+      readonly type: 'start'
+      readonly run: number
+      readonly tasks: readonly TaskRef[]
+      readonly epoch: CommitEpoch
+      readonly watermark: number
+    }
+  | {
+      readonly type: 'data'
+      readonly run: number
+      readonly buffer: ArrayBuffer
+      readonly length: number
+      readonly records: number
+      readonly watermark: number
+    }
+  | { readonly type: 'watermark'; readonly run: number; readonly watermark: number }
+  | { readonly type: 'mark'; readonly run: number; readonly epoch: CommitEpoch; readonly watermark: number }
+  | {
+      readonly type: 'result'
+      readonly run: number
+      readonly epoch: CommitEpoch
+      readonly checkpoints: ReadonlyArray<StorePartition & { readonly checkpoint: Checkpoint }>
+    }
+  /** Tasks that leave this process; all they did is committed. */
+  | { readonly type: 'close'; readonly run: number; readonly tasks: readonly TaskRef[] }
+  /** In-place restart: drop everything that is not committed. */
+  | { readonly type: 'reset'; readonly run: number }
+  | { readonly type: 'query'; readonly id: number; readonly store: string; readonly query: StoreQuery }
+  | { readonly type: 'stop' }
+
+/** An interactive query: answered from committed state. */
+export type StoreQuery =
+  | { readonly kind: 'get'; readonly key: Uint8Array }
+  | { readonly kind: 'range'; readonly from: Uint8Array | null; readonly to: Uint8Array | null; readonly limit: number }
+  | { readonly kind: 'size' }
+
+export type LaneToLane =
+  | {
+      readonly type: 'handoff'
+      readonly run: number
+      readonly from: number
+      readonly level: number
+      readonly epoch: CommitEpoch
+      readonly buffer: ArrayBuffer
+      readonly length: number
+      readonly records: number
+      /** What the sender's shallower levels have been advanced to. */
+      readonly watermark: number
+    }
+  | {
+      readonly type: 'hand-watermark'
+      readonly run: number
+      readonly from: number
+      readonly level: number
+      readonly watermark: number
+    }
+  | {
+      readonly type: 'hand-mark'
+      readonly run: number
+      readonly from: number
+      readonly level: number
+      readonly epoch: CommitEpoch
+      readonly watermark: number
+      /** Records sent to this lane and level since the last mark. */
+      readonly sent: number
+    }
+
+export type FromLane =
+  | { readonly type: 'ready'; readonly lane: number }
+  | {
+      readonly type: 'opened'
+      readonly lane: number
+      readonly run: number
+      readonly stores: ReadonlyArray<StorePartition & { readonly checkpoint: Checkpoint | null }>
+    }
+  | {
+      readonly type: 'restored'
+      readonly lane: number
+      readonly run: number
+      readonly store: string
+      readonly partition: number
+      readonly records: number
+    }
+  | { readonly type: 'loaded'; readonly lane: number; readonly run: number; readonly source: number }
+  | { readonly type: 'started'; readonly lane: number; readonly run: number }
+  | {
+      readonly type: 'consumed'
+      readonly lane: number
+      readonly run: number
+      readonly bytes: number
+      readonly records: number
+    }
+  | {
+      readonly type: 'out'
+      readonly lane: number
+      readonly run: number
+      readonly epoch: CommitEpoch
+      readonly batches: readonly PackedBatches[]
+    }
+  | {
+      readonly type: 'ack'
+      readonly lane: number
+      readonly run: number
+      readonly epoch: CommitEpoch
+      readonly changelogs: readonly ChangelogBatches[]
+      readonly sent: number
+      readonly received: number
+    }
+  | { readonly type: 'applied'; readonly lane: number; readonly run: number; readonly epoch: CommitEpoch }
+  /** Something is to be committed (timers fired); at once when urgent. */
+  | { readonly type: 'commit-wanted'; readonly lane: number; readonly run: number; readonly urgent: boolean }
+  | { readonly type: 'resolve-topics'; readonly lane: number; readonly topics: readonly string[] }
+  | { readonly type: 'closed'; readonly lane: number; readonly run: number; readonly tasks: readonly TaskRef[] }
+  | { readonly type: 'reset-done'; readonly lane: number; readonly run: number }
+  | { readonly type: 'fault'; readonly lane: number; readonly run: number; readonly error: WireError }
+  | {
+      readonly type: 'answer'
+      readonly lane: number
+      readonly id: number
+      readonly rows: ReadonlyArray<readonly [Uint8Array, Uint8Array]>
+      readonly error?: WireError
+    }

@@ -1,0 +1,143 @@
+/** What tasks ask of their lane: writing, handing over, counting, time. */
+import type { Clock } from '../base/clock.ts'
+import { laneIndex } from '../base/counters.ts'
+import { keySlot } from '../base/hash.ts'
+import type { CommitEpoch } from '../base/ids.ts'
+import type { DropReason, Rec } from '../operators/contract.ts'
+import type { TaskHost } from '../operators/task.ts'
+import type { CompiledTopology } from '../topology/compiled.ts'
+import { encodeHeaders } from '../wire/record-batch.ts'
+import type { Affinity } from './affinity.ts'
+import { deadLetterHeaders, type ErrorPolicies } from './error-policy.ts'
+import type { Handoffs } from './handoffs.ts'
+import type { LaneCounters } from './lane-counters.ts'
+import type { Outputs } from './outputs.ts'
+import type { TaskSlot } from './task-slot.ts'
+
+export interface TaskHostOptions {
+  readonly topology: CompiledTopology
+  readonly outputs: Outputs
+  readonly handoffs: Handoffs
+  readonly counters: LaneCounters
+  readonly clock: Clock
+  readonly policies: ErrorPolicies
+  readonly affinity: () => Affinity
+  readonly alive: (slot: TaskSlot) => boolean
+  readonly originTopic: (name: string) => number
+  readonly requestCommit: () => void
+}
+
+/** Where a boundary leads: the source that receives, its sub-topology and that one's level. */
+interface Target {
+  readonly source: number
+  readonly subtopology: number
+  readonly level: number
+}
+
+export class TaskHostPort {
+  readonly #options: TaskHostOptions
+  readonly #targets: readonly Target[]
+
+  constructor(options: TaskHostOptions) {
+    this.#options = options
+    const { topology } = options
+    this.#targets = topology.boundaries.map((boundary) => {
+      const source = topology.sources.find((s) => s.boundary === boundary.index)
+      return { source: source?.index ?? -1, subtopology: boundary.toSubtopology, level: source?.level ?? 0 }
+    })
+  }
+
+  /** The host of one task. `slot` is asked for late, because slot and task are made of each other. */
+  for(subtopology: number, slot: () => TaskSlot): TaskHost {
+    const { outputs, clock, counters, alive } = this.#options
+    return {
+      emit: (topic, key, value, rec, partitionKey) => {
+        const s = slot()
+        if (!alive(s)) return
+        const epoch = (rec.origin.epoch || s.epoch) as CommitEpoch
+        outputs.add(epoch, topic, key, value, rec.timestamp, rec.headers, partitionKey)
+      },
+      handOff: (boundary, key, value, rec, partitionKey) => {
+        const s = slot()
+        if (alive(s)) this.#handOff(s, boundary, key, value, rec, partitionKey)
+      },
+      dropped: (rec, reason, node) => {
+        const s = slot()
+        if (alive(s)) this.dropped(s, rec, reason, node)
+      },
+      wallClock: () => clock.now(),
+      requestCommit: () => this.#options.requestCommit(),
+      timerFired: (kind: 'event-time' | 'wall-clock') =>
+        counters.add(kind === 'event-time' ? laneIndex.eventTimersFired : laneIndex.wallClockTimersFired, 1),
+      subtopology,
+    } as TaskHost
+  }
+
+  /** A record that goes no further although nothing is wrong with the function: late, without a key, … */
+  dropped(slot: TaskSlot, _rec: Rec, reason: DropReason, _node: string): void {
+    this.#options.counters.dropped(slot.subtopology, reason)
+  }
+
+  /** A record that could not be decoded, processed or encoded. */
+  rejected(slot: TaskSlot, rec: Rec, error: unknown, reason: DropReason, deadLetter: boolean): void {
+    const { counters, outputs, policies } = this.#options
+    counters.dropped(slot.subtopology, reason)
+    if (!deadLetter) return
+    counters.add(laneIndex.deadLetters, 1)
+    const epoch = (rec.origin.epoch || slot.epoch) as CommitEpoch
+    const headers = deadLetterHeaders(error, rec.origin, rec.headers)
+    outputs.add(
+      epoch,
+      policies.deadLetterTopic,
+      rec.keyBytes ?? null,
+      rec.valueBytes ?? null,
+      rec.timestamp,
+      headers,
+      undefined,
+    )
+  }
+
+  #handOff(
+    slot: TaskSlot,
+    boundary: number,
+    key: Uint8Array | null,
+    value: Uint8Array | null,
+    rec: Rec,
+    partitionKey: Uint8Array | undefined,
+  ): void {
+    const { handoffs, counters } = this.#options
+    const affinity = this.#options.affinity()
+    const target = this.#targets[boundary] as Target
+    const by = partitionKey ?? key
+    const { origin } = rec
+    const hash = by === null ? Math.max(0, origin.partition) : keySlot(by)
+    const task = hash % affinity.tasks(target.subtopology)
+    const lane = affinity.lane(target.subtopology, task)
+    const epoch = (origin.epoch || slot.epoch) as CommitEpoch
+    const headers = rec.headers.length === 0 ? null : encodeHeaders(rec.headers)
+    // A record made by a timer has no dispatch of its own: it is as late as the task's watermark says.
+    const watermark = origin.partition < 0 ? slot.watermark : origin.watermark
+    handoffs
+      .writer(epoch, target.level, lane)
+      .append(
+        target.source,
+        task,
+        this.#options.originTopic(origin.topic),
+        origin.partition,
+        origin.offset,
+        rec.timestamp,
+        watermark,
+        key,
+        key === null ? -1 : 0,
+        key === null ? -1 : key.length,
+        value,
+        value === null ? -1 : 0,
+        value === null ? -1 : value.length,
+        headers,
+        0,
+        headers?.length ?? 0,
+      )
+    handoffs.written(epoch, target.level, lane, Number.NEGATIVE_INFINITY)
+    counters.add(laneIndex.handedOff, 1)
+  }
+}

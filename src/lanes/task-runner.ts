@@ -1,0 +1,170 @@
+/**
+ * Runs records through tasks and keeps the promises made to user functions: records of one key one after the other,
+ * records of different keys side by side, watermarks behind whatever waits.
+ */
+import type { CommitEpoch } from '../base/ids.ts'
+import type { Maybe, Rec } from '../operators/contract.ts'
+import { keyIdentity, type Outstanding, type Parked, type TaskSlot } from './task-slot.ts'
+
+export interface RunnerHost {
+  /** A user function threw, or its promise was rejected; the policy was applied when this returns. */
+  failed(slot: TaskSlot, rec: Rec | undefined, error: unknown): void
+  /** Something that was outstanding is done: the barrier or the input may go on. */
+  settled(slot: TaskSlot): void
+  /** False once the engine was reset: what comes back late is ignored. */
+  alive(slot: TaskSlot): boolean
+}
+
+export class TaskRunner {
+  readonly #host: RunnerHost
+  readonly #maxInFlight: number
+  readonly #maxParked: number
+  inFlight = 0
+  parked = 0
+  processed = 0
+
+  constructor(host: RunnerHost, maxInFlight: number) {
+    this.#host = host
+    this.#maxInFlight = maxInFlight
+    this.#maxParked = maxInFlight * 16
+  }
+
+  /** No further records from the engine until something settles. */
+  get throttled(): boolean {
+    return this.inFlight >= this.#maxInFlight || this.parked >= this.#maxParked
+  }
+
+  reset(): void {
+    this.inFlight = 0
+    this.parked = 0
+  }
+
+  submit(slot: TaskSlot, source: number, rec: Rec): void {
+    if (slot.parked.length > 0 || slot.timerBusy || (slot.stateful && rec.origin.epoch !== slot.epoch)) {
+      slot.parked.push({ source, rec })
+      this.parked++
+      return
+    }
+    if (slot.keys.size > 0) {
+      const queue = slot.keys.get(keyIdentity(rec))
+      if (queue !== undefined) {
+        queue.push({ source, rec })
+        this.parked++
+        return
+      }
+    }
+    this.#execute(slot, source, rec)
+  }
+
+  /** Lets records in that had to wait for the task's next epoch or for a timer. */
+  unpark(slot: TaskSlot): void {
+    while (slot.parked.length > 0 && !slot.timerBusy) {
+      const next = slot.parked[0] as Parked
+      if (slot.stateful && next.rec.origin.epoch !== slot.epoch) return
+      const waiting = slot.parked.splice(0)
+      this.parked -= waiting.length
+      for (const { source, rec } of waiting) this.submit(slot, source, rec)
+      return
+    }
+  }
+
+  /** Moves the task's watermark as far as outstanding records allow. */
+  advance(slot: TaskSlot, watermark: number): void {
+    if (watermark > slot.target) slot.target = watermark
+    const allowed = slot.outstanding.length === 0 ? slot.target : slot.allowedWatermark()
+    if (allowed <= slot.watermark || slot.timerBusy || slot.straddling) return
+    slot.watermark = allowed
+    let pending: Maybe
+    try {
+      pending = slot.task.advance(allowed)
+    } catch (error) {
+      this.#host.failed(slot, undefined, error)
+      return
+    }
+    if (pending !== undefined) this.#timer(slot, pending)
+  }
+
+  wallClock(slot: TaskSlot, now: number): void {
+    if (slot.timerBusy) return
+    let pending: Maybe
+    try {
+      pending = slot.task.wallClock(now)
+    } catch (error) {
+      this.#host.failed(slot, undefined, error)
+      return
+    }
+    if (pending !== undefined) this.#timer(slot, pending)
+  }
+
+  #execute(slot: TaskSlot, source: number, rec: Rec): void {
+    this.processed++
+    let pending: Maybe
+    try {
+      pending = slot.task.process(source, rec)
+    } catch (error) {
+      this.#host.failed(slot, rec, error)
+      return
+    }
+    if (pending === undefined) {
+      const watermark = rec.origin.watermark
+      if (slot.advancedByRecords && watermark > slot.watermark) this.advance(slot, watermark)
+      return
+    }
+    const entry = slot.begin(rec.origin.watermark, (rec.origin.epoch || slot.epoch) as CommitEpoch)
+    const identity = keyIdentity(rec)
+    if (!slot.keys.has(identity)) slot.keys.set(identity, [])
+    this.inFlight++
+    pending.then(
+      () => this.#settle(slot, entry, identity, rec, undefined),
+      (error) =>
+        this.#settle(slot, entry, identity, rec, error ?? new TypeError('a promise was rejected without a reason')),
+    )
+  }
+
+  #settle(slot: TaskSlot, entry: Outstanding, identity: string, rec: Rec, error: unknown): void {
+    if (!this.#host.alive(slot)) return
+    if (error !== undefined) this.#host.failed(slot, rec, error)
+    if (!this.#host.alive(slot)) return
+    this.inFlight--
+    slot.end(entry)
+    const queue = slot.keys.get(identity)
+    slot.keys.delete(identity)
+    if (queue !== undefined && queue.length > 0) this.#nextOfKey(slot, identity, queue)
+    this.advance(slot, slot.advancedByRecords ? rec.origin.watermark : slot.target)
+    this.#host.settled(slot)
+  }
+
+  /** The records behind the settled one, until one of them is outstanding in its turn. */
+  #nextOfKey(slot: TaskSlot, identity: string, queue: Parked[]): void {
+    for (let i = 0; i < queue.length; i++) {
+      const { source, rec } = queue[i] as Parked
+      this.parked--
+      this.#execute(slot, source, rec)
+      if (!this.#host.alive(slot)) return
+      if (slot.keys.has(identity)) {
+        slot.keys.set(identity, queue.slice(i + 1))
+        return
+      }
+    }
+  }
+
+  #timer(slot: TaskSlot, pending: Promise<void>): void {
+    const entry = slot.begin(slot.watermark, slot.epoch)
+    slot.timerBusy = true
+    this.inFlight++
+    const done = (error?: unknown): void => {
+      if (!this.#host.alive(slot)) return
+      if (error !== undefined) this.#host.failed(slot, undefined, error)
+      this.inFlight--
+      slot.timerBusy = false
+      slot.end(entry)
+      this.unpark(slot)
+      this.advance(slot, slot.target)
+      this.#host.settled(slot)
+    }
+    pending.then(
+      () => done(),
+      (error) => done(error ?? new TypeError('a promise was rejected without a reason')),
+    )
+  }
+}

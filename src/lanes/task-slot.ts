@@ -1,0 +1,108 @@
+/** One task at work in a lane: order per key while user functions are outstanding, and what waits for what. */
+import type { CommitEpoch } from '../base/ids.ts'
+import type { Rec } from '../operators/contract.ts'
+import type { Task } from '../operators/task.ts'
+import type { AnyStore, StoreLifecycle } from '../state/contract.ts'
+
+/** A record whose user function has not answered yet. */
+export interface Outstanding {
+  readonly watermark: number
+  readonly epoch: CommitEpoch
+  done: boolean
+}
+
+export interface Parked {
+  readonly source: number
+  readonly rec: Rec
+}
+
+export class TaskSlot {
+  readonly subtopology: number
+  readonly partition: number
+  /** The deepest level that feeds it: there it is sealed. */
+  readonly level: number
+  readonly stateful: boolean
+  readonly task: Task
+  readonly stores: ReadonlyMap<string, AnyStore & StoreLifecycle>
+  /** One FIFO channel feeds it: then every record's own watermark may advance it. */
+  readonly advancedByRecords: boolean
+  /** Epoch that effects without a source record (timers) belong to; of a stateful task the only one it may work in. */
+  epoch: CommitEpoch
+  /** What the task was advanced to, and what it is to be advanced to when nothing holds it. */
+  watermark = Number.NEGATIVE_INFINITY
+  target = Number.NEGATIVE_INFINITY
+  /**
+   * The barrier has passed a shallower level that feeds this task, but not its deepest one: timers wait, since what they
+   * hand over would come behind the mark.
+   */
+  straddling = false
+  /** A timer's user function has not answered: records wait. */
+  timerBusy = false
+  /** In order of arrival; those that are done leave from the front. */
+  readonly outstanding: Outstanding[] = []
+  /** Outstanding records (and timers) of the even and the odd epoch. */
+  readonly outstandingByParity: [number, number] = [0, 0]
+  /** Keys with an outstanding record, and the records that wait behind it. */
+  readonly keys = new Map<string, Parked[]>()
+  /** Records that came before their turn: of the next epoch, or while a timer is busy. */
+  readonly parked: Parked[] = []
+
+  constructor(
+    subtopology: number,
+    partition: number,
+    level: number,
+    stateful: boolean,
+    task: Task,
+    stores: ReadonlyMap<string, AnyStore & StoreLifecycle>,
+    epoch: CommitEpoch,
+    advancedByRecords: boolean,
+  ) {
+    this.subtopology = subtopology
+    this.partition = partition
+    this.level = level
+    this.stateful = stateful
+    this.task = task
+    this.stores = stores
+    this.epoch = epoch
+    this.advancedByRecords = advancedByRecords
+  }
+
+  outstandingOf(epoch: CommitEpoch): number {
+    return this.outstandingByParity[epoch & 1] as number
+  }
+
+  /** The watermark must not overtake a record that waits: its own windows have to be open when it goes on. */
+  allowedWatermark(): number {
+    const oldest = this.outstanding[0]
+    return oldest === undefined ? this.target : Math.min(this.target, oldest.watermark)
+  }
+
+  begin(watermark: number, epoch: CommitEpoch): Outstanding {
+    const entry: Outstanding = { watermark, epoch, done: false }
+    this.outstanding.push(entry)
+    this.outstandingByParity[epoch & 1]!++
+    return entry
+  }
+
+  end(entry: Outstanding): void {
+    entry.done = true
+    this.outstandingByParity[entry.epoch & 1]!--
+    let finished = 0
+    while (finished < this.outstanding.length && (this.outstanding[finished] as Outstanding).done) finished++
+    if (finished > 0) this.outstanding.splice(0, finished)
+  }
+
+  uncommittedBytes(): number {
+    let bytes = 0
+    for (const store of this.stores.values()) bytes += store.uncommittedBytes
+    return bytes
+  }
+}
+
+/** A key's identity within its task. Bytes where they are known, so that no two keys meet. */
+export function keyIdentity(rec: Rec): string {
+  const bytes = rec.keyBytes
+  if (bytes === null) return `n${rec.origin.partition}`
+  if (bytes !== undefined) return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
+  return `k${String(rec.key)}`
+}

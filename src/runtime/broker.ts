@@ -1,0 +1,88 @@
+/** The broker that the configuration names: started in this process, or connected to. */
+import { readFileSync } from 'node:fs'
+import type { BrokerAddress } from '../broker/connect.ts'
+import { connectBroker } from '../broker/connect.ts'
+import { startEmbeddedBroker } from '../broker/embedded/start.ts'
+import type { KafkaOptions, SaslOptions, TlsOptions } from '../broker/kafka/options.ts'
+import type { BrokerPort } from '../broker/port.ts'
+import type { Config } from '../config/config.ts'
+
+export interface BrokerHandle {
+  /** For the control thread: feeding, printing, tests. */
+  readonly client: BrokerPort
+  /** For another thread; every call makes a new one. */
+  address(): BrokerAddress
+  close(): Promise<void>
+}
+
+const prefix = 'embedded:'
+
+export async function openBroker(config: Config, applicationId: string): Promise<BrokerHandle> {
+  const servers = config.get('broker.bootstrap-servers')
+  if (servers.startsWith(prefix)) return openEmbedded(config, servers.slice(prefix.length))
+  const options = kafkaOptions(config, applicationId, servers)
+  const client = await connectBroker({ kind: 'kafka', options })
+  return { client, address: () => ({ kind: 'kafka', options }), close: () => client.close() }
+}
+
+async function openEmbedded(config: Config, folder: string): Promise<BrokerHandle> {
+  const broker = await startEmbeddedBroker({
+    partitions: config.get('broker.embedded.partitions'),
+    fsync: config.get('broker.embedded.fsync'),
+    ...(folder && { folder }),
+  })
+  const client = broker.client()
+  return {
+    client,
+    address: () => ({ kind: 'embedded', port: broker.connect() }),
+    close: async () => {
+      await client.close()
+      await broker.close()
+    },
+  }
+}
+
+function kafkaOptions(config: Config, applicationId: string, servers: string): KafkaOptions {
+  const tls = tlsOptions(config)
+  const sasl = saslOptions(config)
+  return {
+    bootstrapServers: servers.split(',').map((server) => server.trim()),
+    clientId: config.get('broker.client-id') ?? applicationId,
+    requestTimeoutMs: config.get('broker.request-timeout'),
+    ...(tls && { tls }),
+    ...(sasl && { sasl }),
+  }
+}
+
+function tlsOptions(config: Config): TlsOptions | undefined {
+  const file = (key: 'broker.tls.ca-file' | 'broker.tls.cert-file' | 'broker.tls.key-file'): string | undefined => {
+    const name = config.get(key)
+    return name === null ? undefined : readFileSync(name, 'utf8')
+  }
+  const [ca, cert, key] = [file('broker.tls.ca-file'), file('broker.tls.cert-file'), file('broker.tls.key-file')]
+  const servername = config.get('broker.tls.server-name')
+  const passphrase = config.get('broker.tls.key-passphrase')
+  const asked = config.get('broker.tls.enabled') ?? Boolean(ca || cert || key || servername)
+  if (!asked) return undefined
+  return {
+    ...(ca && { ca }),
+    ...(cert && { cert }),
+    ...(key && { key }),
+    ...(servername && { servername }),
+    ...(passphrase && { passphrase }),
+  }
+}
+
+function saslOptions(config: Config): SaslOptions | undefined {
+  const mechanism = config.get('broker.sasl.mechanism')
+  if (mechanism === null) return undefined
+  const username = config.get('broker.sasl.username')
+  const password = config.get('broker.sasl.password')
+  const token = config.get('broker.sasl.token')
+  return {
+    mechanism,
+    ...(username !== null && { username }),
+    ...(password !== null && { password }),
+    ...(token !== null && { token }),
+  }
+}

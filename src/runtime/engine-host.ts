@@ -1,0 +1,432 @@
+/**
+ * The control thread's side of the engine: starts its threads, turns the facts they report into lifecycle transitions,
+ * keeps their last snapshots and passes commands on. It runs no code of the application.
+ */
+import { MessageChannel, type MessagePort, type Transferable, Worker } from 'node:worker_threads'
+import type { Clock } from '../base/clock.ts'
+import {
+  type CounterLayout,
+  type CountersView,
+  engineBlockLength,
+  engineIndex,
+  laneBlockLength,
+  newBlock,
+} from '../base/counters.ts'
+import type { BrokerAddress } from '../broker/connect.ts'
+import type { EngineWorkerData } from '../engine/engine-worker.ts'
+import { Lifecycle, pausableStates, unpausableStates } from '../engine/lifecycle.ts'
+import type { EngineFact, EngineSnapshot, ToEngine } from '../engine/protocol.ts'
+import type { EngineSettings } from '../engine/settings.ts'
+import { createThreadDumper, type ThreadDumper } from '../engine/thread-dump.ts'
+import type {
+  BarrierSnapshot,
+  CommandResult,
+  ConsumerSnapshot,
+  EngineCommands,
+  EngineView,
+  LifecycleState,
+  OffsetsSnapshot,
+  RestoreProgress,
+  StateSnapshot,
+  ThreadsSnapshot,
+  WatermarkSnapshot,
+} from '../engine/view.ts'
+import { fromWireError, type EngineError, type WireError } from '../errors.ts'
+import type { ErrorPolicies } from '../lanes/error-policy.ts'
+import type { LaneWorkerData } from '../lanes/lane-worker.ts'
+import type { FromLane } from '../lanes/protocol.ts'
+import type { CompiledTopology } from '../topology/compiled.ts'
+import type { LogLine } from './contract.ts'
+
+export interface EngineHostOptions {
+  readonly applicationId: string
+  readonly application: string
+  readonly optimize: boolean
+  readonly topology: CompiledTopology
+  readonly settings: EngineSettings
+  readonly policies: ErrorPolicies
+  readonly layout: CounterLayout
+  readonly stateDir: string | null
+  readonly maxInFlight: number
+  readonly historySize: number
+  readonly bootstrapServers: string
+  /** Made for the engine's thread; its port goes over to it. */
+  readonly broker: BrokerAddress
+  readonly clock: Clock
+  readonly log: (line: LogLine) => void
+  /** Called with the exit code once the engine has ended, by itself or by `stop`. */
+  readonly ended: (code: number, error: EngineError | undefined) => void
+}
+
+export const exitCodes = { clean: 0, crash: 1, usage: 2, fenced: 3, license: 4, laneStuck: 70 } as const
+
+export function exitCodeFor(code: WireError['code']): number {
+  switch (code) {
+    case 'CONFIG_INVALID':
+    case 'APPLICATION_INVALID':
+    case 'TOPOLOGY_INVALID':
+    case 'FEED_INVALID':
+    case 'USAGE':
+    case 'STORE_LOCKED':
+      return exitCodes.usage
+    case 'FENCED':
+      return exitCodes.fenced
+    case 'LICENSE_REFUSED':
+      return exitCodes.license
+    case 'LANE_STUCK':
+      return exitCodes.laneStuck
+    default:
+      return exitCodes.crash
+  }
+}
+
+export class EngineHost implements EngineView, EngineCommands {
+  readonly #o: EngineHostOptions
+  readonly #lifecycle: Lifecycle
+  readonly #counters: CountersView
+  readonly #lanes: Worker[] = []
+  #engine: Worker | undefined
+  #dumper: ThreadDumper | undefined
+  #snapshot: EngineSnapshot | undefined
+  #restore: readonly RestoreProgress[] = []
+  #failure: StateSnapshot['failure'] = null
+  #error: EngineError | undefined
+  #paused = false
+  #stopping = false
+  #lastSign: number
+  #ended = false
+  #idleId = 0
+  readonly #idle = new Map<number, () => void>()
+  #stopped: Promise<void>
+  #resolveStopped: () => void = () => undefined
+
+  constructor(options: EngineHostOptions) {
+    this.#o = options
+    const { clock, layout, settings, log } = options
+    this.#lifecycle = new Lifecycle(clock.now(), options.historySize, ({ from, state }) =>
+      log({ level: 'info', component: 'engine', message: `${from} → ${state}` }),
+    )
+    this.#counters = {
+      layout,
+      engine: newBlock(engineBlockLength(layout)),
+      lanes: Array.from({ length: settings.lanes }, () => newBlock(laneBlockLength(layout))),
+    }
+    this.#lastSign = clock.monotonic()
+    this.#stopped = new Promise((resolve) => {
+      this.#resolveStopped = resolve
+    })
+  }
+
+  // ── EngineView ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+  get applicationId(): string {
+    return this.#o.applicationId
+  }
+
+  get lanes(): number {
+    return this.#o.settings.lanes
+  }
+
+  get split(): EngineSettings['split'] {
+    return this.#o.settings.split
+  }
+
+  topology(): CompiledTopology | null {
+    return this.#o.topology
+  }
+
+  state(): StateSnapshot {
+    const { state, sinceMs, history } = this.#lifecycle
+    return { current: state, sinceMs, history, failure: this.#failure, restore: this.#restore }
+  }
+
+  watermarks(): WatermarkSnapshot | null {
+    return this.#snapshot?.watermarks ?? null
+  }
+
+  offsets(): OffsetsSnapshot | null {
+    return this.#snapshot?.offsets ?? null
+  }
+
+  consumer(): ConsumerSnapshot | null {
+    const consumer = this.#snapshot?.consumer ?? null
+    if (!consumer || !this.#paused) return consumer
+    // True from the very request on, before the engine thread has said so.
+    const entries = Object.entries(consumer.assignment).map(([id, a]) => [id, { ...a, paused: true }])
+    return { ...consumer, assignment: Object.fromEntries(entries) as ConsumerSnapshot['assignment'] }
+  }
+
+  barriers(): BarrierSnapshot | null {
+    return this.#snapshot?.barriers ?? null
+  }
+
+  async threads(options: { depth: number; signal?: AbortSignal }): Promise<ThreadsSnapshot> {
+    this.#dumper ??= createThreadDumper({
+      workers: [
+        ...(this.#engine ? [{ name: 'engine', role: 'engine' as const, worker: this.#engine }] : []),
+        ...this.#lanes.map((worker, lane) => ({ name: `lane-${lane}`, role: 'lane' as const, lane, worker })),
+      ],
+      counters: () => this.#counters,
+      nodeName: (node) => this.#o.topology.nodes[node]?.name ?? null,
+      clock: this.#o.clock,
+    })
+    return this.#dumper.dump(options)
+  }
+
+  broker(): ReturnType<EngineView['broker']> {
+    const { bootstrapServers } = this.#o
+    const broker = this.#snapshot?.broker
+    return {
+      connected: broker?.connected ?? true,
+      sinceMs: broker?.sinceMs ?? this.#lifecycle.sinceMs,
+      bootstrapServers,
+    }
+  }
+
+  engineSilenceMs(): number {
+    return this.#engine ? this.#o.clock.monotonic() - this.#lastSign : 0
+  }
+
+  counters(): CountersView {
+    return this.#counters
+  }
+
+  // ── EngineCommands ──────────────────────────────────────────────────────────────────────────────────────────────
+
+  pause(): CommandResult {
+    const { state } = this.#lifecycle
+    if (!pausableStates.includes(state)) return this.#refused('pause', pausableStates)
+    this.#paused = true
+    this.#to('DRAINING')
+    this.#send({ type: 'pause' })
+    return { ok: true, state: 'DRAINING' }
+  }
+
+  unpause(): CommandResult {
+    const { state } = this.#lifecycle
+    if (!unpausableStates.includes(state)) return this.#refused('unpause', unpausableStates)
+    this.#paused = false
+    this.#to('RUNNING')
+    this.#send({ type: 'unpause' })
+    return { ok: true, state: 'RUNNING' }
+  }
+
+  #refused(action: string, allowed: readonly LifecycleState[]): CommandResult {
+    const { state } = this.#lifecycle
+    const retry = state === 'RESTARTING' ? '; retry when the restart is over' : ''
+    return { ok: false, reason: `cannot ${action}: the state is ${state}; possible in ${allowed.join(', ')}${retry}` }
+  }
+
+  // ── the threads ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+  start(): void {
+    const { settings, application, applicationId, optimize, policies, layout, stateDir, maxInFlight } = this.#o
+    this.#to('STARTING')
+    const { lanes } = settings
+    const engineChannels = Array.from({ length: lanes }, () => new MessageChannel())
+    const peers: Array<Array<MessagePort | null>> = Array.from({ length: lanes }, () =>
+      new Array<MessagePort | null>(lanes).fill(null),
+    )
+    for (let a = 0; a < lanes; a++) {
+      for (let b = a + 1; b < lanes; b++) {
+        const channel = new MessageChannel()
+        ;(peers[a] as Array<MessagePort | null>)[b] = channel.port1
+        ;(peers[b] as Array<MessagePort | null>)[a] = channel.port2
+      }
+    }
+    for (let lane = 0; lane < lanes; lane++) {
+      const engine = (engineChannels[lane] as MessageChannel).port2
+      const own = peers[lane] as Array<MessagePort | null>
+      const data: LaneWorkerData = {
+        lane,
+        lanes,
+        application,
+        applicationId,
+        optimize,
+        stateDir,
+        policies,
+        maxInFlight,
+        uncommittedMaxBytes: settings.uncommittedMaxBytes,
+        layout,
+        counters: this.#counters.lanes[lane] as Float64Array,
+        engine,
+        peers: own,
+      }
+      const transfer = [engine, ...own.filter((port) => port !== null)]
+      this.#lanes.push(
+        this.#worker(new URL('../lanes/lane-worker.ts', import.meta.url), `lane-${lane}`, data, transfer),
+      )
+    }
+    this.#startEngine(engineChannels.map((channel) => channel.port1))
+    this.#lanes.forEach((worker, lane) => {
+      worker.on('exit', (code) => this.#laneExited(lane, code))
+      worker.on('error', (error) => this.#send({ type: 'lane-lost', lane, reason: error.message }))
+    })
+  }
+
+  #startEngine(lanes: MessagePort[]): void {
+    const { settings, broker, layout, topology } = this.#o
+    const data: EngineWorkerData = {
+      settings,
+      broker,
+      lanes,
+      layout,
+      counters: this.#counters.engine,
+      laneCounters: this.#counters.lanes,
+      nodeNames: topology.nodes.map((node) => node.name),
+    }
+    const transfer: Transferable[] = [...lanes, ...(broker.kind === 'embedded' ? [broker.port] : [])]
+    this.#engine = this.#worker(new URL('../engine/engine-worker.ts', import.meta.url), 'engine', data, transfer)
+    this.#engine.on('message', (fact: EngineFact) => this.#fact(fact))
+    this.#engine.on('error', (error) =>
+      this.#fail({ code: 'UNKNOWN', message: error.message, stack: error.stack, details: {} }, true),
+    )
+    this.#engine.on('exit', () => this.#resolveStopped())
+  }
+
+  #worker(file: URL, name: string, data: unknown, transfer: readonly Transferable[]): Worker {
+    // Published code is JavaScript beside this very file.
+    const entry = import.meta.url.endsWith('.ts') ? file : new URL(file.href.replace(/\.ts$/, '.js'))
+    return new Worker(entry, {
+      name,
+      workerData: data,
+      transferList: transfer as Transferable[],
+      stdout: false,
+      stderr: false,
+    })
+  }
+
+  #laneExited(lane: number, code: number): void {
+    if (this.#stopping || this.#ended) return
+    this.#send({ type: 'lane-lost', lane, reason: `its thread ended with code ${code}` })
+  }
+
+  /** Resolves when all input is processed and committed. */
+  untilIdle(): Promise<void> {
+    const id = ++this.#idleId
+    return new Promise((resolve) => {
+      this.#idle.set(id, resolve)
+      this.#send({ type: 'until-idle', id })
+    })
+  }
+
+  /** Drains, commits and ends the threads, within the deadline; then whatever still runs is ended with the process. */
+  async stop(deadlineMs: number): Promise<number> {
+    if (this.#stopping) return this.#exitCode()
+    this.#stopping = true
+    if (this.#lifecycle.can('STOPPING')) this.#to('STOPPING')
+    if (this.#engine) {
+      this.#send({ type: 'stop' })
+      const timer = new Promise<'late'>((resolve) => setTimeout(resolve, deadlineMs, 'late').unref())
+      if ((await Promise.race([this.#stopped, timer])) === 'late') {
+        this.#o.log({
+          level: 'warn',
+          component: 'engine',
+          message: `the shutdown took longer than ${deadlineMs} ms; what was not committed is replayed at the next start`,
+        })
+      }
+    }
+    if (this.#lifecycle.can('STOPPED')) this.#to('STOPPED')
+    this.#finish()
+    return this.#exitCode()
+  }
+
+  /** Ends all threads at once. Only for a process that is about to end. */
+  async terminate(): Promise<void> {
+    await Promise.all([this.#engine, ...this.#lanes].map((worker) => worker?.terminate()))
+  }
+
+  #exitCode(): number {
+    return this.#error ? exitCodeFor(this.#error.code) : exitCodes.clean
+  }
+
+  #send(message: ToEngine): void {
+    this.#engine?.postMessage(message)
+  }
+
+  #to(state: LifecycleState): void {
+    this.#lifecycle.transition(state, this.#o.clock.now())
+  }
+
+  #fact(fact: EngineFact): void {
+    this.#lastSign = this.#o.clock.monotonic()
+    switch (fact.type) {
+      case 'started':
+        this.#send({ type: 'start' })
+        if (this.#paused) this.#send({ type: 'pause' })
+        return
+      case 'snapshot':
+        this.#snapshot = fact.snapshot
+        return
+      case 'restore-progress':
+        this.#restore = fact.progress
+        return
+      case 'restoring':
+        if (this.#lifecycle.can('RESTORING')) this.#to('RESTORING')
+        return
+      case 'running':
+        this.#restore = []
+        this.#running()
+        return
+      case 'drained':
+        if (this.#lifecycle.state === 'DRAINING') this.#to('PAUSED')
+        return
+      case 'restarting':
+        this.#o.log({ level: 'warn', component: 'engine', message: `restarting in place: ${fact.cause}` })
+        if (this.#lifecycle.can('RESTARTING')) this.#to('RESTARTING')
+        return
+      case 'idle':
+        this.#idle.get(fact.id)?.()
+        this.#idle.delete(fact.id)
+        return
+      case 'stopped':
+        return
+      case 'failed':
+        this.#fail(fact.error, fact.restartHelps)
+        return
+      case 'lane-stuck':
+        this.#fail(
+          {
+            code: 'LANE_STUCK',
+            message: `lane-${fact.lane} did not come back from a function of the application`,
+            stack: undefined,
+            details: {},
+          },
+          true,
+        )
+        return
+      case 'log':
+        this.#o.log({ level: fact.level, component: 'engine', message: fact.message })
+    }
+  }
+
+  #running(): void {
+    if (this.#stopping || this.#lifecycle.state === 'FAILED') return
+    // The operator's intent outlives a restart; behind one there is nothing left to drain.
+    const wanted: readonly LifecycleState[] = this.#paused ? ['DRAINING', 'PAUSED'] : ['RUNNING']
+    const target = wanted.find((state) => this.#lifecycle.can(state))
+    if (target) this.#to(target)
+  }
+
+  #fail(wire: WireError, restartHelps: boolean): void {
+    if (this.#error) return
+    this.#error = fromWireError(wire)
+    this.#failure = { code: wire.code, message: wire.message, restartHelps }
+    this.#o.log({ level: 'error', component: 'engine', message: wire.message, fields: { code: wire.code } })
+    if (this.#lifecycle.can('FAILED')) this.#to('FAILED')
+    this.#finish()
+  }
+
+  #finish(): void {
+    if (this.#ended) return
+    this.#ended = true
+    this.#o.ended(this.#exitCode(), this.#error)
+  }
+
+  /** Heartbeats that the engine thread counted; for the metrics. */
+  get heartbeats(): number {
+    return this.#counters.engine[engineIndex.heartbeats] as number
+  }
+}
+
+export type { FromLane }

@@ -1,0 +1,111 @@
+/** From the configuration to what the threads are given. */
+import { randomUUID } from 'node:crypto'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
+import type { CounterLayout } from '../base/counters.ts'
+import type { Config } from '../config/config.ts'
+import type { EngineSettings } from '../engine/settings.ts'
+import type { ErrorPolicies } from '../lanes/error-policy.ts'
+import type { CompiledTopology } from '../topology/compiled.ts'
+import { planOf } from '../topology/plan.ts'
+
+export function laneCount(config: Config): number {
+  return config.get('engine.lanes.count') ?? Math.max(2, availableParallelism())
+}
+
+export function policiesOf(config: Config, applicationId: string): ErrorPolicies {
+  return {
+    decoding: config.get('errors.decoding'),
+    processing: config.get('errors.processing'),
+    producing: config.get('errors.producing'),
+    deadLetterTopic: config.get('errors.dead-letter-topic') ?? `${applicationId}-dead-letters`,
+  }
+}
+
+export function isDurable(config: Config): boolean {
+  return config.get('engine.state.store') === 'lmdb'
+}
+
+/** Topics that sinks name; those that a function chooses are found out as they come. */
+export function sinkTopics(topology: CompiledTopology): string[] {
+  const topics = new Set<string>()
+  for (const { spec } of topology.nodes)
+    if (spec.op === 'sink' && typeof spec.topic === 'string') topics.add(spec.topic)
+  return [...topics].sort()
+}
+
+export function counterLayout(topology: CompiledTopology): CounterLayout {
+  const sources = topology.sources.filter((source) => source.kind === 'topics')
+  return {
+    nodes: topology.nodes.length,
+    subtopologies: topology.subtopologies.length,
+    stores: [...topology.stores.keys()],
+    sourceTopics: [...new Set(sources.flatMap((source) => source.topics))].sort(),
+    sinkTopics: sinkTopics(topology),
+  }
+}
+
+/**
+ * The identity under which a restarted process takes over from its predecessor at once. Without a configured one it is
+ * kept in the state folder where stores are durable; else a process has a fresh one every time.
+ */
+export function instanceId(config: Config, applicationId: string): string {
+  const configured = config.get('engine.instance-id')
+  if (configured !== null) return configured
+  if (!isDurable(config)) return 'main'
+  const folder = join(config.get('engine.state.dir'), applicationId)
+  const file = join(folder, 'instance-id')
+  try {
+    const known = readFileSync(file, 'utf8').trim()
+    if (known) return known
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+  }
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const made = randomUUID()
+  writeFileSync(file, `${made}\n`)
+  return made
+}
+
+export function engineSettings(config: Config, applicationId: string, topology: CompiledTopology): EngineSettings {
+  const policies = policiesOf(config, applicationId)
+  const usesDeadLetters = [policies.decoding, policies.processing, policies.producing].includes('dead-letter')
+  const sinks = sinkTopics(topology)
+  const split = config.get('topology.sub-topology-split')
+  const instance = instanceId(config, applicationId)
+  // One process has all partitions where sub-topologies hand over in process: its name is the application's own.
+  const named = split === 'in-process' || config.get('engine.instance-id') !== null || isDurable(config)
+  return {
+    applicationId,
+    instanceId: named ? instance : randomUUID(),
+    groupInstanceId: named ? `${applicationId}-${instance}` : null,
+    lanes: laneCount(config),
+    split,
+    guarantee: config.get('engine.processing.guarantee'),
+    durableStores: isDurable(config),
+    idlenessMs: config.get('watermark.idleness-timeout'),
+    bufferedRecordsPerPartition: config.get('engine.processing.buffered-records-per-partition'),
+    maxPollRecords: config.get('consumer.max.poll.records'),
+    fetchMaxWaitMs: config.get('consumer.fetch.max.wait.ms'),
+    fetchMaxBytes: config.get('consumer.fetch.max.bytes'),
+    partitionFetchMaxBytes: config.get('consumer.max.partition.fetch.bytes'),
+    laneQueueBytes: config.get('lane.queue-bytes'),
+    uncommittedMaxBytes: config.get('lane.uncommitted-max-bytes'),
+    commitIntervalMs: config.get('commit-barrier.interval-ms'),
+    barrierTimeoutMs: config.get('commit-barrier.timeout-ms'),
+    maxRestarts: config.get('commit-barrier.max-engine-restarts'),
+    restartWindowMs: config.get('commit-barrier.restart-window-ms'),
+    resolveTimeoutMs: config.get('commit-barrier.resolve-timeout-ms'),
+    transactionTimeoutMs: config.get('producer.transaction.timeout.ms'),
+    sessionTimeoutMs: config.get('consumer.session.timeout.ms'),
+    rebalanceTimeoutMs: config.get('consumer.rebalance.timeout.ms'),
+    heartbeatIntervalMs: config.get('consumer.heartbeat.interval.ms'),
+    defaultPartitions: config.get('broker.embedded.partitions'),
+    offsetsReset: config.get('offsets.reset'),
+    sourceReset: config.get('source.reset'),
+    sinkTopics: usesDeadLetters ? [...sinks, policies.deadLetterTopic] : sinks,
+    deadLetterTopic: usesDeadLetters ? policies.deadLetterTopic : null,
+    plan: planOf(topology),
+  }
+}
