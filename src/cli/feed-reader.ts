@@ -13,8 +13,8 @@ export interface Feed {
   readonly source: string
   /** Name under which the stored lines are counted; undefined for standard input, which cannot be read again. */
   readonly mark: string | undefined
-  /** Undefined where it cannot be known. */
-  readonly bytes: number | undefined
+  /** Pieces of whole lines, without their ends. */
+  readonly open: () => AsyncIterable<readonly string[]>
 }
 
 /** Reads `topic=file` and looks whether the file is there, so that a slip shows before anything runs. */
@@ -25,19 +25,18 @@ export function parseFeed(option: string): Feed {
   }
   const topic = option.slice(0, at)
   const source = option.slice(at + 1)
-  if (source === '-') return { topic, source, mark: undefined, bytes: undefined }
+  if (source === '-') return { topic, source, mark: undefined, open: () => readLines(process.stdin, 'standard input') }
   const stats = statSync(source, { throwIfNoEntry: false })
   if (!stats) throw new EngineError('FEED_INVALID', `The file '${source}' of --feed ${option} does not exist.`)
   if (stats.isDirectory()) {
     throw new EngineError('FEED_INVALID', `'${source}' of --feed ${option} is a folder; name a file of JSON lines.`)
   }
-  return { topic, source, mark: resolve(source), bytes: stats.isFile() ? stats.size : undefined }
+  const open = (): AsyncIterable<string[]> => readLines(createReadStream(source, { highWaterMark: readBytes }), source)
+  return { topic, source, mark: resolve(source), open }
 }
 
 /** Pieces of whole lines, without their ends. The last line needs none. */
-export async function* readLines(feed: Feed): AsyncGenerator<string[]> {
-  const input: Readable =
-    feed.source === '-' ? process.stdin : createReadStream(feed.source, { highWaterMark: readBytes })
+export async function* readLines(input: Readable, name: string): AsyncGenerator<string[]> {
   const decoder = new StringDecoder('utf8')
   let rest = ''
   let first = true
@@ -55,7 +54,7 @@ export async function* readLines(feed: Feed): AsyncGenerator<string[]> {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === undefined) throw error
-    throw new EngineError('FEED_INVALID', `The feed '${feed.source}' cannot be read (${code}).`, { cause: error })
+    throw new EngineError('FEED_INVALID', `The feed '${name}' cannot be read (${code}).`, { cause: error })
   }
   rest += decoder.end()
   if (rest !== '') yield [rest]

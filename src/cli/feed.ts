@@ -4,13 +4,13 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { keySlot } from '../base/hash.ts'
-import { type FeedMark, isFeedStore } from '../broker/feed-marks.ts'
+import type { FeedStore } from '../broker/feed-marks.ts'
 import type { BrokerPort, ProduceRequest } from '../broker/port.ts'
 import { EngineError } from '../errors.ts'
 import type { CompiledTopology } from '../topology/compiled.ts'
 import { RecordBatchBuilder } from '../wire/record-batch.ts'
 import { FeedLineError, type FeedRecord, parseFeedLine } from './feed-lines.ts'
-import { type Feed, readLines } from './feed-reader.ts'
+import type { Feed } from './feed-reader.ts'
 import { grouped, type ProgressLine } from './progress.ts'
 import { FeedEncoder } from './topic-codec.ts'
 
@@ -55,7 +55,7 @@ export class Feeder {
     const stored = await writer.storedLines()
     if (stored > 0) note(`Feed ${feed.source}: ${grouped(stored)} lines are stored already, going on behind them.`)
     let line = 0
-    for await (const lines of readLines(feed)) {
+    for await (const lines of feed.open()) {
       for (const text of lines) {
         line++
         if (line <= stored || isBlank(text)) continue
@@ -125,6 +125,8 @@ async function partitionsOf(broker: BrokerPort, topic: string): Promise<number> 
 /** Collects records by partition and stores them in the order of the feed, one write at a time. */
 class FeedWriter {
   readonly #broker: BrokerPort
+  /** Undefined where the broker cannot keep marks: such a feed begins anew each time. */
+  readonly #store: FeedStore | undefined
   readonly #feed: Feed
   readonly #partitions: number
   readonly #encoder: FeedEncoder
@@ -136,6 +138,7 @@ class FeedWriter {
 
   constructor(broker: BrokerPort, feed: Feed, partitions: number, topology: CompiledTopology | null) {
     this.#broker = broker
+    this.#store = hasMarks(broker) ? broker : undefined
     this.#feed = feed
     this.#partitions = partitions
     this.#encoder = new FeedEncoder(topology, feed.topic)
@@ -144,8 +147,7 @@ class FeedWriter {
 
   async storedLines(): Promise<number> {
     const { mark, topic } = this.#feed
-    if (mark === undefined || !isFeedStore(this.#broker)) return 0
-    return await this.#broker.feedMark(topic, mark)
+    return mark === undefined || !this.#store ? 0 : await this.#store.feedMark(topic, mark)
   }
 
   get isFull(): boolean {
@@ -182,7 +184,7 @@ class FeedWriter {
     this.#bytes = 0
     // The write before must be stored first: order within a partition, and marks that only grow.
     await this.#writing
-    this.#writing = this.#store(batches, lines).then(() => {
+    this.#writing = this.#write(batches, lines).then(() => {
       this.sent += count
     })
     // Awaited by the next flush or by `settled`; a failure in between is not unhandled.
@@ -193,15 +195,15 @@ class FeedWriter {
     await this.#writing
   }
 
-  async #store(batches: ProduceRequest['batches'], lines: number): Promise<void> {
+  async #write(batches: ProduceRequest['batches'], lines: number): Promise<void> {
     const { mark, topic } = this.#feed
-    if (mark !== undefined && isFeedStore(this.#broker)) {
-      const feedMark: FeedMark = { topic, file: mark, lines }
-      await this.#broker.produceFed(batches, feedMark)
-    } else {
-      await this.#broker.produce({ transactionalId: null, batches })
-    }
+    if (mark !== undefined && this.#store) await this.#store.produceFed(batches, { topic, file: mark, lines })
+    else await this.#broker.produce({ transactionalId: null, batches })
   }
+}
+
+function hasMarks(broker: BrokerPort): broker is BrokerPort & FeedStore {
+  return 'produceFed' in broker && 'feedMark' in broker
 }
 
 function isBlank(text: string): boolean {

@@ -4,11 +4,12 @@ import { resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EngineError } from '../errors.ts'
 import type { LogLine, Runtime, RuntimeOptions } from '../runtime/contract.ts'
+import type { CommittedReader } from './committed-reader.ts'
 import { exitCodeOf, exitCodeOfName, exitCodes, sentenceOf } from './exit-codes.ts'
 import { Feeder } from './feed.ts'
-import { parseFeed } from './feed-reader.ts'
+import { type Feed, parseFeed } from './feed-reader.ts'
 import { logAbove } from './log.ts'
-import { Printer } from './print.ts'
+import { printerOf } from './print.ts'
 import { ProgressLine } from './progress.ts'
 import { RestoreProgressLine } from './restore-progress.ts'
 import { onStopSignal } from './signals.ts'
@@ -59,7 +60,7 @@ class Run {
   readonly #stopAsked: AbortSignal
   /** Ends the feeding: at a signal, and when the runtime has ended by itself. */
   readonly #feeding = new AbortController()
-  readonly #printer: Printer | undefined
+  readonly #printer: CommittedReader | undefined
 
   constructor(
     runtime: Runtime,
@@ -74,7 +75,7 @@ class Run {
     this.#log = log
     this.#stopAsked = stopAsked
     if (args.print.length > 0) {
-      this.#printer = new Printer({
+      this.#printer = printerOf({
         broker: runtime.broker,
         topics: args.print,
         topology: () => runtime.view.topology(),
@@ -83,7 +84,7 @@ class Run {
     }
   }
 
-  async toTheEnd(feeds: ReadonlyArray<ReturnType<typeof parseFeed>>): Promise<number> {
+  async toTheEnd(feeds: readonly Feed[]): Promise<number> {
     const restoring = new RestoreProgressLine(this.#runtime.view, this.#progress)
     this.#printer?.start()
     const signalled = this.#stopAsked.aborted ? Promise.resolve() : once(this.#stopAsked, 'abort')
@@ -108,7 +109,7 @@ class Run {
   }
 
   /** True when the run is done with it: everything fed, processed and committed. */
-  async #work(feeds: ReadonlyArray<ReturnType<typeof parseFeed>>): Promise<boolean> {
+  async #work(feeds: readonly Feed[]): Promise<boolean> {
     if (feeds.length > 0) {
       const feeder = new Feeder({
         broker: this.#runtime.broker,

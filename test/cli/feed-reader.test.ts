@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
-import { parseFeed, readLines } from '../../src/cli/feed-reader.ts'
+import { parseFeed } from '../../src/cli/feed-reader.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-feed-'))
 after(() => rmSync(folder, { recursive: true }))
@@ -12,7 +12,7 @@ async function linesOf(content: string | Buffer): Promise<string[]> {
   const file = join(folder, 'lines.ndjson')
   writeFileSync(file, content)
   const lines: string[] = []
-  for await (const piece of readLines(parseFeed(`t=${file}`))) lines.push(...piece)
+  for await (const piece of parseFeed(`t=${file}`).open()) lines.push(...piece)
   return lines
 }
 

@@ -59,7 +59,7 @@ const soleImporters: readonly SoleImporter[] = [
   { specifier: /^@prometheus-io\/client/, allowed: ['src/metrics/'], instead: 'counters of src/base/counters.ts' },
   {
     specifier: /^(node:)?worker_threads$/,
-    allowed: ['src/lanes/', 'src/engine/', 'src/broker/embedded/', 'src/runtime/'],
+    allowed: ['src/lanes/', 'src/engine/', 'src/broker/', 'src/runtime/'],
     instead: 'a message port passed in by src/runtime',
   },
   { specifier: /^(node:)?inspector/, allowed: ['src/engine/'], instead: '`EngineView.threads()`' },
