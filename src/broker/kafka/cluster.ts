@@ -2,8 +2,8 @@
 import { findCoordinatorV4, metadataV12 } from '@platformatic/kafka'
 import type { TopicPartition } from '../../base/ids.ts'
 import { BrokerError } from '../port.ts'
-import { Connections, type Link, type Role } from './connections.ts'
-import { answered, closedError, errorName, lost, refused } from './errors.ts'
+import { Connections, drop, type Link, type Role } from './connections.ts'
+import { answered, closedError, errorName, lost, neverAnswered, refused } from './errors.ts'
 import { type Address, addressText, type Settings } from './options.ts'
 import { Retrier } from './retry.ts'
 
@@ -65,7 +65,10 @@ export class Cluster {
   /** Repeats `attempt` while that can help. */
   retrying<T>(what: string, attempt: (tries: number) => Promise<T>): Promise<T> {
     const deadlineMs = (): number => (this.#contacted ? this.settings.deliveryTimeoutMs : this.settings.firstContactMs)
-    return this.retrier.run(what, { deadlineMs, also: unknownTopic }, attempt)
+    return this.retrier.run(what, { deadlineMs, also: unknownTopic }, attempt).catch((error: unknown) => {
+      const never = !this.#contacted && error instanceof BrokerError && error.code === 'NETWORK_EXCEPTION'
+      throw never ? neverAnswered(this.settings.bootstrap, error) : error
+    })
   }
 
   /** One exchange on the connection shared by a role. */
@@ -254,7 +257,7 @@ export class Cluster {
       // What is no answer of the broker is a fault of the connection, or bytes that nobody could read: either way
       // the connection is of no more use.
       if (error instanceof BrokerError) throw error
-      link.connection.socket?.destroy()
+      drop(link.connection)
       throw lost(what, link.address, error)
     }
   }

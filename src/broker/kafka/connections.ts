@@ -3,6 +3,7 @@
  * other, hence a request that may wait at the broker (fetch, join, sync, administration) gets a connection to itself,
  * and the quick ones share one per role so that large writes never hold up a heartbeat.
  */
+import { isIP } from 'node:net'
 import { apiVersionsV3, Connection } from '@platformatic/kafka'
 import type { ConnectionOptions } from '@platformatic/kafka'
 import { BrokerError } from '../port.ts'
@@ -92,7 +93,7 @@ export class Connections {
   async close(): Promise<void> {
     this.#closed = true
     this.#token?.close()
-    for (const connection of this.#open) connection.socket?.destroy()
+    for (const connection of this.#open) drop(connection)
     this.#open.clear()
     this.#shared.clear()
     this.#idle.clear()
@@ -112,45 +113,49 @@ export class Connections {
     const links = this.#idle.get(key)
     if (!links) this.#idle.set(key, [link])
     else if (links.length < idleConnectionsKept) links.push(link)
-    else link.connection.socket.destroy()
+    else drop(link.connection)
   }
 
   async #connect(address: Address, requestTimeoutMs: number): Promise<Link> {
     if (this.#closed) throw closedError('connecting')
-    const connection = new Connection(this.#settings.clientId, this.#connectionOptions(requestTimeoutMs))
+    const connection = new Connection(this.#settings.clientId, this.#connectionOptions(address, requestTimeoutMs))
     // The library emits every fault also as an event, which would end the process if nobody listened; the calls in
     // flight are told of it as well, and that is where it is handled.
     connection.on('error', () => undefined)
     try {
       await connection.connect(address.host, address.port)
     } catch (error) {
-      connection.socket?.destroy()
+      drop(connection)
       throw notConnected(address, error, this.#settings.tls !== undefined)
     }
     this.#open.add(connection)
-    connection.on('close', () => this.#open.delete(connection))
+    connection.on('close', () => {
+      this.#open.delete(connection)
+      endTimers(connection)
+    })
     connection.socket.setKeepAlive(true, 10_000)
     if (this.#closed) {
-      connection.socket.destroy()
+      drop(connection)
       throw closedError('connecting')
     }
     try {
       return { connection, address, versions: await readVersions(connection, address) }
     } catch (error) {
-      connection.socket.destroy()
+      drop(connection)
       if (error instanceof BrokerError) throw error
       throw notConnected(address, error, this.#settings.tls !== undefined)
     }
   }
 
-  #connectionOptions(requestTimeout: number): ConnectionOptions {
+  #connectionOptions(address: Address, requestTimeout: number): ConnectionOptions {
     const { tls, sasl, connectTimeoutMs } = this.#settings
     return {
       connectTimeout: connectTimeoutMs,
       requestTimeout,
       maxInflights: 64,
-      // Without a server name Node does not check whose certificate it was given.
-      ...(tls ? { tls: { ...tls }, tlsServerName: tls.servername ?? true } : {}),
+      ...(tls ? { tls: { ...tls } } : {}),
+      // A listener behind a name may choose its certificate by it; an address is no server name.
+      ...(tls && isIP(address.host) === 0 ? { tlsServerName: tls.servername ?? true } : {}),
       ...(sasl
         ? {
             sasl: {
@@ -165,6 +170,17 @@ export class Connections {
         : {}),
     }
   }
+}
+
+/** Ends a connection at once, its requests with it. */
+export function drop(connection: Connection): void {
+  endTimers(connection)
+  connection.socket?.destroy()
+}
+
+/** The library keeps the timer of the next SASL authentication until it is told to close. */
+function endTimers(connection: Connection): void {
+  connection.close(() => undefined)
 }
 
 async function readVersions(connection: Connection, address: Address): Promise<NodeVersions> {

@@ -12,7 +12,8 @@ export function errorName(code: number): string {
 
 /** What an operator does about it; the sentence of the broker says only what happened. */
 const advice: Readonly<Record<string, string>> = {
-  TOPIC_AUTHORIZATION_FAILED: 'Grant this principal READ, WRITE and DESCRIBE on the topic.',
+  TOPIC_AUTHORIZATION_FAILED:
+    'Grant this principal READ, WRITE and DESCRIBE on the topic, and CREATE where the engine is to make it.',
   GROUP_AUTHORIZATION_FAILED: 'Grant this principal READ on the consumer group (its name is the application id).',
   CLUSTER_AUTHORIZATION_FAILED: 'Grant this principal CREATE on the cluster, or create the topics beforehand.',
   TRANSACTIONAL_ID_AUTHORIZATION_FAILED: 'Grant this principal WRITE and DESCRIBE on the transactional id.',
@@ -69,6 +70,17 @@ export function notConnected(at: Address, cause: unknown, tls: boolean): BrokerE
   return new BrokerError(
     'UNREACHABLE',
     `Kafka at ${where} is not reachable (${reason}); check \`broker.bootstrap-servers\`, the network and the broker.`,
+    'unreachable',
+    cause,
+  )
+}
+
+/** Connections are taken, but every request ends them: so do listeners that want credentials or TLS first. */
+export function neverAnswered(bootstrap: readonly Address[], cause: BrokerError): BrokerError {
+  const where = bootstrap.map(addressText).join(', ')
+  return new BrokerError(
+    'UNREACHABLE',
+    `Kafka at ${where} takes the connection but ends it without an answer; check that \`broker.sasl.*\` and \`broker.tls.*\` fit this listener.`,
     'unreachable',
     cause,
   )

@@ -1,0 +1,144 @@
+/** TLS, SASL and refused permissions: each works, or fails with one sentence that says what to do. */
+import assert from 'node:assert/strict'
+import { createServer } from 'node:http'
+import { after, describe, test } from 'node:test'
+import { connectKafka } from '../../src/broker/kafka/kafka-broker.ts'
+import type { KafkaOptions } from '../../src/broker/kafka/options.ts'
+import { BrokerError } from '../../src/broker/port.ts'
+import { TestProducer } from '../support/broker-io.ts'
+import { kafkaForTests } from '../support/kafka.ts'
+
+const secured = { username: 'alice', password: 'alice-secret' }
+const kafka = await kafkaForTests({ own: true, secured })
+const skip = 'skip' in kafka ? kafka.skip : false
+const broker = 'skip' in kafka ? undefined : kafka.broker
+const topic = 'secured'
+
+/** What OAUTHBEARER of a broker without a validator takes: a token without a signature. */
+function unsecuredToken(): string {
+  const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')
+  const nowSeconds = Math.floor(Date.now() / 1000)
+  return `${part({ alg: 'none' })}.${part({ sub: 'alice', iat: nowSeconds, exp: nowSeconds + 600 })}.`
+}
+
+async function withPort<T>(
+  options: Partial<KafkaOptions>,
+  use: (port: ReturnType<typeof connectKafka>) => Promise<T>,
+): Promise<T> {
+  const port = connectKafka({
+    bootstrapServers: [broker?.saslBootstrap ?? ''],
+    clientId: 'security-test',
+    firstContactMs: 300,
+    ...options,
+  })
+  try {
+    return await use(port)
+  } finally {
+    await port.close()
+  }
+}
+
+async function refusal(call: () => Promise<unknown>): Promise<BrokerError> {
+  const error = await call().then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  )
+  assert.ok(error instanceof BrokerError, `expected a BrokerError, got ${String(error)}`)
+  return error
+}
+
+describe('security of Kafka connections', { skip }, () => {
+  after(async () => {
+    if (!('skip' in kafka)) await kafka.stop()
+  })
+
+  for (const mechanism of ['PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512'] as const) {
+    test(`${mechanism} lets the right password in`, () =>
+      withPort({ sasl: { mechanism, ...secured } }, async (port) => {
+        // Without an access rule alice sees no topic at all, but she is in.
+        assert.deepEqual(await port.topics(null), [])
+        assert.equal(port.connected, true)
+      }))
+
+    test(`${mechanism} with a wrong password fails at once, with what to check`, () =>
+      withPort({ sasl: { mechanism, username: 'alice', password: 'wrong' } }, async (port) => {
+        const error = await refusal(() => port.topics(null))
+        assert.equal(error.code, 'SASL_AUTHENTICATION_FAILED')
+        assert.equal(error.errorClass, 'config')
+        assert.match(error.message, /refused the credentials; check `broker\.sasl\.\*`/)
+        assert.doesNotMatch(error.message, /wrong/)
+      }))
+  }
+
+  test('OAUTHBEARER takes a token', () =>
+    withPort({ sasl: { mechanism: 'OAUTHBEARER', token: unsecuredToken() } }, async (port) => {
+      assert.deepEqual(await port.topics(null), [])
+    }))
+
+  test('OAUTHBEARER fetches its token from an endpoint, once for all connections', async () => {
+    let asked = 0
+    const server = createServer((request, response) => {
+      asked++
+      assert.equal(request.headers.authorization, `Basic ${Buffer.from('engine:hush').toString('base64')}`)
+      response.setHeader('content-type', 'application/json')
+      response.end(JSON.stringify({ access_token: unsecuredToken(), expires_in: 600 }))
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { port: number } = server.address() as { port: number }
+    const tokenEndpoint = { url: `http://127.0.0.1:${number}/token`, clientId: 'engine', clientSecret: 'hush' }
+    await withPort({ sasl: { mechanism: 'OAUTHBEARER', tokenEndpoint } }, async (port) => {
+      await Promise.all([port.topics(null), port.describeGroup('none').catch(() => undefined)])
+    })
+    assert.equal(asked, 1)
+    await new Promise((resolve) => server.close(resolve))
+  })
+
+  test('a listener with SASL refuses a client without, and the sentence says so', () =>
+    withPort({}, async (port) => {
+      const error = await refusal(() => port.topics(null))
+      assert.equal(error.errorClass, 'unreachable')
+      assert.match(error.message, /`broker\.bootstrap-servers`|`broker\.sasl/)
+    }))
+
+  test('TLS with the right authority connects', () =>
+    withPort({ bootstrapServers: [broker?.tlsBootstrap ?? ''], tls: { ca: broker?.certificate } }, async (port) => {
+      assert.ok(Array.isArray(await port.topics(null)))
+    }))
+
+  test('TLS with an unknown authority is refused, with what to check', () =>
+    withPort({ bootstrapServers: [broker?.tlsBootstrap ?? ''], tls: {} }, async (port) => {
+      const error = await refusal(() => port.topics(null))
+      assert.equal(error.errorClass, 'unreachable')
+      assert.match(error.message, /No TLS connection to Kafka at localhost:\d+ \(.*\); check `broker\.tls\.\*`/)
+    }))
+
+  test('TLS towards a plain listener says so', () =>
+    withPort({ bootstrapServers: [broker?.bootstrap ?? ''], tls: {} }, async (port) => {
+      const error = await refusal(() => port.topics(null))
+      assert.match(error.message, /No TLS connection/)
+    }))
+
+  test('a plain client at a TLS listener is told of TLS', () =>
+    withPort({ bootstrapServers: [broker?.tlsBootstrap ?? ''] }, async (port) => {
+      const error = await refusal(() => port.topics(null))
+      assert.match(error.message, /TLS/)
+    }))
+
+  test('what no access rule allows is refused with the permission to grant', async () => {
+    await withPort({ bootstrapServers: [broker?.bootstrap ?? ''] }, (admin) =>
+      admin.createTopics([{ topic, partitions: 1 }]),
+    )
+    await withPort({ sasl: { mechanism: 'PLAIN', ...secured } }, async (port) => {
+      const reading = await refusal(() => port.topics([topic]))
+      assert.equal(reading.code, 'TOPIC_AUTHORIZATION_FAILED')
+      assert.equal(reading.errorClass, 'config')
+      assert.match(reading.message, /Grant this principal READ, WRITE and DESCRIBE on the topic/)
+      const group = await refusal(() => port.committedOffsets('some-app', [{ topic, partition: 0 }], true))
+      assert.match(group.message, /some-app.*Grant this principal READ on the consumer group/)
+      const transaction = await refusal(() => TestProducer.open(port, 'some-id'))
+      assert.match(transaction.message, /some-id.*Grant this principal WRITE and DESCRIBE on the transactional id/)
+      const creating = await refusal(() => port.createTopics([{ topic: 'another', partitions: 1 }]))
+      assert.match(creating.message, /creating another.* CREATE where the engine is to make it/)
+    })
+  })
+})
