@@ -12,9 +12,9 @@ export function decompress(compression: Exclude<Compression, 'none'>, bytes: Uin
   try {
     switch (compression) {
       case 'gzip':
-        return gunzipSync(bytes, { maxOutputLength: maxDecompressedBytes })
+        return plain(gunzipSync(bytes, { maxOutputLength: maxDecompressedBytes }))
       case 'zstd':
-        return zstdDecompressSync(bytes, { maxOutputLength: maxDecompressedBytes })
+        return plain(zstdDecompressSync(bytes, { maxOutputLength: maxDecompressedBytes }))
       case 'snappy':
         return decompressSnappy(bytes, maxDecompressedBytes)
       case 'lz4':
@@ -29,4 +29,9 @@ export function decompress(compression: Exclude<Compression, 'none'>, bytes: Uin
       error,
     )
   }
+}
+
+/** A `Buffer` has a `slice` that does not copy: nobody who reads records should have to know. */
+function plain(buffer: Buffer): Uint8Array {
+  return new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.length)
 }

@@ -49,7 +49,7 @@ export function decodeHeaders(bytes: Uint8Array, start = 0, end = bytes.length):
   for (let i = 0; i < count; i++) {
     const name = take(reader)
     if (name === null) throw badHeaders()
-    headers.push([Buffer.from(name).toString(), valueOf(take(reader))])
+    headers.push([Buffer.from(name).toString(), headerValue(take(reader))])
   }
   return headers
 }
@@ -63,12 +63,12 @@ function take(reader: VarintReader): Uint8Array | null {
   return reader.bytes.subarray(from, from + length)
 }
 
-function valueOf(bytes: Uint8Array | null): HeaderValue {
+function headerValue(bytes: Uint8Array | null): HeaderValue {
   if (bytes === null) return null
   try {
     return strict.decode(bytes)
   } catch (error) {
-    if (error instanceof TypeError) return bytes.slice()
+    if (error instanceof TypeError) return new Uint8Array(bytes)
     throw error
   }
 }

@@ -48,9 +48,9 @@ export class RecordBatchBuilder {
       varintSize(timestampDelta) +
       varintSize(count) +
       varintSize(keyLength) +
-      (keyLength > 0 ? keyLength : 0) +
+      Math.max(keyLength, 0) +
       varintSize(valueLength) +
-      (valueLength > 0 ? valueLength : 0) +
+      Math.max(valueLength, 0) +
       (headerBytes.length === 0 ? 1 : headerBytes.length)
     if (this.#length + length + varintRoom > this.#bytes.length) this.#grow(this.#length + length + varintRoom)
     const bytes = this.#bytes

@@ -1,0 +1,70 @@
+/** A fetch: what it gets from the logs as they are, and its wait while there is nothing to get. */
+import type { FetchedPartition, FetchRequest } from '../../port.ts'
+import type { Partition, Topics } from './topics.ts'
+
+const none = new Uint8Array(0)
+
+export interface FetchWaiter {
+  readonly request: Omit<FetchRequest, 'signal'>
+  readonly partitions: readonly Partition[]
+  readonly deadline: number
+  readonly done: (answer: FetchedPartition[]) => void
+}
+
+type Asked = FetchRequest['partitions'][number]
+
+/** True if the fetch has something to say at once: records, or an error. */
+export function isReady(topics: Topics, request: Omit<FetchRequest, 'signal'>): boolean {
+  return request.partitions.some((asked) => {
+    const log = topics.find(asked)?.log
+    if (log === undefined || asked.offset < log.logStart || asked.offset > log.highWatermark) return true
+    const limit = request.isolation === 'read_committed' ? log.lastStableOffset : log.highWatermark
+    return asked.offset < limit
+  })
+}
+
+/**
+ * The answer with what there is. `turn` says which partition is served first, so that a long list with much to read does
+ * not starve its end; the order of the answer is that of the request.
+ */
+export function answer(topics: Topics, request: Omit<FetchRequest, 'signal'>, turn: number): FetchedPartition[] {
+  const asked = request.partitions
+  const fetched: FetchedPartition[] = new Array(asked.length)
+  let room = request.maxBytes
+  let first = true
+  for (let i = 0; i < asked.length; i++) {
+    const at = (i + turn) % asked.length
+    const one = fetchOne(topics, asked[at] as Asked, request.isolation, room, first)
+    if (one.records.length > 0) first = false
+    room -= one.records.length
+    fetched[at] = one
+  }
+  return fetched
+}
+
+function fetchOne(
+  topics: Topics,
+  asked: Asked,
+  isolation: FetchRequest['isolation'],
+  room: number,
+  first: boolean,
+): FetchedPartition {
+  const { topic, partition, offset } = asked
+  const log = topics.find(asked)?.log
+  if (log === undefined) {
+    const error = 'UNKNOWN_TOPIC_OR_PARTITION'
+    const unknown = { highWatermark: -1, lastStableOffset: -1, logStartOffset: -1, aborted: [] }
+    return { topic, partition, records: none, ...unknown, error }
+  }
+  const { highWatermark, lastStableOffset, logStart } = log
+  const base = { topic, partition, highWatermark, lastStableOffset, logStartOffset: logStart }
+  if (offset < logStart || offset > highWatermark) {
+    return { ...base, records: none, aborted: [], error: 'OFFSET_OUT_OF_RANGE' }
+  }
+  if (room <= 0 && !first) return { ...base, records: none, aborted: [] }
+  const committedOnly = isolation === 'read_committed'
+  const limit = committedOnly ? lastStableOffset : highWatermark
+  const records = log.read(offset, limit, Math.max(1, Math.min(asked.maxBytes, room)), first)
+  const aborted = committedOnly && records.length > 0 ? log.abortedBetween(offset, limit) : []
+  return { ...base, records, aborted }
+}

@@ -1,0 +1,103 @@
+import type { JournalEntry, PartitionFiles, SegmentFile, Storage } from './storage.ts'
+
+/** Smaller appends share a chunk of this size: a buffer of its own for each would cost more than its content. */
+const slabBytes = 64 * 1024
+const ownChunkFrom = 8 * 1024
+
+class MemorySegment implements SegmentFile {
+  readonly baseOffset: number
+  size = 0
+  readonly #chunks: Uint8Array[] = []
+  readonly #starts: number[] = []
+  #slab: Uint8Array | undefined
+  #slabUsed = 0
+
+  constructor(baseOffset: number) {
+    this.baseOffset = baseOffset
+  }
+
+  append(bytes: Uint8Array): void {
+    if (bytes.length >= ownChunkFrom) {
+      this.#add(bytes)
+      this.#slab = undefined
+    } else if (this.#slab !== undefined && this.#slabUsed + bytes.length <= slabBytes) {
+      this.#slab.set(bytes, this.#slabUsed)
+      this.#slabUsed += bytes.length
+      const last = this.#chunks.length - 1
+      this.#chunks[last] = this.#slab.subarray(0, this.#slabUsed)
+    } else {
+      this.#slab = new Uint8Array(slabBytes)
+      this.#slab.set(bytes)
+      this.#slabUsed = bytes.length
+      this.#add(this.#slab.subarray(0, this.#slabUsed))
+    }
+    this.size += bytes.length
+  }
+
+  copy(position: number, target: Uint8Array, at: number, length: number): void {
+    let chunk = this.#chunkAt(position)
+    let from = position - (this.#starts[chunk] as number)
+    let done = 0
+    while (done < length) {
+      const bytes = this.#chunks[chunk++] as Uint8Array
+      const count = Math.min(length - done, bytes.length - from)
+      target.set(bytes.subarray(from, from + count), at + done)
+      done += count
+      from = 0
+    }
+  }
+
+  truncate(size: number): void {
+    while (this.#starts.length > 0 && (this.#starts.at(-1) as number) >= size) {
+      this.#starts.pop()
+      this.#chunks.pop()
+    }
+    const last = this.#chunks.length - 1
+    if (last >= 0)
+      this.#chunks[last] = (this.#chunks[last] as Uint8Array).slice(0, size - (this.#starts[last] as number))
+    this.#slab = undefined
+    this.size = size
+  }
+
+  #add(bytes: Uint8Array): void {
+    this.#starts.push(this.size)
+    this.#chunks.push(bytes)
+  }
+
+  #chunkAt(position: number): number {
+    let low = 0
+    let high = this.#starts.length - 1
+    while (low < high) {
+      const middle = (low + high + 1) >> 1
+      if ((this.#starts[middle] as number) <= position) low = middle
+      else high = middle - 1
+    }
+    return low
+  }
+}
+
+const memoryFiles: PartitionFiles = {
+  list: () => [],
+  create: (baseOffset) => new MemorySegment(baseOffset),
+  replace: (old, content) => {
+    const segment = new MemorySegment(old[0]?.baseOffset ?? 0)
+    for (const bytes of content) segment.append(bytes)
+    return segment
+  },
+  remove: () => undefined,
+}
+
+/** Keeps everything in memory; gone with the process. */
+export function memoryStorage(): Storage {
+  return {
+    durable: false,
+    journal: (_entry: JournalEntry) => undefined,
+    journalEntries: () => [],
+    journalIsLong: () => false,
+    replaceJournal: () => undefined,
+    partition: () => memoryFiles,
+    removeTopic: () => undefined,
+    transactionEnded: () => undefined,
+    close: () => undefined,
+  }
+}

@@ -1,0 +1,81 @@
+/**
+ * Where the embedded broker keeps its bytes. The cluster itself does no input or output: it appends to segments and to
+ * one journal, and at start reads both back. What an append returned from is stored, in the order of the appends.
+ */
+import type { OffsetToCommit } from '../../port.ts'
+
+/** A run of record batches. Positions are byte positions within it. */
+export interface SegmentFile {
+  readonly baseOffset: number
+  readonly size: number
+  /** Takes `bytes` over: the caller does not touch them again. */
+  append(bytes: Uint8Array): void
+  copy(position: number, target: Uint8Array, at: number, length: number): void
+  truncate(size: number): void
+}
+
+/** The segments of one partition. */
+export interface PartitionFiles {
+  /** Those that exist, in the order of their base offsets. Asked once, at start. */
+  list(): SegmentFile[]
+  create(baseOffset: number): SegmentFile
+  /** Puts one new segment in the place of neighbouring old ones; after a crash either all the old or the new is there. */
+  replace(old: readonly SegmentFile[], content: readonly Uint8Array[]): SegmentFile
+  remove(segment: SegmentFile): void
+}
+
+export interface Storage {
+  /** False for memory: then nothing needs to be journalled, and records adopt the buffers they came in. */
+  readonly durable: boolean
+  journal(entry: JournalEntry): void
+  /** What the journal holds, in order. Asked once, at start. */
+  journalEntries(): JournalEntry[]
+  /** True when the journal has grown enough that a snapshot in its place is worth while. */
+  journalIsLong(): boolean
+  replaceJournal(entries: readonly JournalEntry[]): void
+  partition(topicId: string, partition: number): PartitionFiles
+  removeTopic(topicId: string): void
+  /** Called when a transaction ended: a storage may force its bytes to the disk. */
+  transactionEnded(): void
+  close(): void
+}
+
+/** State that is not record data. Producer ids are decimal text: JSON has no wide integers. */
+export type JournalEntry =
+  | {
+      readonly kind: 'topic'
+      readonly topic: string
+      readonly topicId: string
+      readonly partitions: number
+      readonly config: Readonly<Record<string, string>>
+    }
+  | { readonly kind: 'topic-deleted'; readonly topic: string }
+  | { readonly kind: 'producer-ids'; readonly next: string }
+  | {
+      readonly kind: 'producer'
+      readonly transactionalId: string
+      readonly producerId: string
+      readonly epoch: number
+      readonly lastProducerId: string
+      readonly lastEpoch: number
+      readonly timeoutMs: number
+      /** How the transaction of `lastEpoch` ended, where one did. */
+      readonly ended: { readonly producerId: string; readonly epoch: number; readonly commit: boolean } | null
+    }
+  | {
+      readonly kind: 'pending-offsets'
+      readonly producerId: string
+      /** The epoch of the transaction that they belong to. */
+      readonly epoch: number
+      readonly groupId: string
+      readonly offsets: readonly OffsetToCommit[]
+    }
+  | { readonly kind: 'offsets'; readonly groupId: string; readonly offsets: readonly OffsetToCommit[] }
+  | {
+      readonly kind: 'feed'
+      readonly topic: string
+      readonly file: string
+      readonly lines: number
+      /** Written before the records: if they did not all arrive, what did is cut off again. */
+      readonly writes: ReadonlyArray<{ readonly partition: number; readonly from: number; readonly to: number }>
+    }

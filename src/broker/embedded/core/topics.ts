@@ -1,0 +1,156 @@
+import type { TopicPartition } from '../../../base/ids.ts'
+import type { Random } from '../../../base/random.ts'
+import { BrokerError, type TopicInfo, type TopicSpec } from '../../port.ts'
+import type { FetchWaiter } from './fetch-waiter.ts'
+import { PartitionLog } from './partition-log.ts'
+import type { JournalEntry, Storage } from './storage.ts'
+
+/** Settings that a topic has unless it was made with others; the names and values are Kafka's. */
+const defaults: Readonly<Record<string, string>> = {
+  'cleanup.policy': 'delete',
+  'delete.retention.ms': '86400000',
+  'max.message.bytes': '1048588',
+  'message.timestamp.type': 'CreateTime',
+  'retention.bytes': '-1',
+  'retention.ms': '-1',
+}
+const legalName = /^[a-zA-Z0-9._-]{1,249}$/
+
+export interface Partition {
+  readonly topic: Topic
+  readonly partition: number
+  readonly log: PartitionLog
+  readonly waiters: Set<FetchWaiter>
+  /** Size of the log after it was last compacted. */
+  cleanBytes: number
+}
+
+export class Topic {
+  readonly name: string
+  readonly id: string
+  readonly config: Readonly<Record<string, string>>
+  readonly partitions: readonly Partition[]
+  readonly maxBatchBytes: number
+  readonly compacted: boolean
+
+  constructor(
+    name: string,
+    id: string,
+    partitions: number,
+    config: Readonly<Record<string, string>>,
+    storage: Storage,
+    segmentBytes: number,
+  ) {
+    this.name = name
+    this.id = id
+    this.config = { ...defaults, ...config }
+    this.maxBatchBytes = Number(this.config['max.message.bytes'])
+    this.compacted = (this.config['cleanup.policy'] as string).split(',').includes('compact')
+    const ownSegmentBytes = Math.min(segmentBytes, Number(this.config['segment.bytes'] ?? segmentBytes))
+    this.partitions = Array.from({ length: partitions }, (_, partition) => ({
+      topic: this,
+      partition,
+      log: new PartitionLog(storage.partition(id, partition), ownSegmentBytes),
+      waiters: new Set<FetchWaiter>(),
+      cleanBytes: 0,
+    }))
+  }
+}
+
+export class Topics {
+  readonly #byName = new Map<string, Topic>()
+  readonly #storage: Storage
+  readonly #random: Random
+  readonly #segmentBytes: number
+  readonly #defaultPartitions: number
+
+  constructor(storage: Storage, random: Random, segmentBytes: number, defaultPartitions: number) {
+    this.#storage = storage
+    this.#random = random
+    this.#segmentBytes = segmentBytes
+    this.#defaultPartitions = defaultPartitions
+  }
+
+  describe(names: readonly string[] | null): TopicInfo[] {
+    const wanted = names ?? [...this.#byName.keys()].filter((name) => !name.startsWith('__'))
+    return wanted.flatMap((name) => {
+      const topic = this.#byName.get(name)
+      return topic === undefined ? [] : [{ topic: name, topicId: topic.id, partitions: topic.partitions.length }]
+    })
+  }
+
+  get(name: string): Topic | undefined {
+    return this.#byName.get(name)
+  }
+
+  partition(at: TopicPartition): Partition {
+    const partition = this.find(at)
+    if (partition === undefined) throw unknownPartition(at)
+    return partition
+  }
+
+  find(at: TopicPartition): Partition | undefined {
+    return this.#byName.get(at.topic)?.partitions[at.partition]
+  }
+
+  all(): Topic[] {
+    return [...this.#byName.values()]
+  }
+
+  /** Makes the topic unless it exists. A partition count below 1 asks for the broker's default. */
+  create(spec: TopicSpec): Topic {
+    const existing = this.#byName.get(spec.topic)
+    if (existing !== undefined) return existing
+    if (!legalName.test(spec.topic) || spec.topic === '.' || spec.topic === '..') {
+      throw new BrokerError(
+        'INVALID_TOPIC_EXCEPTION',
+        `«${spec.topic}» is no name for a topic: 1 to 249 letters, digits, dots, underscores and hyphens are.`,
+      )
+    }
+    const partitions = spec.partitions >= 1 ? spec.partitions : this.#defaultPartitions
+    const topicId = this.#newId()
+    this.#storage.journal({ kind: 'topic', topic: spec.topic, topicId, partitions, config: spec.config ?? {} })
+    return this.#add(spec.topic, topicId, partitions, spec.config ?? {})
+  }
+
+  delete(name: string): Topic {
+    const topic = this.#byName.get(name)
+    if (topic === undefined) throw unknownPartition({ topic: name, partition: 0 })
+    this.#storage.journal({ kind: 'topic-deleted', topic: name })
+    this.#byName.delete(name)
+    this.#storage.removeTopic(topic.id)
+    return topic
+  }
+
+  restore(entries: Iterable<Extract<JournalEntry, { kind: 'topic' }>>): void {
+    for (const { topic, topicId, partitions, config } of entries) this.#add(topic, topicId, partitions, config)
+  }
+
+  snapshot(): JournalEntry[] {
+    return this.all().map(({ name, id, partitions, config }) => ({
+      kind: 'topic',
+      topic: name,
+      topicId: id,
+      partitions: partitions.length,
+      config,
+    }))
+  }
+
+  #add(name: string, id: string, partitions: number, config: Readonly<Record<string, string>>): Topic {
+    const topic = new Topic(name, id, partitions, config, this.#storage, this.#segmentBytes)
+    this.#byName.set(name, topic)
+    return topic
+  }
+
+  #newId(): string {
+    const part = (): string =>
+      Math.floor(this.#random.next() * 2 ** 32)
+        .toString(16)
+        .padStart(8, '0')
+    return part() + part() + part() + part()
+  }
+}
+
+export function unknownPartition({ topic, partition }: TopicPartition): BrokerError {
+  return new BrokerError('UNKNOWN_TOPIC_OR_PARTITION', `There is no partition ${partition} of a topic ${topic}.`)
+}
