@@ -8,13 +8,13 @@ import { after, before, describe, test } from 'node:test'
 import { connectKafka } from '../../src/broker/kafka/kafka-broker.ts'
 import { BrokerError, type BrokerPort } from '../../src/broker/port.ts'
 import { kafkaForTests } from '../support/kafka.ts'
-import { readAll, TestProducer, transactionsSettled } from '../support/broker-io.ts'
+import { batchOf, readAll, TestProducer, transactionsSettled } from '../support/broker-io.ts'
 
 const kafka = await kafkaForTests({ own: true })
 const skip = 'skip' in kafka ? kafka.skip : false
 const broker = 'skip' in kafka ? undefined : kafka.broker
 
-function connect(settings: Partial<Parameters<typeof connectKafka>[0]> = {}): BrokerPort {
+function connect(settings: Partial<Parameters<typeof connectKafka>[0]> = {}): ReturnType<typeof connectKafka> {
   const bootstrapServers = 'skip' in kafka ? [] : [kafka.bootstrap]
   return connectKafka({ bootstrapServers, clientId: 'transport-test', ...settings })
 }
@@ -245,6 +245,30 @@ describe('transport over Kafka', { skip }, () => {
     await broker?.tool('org.apache.kafka.tools.TopicCommand', args)
     assert.equal((await port.topics([topic]))[0]?.partitions, 3)
     await (await TestProducer.open(port)).write(topic, 2, [{ value: 'there' }])
+  })
+
+  test('a fed file is taken up again behind its last stored line, also after an interruption', async () => {
+    const topic = await newTopic(port, 2)
+    const batches = (value: string) => [
+      { topic, partition: 0, records: batchOf([{ value }]) },
+      { topic, partition: 1, records: batchOf([{ value }, { value }]) },
+    ]
+    const feeding = connect({ clientId: 'feeder' })
+    assert.equal(await feeding.feedMark(topic, 'a.ndjson'), 0)
+    await feeding.produceFed(batches('1'), { topic, file: 'a.ndjson', lines: 3 })
+    await feeding.produceFed(batches('2'), { topic, file: 'a.ndjson', lines: 6 })
+    const unfinished = feeding.produceFed(batches('3'), { topic, file: 'a.ndjson', lines: 9 }).catch(() => undefined)
+    await feeding.close()
+    await unfinished
+    const again = connect({ clientId: 'feeder' })
+    const stored = await again.feedMark(topic, 'a.ndjson')
+    assert.ok(stored === 6 || stored === 9)
+    assert.equal(await again.feedMark(topic, 'b.ndjson'), 0)
+    if (stored === 6) await again.produceFed(batches('3'), { topic, file: 'a.ndjson', lines: 9 })
+    await transactionsSettled(port, topic, 1)
+    const values = (await readAll(port, topic, 1)).map((record) => record.value)
+    assert.deepEqual(values, ['1', '1', '2', '2', '3', '3'])
+    await again.close()
   })
 
   test('a missing topic is named, with what to do', async () => {

@@ -1,5 +1,6 @@
 /** The broker port on an Apache Kafka cluster. */
 import type { TopicPartition } from '../../base/ids.ts'
+import type { FeedMark, FeedStore } from '../feed-marks.ts'
 import type {
   BrokerPort,
   CommittedOffset,
@@ -18,6 +19,7 @@ import type {
   TopicSpec,
 } from '../port.ts'
 import { Cluster } from './cluster.ts'
+import { KafkaFeedStore } from './feed-store.ts'
 import { Fetcher } from './fetcher.ts'
 import { Groups } from './groups.ts'
 import { type KafkaOptions, settingsOf } from './options.ts'
@@ -26,11 +28,11 @@ import { Topics } from './topics.ts'
 import { Transactions } from './transactions.ts'
 
 /** Opens no connection yet: the first call does. */
-export function connectKafka(options: KafkaOptions): BrokerPort {
+export function connectKafka(options: KafkaOptions): BrokerPort & FeedStore {
   return new KafkaBroker(options)
 }
 
-class KafkaBroker implements BrokerPort {
+class KafkaBroker implements BrokerPort, FeedStore {
   readonly kind = 'kafka'
   readonly #cluster: Cluster
   readonly #topics: Topics
@@ -38,6 +40,7 @@ class KafkaBroker implements BrokerPort {
   readonly #groups: Groups
   readonly #transactions: Transactions
   readonly #producer: Producer
+  readonly #feeds: KafkaFeedStore
 
   constructor(options: KafkaOptions) {
     this.#cluster = new Cluster(settingsOf(options))
@@ -46,6 +49,7 @@ class KafkaBroker implements BrokerPort {
     this.#groups = new Groups(this.#cluster)
     this.#transactions = new Transactions(this.#cluster)
     this.#producer = new Producer(this.#cluster, this.#transactions)
+    this.#feeds = new KafkaFeedStore(options.clientId, this.#transactions, this.#producer, this.#groups)
   }
 
   get connected(): boolean {
@@ -141,6 +145,14 @@ class KafkaBroker implements BrokerPort {
 
   describeGroup(groupId: string): Promise<GroupDescription> {
     return this.#groups.describe(groupId)
+  }
+
+  produceFed(batches: ProduceRequest['batches'], mark: FeedMark): Promise<ProducedPartition[]> {
+    return this.#feeds.produceFed(batches, mark)
+  }
+
+  feedMark(topic: string, file: string): Promise<number> {
+    return this.#feeds.feedMark(topic, file)
   }
 
   close(): Promise<void> {
