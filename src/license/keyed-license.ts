@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.ts'
 import type { Random } from '../base/random.ts'
+import { messageOf } from '../errors.ts'
 import type { CacheRead, LicenseCache } from './cache.ts'
 import type { License, LicenseLog } from './contract.ts'
 import {
@@ -156,10 +157,15 @@ export class KeyedLicense implements License {
   }
 
   #run(): void {
-    void this.#validateOnce().then((retryAfterMs) => {
+    const next = (retryAfterMs: number | undefined): void => {
       if (this.#stopping.signal.aborted) return
       this.#save()
       this.#cancelValidation = this.#options.timers.after(this.#delayMs(retryAfterMs), () => this.#run())
+    }
+    this.#validateOnce().then(next, (error: unknown) => {
+      // Whatever went wrong, the next validation must still come.
+      if (!this.#stopping.signal.aborted) this.#fail(messageOf(error), this.#time.now())
+      next(undefined)
     })
   }
 
