@@ -1,0 +1,135 @@
+import type { Socket } from 'node:net'
+import { error, rawReply } from './reply.ts'
+
+interface Connection {
+  readonly socket: Socket
+  readonly address: string
+  /** Requests under way. */
+  inFlight: number
+  served: number
+  /** The parser gave up: this is the last word, said once the answers before it are out. */
+  lastWord: string | undefined
+  ended: boolean
+}
+
+export interface ConnectionLimits {
+  readonly maxConnections: number
+  readonly maxConnectionsPerAddress: number
+  readonly maxRequestsPerSocket: number
+}
+
+const lingerMs = 500
+
+/**
+ * Keeps the number of connections bounded without shutting out those who ask: where the bound is reached, the oldest
+ * connection that has no request under way makes room. A client that opens hundreds of connections and sends nothing
+ * therefore only ever drives out its own kind.
+ */
+export class Connections {
+  readonly #limits: ConnectionLimits
+  readonly #open = new Map<string, Connection>()
+  readonly #perAddress = new Map<string, number>()
+
+  constructor(limits: ConnectionLimits) {
+    this.#limits = limits
+  }
+
+  get size(): number {
+    return this.#open.size
+  }
+
+  admit(socket: Socket): void {
+    const address = socket.remoteAddress ?? 'local'
+    const full =
+      this.#open.size >= this.#limits.maxConnections ||
+      (this.#perAddress.get(address) ?? 0) >= this.#limits.maxConnectionsPerAddress
+    if (full && !this.#makeRoom(address)) {
+      const reply = error(503, 'too many connections are busy; retry later', { 'Retry-After': '1' })
+      endGently(socket, rawReply(reply))
+      return
+    }
+    const key = keyOf(socket)
+    this.#open.set(key, { socket, address, inFlight: 0, served: 0, lastWord: undefined, ended: false })
+    this.#perAddress.set(address, (this.#perAddress.get(address) ?? 0) + 1)
+    socket.once('close', () => this.#forget(key))
+  }
+
+  /** @returns false where this is the last request the connection may carry. */
+  began(socket: Socket): boolean {
+    const connection = this.#open.get(keyOf(socket))
+    if (connection === undefined) return false
+    connection.inFlight++
+    connection.served++
+    return connection.served < this.#limits.maxRequestsPerSocket
+  }
+
+  ended(socket: Socket): void {
+    const connection = this.#open.get(keyOf(socket))
+    if (connection === undefined) return
+    connection.inFlight--
+    if (connection.inFlight === 0 && connection.lastWord !== undefined) this.#sayLastWord(connection, socket)
+  }
+
+  /** Answers what is no HTTP, after the answers to what came before it on the same connection. */
+  refuse(socket: Socket, raw: string): void {
+    const connection = this.#open.get(keyOf(socket))
+    if (connection === undefined) {
+      socket.destroy()
+      return
+    }
+    if (connection.lastWord !== undefined) return
+    connection.lastWord = raw
+    if (connection.inFlight === 0) this.#sayLastWord(connection, socket)
+  }
+
+  #sayLastWord(connection: Connection, socket: Socket): void {
+    if (connection.ended || connection.lastWord === undefined) return
+    connection.ended = true
+    endGently(socket, connection.lastWord)
+  }
+
+  /** The oldest connection that never asked anything, else the oldest that asks nothing now. */
+  #makeRoom(address: string): boolean {
+    const crowded = (this.#perAddress.get(address) ?? 0) >= this.#limits.maxConnectionsPerAddress
+    let idle: [string, Connection] | undefined
+    for (const entry of this.#open) {
+      const [, connection] = entry
+      if (connection.inFlight > 0 || (crowded && connection.address !== address)) continue
+      if (connection.served === 0) {
+        idle = entry
+        break
+      }
+      idle ??= entry
+    }
+    if (idle === undefined) return false
+    this.#forget(idle[0])
+    idle[1].socket.destroy()
+    return true
+  }
+
+  #forget(key: string): void {
+    const connection = this.#open.get(key)
+    if (connection === undefined) return
+    this.#open.delete(key)
+    const left = (this.#perAddress.get(connection.address) ?? 1) - 1
+    if (left <= 0) this.#perAddress.delete(connection.address)
+    else this.#perAddress.set(connection.address, left)
+  }
+}
+
+/** The same for a TLS socket and the plain one below it. */
+function keyOf(socket: Socket): string {
+  return `${socket.remoteAddress ?? 'local'}|${socket.remotePort ?? 0}`
+}
+
+/** Reads on for a moment after the answer: closing with input unread would reset the connection and lose the answer. */
+function endGently(socket: Socket, raw: string): void {
+  if (!socket.writable) {
+    socket.destroy()
+    return
+  }
+  socket.on('error', () => socket.destroy())
+  socket.end(raw)
+  socket.resume()
+  setTimeout(() => socket.destroy(), lingerMs).unref()
+}

@@ -1,0 +1,11 @@
+/** The HTTP interface: what `src/runtime` composes. */
+export type { HaAcknowledgement, HaCommand, HaPeer, HaStatus, HaView } from './ha-seam.ts'
+export { judgeHaCommand } from './ha-seam.ts'
+export type { HealthReport, IndicatorOptions, IndicatorResult, Probe } from './health.ts'
+export { HealthRegistry } from './health.ts'
+export type { HttpConfig } from './http-config.ts'
+export { defaultHttpConfig, httpConfigFrom } from './http-config.ts'
+export type { LicenseSource, LicenseState, LicenseStatus } from './license-seam.ts'
+export { noKeyLicense } from './license-seam.ts'
+export type { HttpMetrics, HttpServer, HttpServerOptions } from './server.ts'
+export { createHttpServer } from './server.ts'

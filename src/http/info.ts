@@ -1,0 +1,50 @@
+import { isoDuration } from '../base/duration.ts'
+import { maskText } from '../config/mask.ts'
+import type { EngineView } from '../engine/view.ts'
+import { renderOffsets } from './render-state.ts'
+import { iso } from './time.ts'
+
+/** `/info`. The optional sections appear once the engine has what they tell. */
+export function renderInfo(
+  view: EngineView,
+  startedAtMs: number,
+  uptimeMs: number,
+  endpoints: readonly string[],
+): object {
+  const state = view.state()
+  const watermarks = view.watermarks()
+  const offsets = view.offsets()
+  const consumer = view.consumer()
+  const topology = view.topology()
+  return {
+    app: { applicationId: view.applicationId, lanes: view.lanes },
+    platform: {
+      version: process.version,
+      vendor: 'OpenJS Foundation',
+      runtime: `Node.js / V8 ${process.versions.v8}`,
+    },
+    broker: { bootstrapServers: maskText(view.broker().bootstrapServers), applicationId: view.applicationId },
+    uptime: { startTime: iso(startedAtMs), uptime: isoDuration(uptimeMs) },
+    state: { current: state.current, since: iso(state.sinceMs) },
+    ...(watermarks === null
+      ? {}
+      : { watermark: { globalMs: watermarks.globalMs, globalIso: iso(watermarks.globalMs) } }),
+    ...(offsets === null ? {} : { offsets: { totalLag: renderOffsets(offsets).totalLag } }),
+    ...(consumer === null
+      ? {}
+      : { consumer: { groupId: consumer.groupId, assignedPartitions: Object.keys(consumer.assignment).length } }),
+    ...(topology === null
+      ? {}
+      : {
+          topology: {
+            subtopologies: topology.subtopologies.length,
+            sources: topology.sources.length,
+            sinks: topology.nodes.filter((node) => node.type === 'sink').length,
+            stores: topology.stores.size,
+            scheduledSources: topology.sources.filter((source) => source.kind === 'scheduled').length,
+            split: view.split,
+          },
+        }),
+    endpoints,
+  }
+}

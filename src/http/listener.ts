@@ -1,0 +1,212 @@
+import { readFileSync } from 'node:fs'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
+import type { AddressInfo, Socket } from 'node:net'
+import { EngineError, messageOf } from '../errors.ts'
+import { Connections } from './connections.ts'
+import type { HttpConfig } from './http-config.ts'
+import { parserReply } from './parser-errors.ts'
+import { commonHeaders, error, type Reply, rawReply } from './reply.ts'
+
+const closeGraceMs = 1000
+const drainLimitBytes = 262_144
+
+type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<void>
+
+/** The listening socket with its limits on what a client may send, hold and ask. */
+export class HttpListener {
+  readonly #config: HttpConfig
+  readonly #handler: Handler
+  readonly #connections: Connections
+  #server: Server | undefined
+
+  constructor(config: HttpConfig, handler: Handler) {
+    this.#config = config
+    this.#handler = handler
+    this.#connections = new Connections(config)
+  }
+
+  async listen(): Promise<{ url: string; host: string; port: number }> {
+    const { host, port } = this.#config
+    const server = this.#create()
+    this.#server = server
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', (cause) => reject(listenError(cause, host, port)))
+      server.listen(port, host, resolve)
+    })
+    const bound = (server.address() as AddressInfo).port
+    return { url: `${this.#scheme}://${reachable(host)}:${bound}`, host, port: bound }
+  }
+
+  async close(): Promise<void> {
+    const server = this.#server
+    if (server === undefined || !server.listening) return
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+    server.closeIdleConnections()
+    const force = setTimeout(() => server.closeAllConnections(), closeGraceMs)
+    await closed
+    clearTimeout(force)
+  }
+
+  get #scheme(): 'http' | 'https' {
+    return this.#config.tlsCertFile === null ? 'http' : 'https'
+  }
+
+  #create(): Server {
+    const config = this.#config
+    const limits = {
+      headersTimeout: config.headersTimeoutMs,
+      requestTimeout: config.requestTimeoutMs,
+      keepAliveTimeout: config.keepAliveTimeoutMs,
+      connectionsCheckingInterval: 1000,
+      maxHeaderSize: config.maxHeaderBytes,
+      // Asked for below, with a body that says so.
+      requireHostHeader: false,
+      insecureHTTPParser: false,
+    }
+    const server: Server =
+      config.tlsCertFile === null ? createServer(limits) : createTlsServer({ ...limits, ...tlsOptions(config) })
+    // One more than is allowed, so that an excess is seen rather than cut off.
+    server.maxHeadersCount = config.maxHeadersCount + 1
+    server.on('connection', (socket: Socket) => this.#connections.admit(socket))
+    server.on('clientError', (cause: NodeJS.ErrnoException, socket: Socket) => this.#refuse(cause, socket))
+    server.on('request', (request, response) => this.#serve(request, response, false))
+    server.on('checkContinue', (request, response) => this.#serve(request, response, true))
+    server.on('checkExpectation', (_request, response) =>
+      send(response, error(417, 'only Expect: 100-continue is met')),
+    )
+    server.on('connect', (_request, socket: Socket) => {
+      this.#connections.refuse(socket, rawReply(error(404, 'this server is no proxy')))
+    })
+    return server
+  }
+
+  #refuse(cause: NodeJS.ErrnoException, socket: Socket): void {
+    if (cause.code === 'ECONNRESET' || !socket.writable) {
+      socket.destroy()
+      return
+    }
+    this.#connections.refuse(socket, rawReply(parserReply(cause, this.#config)))
+  }
+
+  #serve(request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): void {
+    const { socket } = request
+    if (!this.#connections.began(socket)) response.shouldKeepAlive = false
+    response.once('close', () => this.#connections.ended(socket))
+    const refusal = this.#refuseUnread(request)
+    if (refusal !== undefined) {
+      refuseBody(request, response, refusal)
+      return
+    }
+    if (expectsContinue) response.writeContinue()
+    if (request.headers['transfer-encoding'] === undefined) {
+      request.resume()
+      void this.#handler(request, response)
+      return
+    }
+    this.#awaitBody(request, response)
+  }
+
+  /** Faults of the request as such, known from its headers alone. */
+  #refuseUnread(request: IncomingMessage): Reply | undefined {
+    const { maxHeadersCount, maxBodyBytes } = this.#config
+    if (request.headers.host === undefined && request.httpVersion === '1.1') {
+      return error(400, 'the Host header is missing')
+    }
+    if (request.rawHeaders.length / 2 > maxHeadersCount) {
+      return error(431, `more than ${maxHeadersCount} header fields`)
+    }
+    if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) return bodyTooLarge(maxBodyBytes)
+    return undefined
+  }
+
+  /** A body of unknown length is read to its end first: only then is it certain that it is no larger than allowed. */
+  #awaitBody(request: IncomingMessage, response: ServerResponse): void {
+    const { maxBodyBytes } = this.#config
+    let received = 0
+    const count = (chunk: Buffer): void => {
+      received += chunk.length
+      if (received <= maxBodyBytes) return
+      request.off('data', count)
+      request.off('end', proceed)
+      refuseBody(request, response, bodyTooLarge(maxBodyBytes))
+    }
+    const proceed = (): void => void this.#handler(request, response)
+    request.on('data', count)
+    request.on('end', proceed)
+  }
+}
+
+const bodyTooLarge = (limit: number): Reply => error(413, `request body is larger than ${limit} bytes`)
+
+/** Answers at once, and closes once the client has stopped sending or has sent more than is worth reading. */
+function refuseBody(request: IncomingMessage, response: ServerResponse, reply: Reply): void {
+  response.writeHead(reply.status, {
+    ...commonHeaders,
+    'Content-Type': reply.contentType,
+    'Content-Length': Buffer.byteLength(reply.body),
+    Connection: 'close',
+  })
+  response.write(reply.body)
+  let drained = 0
+  const end = (): void => {
+    clearTimeout(overdue)
+    response.end()
+  }
+  const overdue = setTimeout(end, 500)
+  overdue.unref()
+  request.on('data', (chunk: Buffer) => {
+    drained += chunk.length
+    if (drained > drainLimitBytes) end()
+  })
+  request.once('end', end)
+  request.resume()
+}
+
+function tlsOptions(config: HttpConfig): {
+  cert: Buffer
+  key: Buffer
+  minVersion: 'TLSv1.2'
+  handshakeTimeout: number
+} {
+  const read = (key: string, path: string | null): Buffer => {
+    if (path === null) throw new EngineError('CONFIG_INVALID', `${key} must be set where the other TLS file is`)
+    try {
+      return readFileSync(path)
+    } catch (cause) {
+      throw new EngineError('CONFIG_INVALID', `${key} cannot be read: ${messageOf(cause)}`, { cause })
+    }
+  }
+  return {
+    cert: read('runtime.http.tls.cert-file', config.tlsCertFile),
+    key: read('runtime.http.tls.key-file', config.tlsKeyFile),
+    minVersion: 'TLSv1.2',
+    handshakeTimeout: config.headersTimeoutMs,
+  }
+}
+
+function listenError(cause: NodeJS.ErrnoException, host: string, port: number): EngineError {
+  if (cause.code === 'EADDRINUSE') {
+    return new EngineError('PORT_TAKEN', `port ${port} of ${host} is in use by another process`, { cause })
+  }
+  const message = `the HTTP interface cannot listen on ${host}:${port} (${cause.code ?? cause.message}); correct runtime.http.host or runtime.http.port`
+  return new EngineError('CONFIG_INVALID', message, { cause })
+}
+
+/** An address that a person on this machine can open. */
+function reachable(host: string): string {
+  if (host === '0.0.0.0' || host === '') return '127.0.0.1'
+  if (host === '::') return '[::1]'
+  return host.includes(':') ? `[${host}]` : host
+}
+
+export function send(response: ServerResponse, reply: Reply): void {
+  if (response.headersSent || response.destroyed) return
+  response.writeHead(reply.status, {
+    ...commonHeaders,
+    ...reply.headers,
+    'Content-Type': reply.contentType,
+    'Content-Length': Buffer.byteLength(reply.body),
+  })
+  response.end(reply.body)
+}

@@ -1,0 +1,59 @@
+import type { EngineCommands, EngineView } from '../engine/view.ts'
+import type { Clock } from '../base/clock.ts'
+import type { HaView } from './ha-seam.ts'
+import type { HealthRegistry } from './health.ts'
+import type { LicenseSource } from './license-seam.ts'
+import type { Parameter, ParameterValues } from './parameters.ts'
+import type { Reply } from './reply.ts'
+import type { SchemaName } from './schemas.ts'
+
+/** Which switch turns an endpoint on; off, it is unknown (404), save `/metrics`, which says so (503). */
+export type Gate = 'always' | 'metrics' | 'config' | 'ha' | 'debug'
+
+/** `engine`: 503 until the application's topology is compiled. `started`: 503 until the application has started. */
+export type Needs = 'nothing' | 'engine' | 'started'
+
+/** What endpoints answer from. */
+export interface RouteServices {
+  readonly view: EngineView
+  readonly commands: EngineCommands
+  readonly health: HealthRegistry
+  readonly license: LicenseSource
+  /** The merged configuration, masked. */
+  readonly configView: () => Readonly<Record<string, unknown>>
+  readonly metrics: { scrape(): Promise<string> } | null
+  readonly ha: HaView | null
+  readonly clock: Clock
+  /** Epoch milliseconds of the process's start, and how long ago that was. */
+  readonly startedAtMs: number
+  uptimeMs(): number
+  /** Paths registered in this instance. */
+  endpoints(): readonly string[]
+  openApi(): object
+}
+
+export interface RouteRequest {
+  readonly accept: string | undefined
+  readonly parameters: ParameterValues
+  /** Aborted when the client goes away. */
+  readonly signal: AbortSignal
+}
+
+export interface Route {
+  readonly method: 'GET' | 'POST'
+  readonly path: string
+  readonly gate: Gate
+  readonly needs: Needs
+  /** Reveals internals or customer data: named in the warning at start. */
+  readonly sensitive: boolean
+  readonly parameters: readonly Parameter[]
+  readonly success: 200 | 202
+  /** Statuses beyond the success that the endpoint itself gives. */
+  readonly failures: readonly number[]
+  readonly schema: SchemaName | null
+  /** What it answers with besides JSON, by content type; the default first. */
+  readonly formats: 'json' | 'text or json' | 'yaml or json' | 'metrics'
+  readonly summary: string
+  readonly doc: string
+  readonly handle: (services: RouteServices, request: RouteRequest) => Reply | Promise<Reply>
+}

@@ -1,0 +1,266 @@
+/** JSON Schemas of the answers, as OpenAPI 3.1 takes them. Objects may grow fields; those listed are there. */
+import { commitPhases, lifecycleStates } from '../engine/view.ts'
+import { licenseStatuses } from './license-seam.ts'
+
+export type Schema = Readonly<Record<string, unknown>>
+
+const string: Schema = { type: 'string' }
+const boolean: Schema = { type: 'boolean' }
+const integer: Schema = { type: 'integer' }
+const count: Schema = { type: 'integer', minimum: 0 }
+const timestamp: Schema = { type: 'string', format: 'date-time' }
+const strings: Schema = list(string)
+const state: Schema = { type: 'string', enum: [...lifecycleStates] }
+const upDown: Schema = { type: 'string', enum: ['UP', 'DOWN'] }
+const threadState: Schema = { type: 'string', enum: ['RUNNABLE', 'WAITING', 'BLOCKED'] }
+
+function list(items: Schema): Schema {
+  return { type: 'array', items }
+}
+
+function map(values: Schema): Schema {
+  return { type: 'object', additionalProperties: values }
+}
+
+function nullable(schema: Schema): Schema {
+  return { anyOf: [schema, { type: 'null' }] }
+}
+
+/** Fields whose name ends in `?` may be missing. */
+function object(fields: Readonly<Record<string, Schema>>): Schema {
+  const properties: Record<string, Schema> = {}
+  const required: string[] = []
+  for (const [name, schema] of Object.entries(fields)) {
+    const optional = name.endsWith('?')
+    properties[optional ? name.slice(0, -1) : name] = schema
+    if (!optional) required.push(name)
+  }
+  return { type: 'object', properties, required }
+}
+
+const healthReport = object({
+  status: upDown,
+  components: list(object({ name: string, status: upDown, details: { type: 'object' } })),
+  'error?': string,
+})
+
+const info = object({
+  app: object({ applicationId: string, lanes: count }),
+  platform: object({ version: string, vendor: string, runtime: string }),
+  broker: object({ bootstrapServers: string, applicationId: string }),
+  uptime: object({ startTime: timestamp, uptime: { type: 'string', pattern: '^PT' } }),
+  state: object({ current: state, since: timestamp }),
+  endpoints: strings,
+  'watermark?': { type: 'object' },
+  'offsets?': { type: 'object' },
+  'consumer?': { type: 'object' },
+  'topology?': { type: 'object' },
+})
+
+const license = object({
+  status: { type: 'string', enum: [...licenseStatuses] },
+  licenseId: nullable(string),
+  tier: nullable(string),
+  customerName: nullable(string),
+  expiresAt: nullable(timestamp),
+  daysRemaining: integer,
+  machinesUsed: count,
+  machinesAllowed: count,
+  lastValidatedAt: nullable(timestamp),
+  cachedJwtExpiresAt: nullable(timestamp),
+  heartbeatLastSuccessAt: nullable(timestamp),
+  consecutiveFailures: count,
+  graceRemainingSeconds: count,
+  modeOnline: boolean,
+})
+
+const stateView = object({
+  current: state,
+  since: timestamp,
+  history: list(object({ state, from: state, at: timestamp })),
+  'failure?': object({ code: string, message: string }),
+  'restore?': list(object({ store: string, partition: count, restoredRecords: count, remainingRecords: count })),
+})
+
+const topology = object({
+  split: { type: 'string', enum: ['in-process', 'repartition-topics'] },
+  scheduledSources: list(
+    object({
+      name: string,
+      subtopology: count,
+      everyMs: nullable(integer),
+      every: nullable(string),
+      cron: nullable(string),
+    }),
+  ),
+  subtopologies: list(
+    object({
+      id: count,
+      level: count,
+      global: boolean,
+      sources: list(object({ name: string, kind: string, topics: strings, 'topicPattern?': string })),
+      processors: list(object({ name: string, stores: strings })),
+      sinks: list(object({ name: string, topic: nullable(string) })),
+      stores: strings,
+    }),
+  ),
+  boundaries: list(
+    object({
+      name: string,
+      fromSubtopology: count,
+      toSubtopology: count,
+      source: string,
+      kind: { type: 'string', enum: ['in-process', 'topic'] },
+      topic: string,
+    }),
+  ),
+  stores: list(object({ name: string, kind: string, changelog: boolean })),
+})
+
+const describedNode = object({
+  name: string,
+  type: { type: 'string', enum: ['source', 'processor', 'sink'] },
+  'topics?': strings,
+  'topicPattern?': string,
+  'stores?': strings,
+  'topic?': string,
+  'topicNameExtractor?': string,
+  'successors?': strings,
+  'predecessors?': strings,
+})
+
+const topologyDescription = object({
+  subtopologies: list(object({ id: count, nodes: list(describedNode) })),
+  'globalStores?': list(object({ source: describedNode, processor: describedNode })),
+})
+
+const watermarks = object({
+  globalMs: nullable(integer),
+  globalIso: nullable(timestamp),
+  alignmentGroupMins: map(integer),
+  alignmentBinding: nullable(object({ group: string, partition: string, emptyLaggards: strings, sinceMs: integer })),
+  partitions: map(
+    object({
+      watermarkMs: nullable(integer),
+      watermarkIso: nullable(timestamp),
+      idle: boolean,
+      lastEventTimeMs: nullable(integer),
+      lastEventTimeIso: nullable(timestamp),
+      idlenessTimeoutMs: count,
+      alignmentGroup: nullable(string),
+      alignmentHeld: boolean,
+      driftFromGroupMinMs: nullable(integer),
+      'previewWatermarkMs?': integer,
+      'previewWatermarkIso?': nullable(timestamp),
+      'headHeldSinceMs?': integer,
+    }),
+  ),
+})
+
+const offsets = object({
+  totalLag: integer,
+  sources: list(
+    object({
+      topic: string,
+      totalLag: integer,
+      partitions: list(object({ partition: count, committedOffset: integer, logEndOffset: integer, lag: integer })),
+    }),
+  ),
+  changelogs: list(
+    object({ topic: string, store: string, partitions: list(object({ partition: count, committedOffset: integer })) }),
+  ),
+})
+
+const consumer = object({
+  group: object({ groupId: string, memberId: string, generationId: integer, groupInstanceId: nullable(string) }),
+  subscription: strings,
+  lastCommitMs: nullable(integer),
+  lastCommitIso: nullable(timestamp),
+  assignment: map(object({ buffered: count, bufferCapacity: count, paused: boolean })),
+})
+
+const pauseResult = object({ status: { type: 'string', enum: ['pausing', 'resumed'] }, state })
+
+const haStatus = object({
+  selfPodId: string,
+  selfRole: string,
+  selfState: string,
+  selfRestarting: boolean,
+  replicationLagRecords: integer,
+  replicationLagMs: integer,
+  tailFreshnessMs: integer,
+  tailCaughtUp: boolean,
+  readyStandbyCount: count,
+  desiredStandbys: count,
+  redundancyBelowDesired: boolean,
+  tokenEpoch: integer,
+  tokenHolder: string,
+  restartRequired: nullable(string),
+  peers: list(
+    object({
+      podId: string,
+      role: string,
+      state: string,
+      replicationLagRecords: integer,
+      replicationLagMs: integer,
+      generation: integer,
+      freshnessMs: integer,
+      failoverPriority: integer,
+      restarting: boolean,
+    }),
+  ),
+})
+
+const haAcknowledgement = object({
+  command: { type: 'string', enum: ['SWITCH', 'PROMOTE', 'DEMOTE'] },
+  target: nullable(string),
+  force: boolean,
+  commandOffset: count,
+})
+
+const threads = object({
+  timestamp,
+  engineThreads: list(
+    object({ name: string, role: string, state: threadState, currentNode: nullable(string), stack: strings }),
+  ),
+  platformThreads: list(object({ name: string, tid: integer, state: threadState, cpuMs: { type: 'number' } })),
+})
+
+const barriers = object({
+  phase: { type: 'string', enum: [...commitPhases] },
+  phaseSinceMs: { type: 'number' },
+  phaseAgeMs: count,
+  commitId: nullable(string),
+  epoch: integer,
+  trigger: nullable(string),
+  startedAtMs: nullable({ type: 'number' }),
+  ageMs: nullable(count),
+  queued: boolean,
+  outstandingLanes: strings,
+  lanes: list(object({ lane: string, acked: boolean, queuedRecords: integer, node: nullable(string) })),
+  transaction: nullable({ type: 'object' }),
+  restarts: object({ used: count, max: count, windowMs: count, causes: strings }),
+  last: list(object({ commitId: string, outcome: { type: 'string', enum: ['COMMITTED', 'ABORTED'] } })),
+})
+
+export const schemas = {
+  Error: object({ error: string }),
+  HealthReport: healthReport,
+  Info: info,
+  License: license,
+  Configuration: { type: 'object' },
+  State: stateView,
+  Topology: topology,
+  TopologyDescription: topologyDescription,
+  CompiledTopology: { type: 'object', description: 'Internal; may change between releases.' },
+  Watermarks: watermarks,
+  Offsets: offsets,
+  Consumer: consumer,
+  PauseResult: pauseResult,
+  HaStatus: haStatus,
+  HaAcknowledgement: haAcknowledgement,
+  Threads: threads,
+  Barriers: barriers,
+  OpenApi: object({ openapi: string, info: { type: 'object' }, paths: { type: 'object' } }),
+} as const satisfies Readonly<Record<string, Schema>>
+export type SchemaName = keyof typeof schemas
