@@ -1,0 +1,329 @@
+/**
+ * The fetch loop: one request at a time names every partition that may be fetched, each with its own share of bytes, so
+ * that a partition whose buffer is full never keeps another from being filled. A request that waits at the broker is
+ * ended early when a further partition may be fetched.
+ */
+import type { Clock } from '../base/clock.ts'
+import { type PartitionKey, partitionKey, type TopicPartition } from '../base/ids.ts'
+import type { Timers } from '../base/timers.ts'
+import { BrokerError, type BrokerPort, type FetchedPartition, type Isolation } from '../broker/port.ts'
+import { EngineError, messageOf } from '../errors.ts'
+import type { RecordCursor } from '../wire/record-batch.ts'
+import { PartitionBuffer, type PartitionBufferEvents } from './partition-buffer.ts'
+
+export interface FetcherOptions {
+  readonly broker: BrokerPort
+  readonly clock: Clock
+  readonly timers: Timers
+  readonly isolation: Isolation
+  /** Records at which the fetching of a partition stops. */
+  readonly bufferCapacity: number
+  readonly maxPollRecords: number
+  readonly maxWaitMs: number
+  /** Most bytes of one fetch, and of one partition in it. */
+  readonly maxBytes: number
+  readonly maxPartitionBytes: number
+  /** What happens where the offset asked for no longer exists. */
+  readonly outOfRange: 'fail' | 'earliest' | 'latest'
+}
+
+export interface FetcherEvents {
+  /** A partition that had nothing buffered has a head now. */
+  records(buffer: PartitionBuffer): void
+  /** A poll let records into a buffer. */
+  polled?(buffer: PartitionBuffer, records: number): void
+  /** What a fetch said of a partition: how much of its log was not fetched, or that fetching failed. */
+  evidence(buffer: PartitionBuffer, lag: number, failed: boolean): void
+  /** Whether the broker answers. Told when it changes. */
+  connected(connected: boolean, why: string | undefined): void
+  /** Something was set right that somebody should know of. */
+  warning?(message: string): void
+  /** Fetching a partition, or altogether, has ended for good; the loop does not ask again. */
+  failed(error: EngineError, partition: TopicPartition | undefined): void
+}
+
+/** Why a partition is not fetched although its buffer is not full. */
+export type FetchPause = 'application' | 'restoring'
+
+interface Slot {
+  readonly buffer: PartitionBuffer
+  readonly key: PartitionKey
+  readonly pauses: Set<FetchPause>
+  /** Grows while the next batch does not fit. */
+  maxBytes: number
+  failed: boolean
+}
+
+const largestBatchBytes = 1 << 30
+const shortestBackoffMs = 50
+const longestBackoffMs = 2000
+
+export class Fetcher {
+  readonly #o: FetcherOptions
+  readonly #events: FetcherEvents
+  readonly #bufferEvents: PartitionBufferEvents
+  readonly #slots = new Map<PartitionKey, Slot>()
+  #paused = false
+  #closed = false
+  #running: Promise<void> | undefined
+  /** Ends the wait under way: of a request, of a backoff, or for something to ask for. */
+  #wake: (() => void) | undefined
+  /** Set by a change that the request under way does not know of. */
+  #stale = false
+  #connected = true
+  #backoffMs = shortestBackoffMs
+  #rotation = 0
+
+  constructor(options: FetcherOptions, events: FetcherEvents) {
+    this.#o = options
+    this.#events = events
+    this.#bufferEvents = {
+      arrived: (buffer) => events.records(buffer),
+      polled: (buffer, records) => events.polled?.(buffer, records),
+      hungry: () => this.#changed(),
+    }
+  }
+
+  get connected(): boolean {
+    return this.#connected
+  }
+
+  get buffers(): PartitionBuffer[] {
+    return [...this.#slots.values()].map((slot) => slot.buffer)
+  }
+
+  /** Adds a partition, to be read from `offset`; `timestampOf`: see `PartitionBufferOptions`. */
+  add(tp: TopicPartition, offset: number, timestampOf?: (cursor: RecordCursor) => number): PartitionBuffer {
+    const { bufferCapacity: capacity, maxPollRecords, isolation } = this.#o
+    const { topic, partition } = tp
+    const buffer = new PartitionBuffer(
+      { topic, partition, offset, capacity, maxPollRecords, isolation, timestampOf },
+      this.#bufferEvents,
+    )
+    const key = partitionKey(topic, partition)
+    this.#slots.set(key, { buffer, key, pauses: new Set(), maxBytes: this.#o.maxPartitionBytes, failed: false })
+    this.#changed()
+    return buffer
+  }
+
+  /** Removes a partition. What a request under way brings for it is thrown away. */
+  remove(tp: TopicPartition): void {
+    this.#slots.delete(partitionKey(tp.topic, tp.partition))
+  }
+
+  buffer(tp: TopicPartition): PartitionBuffer | undefined {
+    return this.#slots.get(partitionKey(tp.topic, tp.partition))?.buffer
+  }
+
+  /** Gives up what is buffered of a partition and reads it from `offset` on. */
+  seek(tp: TopicPartition, offset: number): void {
+    const slot = this.#slots.get(partitionKey(tp.topic, tp.partition))
+    if (!slot) return
+    slot.failed = false
+    slot.buffer.seek(offset)
+    this.#changed()
+  }
+
+  /** Stops fetching one partition, or all, for this cause, until `resume`. A request under way is still taken over. */
+  pause(cause: FetchPause, tp?: TopicPartition): void {
+    if (!tp && cause === 'application') this.#paused = true
+    for (const slot of this.#affected(tp)) slot.pauses.add(cause)
+  }
+
+  resume(cause: FetchPause, tp?: TopicPartition): void {
+    if (!tp && cause === 'application') this.#paused = false
+    for (const slot of this.#affected(tp)) slot.pauses.delete(cause)
+    this.#changed()
+  }
+
+  /** Whether the partition is not being fetched: its buffer is full, or there is a pause. */
+  isPaused(tp: TopicPartition): boolean {
+    const slot = this.#slots.get(partitionKey(tp.topic, tp.partition))
+    return slot === undefined || !this.#mayFetch(slot)
+  }
+
+  start(): void {
+    this.#running ??= this.#loop()
+  }
+
+  /** Ends the loop; resolves when no request is under way any more. */
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#changed()
+    await this.#running
+  }
+
+  #affected(tp: TopicPartition | undefined): Slot[] {
+    if (!tp) return [...this.#slots.values()]
+    const slot = this.#slots.get(partitionKey(tp.topic, tp.partition))
+    return slot ? [slot] : []
+  }
+
+  #mayFetch(slot: Slot): boolean {
+    return !this.#paused && slot.pauses.size === 0 && !slot.failed && !slot.buffer.full
+  }
+
+  #changed(): void {
+    this.#stale = true
+    this.#wake?.()
+  }
+
+  async #loop(): Promise<void> {
+    while (!this.#closed) {
+      this.#stale = false
+      const wanted = [...this.#slots.values()].filter((slot) => this.#mayFetch(slot))
+      if (wanted.length === 0) await this.#pauseUntilChange(undefined)
+      else await this.#round(wanted)
+    }
+  }
+
+  async #round(wanted: readonly Slot[]): Promise<void> {
+    const asked = new Map<PartitionKey, { readonly slot: Slot; readonly offset: number }>()
+    for (const slot of wanted) asked.set(slot.key, { slot, offset: slot.buffer.position })
+    let answer: FetchedPartition[]
+    try {
+      answer = await this.#request(this.#rotated(wanted))
+    } catch (error) {
+      await this.#requestFailed(error, wanted)
+      return
+    }
+    if (this.#closed) return
+    this.#setConnected(true, undefined)
+    this.#backoffMs = shortestBackoffMs
+    for (const fetched of answer) {
+      const key = partitionKey(fetched.topic, fetched.partition)
+      const { slot, offset } = asked.get(key) ?? {}
+      // Removed, or moved, while the request was under way: this is no answer to what is wanted now.
+      if (!slot || this.#slots.get(key) !== slot || slot.buffer.position !== offset) continue
+      await this.#take(slot, fetched)
+    }
+  }
+
+  /** The order changes from request to request: brokers fill an answer from the front until it is full. */
+  #rotated(wanted: readonly Slot[]): readonly Slot[] {
+    this.#rotation = (this.#rotation + 1) % wanted.length
+    return [...wanted.slice(this.#rotation), ...wanted.slice(0, this.#rotation)]
+  }
+
+  async #request(wanted: readonly Slot[]): Promise<FetchedPartition[]> {
+    const { broker, maxWaitMs, maxBytes, isolation } = this.#o
+    const abort = new AbortController()
+    this.#wake = () => abort.abort()
+    try {
+      return await broker.fetch({
+        partitions: wanted.map(({ buffer: { topic, partition, position }, maxBytes: share }) => ({
+          topic,
+          partition,
+          offset: position,
+          maxBytes: share,
+        })),
+        maxWaitMs,
+        maxBytes,
+        isolation,
+        signal: abort.signal,
+      })
+    } finally {
+      this.#wake = undefined
+    }
+  }
+
+  async #take(slot: Slot, fetched: FetchedPartition): Promise<void> {
+    const { buffer } = slot
+    if (fetched.error !== undefined) {
+      await this.#partitionFailed(slot, fetched.error)
+      return
+    }
+    const end = this.#o.isolation === 'read_committed' ? fetched.lastStableOffset : fetched.highWatermark
+    buffer.logEndOffset = Math.max(end, 0)
+    try {
+      const progress = buffer.append(fetched.records, fetched.aborted)
+      if (progress) slot.maxBytes = this.#o.maxPartitionBytes
+      else if (fetched.records.length > 0) slot.maxBytes = Math.min(slot.maxBytes * 2, largestBatchBytes)
+    } catch (error) {
+      const { topic, partition, position: offset } = buffer
+      const message = `${slot.key} cannot be read at offset ${offset}: ${messageOf(error)}`
+      this.#fail(slot, new EngineError('BROKER_REFUSED', message, { cause: error, topic, partition, offset }))
+      return
+    }
+    this.#events.evidence(buffer, buffer.lag, false)
+  }
+
+  async #partitionFailed(slot: Slot, code: string): Promise<void> {
+    const { topic, partition, position } = slot.buffer
+    const details = { topic, partition, offset: position }
+    if (code !== 'OFFSET_OUT_OF_RANGE') {
+      const missing = ['UNKNOWN_TOPIC_OR_PARTITION', 'UNKNOWN_TOPIC_ID', 'INCONSISTENT_TOPIC_ID'].includes(code)
+      const message = `${slot.key} cannot be fetched, the broker says ${code}`
+      this.#fail(slot, new EngineError(missing ? 'TOPIC_MISSING' : 'BROKER_REFUSED', message, details))
+      return
+    }
+    const { outOfRange, broker } = this.#o
+    if (outOfRange === 'fail') {
+      const message =
+        `offset ${position} of ${slot.key} no longer exists at the broker and source.reset is fail: ` +
+        'set it to earliest or latest to go on without the records that are lost'
+      this.#fail(slot, new EngineError('OFFSETS_MISSING', message, details))
+      return
+    }
+    this.#events.evidence(slot.buffer, 0, true)
+    try {
+      const [found] = await broker.listOffsets([{ topic, partition }], outOfRange)
+      if (!found || this.#slots.get(slot.key) !== slot || slot.buffer.position !== position) return
+      slot.buffer.seek(found.offset)
+      const message = `offset ${position} of ${slot.key} no longer exists; reading on from ${outOfRange}, ${found.offset}`
+      this.#events.warning?.(message)
+    } catch (error) {
+      await this.#requestFailed(error, [slot])
+    }
+  }
+
+  #fail(slot: Slot, error: EngineError): void {
+    slot.failed = true
+    this.#events.evidence(slot.buffer, 0, true)
+    this.#events.failed(error, { topic: slot.buffer.topic, partition: slot.buffer.partition })
+  }
+
+  /** A broker that cannot be reached, or not now, is asked again for ever; what it refuses is refused. */
+  async #requestFailed(error: unknown, wanted: readonly Slot[]): Promise<void> {
+    if (this.#closed) return
+    const passing = error instanceof BrokerError && ['unreachable', 'retriable'].includes(error.errorClass)
+    for (const slot of wanted) if (this.#slots.get(slot.key) === slot) this.#events.evidence(slot.buffer, 0, true)
+    if (!passing) {
+      this.#closed = true
+      const code = error instanceof BrokerError ? 'BROKER_REFUSED' : 'INVARIANT_BROKEN'
+      const shown = EngineError.is(error) ? error : new EngineError(code, messageOf(error), { cause: error })
+      this.#events.failed(shown, undefined)
+      return
+    }
+    this.#setConnected(false, error.message)
+    const backoffMs = this.#backoffMs
+    this.#backoffMs = Math.min(longestBackoffMs, backoffMs * 2)
+    const until = this.#o.clock.monotonic() + backoffMs
+    // A change elsewhere does not make the broker answer: only closing cuts the wait short.
+    for (let left = backoffMs; left > 0 && !this.#closed; left = until - this.#o.clock.monotonic()) {
+      this.#stale = false
+      await this.#pauseUntilChange(left)
+    }
+  }
+
+  /** Until something changes, and not longer than `atMostMs`. */
+  #pauseUntilChange(atMostMs: number | undefined): Promise<void> {
+    if (this.#stale) return Promise.resolve()
+    return new Promise((resolve) => {
+      let cancel: (() => void) | undefined
+      const done = (): void => {
+        cancel?.()
+        this.#wake = undefined
+        resolve()
+      }
+      if (atMostMs !== undefined) cancel = this.#o.timers.after(atMostMs, done)
+      this.#wake = done
+    })
+  }
+
+  #setConnected(connected: boolean, why: string | undefined): void {
+    if (connected === this.#connected) return
+    this.#connected = connected
+    this.#events.connected(connected, why)
+  }
+}

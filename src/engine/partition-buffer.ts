@@ -1,0 +1,200 @@
+/**
+ * What was fetched of one partition and not yet dispatched. The bytes lie as they came; records are read one at a time,
+ * the head in `cursor`, so nothing is allocated per record.
+ *
+ * A fetch may bring far more than the buffer should hold. What it brings is *staged* first; a poll lets up to
+ * `maxPollRecords` of it into the buffer whenever the buffer holds fewer than `capacity`. Hence `capacity` is where
+ * fetching stops, and `buffered` exceeds it by at most one poll less one record.
+ */
+import { assert } from '../base/assert.ts'
+import type { AbortedTransaction, Isolation } from '../broker/port.ts'
+import { noHead } from '../time/head-order.ts'
+import { RecordCursor } from '../wire/record-batch.ts'
+import { surveyBatches } from './partition-buffer-survey.ts'
+
+export interface PartitionBufferOptions {
+  readonly topic: string
+  readonly partition: number
+  /** Offset of the first record wanted. */
+  readonly offset: number
+  readonly capacity: number
+  readonly maxPollRecords: number
+  readonly isolation: Isolation
+  /** Event time of the record at the cursor; NaN passes the record over. Default: the record's own timestamp. */
+  readonly timestampOf?: ((cursor: RecordCursor) => number) | undefined
+}
+
+export interface PartitionBufferEvents {
+  /** Nothing was buffered, now something is. */
+  arrived(buffer: PartitionBuffer): void
+  /** A poll let so many records into the buffer. */
+  polled(buffer: PartitionBuffer, records: number): void
+  /** The buffer holds fewer than its capacity and nothing is staged: fetch. */
+  hungry(buffer: PartitionBuffer): void
+}
+
+interface Chunk {
+  readonly records: Uint8Array
+  readonly from: number
+  readonly end: number
+  readonly aborted: readonly AbortedTransaction[]
+  /** Records in it, as far as the batches' headers tell; never too few. */
+  readonly count: number
+}
+
+export class PartitionBuffer {
+  readonly topic: string
+  readonly partition: number
+  readonly capacity: number
+  /** Stands at the head while there is one. Read it, never move it. */
+  readonly cursor = new RecordCursor()
+  /** Event time of the head; `noHead` while nothing is buffered. */
+  headTimestamp: number = noHead
+  /** Where the next fetch begins: behind everything that came, markers and aborted records included. */
+  position: number
+  /** Offset of what comes after the records that were shifted out: behind markers too, once all is shifted out. */
+  nextOffset: number
+  /** End of what can be read at present, as the last fetch said; -1 before the first. */
+  logEndOffset = -1
+
+  readonly #maxPollRecords: number
+  readonly #isolation: Isolation
+  readonly #timestampOf: ((cursor: RecordCursor) => number) | undefined
+  readonly #events: PartitionBufferEvents
+  #chunks: Chunk[] = []
+  /** Of the chunk at the cursor: records not read yet, by the headers. */
+  #unread = 0
+  #end = -1
+  #admitted = 0
+  #staged = 0
+
+  constructor(options: PartitionBufferOptions, events: PartitionBufferEvents) {
+    this.topic = options.topic
+    this.partition = options.partition
+    this.capacity = options.capacity
+    this.position = options.offset
+    this.nextOffset = options.offset
+    this.#maxPollRecords = options.maxPollRecords
+    this.#isolation = options.isolation
+    this.#timestampOf = options.timestampOf
+    this.#events = events
+  }
+
+  /** Records in the buffer, the head included. */
+  get buffered(): number {
+    return this.#admitted
+  }
+
+  /** Whether fetching has to stop because the buffer holds enough. */
+  get full(): boolean {
+    return this.#admitted >= this.capacity || this.#staged > 0
+  }
+
+  get hasHead(): boolean {
+    return this.headTimestamp !== noHead
+  }
+
+  /** Offset of the head, -1 while there is none. */
+  get headOffset(): number {
+    return this.hasHead ? this.cursor.offset : -1
+  }
+
+  /** Offsets between what was fetched and what could be. 0: the partition was read to its end. */
+  get lag(): number {
+    return Math.max(0, this.logEndOffset - this.position)
+  }
+
+  /**
+   * Takes over what a fetch at `position` brought. False if there was no whole batch in it. Throws `CorruptBatchError`
+   * on damaged bytes, here or, behind records that are whole, in `shift`.
+   */
+  append(records: Uint8Array, aborted: readonly AbortedTransaction[]): boolean {
+    if (records.length === 0) return false
+    const { count, end } = surveyBatches(records, this.position, aborted, this.#isolation)
+    if (end <= this.position) return false
+    this.#chunks.push({ records, from: this.position, end, aborted, count })
+    this.position = end
+    this.#staged += count
+    this.#admit()
+    if (!this.hasHead) this.#readHead()
+    return true
+  }
+
+  /** Takes the head out; the next record becomes the head. */
+  shift(): void {
+    assert(this.hasHead, 'a partition without a buffered record has no head to take')
+    this.nextOffset = this.cursor.position
+    const wasFull = this.full
+    this.#admitted--
+    this.#admit()
+    this.#readHead()
+    if (wasFull && !this.full) this.#events.hungry(this)
+  }
+
+  /** Gives up what is buffered; the next fetch begins at `offset`. */
+  seek(offset: number): void {
+    this.#chunks = []
+    this.#unread = 0
+    this.#end = -1
+    this.#admitted = 0
+    this.#staged = 0
+    this.headTimestamp = noHead
+    this.position = offset
+    this.nextOffset = offset
+    this.cursor.reset(new Uint8Array(0), offset, [], this.#isolation)
+  }
+
+  #admit(): void {
+    while (this.#staged > 0 && this.#admitted < this.capacity) {
+      const records = Math.min(this.#staged, this.#maxPollRecords)
+      this.#staged -= records
+      this.#admitted += records
+      this.#events.polled(this, records)
+    }
+  }
+
+  /** Moves the cursor to the next record that counts, over chunks that are at their end. */
+  #readHead(): void {
+    const hadHead = this.hasHead
+    this.headTimestamp = noHead
+    for (;;) {
+      if (this.#end >= 0 && this.cursor.next()) {
+        this.#unread--
+        const timestampOf = this.#timestampOf
+        const timestamp = timestampOf === undefined ? this.cursor.timestamp : timestampOf(this.cursor)
+        if (!Number.isNaN(timestamp)) {
+          this.headTimestamp = timestamp
+          if (!hadHead) this.#events.arrived(this)
+          return
+        }
+        this.nextOffset = this.cursor.position
+        this.#forget(1)
+      } else if (!this.#nextChunk()) {
+        return
+      }
+    }
+  }
+
+  #nextChunk(): boolean {
+    if (this.#end >= 0) {
+      // The headers counted records that compaction had taken away.
+      this.#forget(this.#unread)
+      this.#unread = 0
+      this.nextOffset = Math.max(this.nextOffset, this.#end)
+      this.#end = -1
+    }
+    const chunk = this.#chunks.shift()
+    if (chunk === undefined) return false
+    this.cursor.reset(chunk.records, chunk.from, chunk.aborted, this.#isolation)
+    this.#unread = chunk.count
+    this.#end = chunk.end
+    return true
+  }
+
+  #forget(records: number): void {
+    const admitted = Math.min(records, this.#admitted)
+    this.#admitted -= admitted
+    this.#staged -= records - admitted
+    this.#admit()
+  }
+}
