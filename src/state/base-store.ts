@@ -6,9 +6,9 @@ import type { Serde } from '../serde/serde.ts'
 import { keyBytes as bytesOf, keyString } from './bytes.ts'
 import { committedRows } from './committed.ts'
 import type { ByteChange, Checkpoint, SealedChanges, StoreBackend, StoreLifecycle, StoreSpec } from './contract.ts'
-import { changelogKey } from './layout.ts'
 import { Overlay } from './overlay.ts'
 import { type Row, RowCodec } from './row.ts'
+import { Sealed } from './sealed.ts'
 
 export type StoreOperation = 'get' | 'put'
 
@@ -54,6 +54,7 @@ export abstract class BaseStore implements StoreLifecycle {
 
   seal(epoch: CommitEpoch): SealedChanges | null {
     const dropped = this.expire()
+    const { bytes } = this.overlay
     const cells = this.overlay.seal(epoch)
     if (cells === null) {
       this.#waiting = this.#waiting.concat(dropped)
@@ -61,19 +62,7 @@ export abstract class BaseStore implements StoreLifecycle {
     }
     this.#dropped.set(epoch, this.#waiting.concat(dropped))
     this.#waiting = []
-    const { codec, spec } = this
-    const now = this.now()
-    const changes: ByteChange[] = []
-    const timestamps: number[] = []
-    let bytes = 0
-    for (const [row, cell] of cells) {
-      const key = changelogKey(spec, row)
-      const value = cell === null ? null : codec.bytes(cell)
-      changes.push([key, value])
-      timestamps.push(cell === null ? now : cell.timestamp)
-      bytes += key.length + (value === null ? 0 : value.length)
-    }
-    return { epoch, changes, timestamps, bytes }
+    return new Sealed(epoch, this.spec, this.codec, cells, this.now(), bytes)
   }
 
   applied(epoch: CommitEpoch, checkpoint: Checkpoint): void {
@@ -114,7 +103,17 @@ export abstract class BaseStore implements StoreLifecycle {
   }
 
   /** Adds or replaces a row; refuses a key that the backend could not take once the change is committed. */
-  protected putRow(at: string, row: Row): void {
+  protected putValue(at: string, value: unknown, timestamp: number): void {
+    this.#checkLength(at)
+    this.overlay.put(at, value, timestamp)
+  }
+
+  protected putTombstone(at: string, timestamp: number): void {
+    this.#checkLength(at)
+    this.overlay.putRow(at, this.codec.tombstone(timestamp))
+  }
+
+  #checkLength(at: string): void {
     if (at.length > this.#maxKeyBytes) {
       throw new EngineError(
         'PROCESSING_FAILED',
@@ -122,7 +121,6 @@ export abstract class BaseStore implements StoreLifecycle {
           `Use a shorter key, or set 'engine.state.store' to 'memory'.`,
       )
     }
-    this.overlay.put(at, row)
   }
 
   /** Key string of a key. `keyBytes` are its serialised bytes where the caller has them. */

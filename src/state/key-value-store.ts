@@ -27,7 +27,7 @@ abstract class RowsByKey extends BaseStore {
     this.onOperation?.('put')
     const at = this.keyOf(key, keyBytes)
     if (value === null || value === undefined) this.overlay.delete(at)
-    else this.putRow(at, this.codec.encode(value, timestamp))
+    else this.putValue(at, value, timestamp)
   }
 
   protected *rows(from: unknown, to: unknown): IterableIterator<[key: unknown, row: Row]> {

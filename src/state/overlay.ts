@@ -20,7 +20,7 @@ interface SealedEpoch {
 export class Overlay {
   readonly committed: CommittedRows
   readonly codec: RowCodec
-  /** Bytes of the open epoch, about. */
+  /** Bytes of the open epoch's keys and values, about. */
   bytes = 0
   #open = new Keyed<Cell>()
   #sealed: SealedEpoch[] = []
@@ -36,11 +36,19 @@ export class Overlay {
     return this.#below(key)
   }
 
-  put(key: string, row: Row): void {
+  put(key: string, value: unknown, timestamp: number): void {
     const before = this.#open.map.get(key)
-    this.bytes +=
-      this.codec.weight(row) + (before === undefined ? key.length : before === null ? 0 : -this.codec.weight(before))
-    this.#open.set(key, row)
+    if (before) {
+      const weight = this.codec.weight(before)
+      if (this.codec.replace(before, value, timestamp)) this.bytes += this.codec.weight(before) - weight
+      else this.#set(key, this.codec.encode(value, timestamp), before)
+    } else {
+      this.#set(key, this.codec.encode(value, timestamp), before)
+    }
+  }
+
+  putRow(key: string, row: Row): void {
+    this.#set(key, row, this.#open.map.get(key))
   }
 
   delete(key: string): void {
@@ -123,6 +131,13 @@ export class Overlay {
   /** True where neither the open nor a sealed epoch says anything of the key. */
   isCommitted(key: string): boolean {
     return this.#cell(key) === undefined
+  }
+
+  #set(key: string, row: Row, before: Cell | undefined): void {
+    if (before === undefined) this.bytes += key.length
+    else if (before !== null) this.bytes -= this.codec.weight(before)
+    this.bytes += this.codec.weight(row)
+    this.#open.set(key, row)
   }
 
   #cell(key: string): Cell | undefined {

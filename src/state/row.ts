@@ -14,7 +14,7 @@ export class Row {
   value: unknown
   /** The serialised value; undefined while only the decoded primitive is kept. */
   bytes: Uint8Array | undefined
-  readonly timestamp: number
+  timestamp: number
 
   constructor(value: unknown, bytes: Uint8Array | undefined, timestamp: number) {
     this.value = value
@@ -65,6 +65,14 @@ export class RowCodec {
     if (serde.isPlain === undefined) return new Row(undecoded, serde.serialize(value).slice(), timestamp)
     if (serde.isPlain(value)) return new Row(value, undefined, timestamp)
     return new Row(undecoded, owned(serde.serialize(value)), timestamp)
+  }
+
+  /** Gives a row of the open epoch another value without making another row. False: make one. */
+  replace(row: Row, value: unknown, timestamp: number): boolean {
+    if (row.bytes !== undefined || !this.#serde.isPlain?.(value)) return false
+    row.value = value
+    row.timestamp = timestamp
+    return true
   }
 
   /** A deletion that is itself a row: what a versioned store keeps. */

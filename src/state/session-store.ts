@@ -31,7 +31,7 @@ export class SessionWindowStore extends BaseStore implements SessionStore<unknow
       return
     }
     if (end > this.#newest) this.#newest = end
-    this.putRow(at, this.codec.encode(value, end))
+    this.putValue(at, value, end)
   }
 
   *findSessions(

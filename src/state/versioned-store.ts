@@ -22,9 +22,9 @@ export class VersionedRowStore extends BaseStore implements VersionedStore<unkno
     if (timestamp < this.#newest - this.#retentionMs) return null
     if (timestamp > this.#newest) this.#newest = timestamp
     const prefix = this.keyOf(key, keyBytes)
-    const row =
-      value === null || value === undefined ? this.codec.tombstone(timestamp) : this.codec.encode(value, timestamp)
-    this.putRow(prefix + int64String(timestamp), row)
+    const at = prefix + int64String(timestamp)
+    if (value === null || value === undefined) this.putTombstone(at, timestamp)
+    else this.putValue(at, value, timestamp)
     return { validTo: this.#following(prefix, timestamp) }
   }
 

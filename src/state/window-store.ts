@@ -49,7 +49,7 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
     }
     if (windowStart > this.#newest) this.#newest = windowStart
     const sequence = this.#duplicates ? this.#nextSequence(keyText, windowStart) : 0
-    this.putRow(windowRow(this.#intervalMs, keyText, windowStart, sequence), this.codec.encode(value, timestamp))
+    this.putValue(windowRow(this.#intervalMs, keyText, windowStart, sequence), value, timestamp)
   }
 
   fetch(key: unknown, windowStart: number, keyBytes?: Uint8Array): ValueAndTimestamp<unknown> | undefined {
