@@ -17,9 +17,11 @@ import {
 } from './sources.ts'
 import { type ConfigKey, configKeys, isConfigKey, rowOf } from './table.ts'
 
+type ApplicationConfig = Readonly<Record<string, unknown>>
+
 export interface ConfigSources {
-  /** By dotted key, nested, or both. */
-  readonly application?: Readonly<Record<string, unknown>>
+  /** By dotted key, nested, or both; of several the later ones stand over the earlier. */
+  readonly application?: ApplicationConfig | readonly (ApplicationConfig | undefined)[]
   /** Path of a YAML file. */
   readonly file?: string
   /** Usually `process.env`; nothing is read from there by itself. */
@@ -85,7 +87,9 @@ class Gathering {
 export function loadConfig(from: ConfigSources = {}): Config {
   const gathering = new Gathering()
   for (const key of configKeys) gathering.values[key] = rowOf(key).default
-  for (const given of flatten(from.application ?? {})) gathering.add(given, 'application')
+  for (const tree of [from.application ?? {}].flat()) {
+    for (const given of flatten(tree ?? {})) gathering.add(given, 'application')
+  }
   if (from.file !== undefined) addFile(gathering, from.file)
   if (from.environment !== undefined) {
     const { given, warnings } = fromEnvironment(from.environment)

@@ -59,6 +59,8 @@ const assignment = new RegExp(
 )
 // The second form is for passwords with unescaped slashes and the like; a slash in the user's name would take paths for users.
 const userInfo = /\b([a-z][a-z0-9+.-]{0,31}:\/\/)(?:[^\s/?#"'<>]*@|[^\s/@:"'<>]+:[^\s"'<>@]*@)/gi
+/** The same without a scheme, as in a list of servers. */
+const bareUserInfo = /(^|[\s,;"'(=])[^\s,;:@/"'()=]{1,128}:[^\s,@/"']{1,256}@(?=[a-z0-9[])/gi
 const pem = /-----BEGIN [A-Z0-9 ]{1,64}-----[\s\S]*?(?:-----END [A-Z0-9 ]{1,64}-----|$)/g
 const jwt = /\beyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)*/g
 const authorization = /(authorization["']?\s*[:=]\s*["']?(?:[a-z]+ +)?)[^\s"',;]+/gi
@@ -73,6 +75,7 @@ export function maskText(text: string): string {
     .replace(pem, mask)
     .replace(jwt, mask)
     .replace(userInfo, `$1${mask}@`)
+    .replace(bareUserInfo, `$1${mask}@`)
     .replace(authorization, `$1${mask}`)
     .replace(bearer, `$1${mask}`)
     .replace(assignment, (whole, name: string, sign: string, value: string) =>
@@ -82,7 +85,7 @@ export function maskText(text: string): string {
 
 /** A configuration value as text that may be shown: wholly masked unless only user-info of a URL had to go. */
 function maskString(text: string): string {
-  const withoutUserInfo = text.replace(userInfo, `$1${mask}@`)
+  const withoutUserInfo = text.replace(userInfo, `$1${mask}@`).replace(bareUserInfo, `$1${mask}@`)
   return maskText(withoutUserInfo) === withoutUserInfo ? withoutUserInfo : mask
 }
 

@@ -1,5 +1,6 @@
 import { clientRows } from './table-clients.ts'
 import { engineRows } from './table-engine.ts'
+import { haRows } from './table-ha.ts'
 import { runtimeRows } from './table-runtime.ts'
 import type { ConfigRow, ConfigTable } from './table-types.ts'
 
@@ -7,7 +8,7 @@ export { type ClientSection, clientSections } from './table-clients.ts'
 export type { ConfigRow, ConfigTable } from './table-types.ts'
 
 /** Every key the engine knows. The one place to add one; see `docs/config.md`, which is generated from here. */
-export const configTable = { ...engineRows, ...clientRows, ...runtimeRows } as const satisfies ConfigTable
+export const configTable = { ...engineRows, ...haRows, ...clientRows, ...runtimeRows } as const satisfies ConfigTable
 
 export type ConfigKey = keyof typeof configTable
 

@@ -3,6 +3,8 @@ import type { Random } from '../base/random.ts'
 import { messageOf } from '../errors.ts'
 import type { CacheRead, LicenseCache } from './cache.ts'
 import type { License, LicenseLog } from './contract.ts'
+import { EndWarnings } from './end-warnings.ts'
+import { validationDelayMs } from './pace.ts'
 import {
   conditionOf,
   graceEndsAtMs,
@@ -16,7 +18,6 @@ import type { LicenseClaims } from './token.ts'
 import { TrustedClock } from './trusted-clock.ts'
 import type { LicenseValidator, SignedLease, Validation } from './validator.ts'
 import {
-  dayMs,
   type LicenseMetrics,
   type LicenseReadiness,
   type LicenseSnapshot,
@@ -40,13 +41,8 @@ export interface KeyedLicenseOptions {
   readonly cached: CacheRead
 }
 
-/** Days before the end at which the log warns. */
-export const warningDays = [30, 14, 7, 1] as const
 const lookEveryMs = 60_000
 const deactivationTimeoutMs = 2000
-/** The first retry waits for this part of the heartbeat interval; each further one twice as long. */
-const firstRetryPart = 1 / 16
-
 /** A license with a key: runs the validations and keeps what they found out. */
 export class KeyedLicense implements License {
   readonly #options: KeyedLicenseOptions
@@ -66,7 +62,7 @@ export class KeyedLicense implements License {
   #tampered = false
   /** Whether the server counts this machine because of this run. */
   #seated = false
-  #warnedAtDays = Number.POSITIVE_INFINITY
+  readonly #endWarnings = new EndWarnings()
   #setBackSeen = false
   #cacheComplained = false
   #cancelValidation: () => void = () => undefined
@@ -263,12 +259,9 @@ export class KeyedLicense implements License {
     this.#log('warn', 'What was remembered of the license was changed by somebody else and does not count.')
   }
 
-  /** Heartbeats are spread by a tenth either way, retries by up to a half, so that machines do not ask all at once. */
   #delayMs(retryAfterMs: number | undefined): number {
     const { heartbeatIntervalMs, random } = this.#options
-    if (this.#failures === 0) return heartbeatIntervalMs * (0.9 + 0.2 * random.next())
-    const backoff = Math.min(heartbeatIntervalMs, heartbeatIntervalMs * firstRetryPart * 2 ** (this.#failures - 1))
-    return Math.max(backoff * (0.5 + 0.5 * random.next()), Math.min(retryAfterMs ?? 0, heartbeatIntervalMs))
+    return validationDelayMs(heartbeatIntervalMs, this.#failures, retryAfterMs, random)
   }
 
   /** What only the passing of time brings about, also while nobody asks. */
@@ -288,18 +281,9 @@ export class KeyedLicense implements License {
 
   #warnOfEnd(): void {
     const { nowMs, expiresAtMs } = this.#facts()
-    if (expiresAtMs === null || this.#status === 'PENDING' || nowMs >= expiresAtMs) return
-    const days = (expiresAtMs - nowMs) / dayMs
-    const threshold = warningDays.findLast((limit) => days <= limit) ?? Number.POSITIVE_INFINITY
-    if (threshold < this.#warnedAtDays) {
-      const left = Math.max(1, Math.ceil(days))
-      this.#log(
-        'warn',
-        `The license expires in ${left} day${left === 1 ? '' : 's'}, at ${new Date(expiresAtMs).toISOString()}.`,
-      )
-    }
-    // A renewed license begins anew.
-    this.#warnedAtDays = threshold
+    if (expiresAtMs === null || this.#status === 'PENDING') return
+    const warning = this.#endWarnings.at(nowMs, expiresAtMs)
+    if (warning !== undefined) this.#log('warn', warning)
   }
 
   #log(level: 'info' | 'warn' | 'error', message: string): void {

@@ -113,6 +113,18 @@ describe('sources', () => {
     }
   })
 
+  test('of several configurations of the application the later ones stand over the earlier, key by key', () => {
+    const config = loadConfig({
+      application: [
+        { engine: { lanes: { count: 3 }, state: { store: 'lmdb' } } },
+        undefined,
+        { 'engine.lanes': { count: 4 } },
+      ],
+    })
+    assert.equal(config.get('engine.lanes.count'), 4)
+    assert.equal(config.get('engine.state.store'), 'lmdb')
+  })
+
   test('durations, sizes, lists and texts in every spelling', () => {
     const config = loadConfig({
       application: { 'commit-barrier.timeout-ms': 'PT45S', 'lane.queue-bytes': '2MiB' },

@@ -62,6 +62,8 @@ describe('free text', () => {
     ['http://user:canary1@host:80/x', 'http://******@host:80/x'],
     ['sasl+ssl://canary1@host', 'sasl+ssl://******@host'],
     ['http://u:can/ary1@host', 'http://******@host'],
+    ['kafka://u:canary1@h1:9092,u:canary1@h2:9092', 'kafka://******@h1:9092,******@h2:9092'],
+    ['connect to u:canary1@host failed', 'connect to ******@host failed'],
     ['password=canary1', 'password=******'],
     ['x?password=canary1&y=2', 'x?password=******&y=2'],
     ['{"password":"canary1 canary1","y":1}', '{"password":******,"y":1}'],
@@ -86,6 +88,7 @@ describe('free text', () => {
     'https://host/path?email=a@b.example',
     'license.key-file (file x.yaml): cannot be read',
     'bearer token missing',
+    'at 12:30:05 host:9092,host:9093 answered',
   ]
   for (const text of untouched) test(`left alone: ${text}`, () => assert.equal(maskText(text), text))
 

@@ -122,3 +122,12 @@ export function unreachable(): Promise<Response> {
     new TypeError('fetch failed', { cause: Object.assign(new Error('x'), { code: 'ECONNREFUSED' }) }),
   )
 }
+
+/** A key of the reference server for two machines. */
+export async function keyOf(w: World, days = 365, machines = 2): Promise<string> {
+  return await w.server.issue({ customer, tier: 'gold', machines, expiresAtMs: startMs + days * dayMs })
+}
+
+export function idOf(key: string): string {
+  return JSON.parse(Buffer.from(key.split('.')[1] as string, 'base64url').toString()).jti
+}

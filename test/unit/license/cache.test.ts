@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, test } from 'node:test'
+import { customer, dayMs, hourMs, keyOf, online, unreachable, type World, world } from './support.ts'
+
+const minuteMs = 60_000
+
+describe('the cache and the clock', () => {
+  async function started(w: World, key: string): Promise<void> {
+    const license = w.license([`license.key=${key}`, online])
+    license.start()
+    await w.timers.advance(6 * minuteMs)
+    assert.equal(license.state().status, 'VALID')
+    await license.stop()
+    w.wire = unreachable
+  }
+
+  test('the cached answer carries a restart through an outage', async () => {
+    const w = world()
+    const key = await keyOf(w)
+    await started(w, key)
+    const license = w.license([`license.key=${key}`, online])
+    license.start()
+    await w.timers.advance(6 * minuteMs)
+    assert.equal(license.state().status, 'VALID')
+    assert.equal(license.state().customerName, customer)
+    await w.timers.advance(dayMs)
+    assert.equal(license.state().status, 'GRACE_PERIOD')
+  })
+
+  test('any change to the file is noticed: INVALID without the server, mended by it', async () => {
+    for (const change of [
+      (text: string) => text.replace(/"seenAtMs":\d+/, '"seenAtMs":5'),
+      (text: string) => text.replace(/"lease":"[^"]+"/, '"lease":null'),
+      (text: string) => text.replace(/("lease":"[^"]{40})./, '$1!'),
+      (text: string) => text.slice(0, 100),
+      () => 'null',
+      () => '{"content":null}',
+    ]) {
+      const w = world()
+      const key = await keyOf(w)
+      await started(w, key)
+      const path = join(w.folder, 'license.json')
+      writeFileSync(path, change(readFileSync(path, 'utf8')))
+      const license = w.license([`license.key=${key}`, online])
+      license.start()
+      await w.timers.advance(6 * minuteMs)
+      assert.equal(license.state().status, 'INVALID')
+      assert.ok(w.log.some((line) => line.includes('was changed by somebody else')))
+      w.wire = (_url, _init, serve) => serve()
+      await w.timers.advance(hourMs)
+      assert.equal(license.state().status, 'VALID')
+    }
+  })
+
+  test('a file of another license key gives the machine its identity and nothing else', async () => {
+    const w = world()
+    await started(w, await keyOf(w))
+    const machine = (): string => JSON.parse(readFileSync(join(w.folder, 'license.json'), 'utf8')).content.machineId
+    const before = machine()
+    const license = w.license([`license.key=${await keyOf(w)}`, online])
+    license.start()
+    await w.timers.advance(6 * minuteMs)
+    assert.equal(license.state().status, 'GRACE_PERIOD')
+    assert.equal(machine(), before)
+  })
+
+  test('a clock set back gains nothing, and is noticed, while running and across a restart', async () => {
+    const w = world()
+    const key = await keyOf(w, 10)
+    const license = w.license([`license.key=${key}`])
+    license.start()
+    await w.timers.advance(9 * dayMs)
+    w.clock.jump(-9 * dayMs)
+    await w.timers.advance(minuteMs)
+    assert.ok(w.log.some((line) => line.includes('clock of this machine is')))
+    assert.equal(license.state().daysRemaining, 0)
+    await w.timers.advance(dayMs)
+    assert.equal(license.state().status, 'EXPIRED')
+    await license.stop()
+    w.log.length = 0
+    const again = w.license([`license.key=${key}`])
+    again.start()
+    await w.timers.advance(6 * minuteMs)
+    assert.equal(again.state().status, 'EXPIRED')
+    assert.ok(w.log.some((line) => line.includes('clock of this machine is')))
+  })
+
+  test('a wall clock that runs ahead for a while does no lasting harm', async () => {
+    const w = world()
+    const license = w.license([`license.key=${await keyOf(w)}`, online])
+    license.start()
+    await w.timers.advance(hourMs)
+    w.clock.jump(1000 * dayMs)
+    assert.equal(license.state().status, 'EXPIRED')
+    w.clock.jump(-1000 * dayMs)
+    assert.equal(license.state().status, 'VALID')
+  })
+
+  test('a folder that cannot be written is said once, and nothing else happens', async () => {
+    const w = world()
+    const license = w.license([
+      `license.key=${await keyOf(w)}`,
+      `license.cache-file=${w.folder}/keys.json/license.json`,
+    ])
+    license.start()
+    await w.timers.advance(5 * hourMs)
+    assert.equal(license.state().status, 'VALID')
+    assert.equal(w.log.filter((line) => line.includes('cannot be remembered')).length, 1)
+  })
+})
