@@ -42,7 +42,7 @@ export async function startEmbeddedBroker(options: EmbeddedBrokerOptions): Promi
     seed: options.seed ?? crypto.getRandomValues(new Uint32Array(1))[0] ?? 0,
     initialRebalanceDelayMs: options.initialRebalanceDelayMs ?? 0,
   }
-  const worker = new Worker(new URL(import.meta.resolve('./host.ts')), { workerData, name: 'embedded-broker' })
+  const worker = new Worker(new URL('./host.ts', import.meta.url), { workerData, name: 'embedded-broker' })
   const exited = new Promise<void>((resolve) => worker.once('exit', () => resolve()))
   await ready(worker, exited)
   // Whoever waits for an answer keeps the process alive; the broker alone does not.

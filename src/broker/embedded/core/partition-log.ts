@@ -164,6 +164,36 @@ export class PartitionLog {
     this.#end = offset
   }
 
+  /** Puts compacted content in the place of the first segments, which end before `end`. */
+  replaceFirst(count: number, content: readonly Uint8Array[], end: number): void {
+    const old = this.segments.slice(0, count)
+    const file = this.files.replace(
+      old.map((segment) => segment.file),
+      content,
+    )
+    const segment: Segment = { file, index: new OffsetIndex(), maxTimestamp: -1 }
+    let position = 0
+    for (const bytes of content) {
+      const header = batchHeader(bytes)
+      segment.index.add(header.baseOffset, position)
+      if (header.maxTimestamp > segment.maxTimestamp) segment.maxTimestamp = header.maxTimestamp
+      position += bytes.length
+    }
+    this.segments.splice(0, count, segment)
+    // What was aborted before `end` is gone from the log; later records of a transaction may still be there.
+    this.aborted = this.aborted.filter((a) => a.lastOffset >= end)
+  }
+
+  /** Deletes the first segment; the log then begins with the next. */
+  dropFirst(): void {
+    const first = this.segments.shift()
+    const next = this.segments[0]
+    if (first === undefined || next === undefined) return
+    this.files.remove(first.file)
+    this.logStart = next.file.baseOffset
+    this.aborted = this.aborted.filter((a) => a.lastOffset >= this.logStart)
+  }
+
   /** Starts a new segment, so that all before it may be compacted or deleted. */
   roll(): void {
     if ((this.segments.at(-1)?.file.size ?? 0) > 0) this.#startSegment()

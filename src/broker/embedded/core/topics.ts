@@ -23,6 +23,8 @@ export interface Partition {
   readonly waiters: Set<FetchWaiter>
   /** Size of the log after it was last compacted. */
   cleanBytes: number
+  /** How far each compaction of this run went, and when (wall clock). */
+  readonly passes: Array<{ readonly end: number; readonly at: number }>
 }
 
 export class Topic {
@@ -32,6 +34,10 @@ export class Topic {
   readonly partitions: readonly Partition[]
   readonly maxBatchBytes: number
   readonly compacted: boolean
+  readonly deleteRetentionMs: number
+  /** -1 for no limit. */
+  readonly retentionBytes: number
+  readonly retentionMs: number
 
   constructor(
     name: string,
@@ -46,6 +52,10 @@ export class Topic {
     this.config = { ...defaults, ...config }
     this.maxBatchBytes = Number(this.config['max.message.bytes'])
     this.compacted = (this.config['cleanup.policy'] as string).split(',').includes('compact')
+    const expires = (this.config['cleanup.policy'] as string).split(',').includes('delete')
+    this.deleteRetentionMs = Number(this.config['delete.retention.ms'])
+    this.retentionBytes = expires ? Number(this.config['retention.bytes']) : -1
+    this.retentionMs = expires ? Number(this.config['retention.ms']) : -1
     const ownSegmentBytes = Math.min(segmentBytes, Number(this.config['segment.bytes'] ?? segmentBytes))
     this.partitions = Array.from({ length: partitions }, (_, partition) => ({
       topic: this,
@@ -53,6 +63,7 @@ export class Topic {
       log: new PartitionLog(storage.partition(id, partition), ownSegmentBytes),
       waiters: new Set<FetchWaiter>(),
       cleanBytes: 0,
+      passes: [],
     }))
   }
 }

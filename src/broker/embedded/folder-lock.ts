@@ -1,0 +1,41 @@
+/**
+ * Keeps a second process out of a folder. The lock is the operating system's, taken through SQLite's exclusive mode (the
+ * platform offers file locks nowhere else): it goes with its holder, however that one ends.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { BrokerError } from '../port.ts'
+
+const busy = 5
+
+/** Answers the function that gives the folder free again. */
+export function lockFolder(folder: string): () => void {
+  const ownerFile = join(folder, 'owner')
+  const database = new DatabaseSync(join(folder, 'lock'), { timeout: 0 })
+  try {
+    database.exec('PRAGMA journal_mode = MEMORY; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE')
+  } catch (cause) {
+    database.close()
+    if ((cause as { readonly errcode?: unknown }).errcode !== busy) throw cause
+    throw new BrokerError(
+      'STORAGE_LOCKED',
+      `The embedded broker's folder ${folder} is in use by ${ownerIn(ownerFile)}: end that one, or give this one a folder of its own.`,
+      'config',
+      cause,
+    )
+  }
+  writeFileSync(ownerFile, String(process.pid))
+  return () => {
+    database.close()
+  }
+}
+
+function ownerIn(file: string): string {
+  try {
+    return `the process ${readFileSync(file, 'utf8').trim()}`
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return 'another process'
+    throw error
+  }
+}
