@@ -46,7 +46,7 @@ function measure(name: string, store: StoreLifecycle, step: (key: string, bytes:
       step(Buffer.prototype.latin1Slice.call(bytes, 0, bytes.length), bytes, i)
       if ((i + 1) % perCommit === 0) {
         const before = performance.now()
-        store.seal(++epoch)
+        store.seal(++epoch)?.each(() => undefined)
         store.applied(epoch, { changelogOffset: i, commitId: `1.${epoch}`, topicId: 't' })
         committing += performance.now() - before
       }

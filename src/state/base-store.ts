@@ -4,7 +4,6 @@ import { EngineError } from '../errors.ts'
 import { string as stringSerde } from '../serde/primitive.ts'
 import type { Serde } from '../serde/serde.ts'
 import { keyBytes as bytesOf, keyString } from './bytes.ts'
-import { committedRows } from './committed.ts'
 import type { ByteChange, Checkpoint, SealedChanges, StoreBackend, StoreLifecycle, StoreSpec } from './contract.ts'
 import { Overlay } from './overlay.ts'
 import { type Row, RowCodec } from './row.ts'
@@ -40,7 +39,7 @@ export abstract class BaseStore implements StoreLifecycle {
     this.spec = spec
     this.partition = partition
     this.codec = RowCodec.of(spec)
-    this.overlay = new Overlay(committedRows(backend, this.codec), this.codec)
+    this.overlay = new Overlay(backend, this.codec)
     this.streamTime = options.streamTime
     this.onOperation = options.onOperation
     this.#backend = backend
@@ -55,14 +54,14 @@ export abstract class BaseStore implements StoreLifecycle {
   seal(epoch: CommitEpoch): SealedChanges | null {
     const dropped = this.expire()
     const { bytes } = this.overlay
-    const cells = this.overlay.seal(epoch)
-    if (cells === null) {
+    const sealed = this.overlay.seal(epoch)
+    if (sealed === null) {
       this.#waiting = this.#waiting.concat(dropped)
       return null
     }
     this.#dropped.set(epoch, this.#waiting.concat(dropped))
     this.#waiting = []
-    return new Sealed(epoch, this.spec, this.codec, cells, this.now(), bytes)
+    return new Sealed(sealed, this.spec, this.codec, this.now(), bytes)
   }
 
   applied(epoch: CommitEpoch, checkpoint: Checkpoint): void {
@@ -110,7 +109,7 @@ export abstract class BaseStore implements StoreLifecycle {
 
   protected putTombstone(at: string, timestamp: number): void {
     this.#checkLength(at)
-    this.overlay.putRow(at, this.codec.tombstone(timestamp))
+    this.overlay.putTombstone(at, timestamp)
   }
 
   #checkLength(at: string): void {

@@ -20,10 +20,16 @@ export function keyBytes(key: string): Uint8Array {
 
 const scratch = new Uint8Array(8)
 
+let lastInt64 = 0
+let lastInt64String = '\0'.repeat(8)
+
 /** A safe integer as 8 big-endian bytes. */
 export function int64String(value: number): string {
+  if (value === lastInt64) return lastInt64String
   writeInt64(scratch, 0, value)
-  return latin1Slice.call(scratch, 0, 8)
+  lastInt64 = value
+  lastInt64String = latin1Slice.call(scratch, 0, 8)
+  return lastInt64String
 }
 
 /** Reads the 8 bytes at `at` of a key string. */

@@ -1,8 +1,12 @@
-/** Rows in memory: gone with the process, rebuilt from the changelog. */
+/**
+ * Rows in memory: gone with the process, rebuilt from the changelog. The store above keeps its uncommitted rows in the
+ * same nodes, so that reading, changing and committing a row cost one look-up together.
+ */
 import { keyBytes, keyString } from './bytes.ts'
 import type { ByteChange, ByteEntry, Checkpoint, StoreBackend } from './contract.ts'
 import { Keyed } from './keyed.ts'
-import { type Row, RowCodec } from './row.ts'
+import { Node } from './node.ts'
+import { committedGeneration, type Row, RowCodec } from './row.ts'
 
 const asBytes = new RowCodec('plain', {
   name: 'bytes',
@@ -12,42 +16,39 @@ const asBytes = new RowCodec('plain', {
 
 export class MemoryBackend implements StoreBackend {
   readonly durable = false
-  readonly rows = new Keyed<Row>()
+  readonly nodes = new Keyed<Node>()
   #codec = asBytes
   #checkpoint: Checkpoint | undefined
 
-  /** From now on rows may be put in and taken out as such; bytes are made only for those who ask for bytes. */
+  /** From now on rows have the form of this codec; bytes are made only for those who ask for bytes. */
   attach(codec: RowCodec): void {
-    for (const [key, row] of this.rows.map) this.rows.map.set(key, codec.fromBackend(this.#codec.toBackend(row)))
+    for (const node of this.nodes.map.values()) {
+      const bytes = this.#codec.toBackend(node.top)
+      if (bytes !== null) node.top = codec.fromBackend(bytes)
+    }
     this.#codec = codec
   }
 
   get(key: Uint8Array): Uint8Array | undefined {
-    const row = this.rows.get(keyString(key))
-    return row && this.#codec.toBackend(row)
+    const row = this.nodes.get(keyString(key))?.at(committedGeneration)
+    return (row && this.#codec.toBackend(row)) ?? undefined
   }
 
   *range(from?: Uint8Array, to?: Uint8Array, reverse = false): IterableIterator<ByteEntry> {
-    for (const key of this.rows.keys(from && keyString(from), to && keyString(to), reverse)) {
-      yield [keyBytes(key), this.#codec.toBackend(this.rows.get(key) as Row)]
+    for (const key of this.nodes.keys(from && keyString(from), to && keyString(to), reverse)) {
+      const row = this.nodes.get(key)?.at(committedGeneration)
+      const value = row && this.#codec.toBackend(row)
+      if (value) yield [keyBytes(key), value]
     }
   }
 
   apply(changes: Iterable<ByteChange>, checkpoint: Checkpoint): void {
-    for (const [key, value] of changes) {
-      if (value === null) this.rows.delete(keyString(key))
-      else this.rows.set(keyString(key), this.#codec.fromBackend(value))
-    }
+    for (const [key, value] of changes) this.#commit(keyString(key), value && this.#codec.fromBackend(value))
     this.#checkpoint = checkpoint
   }
 
-  /** As `apply`, of rows that the caller gives away. A null row is a deletion. */
-  applyRows(changes: ReadonlyMap<string, Row | null>, dropped: readonly string[], checkpoint: Checkpoint): void {
-    for (const [key, row] of changes) {
-      if (row === null) this.rows.delete(key)
-      else this.rows.set(key, row)
-    }
-    for (const key of dropped) this.rows.delete(key)
+  /** The store above has committed rows in the nodes themselves. */
+  advance(checkpoint: Checkpoint): void {
     this.#checkpoint = checkpoint
   }
 
@@ -56,15 +57,24 @@ export class MemoryBackend implements StoreBackend {
   }
 
   entries(): number {
-    return this.rows.size
+    return this.nodes.size
   }
 
   wipe(): void {
-    this.rows.clear()
+    this.nodes.clear()
     this.#checkpoint = undefined
   }
 
   close(): void {
     this.wipe()
+  }
+
+  #commit(key: string, row: Row | null): void {
+    const node = this.nodes.get(key)
+    const above = node?.above(committedGeneration)
+    if (above !== undefined) above.below = row ?? undefined
+    else if (row === null) this.nodes.delete(key)
+    else if (node !== undefined) node.top = row
+    else this.nodes.set(key, new Node(key, row, 0))
   }
 }

@@ -1,75 +1,206 @@
 /**
- * Changes that the broker has not committed, laid over the rows that it has: one open epoch, and sealed ones, oldest
- * first. Reads see open → sealed → committed.
+ * A store's rows with those changes that the broker has not committed: of one open epoch and of sealed ones, each a
+ * generation. Reads see open → sealed → committed.
+ *
+ * Over a memory backend the nodes are the backend's own and hold everything. Over any other backend they hold what is
+ * not committed, and the backend is asked for the rest.
  */
 import { assert } from '../base/assert.ts'
 import type { CommitEpoch } from '../base/ids.ts'
-import type { CommittedRows } from './committed.ts'
-import type { Checkpoint } from './contract.ts'
+import { ByteRows } from './byte-rows.ts'
+import type { Checkpoint, StoreBackend } from './contract.ts'
 import { Keyed } from './keyed.ts'
-import type { Row, RowCodec } from './row.ts'
+import { MemoryBackend } from './memory-backend.ts'
+import { Node } from './node.ts'
+import { committedGeneration, Row, type RowCodec } from './row.ts'
 
-/** Null: deleted. */
-type Cell = Row | null
-
-interface SealedEpoch {
+export interface Generation {
   readonly epoch: CommitEpoch
-  readonly cells: Keyed<Cell>
+  readonly generation: number
+  readonly nodes: readonly Node[]
 }
 
 export class Overlay {
-  readonly committed: CommittedRows
   readonly codec: RowCodec
   /** Bytes of the open epoch's keys and values, about. */
   bytes = 0
-  #open = new Keyed<Cell>()
-  #sealed: SealedEpoch[] = []
+  readonly #nodes: Keyed<Node>
+  readonly #memory: MemoryBackend | undefined
+  /** The committed rows, where the nodes do not hold them. */
+  readonly #below: ByteRows | undefined
+  #open: Node[] = []
+  #generation = 1
+  #sealed: Generation[] = []
+  #born = 0
 
-  constructor(committed: CommittedRows, codec: RowCodec) {
-    this.committed = committed
+  constructor(backend: StoreBackend, codec: RowCodec) {
     this.codec = codec
+    if (backend instanceof MemoryBackend) {
+      backend.attach(codec)
+      this.#memory = backend
+      this.#nodes = backend.nodes
+    } else {
+      this.#below = new ByteRows(backend, codec)
+      this.#nodes = new Keyed<Node>()
+    }
   }
 
   get(key: string): Row | undefined {
-    const cell = this.#open.map.get(key)
-    if (cell !== undefined) return cell === null ? undefined : cell
-    return this.#below(key)
+    const node = this.#nodes.map.get(key)
+    if (node !== undefined) return node.top.isDeleted ? undefined : node.top
+    return this.#below?.get(key)
+  }
+
+  /** What is committed, whatever was changed since. */
+  committed(key: string): Row | undefined {
+    return this.#nodes.map.get(key)?.at(committedGeneration) ?? this.#below?.get(key)
   }
 
   put(key: string, value: unknown, timestamp: number): void {
-    const before = this.#open.map.get(key)
-    if (before) {
-      const weight = this.codec.weight(before)
-      if (this.codec.replace(before, value, timestamp)) this.bytes += this.codec.weight(before) - weight
-      else this.#set(key, this.codec.encode(value, timestamp), before)
+    const node = this.#nodes.map.get(key)
+    if (node !== undefined && node.top.generation === this.#generation) {
+      const { top } = node
+      this.bytes -= this.codec.weight(top)
+      this.codec.replace(top, value, timestamp)
+      this.bytes += this.codec.weight(top)
     } else {
-      this.#set(key, this.codec.encode(value, timestamp), before)
+      this.#lay(key, node, this.codec.encode(value, timestamp))
     }
   }
 
-  putRow(key: string, row: Row): void {
-    this.#set(key, row, this.#open.map.get(key))
+  /** Puts the tombstone of a versioned store. */
+  putTombstone(key: string, timestamp: number): void {
+    const node = this.#nodes.map.get(key)
+    const row = this.codec.tombstone(timestamp)
+    if (node === undefined || node.top.generation !== this.#generation) {
+      this.#lay(key, node, row)
+      return
+    }
+    row.generation = this.#generation
+    row.below = node.top.below
+    node.top = row
   }
 
   delete(key: string): void {
-    const before = this.#open.map.get(key)
-    if (before) this.bytes -= this.codec.weight(before)
-    if (this.#below(key) !== undefined) {
-      if (before === undefined) this.bytes += key.length
-      this.#open.set(key, null)
-    } else if (before !== undefined) {
-      // Nobody else has heard of the row: the epoch ends as if it had never been.
-      this.bytes -= key.length
-      this.#open.delete(key)
+    const node = this.#nodes.map.get(key)
+    if (node === undefined) {
+      if (this.#below?.get(key) !== undefined) this.#lay(key, node, Row.deletion())
+    } else if (node.top.generation === this.#generation) {
+      this.bytes -= this.codec.weight(node.top)
+      node.top.delete()
+      this.bytes += this.codec.weight(node.top)
+    } else if (!node.top.isDeleted) {
+      this.#lay(key, node, Row.deletion())
     }
   }
 
-  /**
-   * Rows in [from, to). The uncommitted keys are those of the moment of the call; a row deleted since is left out,
-   * a row put since is given with its newest value where its key was there.
-   */
+  /** Rows in [from, to), without keys that came after the call. A row is given as it is when its turn comes. */
   range(from: string | undefined, to: string | undefined, reverse = false): IterableIterator<[string, Row]> {
-    return this.#merge(this.#uncommittedKeys(from, to, reverse), this.committed.range(from, to, reverse), reverse)
+    if (this.#below === undefined) return this.#walk(from, to, reverse, this.#born)
+    const keys = [...this.#nodes.keys(from, to, reverse)]
+    return this.#merge(keys, this.#below.range(from, to, reverse), reverse)
+  }
+
+  /** Committed rows of which no uncommitted change speaks, from `from` on. */
+  *settled(from: string | undefined): IterableIterator<[string, Row]> {
+    if (this.#below !== undefined) {
+      for (const entry of this.#below.range(from, undefined, false)) if (!this.#nodes.map.has(entry[0])) yield entry
+      return
+    }
+    for (const key of this.#nodes.keys(from, undefined)) {
+      const row = this.#nodes.map.get(key)?.top
+      if (row?.generation === committedGeneration) yield [key, row]
+    }
+  }
+
+  /** The open epoch's changes; null when there are none. The next epoch is open from now on. */
+  seal(epoch: CommitEpoch): Generation | null {
+    const last = this.#sealed[this.#sealed.length - 1]
+    assert(last === undefined || last.epoch < epoch, `epoch ${epoch} is sealed after epoch ${last?.epoch}`)
+    if (this.#open.length === 0) return null
+    const sealed = { epoch, generation: this.#generation++, nodes: this.#open }
+    this.#sealed.push(sealed)
+    this.#open = []
+    this.bytes = 0
+    return sealed
+  }
+
+  /** Also removes rows that the changelog need not hear of. */
+  applied(epoch: CommitEpoch, dropped: readonly string[], checkpoint: Checkpoint): void {
+    let oldest = this.#sealed[0]
+    if (oldest !== undefined && oldest.epoch > epoch) oldest = undefined
+    assert(oldest === undefined || oldest.epoch === epoch, `epoch ${epoch} is applied before epoch ${oldest?.epoch}`)
+    if (this.#memory !== undefined) {
+      if (oldest !== undefined) this.#settle(oldest)
+      for (const key of dropped) {
+        if (this.#nodes.get(key)?.top.generation === committedGeneration) this.#nodes.delete(key)
+      }
+      this.#memory.advance(checkpoint)
+    } else {
+      this.#below?.apply(oldest, dropped, checkpoint)
+      if (oldest !== undefined) this.#release(oldest)
+    }
+    if (oldest !== undefined) this.#sealed.shift()
+  }
+
+  discard(): void {
+    for (const nodes of [this.#open, ...this.#sealed.map((sealed) => sealed.nodes)]) {
+      for (const node of nodes) {
+        const committed = node.at(committedGeneration)
+        if (committed === undefined) this.#nodes.delete(node.key)
+        else node.top = committed
+      }
+    }
+    this.#open = []
+    this.#sealed = []
+    this.bytes = 0
+  }
+
+  #lay(key: string, node: Node | undefined, row: Row): void {
+    row.generation = this.#generation
+    this.bytes += key.length + this.codec.weight(row)
+    if (node === undefined) {
+      const fresh = new Node(key, row, ++this.#born)
+      this.#nodes.set(key, fresh)
+      this.#open.push(fresh)
+    } else {
+      row.below = node.top
+      node.top = row
+      this.#open.push(node)
+    }
+  }
+
+  /** The generation's rows are the committed ones from now on. */
+  #settle({ generation, nodes }: Generation): void {
+    for (const node of nodes) {
+      const row = node.at(generation) as Row
+      row.generation = committedGeneration
+      row.below = undefined
+      if (!row.isDeleted) continue
+      if (node.top === row) this.#nodes.delete(node.key)
+      else (node.above(committedGeneration) as Row).below = undefined
+    }
+  }
+
+  /** The generation's rows lie in the backend from now on. */
+  #release({ generation, nodes }: Generation): void {
+    for (const node of nodes) {
+      const above = node.above(generation)
+      if (above === undefined) this.#nodes.delete(node.key)
+      else above.below = undefined
+    }
+  }
+
+  *#walk(
+    from: string | undefined,
+    to: string | undefined,
+    reverse: boolean,
+    youngest: number,
+  ): IterableIterator<[string, Row]> {
+    for (const key of this.#nodes.keys(from, to, reverse)) {
+      const node = this.#nodes.map.get(key) as Node
+      if (node.born <= youngest && !node.top.isDeleted) yield [key, node.top]
+    }
   }
 
   *#merge(
@@ -87,7 +218,7 @@ export class Overlay {
       let row: Row | undefined
       if (under !== undefined && (own === undefined || (reverse ? under > own : under < own))) {
         key = under
-        row = this.#cell(key) === undefined ? (below.value as [string, Row])[1] : this.get(key)
+        row = this.#nodes.map.has(key) ? this.get(key) : (below.value as [string, Row])[1]
         below = committed.next()
       } else {
         key = own as string
@@ -98,78 +229,4 @@ export class Overlay {
       if (row !== undefined) yield [key, row]
     }
   }
-
-  /** The open epoch's cells, last one wins; null when there are none. The next epoch is open from now on. */
-  seal(epoch: CommitEpoch): ReadonlyMap<string, Row | null> | null {
-    const last = this.#sealed[this.#sealed.length - 1]
-    assert(last === undefined || last.epoch < epoch, `epoch ${epoch} is sealed after epoch ${last?.epoch}`)
-    if (this.#open.size === 0) return null
-    const cells = this.#open
-    this.#sealed.push({ epoch, cells })
-    this.#open = new Keyed<Cell>(cells.ordered)
-    this.bytes = 0
-    return cells.map
-  }
-
-  applied(epoch: CommitEpoch, dropped: readonly string[], checkpoint: Checkpoint): void {
-    const oldest = this.#sealed[0]
-    if (oldest === undefined || oldest.epoch > epoch) {
-      this.committed.apply(noCells, dropped, checkpoint)
-      return
-    }
-    assert(oldest.epoch === epoch, `epoch ${epoch} is applied before epoch ${oldest.epoch}`)
-    this.committed.apply(oldest.cells.map, dropped, checkpoint)
-    this.#sealed.shift()
-  }
-
-  discard(): void {
-    this.#open = new Keyed<Cell>(this.#open.ordered)
-    this.#sealed = []
-    this.bytes = 0
-  }
-
-  /** True where neither the open nor a sealed epoch says anything of the key. */
-  isCommitted(key: string): boolean {
-    return this.#cell(key) === undefined
-  }
-
-  #set(key: string, row: Row, before: Cell | undefined): void {
-    if (before === undefined) this.bytes += key.length
-    else if (before !== null) this.bytes -= this.codec.weight(before)
-    this.bytes += this.codec.weight(row)
-    this.#open.set(key, row)
-  }
-
-  #cell(key: string): Cell | undefined {
-    const cell = this.#open.map.get(key)
-    if (cell !== undefined) return cell
-    for (let i = this.#sealed.length - 1; i >= 0; i--) {
-      const sealed = (this.#sealed[i] as SealedEpoch).cells.map.get(key)
-      if (sealed !== undefined) return sealed
-    }
-    return undefined
-  }
-
-  #below(key: string): Row | undefined {
-    for (let i = this.#sealed.length - 1; i >= 0; i--) {
-      const cell = (this.#sealed[i] as SealedEpoch).cells.map.get(key)
-      if (cell !== undefined) return cell === null ? undefined : cell
-    }
-    return this.committed.get(key)
-  }
-
-  #uncommittedKeys(from: string | undefined, to: string | undefined, reverse: boolean): readonly string[] {
-    const keys = [...this.#open.keys(from, to)]
-    let mixed = false
-    for (const { cells } of this.#sealed) {
-      const before = keys.length
-      for (const key of cells.keys(from, to)) if (this.#open.map.get(key) === undefined) keys.push(key)
-      mixed ||= keys.length > before && before > 0
-    }
-    if (mixed) keys.sort()
-    if (this.#sealed.length > 1) return reverse ? [...new Set(keys)].reverse() : [...new Set(keys)]
-    return reverse ? keys.reverse() : keys
-  }
 }
-
-const noCells: ReadonlyMap<string, Cell> = new Map()

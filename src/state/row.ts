@@ -8,6 +8,10 @@ import { owned } from './bytes.ts'
 import type { StoreSpec } from './contract.ts'
 
 const undecoded: unique symbol = Symbol('undecoded')
+const deleted: unique symbol = Symbol('deleted')
+
+/** Generation of what is committed. Uncommitted epochs count up from 1. */
+export const committedGeneration = 0
 
 export class Row {
   /** The decoded primitive; null for the tombstone of a versioned store. */
@@ -15,11 +19,28 @@ export class Row {
   /** The serialised value; undefined while only the decoded primitive is kept. */
   bytes: Uint8Array | undefined
   timestamp: number
+  generation = committedGeneration
+  /** What the key held before this generation, where that is known here. */
+  below: Row | undefined = undefined
 
   constructor(value: unknown, bytes: Uint8Array | undefined, timestamp: number) {
     this.value = value
     this.bytes = bytes
     this.timestamp = timestamp
+  }
+
+  /** The row says that the key has none. */
+  get isDeleted(): boolean {
+    return this.value === deleted
+  }
+
+  delete(): void {
+    this.value = deleted
+    this.bytes = undefined
+  }
+
+  static deletion(): Row {
+    return new Row(deleted, undefined, 0)
   }
 }
 
@@ -67,12 +88,19 @@ export class RowCodec {
     return new Row(undecoded, owned(serde.serialize(value)), timestamp)
   }
 
-  /** Gives a row of the open epoch another value without making another row. False: make one. */
-  replace(row: Row, value: unknown, timestamp: number): boolean {
-    if (row.bytes !== undefined || !this.#serde.isPlain?.(value)) return false
-    row.value = value
+  /** Gives a row of the open epoch another value without making another row. */
+  replace(row: Row, value: unknown, timestamp: number): void {
+    const serde = this.#serde
+    if (serde.isPlain?.(value)) {
+      row.value = value
+      row.bytes = undefined
+    } else {
+      // First the part that may throw.
+      const bytes = serde.serialize(value)
+      row.bytes = serde.isPlain === undefined ? bytes.slice() : owned(bytes)
+      row.value = undecoded
+    }
     row.timestamp = timestamp
-    return true
   }
 
   /** A deletion that is itself a row: what a versioned store keeps. */
@@ -90,15 +118,17 @@ export class RowCodec {
     return value
   }
 
-  /** The value as its serde writes it; null for the tombstone of a versioned store. */
+  /** The value as its serde writes it; null for a deletion. */
   bytes(row: Row): Uint8Array | null {
     if (row.bytes !== undefined) return row.bytes
-    return row.value === null ? null : this.#serde.serialize(row.value)
+    return row.value === null || row.value === deleted ? null : this.#serde.serialize(row.value)
   }
 
-  toBackend(row: Row): Uint8Array {
+  /** Null where the backend is to have no row. */
+  toBackend(row: Row): Uint8Array | null {
     const bytes = this.bytes(row)
-    return bytes === null ? tombstone : backendValue(this.form, bytes, row.timestamp)
+    if (bytes !== null) return backendValue(this.form, bytes, row.timestamp)
+    return row.value === deleted ? null : tombstone
   }
 
   /** `bytes` may be volatile; the row has its own. */
@@ -108,7 +138,7 @@ export class RowCodec {
     return bytes[0] === 0 ? new Row(null, undefined, 0) : new Row(undecoded, bytes.slice(1), 0)
   }
 
-  /** Bytes that the row weighs, about. */
+  /** Bytes that the row's value weighs, about. */
   weight(row: Row): number {
     if (row.bytes !== undefined) return row.bytes.length
     return typeof row.value === 'string' ? row.value.length : 8

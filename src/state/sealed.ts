@@ -2,6 +2,7 @@
 import type { CommitEpoch } from '../base/ids.ts'
 import type { ByteChange, SealedChanges, StoreSpec } from './contract.ts'
 import { changelogKey } from './layout.ts'
+import type { Generation } from './overlay.ts'
 import type { Row, RowCodec } from './row.ts'
 
 export class Sealed implements SealedChanges {
@@ -9,37 +10,30 @@ export class Sealed implements SealedChanges {
   readonly bytes: number
   readonly #spec: StoreSpec
   readonly #codec: RowCodec
-  readonly #cells: ReadonlyMap<string, Row | null>
+  readonly #sealed: Generation
   /** Timestamp of deletions: stream time when the epoch was sealed. */
   readonly #now: number
   #changes: readonly ByteChange[] | undefined
   #timestamps: readonly number[] | undefined
 
-  constructor(
-    epoch: CommitEpoch,
-    spec: StoreSpec,
-    codec: RowCodec,
-    cells: ReadonlyMap<string, Row | null>,
-    now: number,
-    bytes: number,
-  ) {
-    this.epoch = epoch
+  constructor(sealed: Generation, spec: StoreSpec, codec: RowCodec, now: number, bytes: number) {
+    this.epoch = sealed.epoch
     this.bytes = bytes
     this.#spec = spec
     this.#codec = codec
-    this.#cells = cells
+    this.#sealed = sealed
     this.#now = now
   }
 
   get count(): number {
-    return this.#cells.size
+    return this.#sealed.nodes.length
   }
 
   each(visit: (key: Uint8Array, value: Uint8Array | null, timestamp: number) => void): void {
-    for (const [row, cell] of this.#cells) {
-      const key = changelogKey(this.#spec, row)
-      if (cell === null) visit(key, null, this.#now)
-      else visit(key, this.#codec.bytes(cell), cell.timestamp)
+    const { generation, nodes } = this.#sealed
+    for (const node of nodes) {
+      const row = node.at(generation) as Row
+      visit(changelogKey(this.#spec, node.key), this.#codec.bytes(row), row.isDeleted ? this.#now : row.timestamp)
     }
   }
 

@@ -20,12 +20,12 @@ export class Sweep {
   next(isOver: (key: string, row: Row) => boolean): string[] {
     const over: string[] = []
     let seen = 0
-    for (const [key, row] of this.#overlay.committed.range(this.#from, undefined, false)) {
+    for (const [key, row] of this.#overlay.settled(this.#from)) {
       if (seen++ === rowsPerCall) {
         this.#from = key
         return over
       }
-      if (isOver(key, row) && this.#overlay.isCommitted(key)) over.push(key)
+      if (isOver(key, row)) over.push(key)
     }
     this.#from = undefined
     return over

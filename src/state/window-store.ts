@@ -28,6 +28,10 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
    */
   #horizon = Number.NEGATIVE_INFINITY
   #sweptUpTo = Number.NEGATIVE_INFINITY
+  /** The row last asked for: an operator reads it and then writes it. */
+  #lastKey = ''
+  #lastStart = Number.NaN
+  #lastRow = ''
   /** Last sequence number by key and start, for those put since the last commit. */
   readonly #sequences = new Map<string, number>()
 
@@ -49,7 +53,9 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
     }
     if (windowStart > this.#newest) this.#newest = windowStart
     const sequence = this.#duplicates ? this.#nextSequence(keyText, windowStart) : 0
-    this.putValue(windowRow(this.#intervalMs, keyText, windowStart, sequence), value, timestamp)
+    const at =
+      sequence === 0 ? this.#rowOf(keyText, windowStart) : windowRow(this.#intervalMs, keyText, windowStart, sequence)
+    this.putValue(at, value, timestamp)
   }
 
   fetch(key: unknown, windowStart: number, keyBytes?: Uint8Array): ValueAndTimestamp<unknown> | undefined {
@@ -60,7 +66,7 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
       for (const [, row] of this.#ofKey(keyText, windowStart, windowStart, false)) return this.#valueOf(row)
       return undefined
     }
-    const row = this.overlay.get(windowRow(this.#intervalMs, keyText, windowStart, 0))
+    const row = this.overlay.get(this.#rowOf(keyText, windowStart))
     return row && this.#valueOf(row)
   }
 
@@ -126,12 +132,23 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
     const upTo = segmentStart(Math.max(0, this.#horizon + 1), this.#intervalMs)
     if (upTo <= this.#sweptUpTo || upTo === 0) return []
     const dropped: string[] = []
-    for (const [at] of this.overlay.committed.range(undefined, int64String(upTo), false)) {
+    const end = int64String(upTo)
+    for (const [at] of this.overlay.settled(undefined)) {
+      if (at >= end) break
       if (dropped.length === dropsPerCommit) return dropped
-      if (this.overlay.isCommitted(at)) dropped.push(at)
+      dropped.push(at)
     }
     this.#sweptUpTo = upTo
     return dropped
+  }
+
+  #rowOf(key: string, windowStart: number): string {
+    if (windowStart !== this.#lastStart || key !== this.#lastKey) {
+      this.#lastRow = windowRow(this.#intervalMs, key, windowStart, 0)
+      this.#lastKey = key
+      this.#lastStart = windowStart
+    }
+    return this.#lastRow
   }
 
   #valueOf(row: Row): ValueAndTimestamp<unknown> {
@@ -199,7 +216,7 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
 
   /** After a restart: the newest segment says within a segment's length when the newest window was. */
   #readNewest(): void {
-    for (const [at] of this.overlay.committed.range(undefined, undefined, true)) {
+    for (const [at] of this.overlay.range(undefined, undefined, true)) {
       this.#newest = int64At(at, 0)
       return
     }

@@ -1,0 +1,31 @@
+/** A key with what it holds: the newest row, and below it the rows of older generations down to the committed one. */
+import type { Row } from './row.ts'
+
+export class Node {
+  readonly key: string
+  top: Row
+  /** Counts the nodes made: a walk over the keys leaves out those that are younger than itself. */
+  readonly born: number
+
+  constructor(key: string, top: Row, born: number) {
+    this.key = key
+    this.top = top
+    this.born = born
+  }
+
+  /** The newest row that is not younger than the generation. */
+  at(generation: number): Row | undefined {
+    let row: Row | undefined = this.top
+    while (row !== undefined && row.generation > generation) row = row.below
+    return row
+  }
+
+  /** The oldest row that is younger than the generation. */
+  above(generation: number): Row | undefined {
+    let found: Row | undefined
+    for (let row: Row | undefined = this.top; row !== undefined && row.generation > generation; row = row.below) {
+      found = row
+    }
+    return found
+  }
+}
