@@ -6,8 +6,9 @@ import type { Runtime, RuntimeOptions } from '../runtime/contract.ts'
 import { CommittedReader } from './committed-reader.ts'
 import { exitCodeOf, sentenceOf } from './exit-codes.ts'
 import { Feeder } from './feed.ts'
+import { FailureWatch } from './failure-watch.ts'
 import type { Feed } from './feed-reader.ts'
-import { logAbove } from './log.ts'
+import { commandLog } from './log.ts'
 import { keyBytesOf, valueBytesOf } from './print.ts'
 import { grouped, ProgressLine } from './progress.ts'
 import { onStopSignal } from './signals.ts'
@@ -40,8 +41,6 @@ const outputTopic = 'late-by-hour'
 const linesPerPiece = 1000
 const tickMs = 1000
 const worstShown = 10
-/** Where it would be in the way of the demo's own lines, the engine's log keeps to what matters. */
-const quietLevels = new Set(['debug', 'info'])
 
 function exampleModule(name: string): URL {
   return new URL(`../../examples/flights/${name}${extname(import.meta.filename)}`, import.meta.url)
@@ -49,7 +48,6 @@ function exampleModule(name: string): URL {
 
 export async function runDemo(args: DemoArguments): Promise<number> {
   const progress = new ProgressLine()
-  const log = logAbove(progress)
   const stopAsked = new AbortController()
   const signals = onStopSignal(() => stopAsked.abort())
   try {
@@ -63,9 +61,8 @@ export async function runDemo(args: DemoArguments): Promise<number> {
       },
       set: args.set,
       environment: {},
-      log: (line) => {
-        if (!quietLevels.has(line.level)) log(line)
-      },
+      // In the midst of the demo's own lines the engine's log keeps to what matters.
+      log: commandLog(progress, 'warn'),
     })
     return await new Demo(runtime, data, args, progress, stopAsked.signal).toTheEnd()
   } finally {
@@ -116,23 +113,20 @@ class Demo {
   }
 
   async toTheEnd(): Promise<number> {
-    const failed = this.#runtime.ended.then((code) => {
-      const failure = this.#runtime.view.state().failure
-      throw new EngineError('INVARIANT_BROKEN', failure?.message ?? `The engine ended with exit code ${code}.`)
-    })
+    const watch = new FailureWatch(this.#runtime, true)
+    const { failed } = watch
     try {
       await Promise.race([this.#replay(), failed])
       if (this.#signal.aborted) return await this.#runtime.stop()
       printWorst(this.#hours)
       await this.#stayIfAsked(failed)
-      // From here on the end of the runtime is what is wanted.
-      failed.catch(() => undefined)
       return await this.#runtime.stop()
     } catch (error) {
-      failed.catch(() => undefined)
       this.#progress.above(sentenceOf(error))
       const code = await this.#runtime.stop()
       return code === 0 ? exitCodeOf(error) : code
+    } finally {
+      watch.stop()
     }
   }
 

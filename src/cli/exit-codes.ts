@@ -25,13 +25,9 @@ const byCode: Partial<Record<ErrorCode, number>> = {
   LANE_STUCK: exitCodes.laneStuck,
 }
 
-/** The exit code that belongs to an error's code, as text; unknown ones are a crash. */
-export function exitCodeOfName(code: string): number {
-  return byCode[code as ErrorCode] ?? exitCodes.crash
-}
-
+/** Errors without a code of the table are a crash. */
 export function exitCodeOf(error: unknown): number {
-  return EngineError.is(error) ? exitCodeOfName(error.code) : exitCodes.crash
+  return (EngineError.is(error) ? byCode[error.code] : undefined) ?? exitCodes.crash
 }
 
 /**

@@ -1,17 +1,27 @@
 import type { LogLine } from '../runtime/contract.ts'
+import { plainLog } from '../runtime/log.ts'
 import type { ProgressLine } from './progress.ts'
+
+export type LogLevel = LogLine['level']
+
+const levels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error']
 
 /** A log line for people: time, level, where, what, and the fields behind it. */
 export function formatLogLine(line: LogLine, at: Date): string {
   const time = at.toISOString().slice(11, 23)
   const fields = Object.entries(line.fields ?? {}).map(([name, value]) => ` ${name}=${formatField(value)}`)
-  return `${time} ${line.level.toUpperCase().padEnd(5)} ${line.component}: ${line.message}${fields.join('')}`
+  const message = line.message.replaceAll('\n', '\\n')
+  return `${time} ${line.level.toUpperCase().padEnd(5)} ${line.component}: ${message}${fields.join('')}`
 }
 
 function formatField(value: unknown): string {
   return typeof value === 'string' && /^[^\s"=]+$/.test(value) ? value : (JSON.stringify(value) ?? 'undefined')
 }
 
-export function logAbove(progress: ProgressLine): (line: LogLine) => void {
-  return (line) => progress.above(formatLogLine(line, new Date()))
+/** Lines for people on a terminal, above the progress line; JSON for programs elsewhere. */
+export function commandLog(progress: ProgressLine, least: LogLevel): (line: LogLine) => void {
+  if (!progress.enabled) return plainLog(least)
+  return (line) => {
+    if (levels.indexOf(line.level) >= levels.indexOf(least)) progress.above(formatLogLine(line, new Date()))
+  }
 }

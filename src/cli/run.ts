@@ -2,13 +2,14 @@
 import { once } from 'node:events'
 import { resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { EngineError } from '../errors.ts'
+import { loadConfig } from '../config/load.ts'
 import type { LogLine, Runtime, RuntimeOptions } from '../runtime/contract.ts'
 import type { CommittedReader } from './committed-reader.ts'
-import { exitCodeOf, exitCodeOfName, exitCodes, sentenceOf } from './exit-codes.ts'
+import { exitCodeOf, exitCodes, sentenceOf } from './exit-codes.ts'
+import { FailureWatch, failureError } from './failure-watch.ts'
 import { Feeder } from './feed.ts'
 import { type Feed, parseFeed } from './feed-reader.ts'
-import { logAbove } from './log.ts'
+import { commandLog } from './log.ts'
 import { printerOf } from './print.ts'
 import { ProgressLine } from './progress.ts'
 import { RestoreProgressLine } from './restore-progress.ts'
@@ -30,7 +31,12 @@ const drainForPrintMs = 20_000
 export async function runApplication(application: string, args: RunArguments): Promise<number> {
   const feeds = args.feed.map(parseFeed)
   const progress = new ProgressLine()
-  const log = logAbove(progress)
+  const config = loadConfig({
+    environment: process.env,
+    set: args.set,
+    ...(args.config !== undefined && { file: args.config }),
+  })
+  const log = commandLog(progress, config.get('log.level'))
   const { startRuntime } = await import('../runtime/index.ts')
   const options: RuntimeOptions = {
     application: resolve(application),
@@ -89,19 +95,22 @@ class Run {
     this.#printer?.start()
     const signalled = this.#stopAsked.aborted ? Promise.resolve() : once(this.#stopAsked, 'abort')
     const work = this.#work(feeds)
+    const watch = new FailureWatch(this.#runtime, this.#args.untilIdle)
     try {
       const first = await Promise.race([
         work.then((done): 'idle' | 'fed' => (done ? 'idle' : 'fed')),
         signalled.then((): 'signal' => 'signal'),
         this.#runtime.ended.then((): 'ended' => 'ended'),
+        watch.failed,
       ])
-      if (first === 'fed') await Promise.race([signalled, this.#runtime.ended])
+      if (first === 'fed') await Promise.race([signalled, this.#runtime.ended, watch.failed])
       this.#feeding.abort()
       return await this.#end(first === 'idle')
     } catch (error) {
       this.#feeding.abort()
       return await this.#fail(error)
     } finally {
+      watch.stop()
       restoring.stop()
       // Whatever ended the run first, the other branch may still fail; nobody needs to hear of it then.
       work.catch(() => undefined)
@@ -134,7 +143,7 @@ class Run {
     }
     const code = await this.#runtime.stop()
     const failure = this.#runtime.view.state().failure
-    if (failure && code !== exitCodes.clean) this.#say(new EngineError('INVARIANT_BROKEN', failure.message))
+    if (failure && code !== exitCodes.clean) this.#say(failureError(failure))
     return code
   }
 
@@ -154,7 +163,7 @@ class Run {
     const own = exitCodeOf(error)
     const failure = this.#runtime.view.state().failure
     if (own !== exitCodes.crash) return own
-    if (failure) return exitCodeOfName(failure.code)
+    if (failure) return exitCodeOf(failureError(failure))
     return stopped === exitCodes.clean ? own : stopped
   }
 

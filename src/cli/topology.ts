@@ -1,8 +1,10 @@
 /** `millrace topology`: describes an application without running it. */
+import { resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { loadConfig } from '../config/load.ts'
 import { EngineError } from '../errors.ts'
+import { loadApplication } from '../lanes/application.ts'
 import { describeText, describeTopology } from '../topology/describe.ts'
-import { loadApplication } from './load-application.ts'
 
 export interface TopologyArguments {
   readonly format: string
@@ -14,7 +16,7 @@ export async function renderTopology(path: string, args: TopologyArguments): Pro
   if (args.format !== 'text' && args.format !== 'json') {
     throw new EngineError('USAGE', `--format is '${args.format}'; it is text or json.`)
   }
-  const application = await loadApplication(path)
+  const application = await loadApplication(pathToFileURL(resolve(path)).href)
   const config = loadConfig({
     environment: process.env,
     set: args.set,
