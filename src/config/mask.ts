@@ -58,7 +58,7 @@ const assignment = new RegExp(
   'gi',
 )
 // The second form is for passwords with unescaped slashes and the like; a slash in the user's name would take paths for users.
-const userInfo = /\b([a-z][a-z0-9+.-]{0,31}:\/\/)(?:[^\s/?#"'<>,]*@|[^\s/@:"'<>]+:[^\s"'<>@]*@)/gi
+const userInfo = /\b([a-z][a-z0-9+.-]{0,31}:\/\/)(?:[^\s/?#"'<>,]{0,2048}@|[^\s/@:"'<>]{1,256}:[^\s"'<>@]{0,2048}@)/gi
 /** The same without a scheme, as in a list of servers. */
 const bareUserInfo = /(^|[\s,;"'(=])[^\s,;:@/"'()=]{1,128}:[^\s,@/"']{1,256}@(?=[a-z0-9[])/gi
 const pem = /-----BEGIN [A-Z0-9 ]{1,64}-----[\s\S]*?(?:-----END [A-Z0-9 ]{1,64}-----|$)/g
