@@ -1,0 +1,202 @@
+import { Counter, collectDefaultMetrics, Histogram, Registry } from '@prometheus-io/client'
+import { type Clock, systemClock } from '../base/clock.ts'
+import type { BarrierSnapshot, EngineView } from '../engine/view.ts'
+import { messageOf } from '../errors.ts'
+import { type Family, parseFamilies, renderFamilies, renderSamples } from './render.ts'
+import { metricTable, observedTable } from './table.ts'
+import type { HaFigures, HealthFigures, LicenseFigures, Moment } from './table-types.ts'
+import { CommitTracker, TransitionTracker } from './trackers.ts'
+
+export interface MetricsOptions {
+  readonly view: EngineView
+  readonly health: HealthFigures
+  readonly license: { state(): LicenseFigures }
+  readonly ha?: { status(): HaFigures | null } | null
+  readonly haMode: string
+  readonly version: string
+  readonly clock?: Clock
+  readonly log?: (level: 'warn', message: string) => void
+}
+
+export interface Metrics {
+  /** The whole text, made at most once a second. */
+  scrape(): Promise<string>
+  observeRequest(method: string, route: string, status: number, seconds: number): void
+  /**
+   * Adds what another registry renders to every scrape. A family of a name that is taken is left out, as is a text
+   * that cannot be read or fails to come; both are logged once.
+   *
+   * @returns a function that takes it out again.
+   * @example metrics.append(() => register.metrics())
+   */
+  append(source: () => string | Promise<string>): () => void
+  close(): void
+}
+
+const cacheMs = 1000
+/** Often enough to see every commit: the list of the last ones is longer than what fits in between. */
+const lookEveryMs = 250
+const knownMethods = new Set(['GET', 'POST', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'PATCH'])
+
+let processRegistry: Registry | undefined
+
+/** `process_*` and `nodejs_*` tell of the process, not of one engine in it: one registry serves all. */
+function processMetrics(): Registry {
+  if (processRegistry === undefined) {
+    processRegistry = new Registry()
+    collectDefaultMetrics({ register: processRegistry })
+  }
+  return processRegistry
+}
+
+export function createMetrics(options: MetricsOptions): Metrics {
+  const { view } = options
+  const clock = options.clock ?? systemClock
+  const observed = new Observed()
+  const transitions = new TransitionTracker()
+  const commits = new CommitTracker((commit) => observed.commit(commit))
+  const appended = new Appended(options.log ?? (() => undefined))
+  const look = (): void => {
+    transitions.look(view.state())
+    commits.look(view.barriers())
+  }
+  const timer = setInterval(look, lookEveryMs)
+  timer.unref()
+
+  const render = async (): Promise<string> => {
+    look()
+    const moment = takeMoment(options, clock, transitions)
+    const own = metricTable.map(({ name, type, help, labels, samples }) => ({
+      name,
+      type,
+      help,
+      text: renderSamples(name, labels, samples(moment)),
+    }))
+    const [seen, ofProcess] = await Promise.all([observed.registry.metrics(), processMetrics().metrics()])
+    const families = [...own, ...(parseFamilies(seen) ?? []), ...(parseFamilies(ofProcess) ?? [])]
+    return renderFamilies([...families, ...(await appended.families(new Set(families.map((family) => family.name))))])
+  }
+
+  let cached: { readonly at: number; readonly text: Promise<string> } | undefined
+  return {
+    scrape: () => {
+      const now = clock.monotonic()
+      if (cached === undefined || now - cached.at >= cacheMs) {
+        const text = render()
+        cached = { at: now, text }
+        text.catch(() => {
+          cached = undefined
+        })
+      }
+      return cached.text
+    },
+    observeRequest: (method, route, status, seconds) => observed.request(method, route, status, seconds),
+    append: (source) => appended.add(source),
+    close: () => clearInterval(timer),
+  }
+}
+
+function takeMoment(options: MetricsOptions, clock: Clock, transitions: TransitionTracker): Moment {
+  const { view, health, license, ha, haMode, version } = options
+  return {
+    nowMs: clock.now(),
+    view,
+    topology: view.topology(),
+    state: view.state(),
+    watermarks: view.watermarks(),
+    offsets: view.offsets(),
+    consumer: view.consumer(),
+    barriers: view.barriers(),
+    counters: view.counters(),
+    health,
+    license: license.state(),
+    ha: ha?.status() ?? null,
+    haMode,
+    version,
+    transitions: transitions.samples(),
+  }
+}
+
+/** Metrics that are counted as things happen. */
+class Observed {
+  readonly registry = new Registry()
+  readonly #requests: Counter<'method' | 'route' | 'status'>
+  readonly #requestDuration: Histogram<'route'>
+  readonly #commitDuration: Histogram
+  readonly #phaseDuration: Histogram<'phase'>
+
+  constructor() {
+    const common = <T extends string>(name: keyof typeof observedTable, labelNames: readonly T[]) => ({
+      name,
+      help: observedTable[name].help,
+      labelNames,
+      registers: [this.registry],
+    })
+    const { engine_http_request_duration_seconds: timed } = observedTable
+    const buckets = [...timed.buckets]
+    this.#requests = new Counter(common('engine_http_requests_total', ['method', 'route', 'status']))
+    this.#requestDuration = new Histogram({ ...common('engine_http_request_duration_seconds', ['route']), buckets })
+    this.#commitDuration = new Histogram({ ...common('engine_commit_duration_seconds', []), buckets })
+    this.#phaseDuration = new Histogram({ ...common('engine_commit_phase_duration_seconds', ['phase']), buckets })
+  }
+
+  request(method: string, route: string, status: number, seconds: number): void {
+    this.#requests.inc({ method: knownMethods.has(method) ? method : 'other', route, status: String(status) })
+    this.#requestDuration.observe({ route }, seconds)
+  }
+
+  commit({ durationsMs }: BarrierSnapshot['last'][number]): void {
+    const { align, flush, offsets, endTransaction, apply } = durationsMs
+    this.#commitDuration.observe((align + flush + offsets + endTransaction + apply) / 1000)
+    const phases = { align, flush, offsets, end_transaction: endTransaction, apply }
+    for (const [phase, ms] of Object.entries(phases)) this.#phaseDuration.observe({ phase }, ms / 1000)
+  }
+}
+
+/** Registries of the application's own. */
+class Appended {
+  readonly #sources = new Set<() => string | Promise<string>>()
+  readonly #complained = new Set<string>()
+  readonly #log: (level: 'warn', message: string) => void
+
+  constructor(log: (level: 'warn', message: string) => void) {
+    this.#log = log
+  }
+
+  add(source: () => string | Promise<string>): () => void {
+    this.#sources.add(source)
+    return () => this.#sources.delete(source)
+  }
+
+  async families(taken: Set<string>): Promise<Family[]> {
+    const accepted: Family[] = []
+    for (const source of this.#sources) {
+      for (const family of await this.#read(source)) {
+        if (taken.has(family.name)) {
+          this.#complain(`the appended metric ${family.name} is left out: its name is taken`)
+          continue
+        }
+        taken.add(family.name)
+        accepted.push(family)
+      }
+    }
+    return accepted
+  }
+
+  async #read(source: () => string | Promise<string>): Promise<readonly Family[]> {
+    try {
+      const families = parseFamilies(await source())
+      if (families === undefined) this.#complain('an appended registry is left out: it is no Prometheus text format')
+      return families ?? []
+    } catch (error) {
+      this.#complain(`an appended registry is left out: ${messageOf(error)}`)
+      return []
+    }
+  }
+
+  #complain(message: string): void {
+    if (this.#complained.has(message) || this.#complained.size > 100) return
+    this.#complained.add(message)
+    this.#log('warn', message)
+  }
+}

@@ -1,0 +1,258 @@
+import {
+  type CountersView,
+  dropReasons,
+  dropSlot,
+  type EngineSlot,
+  engineIndex,
+  type LaneSlot,
+  laneIndex,
+  nodeSlot,
+  sinkTopicSlot,
+  sourceTopicSlot,
+  storeSlot,
+  storeSlots,
+  subtopologySlot,
+} from '../base/counters.ts'
+import { type MetricRow, type Moment, type Sample, single } from './table-types.ts'
+
+/** Larger topologies show their first nodes only. */
+export const maxNodeSeries = 500
+
+const read = (block: Float64Array | undefined, slot: number): number => block?.[slot] ?? 0
+
+function engineValue({ counters }: Moment, slot: EngineSlot): Sample[] {
+  return counters === null ? [] : single(read(counters.engine, engineIndex[slot]))
+}
+
+function perLane({ counters }: Moment, slot: LaneSlot, divisor = 1): Sample[] {
+  return (counters?.lanes ?? []).map((block, lane) => ({
+    labels: { lane: `lane-${lane}` },
+    value: read(block, laneIndex[slot]) / divisor,
+  }))
+}
+
+function sumOfLanes(counters: CountersView, slot: number): number {
+  return counters.lanes.reduce((sum, block) => sum + read(block, slot), 0)
+}
+
+function perStore({ counters }: Moment, slot: (typeof storeSlots)[number]): Sample[] {
+  if (counters === null) return []
+  const index = storeSlots.indexOf(slot)
+  return counters.layout.stores.map((store, i) => ({
+    labels: { store },
+    value: sumOfLanes(counters, storeSlot(counters.layout, i, index)),
+  }))
+}
+
+function perTopic({ counters }: Moment, kind: 'source' | 'sink', offset: 0 | 1): Sample[] {
+  if (counters === null) return []
+  const { layout, engine } = counters
+  const topics = kind === 'source' ? layout.sourceTopics : layout.sinkTopics
+  const slot = kind === 'source' ? sourceTopicSlot : sinkTopicSlot
+  return topics.map((topic, i) => ({ labels: { topic }, value: read(engine, slot(layout, i) + offset) }))
+}
+
+const engineCounter = (name: string, slot: EngineSlot, help: string): MetricRow => ({
+  name,
+  type: 'counter',
+  labels: [],
+  help,
+  source: 'shared counters',
+  samples: (moment) => engineValue(moment, slot),
+})
+const laneMetric = (name: string, type: MetricRow['type'], slot: LaneSlot, help: string, divisor = 1): MetricRow => ({
+  name,
+  type,
+  labels: ['lane'],
+  help,
+  source: 'shared counters',
+  samples: (moment) => perLane(moment, slot, divisor),
+})
+const topicCounter = (name: string, kind: 'source' | 'sink', offset: 0 | 1, help: string): MetricRow => ({
+  name,
+  type: 'counter',
+  labels: ['topic'],
+  help,
+  source: 'shared counters',
+  samples: (moment) => perTopic(moment, kind, offset),
+})
+const storeMetric = (
+  name: string,
+  type: MetricRow['type'],
+  slot: (typeof storeSlots)[number],
+  help: string,
+): MetricRow => ({
+  name,
+  type,
+  labels: ['store'],
+  help,
+  source: 'shared counters',
+  samples: (moment) => perStore(moment, slot),
+})
+
+const engineCounters: readonly MetricRow[] = [
+  engineCounter('engine_records_dispatched_total', 'recordsDispatched', 'Records dispatched to lanes.'),
+  engineCounter('engine_polls_total', 'polls', 'Fetch answers taken from the broker.'),
+  engineCounter('engine_poll_records_total', 'pollRecords', 'Records in those answers.'),
+  engineCounter('engine_rebalances_total', 'rebalances', 'Rebalances of the consumer group.'),
+  engineCounter('engine_restarts_total', 'restarts', 'Restarts of the engine in place.'),
+  engineCounter('engine_sink_errors_total', 'sinkErrors', 'Writes that the broker refused.'),
+  engineCounter('engine_scheduled_runs_total', 'scheduledRuns', 'Firings of scheduled sources.'),
+  {
+    name: 'engine_commits_total',
+    type: 'counter',
+    labels: ['outcome'],
+    help: 'Commits by outcome.',
+    source: 'shared counters',
+    samples: ({ counters }) =>
+      counters === null
+        ? []
+        : [
+            { labels: { outcome: 'committed' }, value: read(counters.engine, engineIndex.commitsCommitted) },
+            { labels: { outcome: 'aborted' }, value: read(counters.engine, engineIndex.commitsAborted) },
+          ],
+  },
+  {
+    name: 'engine_thread_cpu_seconds_total',
+    type: 'counter',
+    labels: [],
+    help: 'Processor time of the engine thread.',
+    source: 'shared counters',
+    samples: ({ counters }) => (counters === null ? [] : single(read(counters.engine, engineIndex.cpuMs) / 1000)),
+  },
+  {
+    name: 'engine_thread_heap_used_bytes',
+    type: 'gauge',
+    labels: [],
+    help: 'Heap in use by the engine thread.',
+    source: 'shared counters',
+    samples: (moment) => engineValue(moment, 'heapUsedBytes'),
+  },
+]
+
+const laneCounters: readonly MetricRow[] = [
+  laneMetric('engine_lane_records_received_total', 'counter', 'recordsReceived', 'Records received by the lane.'),
+  laneMetric(
+    'engine_lane_handed_off_records_total',
+    'counter',
+    'handedOff',
+    'Records handed to the lane of a new key.',
+  ),
+  laneMetric('engine_lane_queue_records', 'gauge', 'queuedRecords', 'Records that wait for the lane.'),
+  laneMetric('engine_lane_async_in_flight_records', 'gauge', 'inFlightAsync', 'Records whose promise is pending.'),
+  laneMetric('engine_lane_busy_seconds_total', 'counter', 'busyMs', 'Time the lane spent processing.', 1000),
+  laneMetric('engine_lane_idle_seconds_total', 'counter', 'idleMs', 'Time the lane had nothing to do.', 1000),
+  laneMetric(
+    'engine_lane_backpressured_seconds_total',
+    'counter',
+    'backpressuredMs',
+    'Time the lane waited for room further down.',
+    1000,
+  ),
+  laneMetric('engine_lane_cpu_seconds_total', 'counter', 'cpuMs', 'Processor time of the lane.', 1000),
+  laneMetric('engine_lane_heap_used_bytes', 'gauge', 'heapUsedBytes', 'Heap in use by the lane.'),
+  laneMetric('engine_lane_uncommitted_bytes', 'gauge', 'uncommittedBytes', 'State changes not yet committed.'),
+  laneMetric('engine_lane_failures_total', 'counter', 'failures', 'Records whose processing failed.'),
+  laneMetric('engine_dead_letter_records_total', 'counter', 'deadLetters', 'Records sent to the dead-letter topic.'),
+  laneMetric('engine_timers_pending', 'gauge', 'timersPending', 'Timers that wait for their time.'),
+  {
+    name: 'engine_timers_fired_total',
+    type: 'counter',
+    labels: ['lane', 'type'],
+    help: 'Timers fired, by what drives them.',
+    source: 'shared counters',
+    samples: (moment) =>
+      (
+        [
+          ['event_time', 'eventTimersFired'],
+          ['wall_clock', 'wallClockTimersFired'],
+        ] as const
+      ).flatMap(([type, slot]) =>
+        perLane(moment, slot).map(({ labels, value }) => ({ labels: { ...labels, type }, value })),
+      ),
+  },
+]
+
+const graphCounters: readonly MetricRow[] = [
+  {
+    name: 'engine_records_processed_total',
+    type: 'counter',
+    labels: ['subtopology', 'lane'],
+    help: 'Records processed by a sub-topology in a lane.',
+    source: 'shared counters',
+    samples: ({ counters }) => {
+      if (counters === null) return []
+      const { layout, lanes } = counters
+      return Array.from({ length: layout.subtopologies }, (_, subtopology) =>
+        lanes.map((block, lane) => ({
+          labels: { subtopology: String(subtopology), lane: `lane-${lane}` },
+          value: read(block, subtopologySlot(layout, subtopology)),
+        })),
+      ).flat()
+    },
+  },
+  {
+    name: 'engine_records_dropped_total',
+    type: 'counter',
+    labels: ['subtopology', 'reason'],
+    help: 'Records left out, and why.',
+    source: 'shared counters',
+    samples: ({ counters }) => {
+      if (counters === null) return []
+      return Array.from({ length: counters.layout.subtopologies }, (_, subtopology) =>
+        dropReasons.map((reason, i) => ({
+          labels: { subtopology: String(subtopology), reason },
+          value: sumOfLanes(counters, dropSlot(counters.layout, subtopology, i)),
+        })),
+      ).flat()
+    },
+  },
+  {
+    name: 'engine_node_records_total',
+    type: 'counter',
+    labels: ['subtopology', 'node'],
+    help: `Records that reached a node; the first ${maxNodeSeries} nodes only.`,
+    source: 'shared counters',
+    samples: ({ counters, topology }) =>
+      counters === null || topology === null
+        ? []
+        : topology.nodes.slice(0, Math.min(maxNodeSeries, counters.layout.nodes)).map((node) => ({
+            labels: { subtopology: String(node.subtopology), node: node.name },
+            value: sumOfLanes(counters, nodeSlot(counters.layout, node.index)),
+          })),
+  },
+]
+
+const topicAndStoreCounters: readonly MetricRow[] = [
+  topicCounter('engine_source_records_total', 'source', 0, 'Records read from a topic.'),
+  topicCounter('engine_source_bytes_total', 'source', 1, 'Bytes read from a topic.'),
+  topicCounter('engine_sink_records_total', 'sink', 0, 'Records written to a topic.'),
+  topicCounter('engine_sink_bytes_total', 'sink', 1, 'Bytes written to a topic.'),
+  storeMetric('engine_store_entries', 'gauge', 'entries', 'Entries in a state store, exact or estimated.'),
+  storeMetric('engine_store_size_bytes', 'gauge', 'bytes', 'Size of a state store.'),
+  storeMetric('engine_store_restored_records_total', 'counter', 'restored', 'Changelog records restored.'),
+  {
+    name: 'engine_store_operations_total',
+    type: 'counter',
+    labels: ['store', 'op'],
+    help: 'Reads and writes of a state store.',
+    source: 'shared counters',
+    samples: (moment) =>
+      (
+        [
+          ['get', 'gets'],
+          ['put', 'puts'],
+        ] as const
+      ).flatMap(([op, slot]) =>
+        perStore(moment, slot).map(({ labels, value }) => ({ labels: { ...labels, op }, value })),
+      ),
+  },
+]
+
+/** What lanes and the engine thread count in shared memory: a stuck lane still shows its last figures. */
+export const counterRows: readonly MetricRow[] = [
+  ...engineCounters,
+  ...laneCounters,
+  ...graphCounters,
+  ...topicAndStoreCounters,
+]

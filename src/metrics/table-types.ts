@@ -1,0 +1,90 @@
+import type { CountersView } from '../base/counters.ts'
+import type {
+  BarrierSnapshot,
+  ConsumerSnapshot,
+  EngineView,
+  OffsetsSnapshot,
+  StateSnapshot,
+  WatermarkSnapshot,
+} from '../engine/view.ts'
+import type { CompiledTopology } from '../topology/compiled.ts'
+
+export interface Sample {
+  readonly labels: Readonly<Record<string, string>>
+  readonly value: number
+}
+
+/** What the metrics read of the license; the state that `/license` shows is one. */
+export interface LicenseFigures {
+  readonly status: string
+  readonly expiresAt: string | null
+  readonly daysRemaining: number
+  readonly machinesUsed: number
+  readonly machinesAllowed: number
+  readonly lastValidatedAt: string | null
+  readonly heartbeatLastSuccessAt: string | null
+  readonly consecutiveFailures: number
+  readonly graceRemainingSeconds: number
+  readonly modeOnline: boolean
+}
+
+/** What the metrics read of high availability; the state that `/ha/status` shows is one. */
+export interface HaFigures {
+  readonly selfRole: string
+  readonly selfState: string
+  readonly selfRestarting: boolean
+  readonly replicationLagRecords: number
+  readonly replicationLagMs: number
+  readonly tailFreshnessMs: number
+  readonly tailCaughtUp: boolean
+  readonly readyStandbyCount: number
+  readonly desiredStandbys: number
+  readonly redundancyBelowDesired: boolean
+  readonly tokenEpoch: number
+  readonly restartRequired: string | null
+}
+
+export interface HealthFigures {
+  report(probe: 'live' | 'ready'): {
+    readonly components: ReadonlyArray<{ readonly name: string; readonly status: 'UP' | 'DOWN' }>
+  }
+}
+
+/** One moment's snapshots: every row of a scrape reads the same. */
+export interface Moment {
+  readonly nowMs: number
+  readonly view: EngineView
+  readonly topology: CompiledTopology | null
+  readonly state: StateSnapshot
+  readonly watermarks: WatermarkSnapshot | null
+  readonly offsets: OffsetsSnapshot | null
+  readonly consumer: ConsumerSnapshot | null
+  readonly barriers: BarrierSnapshot | null
+  readonly counters: CountersView | null
+  readonly health: HealthFigures
+  readonly license: LicenseFigures
+  readonly ha: HaFigures | null
+  readonly haMode: string
+  readonly version: string
+  readonly transitions: readonly Sample[]
+}
+
+export interface MetricRow {
+  readonly name: string
+  readonly type: 'counter' | 'gauge'
+  readonly labels: readonly string[]
+  readonly help: string
+  /** Where the value comes from, for the reference page. */
+  readonly source: 'state' | 'snapshot' | 'shared counters' | 'health' | 'license' | 'high availability'
+  readonly samples: (moment: Moment) => Iterable<Sample>
+}
+
+export const noLabels: Readonly<Record<string, string>> = {}
+export const single = (value: number): Sample[] => [{ labels: noLabels, value }]
+export const flag = (value: boolean): number => (value ? 1 : 0)
+
+/** The partition's topic and number as labels. A topic's name may hold no colon, its number is what follows the last. */
+export function partitionLabels(key: string): { topic: string; partition: string } {
+  const colon = key.lastIndexOf(':')
+  return { topic: key.slice(0, colon), partition: key.slice(colon + 1) }
+}
