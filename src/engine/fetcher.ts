@@ -81,6 +81,7 @@ export class Fetcher {
       arrived: (buffer) => events.records(buffer),
       polled: (buffer, records) => events.polled?.(buffer, records),
       hungry: () => this.#changed(),
+      failed: (buffer, error) => this.#bufferFailed(buffer, error),
     }
   }
 
@@ -240,12 +241,20 @@ export class Fetcher {
       if (progress) slot.maxBytes = this.#o.maxPartitionBytes
       else if (fetched.records.length > 0) slot.maxBytes = Math.min(slot.maxBytes * 2, largestBatchBytes)
     } catch (error) {
-      const { topic, partition, position: offset } = buffer
-      const message = `${slot.key} cannot be read at offset ${offset}: ${messageOf(error)}`
-      this.#fail(slot, new EngineError('BROKER_REFUSED', message, { cause: error, topic, partition, offset }))
-      return
+      this.#bufferFailed(buffer, error)
     }
-    this.#events.evidence(buffer, buffer.lag, false)
+    if (!slot.failed) this.#events.evidence(buffer, buffer.lag, false)
+  }
+
+  #bufferFailed(buffer: PartitionBuffer, error: unknown): void {
+    const { topic, partition, nextOffset: offset } = buffer
+    const slot = this.#slots.get(partitionKey(topic, partition))
+    if (slot?.buffer !== buffer) return
+    const message = `${slot.key} cannot be read at offset ${offset}: ${messageOf(error)}`
+    const shown = EngineError.is(error)
+      ? error
+      : new EngineError('BROKER_REFUSED', message, { cause: error, topic, partition, offset })
+    this.#fail(slot, shown)
   }
 
   async #partitionFailed(slot: Slot, code: string): Promise<void> {
@@ -269,7 +278,7 @@ export class Fetcher {
     try {
       const [found] = await broker.listOffsets([{ topic, partition }], outOfRange)
       if (!found || this.#slots.get(slot.key) !== slot || slot.buffer.position !== position) return
-      slot.buffer.seek(found.offset)
+      slot.buffer.skipTo(found.offset)
       const message = `offset ${position} of ${slot.key} no longer exists; reading on from ${outOfRange}, ${found.offset}`
       this.#events.warning?.(message)
     } catch (error) {

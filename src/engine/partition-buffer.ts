@@ -31,6 +31,8 @@ export interface PartitionBufferEvents {
   polled(buffer: PartitionBuffer, records: number): void
   /** The buffer holds fewer than its capacity and nothing is staged: fetch. */
   hungry(buffer: PartitionBuffer): void
+  /** What lies at `nextOffset` cannot be read. Nothing comes out of the buffer any more, until a `seek`. */
+  failed(buffer: PartitionBuffer, error: unknown): void
 }
 
 interface Chunk {
@@ -106,7 +108,7 @@ export class PartitionBuffer {
 
   /**
    * Takes over what a fetch at `position` brought. False if there was no whole batch in it. Throws `CorruptBatchError`
-   * on damaged bytes, here or, behind records that are whole, in `shift`.
+   * where no batches lie in these bytes; damage within a batch is told by `failed` when its turn comes.
    */
   append(records: Uint8Array, aborted: readonly AbortedTransaction[]): boolean {
     if (records.length === 0) return false
@@ -144,6 +146,12 @@ export class PartitionBuffer {
     this.cursor.reset(new Uint8Array(0), offset, [], this.#isolation)
   }
 
+  /** Goes on fetching at `offset`; what is buffered stays. For where the log has lost what lies between. */
+  skipTo(offset: number): void {
+    this.position = offset
+    if (!this.hasHead && this.#chunks.length === 0) this.nextOffset = offset
+  }
+
   #admit(): void {
     while (this.#staged > 0 && this.#admitted < this.capacity) {
       const records = Math.min(this.#staged, this.#maxPollRecords)
@@ -157,6 +165,17 @@ export class PartitionBuffer {
   #readHead(): void {
     const hadHead = this.hasHead
     this.headTimestamp = noHead
+    try {
+      if (this.#findHead() && !hadHead) this.#events.arrived(this)
+    } catch (error) {
+      const { nextOffset, position } = this
+      this.seek(nextOffset)
+      this.position = position
+      this.#events.failed(this, error)
+    }
+  }
+
+  #findHead(): boolean {
     for (;;) {
       if (this.#end >= 0 && this.cursor.next()) {
         this.#unread--
@@ -164,13 +183,12 @@ export class PartitionBuffer {
         const timestamp = timestampOf === undefined ? this.cursor.timestamp : timestampOf(this.cursor)
         if (!Number.isNaN(timestamp)) {
           this.headTimestamp = timestamp
-          if (!hadHead) this.#events.arrived(this)
-          return
+          return true
         }
         this.nextOffset = this.cursor.position
         this.#forget(1)
       } else if (!this.#nextChunk()) {
-        return
+        return false
       }
     }
   }
