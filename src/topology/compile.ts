@@ -62,7 +62,8 @@ class Compiler {
   }
 
   #checkNames(): void {
-    if (this.#physical.length === 0) throw invalid('the application reads nothing; begin with topology.stream(…) or topology.table(…)')
+    if (this.#physical.length === 0)
+      throw invalid('the application reads nothing; begin with topology.stream(…) or topology.table(…)')
     const names = [...this.#physical.map((node) => node.name), ...this.#builder.stores.keys()]
     for (const name of names) {
       const fault = nameFault(name)
@@ -74,7 +75,9 @@ class Compiler {
   #checkStore(name: string): void {
     if (this.#builder.stores.has(name)) return
     const known = [...this.#builder.stores.keys()].join(', ') || 'none'
-    throw invalid(`the store ${name} does not exist (stores: ${known}); add it with topology.addStore(…) or name it { store: '${name}' } where it is kept`)
+    throw invalid(
+      `the store ${name} does not exist (stores: ${known}); add it with topology.addStore(…) or name it { store: '${name}' } where it is kept`,
+    )
   }
 
   /** Nodes hang together through their edges and through the stores they share. Numbered by their first node. */
@@ -115,6 +118,7 @@ class Compiler {
       children: node.children.map((name) => this.#index.get(name) as number),
       parents: node.parents.map((name) => this.#index.get(name) as number),
       stores: node.stores,
+      hiddenStores: node.hiddenStores,
       spec: this.#specs[index] as OperatorSpec,
     }))
   }
@@ -178,7 +182,10 @@ class Compiler {
     const of = (source: number): number => {
       const known = level.get(source)
       if (known !== undefined) return known
-      if (visiting.has(source)) throw invalid(`records would go round in a circle through ${this.#physical[source]?.name}; write to a topic instead`)
+      if (visiting.has(source))
+        throw invalid(
+          `records would go round in a circle through ${this.#physical[source]?.name}; write to a topic instead`,
+        )
       visiting.add(source)
       const definition = this.#physical[source]?.source
       let result = 0
@@ -195,7 +202,11 @@ class Compiler {
     return level
   }
 
-  #boundaries(groups: readonly number[], sources: readonly CompiledSource[], handOffs: ReadonlyMap<string, number[]>): Boundary[] {
+  #boundaries(
+    groups: readonly number[],
+    sources: readonly CompiledSource[],
+    handOffs: ReadonlyMap<string, number[]>,
+  ): Boundary[] {
     const boundaries: Boundary[] = []
     for (const source of sources) {
       if (source.boundary === undefined) continue
@@ -252,7 +263,7 @@ class Compiler {
       const own = nodes.filter((node) => node.subtopology === id)
       const mySources = sources.filter((source) => source.subtopology === id)
       const global = mySources.some((source) => source.kind === 'global')
-      const used = [...new Set(own.flatMap((node) => node.stores))]
+      const used = [...new Set(own.flatMap((node) => [...node.stores, ...node.hiddenStores]))]
       return {
         id,
         level: Math.max(0, ...mySources.map((source) => source.level)),

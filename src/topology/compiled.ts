@@ -94,6 +94,8 @@ export interface CompiledNode {
   readonly children: readonly number[]
   readonly parents: readonly number[]
   readonly stores: readonly string[]
+  /** Stores an operator keeps for itself beside those that the field shows: part of the task, not of descriptions. */
+  readonly hiddenStores: readonly string[]
   readonly spec: OperatorSpec
 }
 

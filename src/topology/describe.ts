@@ -38,7 +38,8 @@ const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 /** The JSON model. Lists that would be empty by the kind of the node are left out, as are global stores. */
 export function describeTopology(topology: CompiledTopology): TopologyDescription {
   const sizes = pathCounts(topology)
-  const names = (list: readonly number[]): string[] => list.map((i) => (topology.nodes[i] as CompiledNode).name).sort(byText)
+  const names = (list: readonly number[]): string[] =>
+    list.map((i) => (topology.nodes[i] as CompiledNode).name).sort(byText)
   const describe = (node: CompiledNode): NodeDescription => {
     const predecessors = names(node.parents)
     const successors = names(node.children)
@@ -85,7 +86,9 @@ function sinkTopic(node: CompiledNode): { topic: string } | { topicNameExtractor
   const { spec } = node
   if (spec.op === 'handOff') return { topic: spec.topic }
   if (spec.op !== 'sink') return { topic: '' }
-  return typeof spec.topic === 'string' ? { topic: spec.topic } : { topicNameExtractor: spec.topicFunctionName ?? 'TopicFrom' }
+  return typeof spec.topic === 'string'
+    ? { topic: spec.topic }
+    : { topicNameExtractor: spec.topicFunctionName ?? 'TopicFrom' }
 }
 
 /** The text of `TopologyDescription.toString()`: the first entry is set off by three spaces, all others by two. */
@@ -115,7 +118,8 @@ function nodeText(node: NodeDescription): string {
       return `Source: ${node.name} (topics: ${topics})\n      --> ${list(node.successors)}`
     }
     case 'sink': {
-      const topic = node.topicNameExtractor === undefined ? `topic: ${node.topic}` : `extractor class: ${node.topicNameExtractor}`
+      const topic =
+        node.topicNameExtractor === undefined ? `topic: ${node.topic}` : `extractor class: ${node.topicNameExtractor}`
       return `Sink: ${node.name} (${topic})\n      <-- ${list(node.predecessors)}`
     }
     default:
@@ -125,4 +129,3 @@ function nodeText(node: NodeDescription): string {
       )
   }
 }
-

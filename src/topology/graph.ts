@@ -3,7 +3,7 @@
  * Nodes are written in the order of their calls as soon as all their parents are: that order gives the indices.
  */
 import { Names } from './names.ts'
-import { type PhysicalBuilder, type SourceDefinition } from './physical.ts'
+import type { PhysicalBuilder, SourceDefinition } from './physical.ts'
 
 export type GraphKind = 'plain' | 'source' | 'tableSource' | 'repartition' | 'joinWindow' | 'streamJoin'
 

@@ -112,10 +112,21 @@ export type OperatorSpec =
       readonly versioned: boolean
       /** Whether the table's own old value is needed, or that of the row above tells it. */
     } & TableOutput)
-  | ({ readonly op: 'tableMapValues'; readonly fn: UserFn; readonly onDeletes: boolean; readonly parentSendsOld: boolean; readonly versioned: boolean } & TableOutput)
+  | ({
+      readonly op: 'tableMapValues'
+      readonly fn: UserFn
+      readonly onDeletes: boolean
+      readonly parentSendsOld: boolean
+      readonly versioned: boolean
+    } & TableOutput)
   | { readonly op: 'tableToStream' }
   | { readonly op: 'tableGroupBy'; readonly fn: UserFn; readonly versioned: boolean }
-  | ({ readonly op: 'tableAggregate'; readonly init: (() => unknown) | undefined; readonly add: FoldFn; readonly subtract: FoldFn } & TableOutput)
+  | ({
+      readonly op: 'tableAggregate'
+      readonly init: (() => unknown) | undefined
+      readonly add: FoldFn
+      readonly subtract: FoldFn
+    } & TableOutput)
   | ({ readonly op: 'streamAggregate' } & AggregateFns & TableOutput)
   | ({
       readonly op: 'windowAggregate'
@@ -127,7 +138,9 @@ export type OperatorSpec =
   | {
       readonly op: 'suppress'
       readonly store: string
-      readonly until: { readonly type: 'windowCloses'; readonly graceMs: number } | { readonly type: 'timeLimit'; readonly ms: number }
+      readonly until:
+        | { readonly type: 'windowCloses'; readonly graceMs: number }
+        | { readonly type: 'timeLimit'; readonly ms: number }
       readonly maxRecords: number | undefined
       readonly whenFull: 'fail' | 'emit'
       readonly parent: Getter | undefined

@@ -46,6 +46,7 @@ export interface PhysicalNode {
   readonly parents: readonly string[]
   readonly children: string[]
   readonly stores: string[]
+  readonly hiddenStores: string[]
   readonly source: SourceDefinition | undefined
   readonly global: boolean
 }
@@ -66,15 +67,45 @@ export class PhysicalBuilder {
   addSource(name: string, source: SourceDefinition): void {
     for (const topic of source.topics) this.#claim(topic, name)
     if (source.pattern) this.#claimPattern(source.pattern, name)
-    this.#add({ name, type: 'source', spec: () => ({ op: 'source' }), parents: [], children: [], stores: [], source, global: source.kind === 'global' })
+    this.#add({
+      name,
+      type: 'source',
+      spec: () => ({ op: 'source' }),
+      parents: [],
+      children: [],
+      stores: [],
+      hiddenStores: [],
+      source,
+      global: source.kind === 'global',
+    })
   }
 
   addProcessor(name: string, spec: () => OperatorSpec, parents: readonly string[], global = false): void {
-    this.#add({ name, type: 'processor', spec, parents, children: [], stores: [], source: undefined, global })
+    this.#add({
+      name,
+      type: 'processor',
+      spec,
+      parents,
+      children: [],
+      stores: [],
+      hiddenStores: [],
+      source: undefined,
+      global,
+    })
   }
 
   addSink(name: string, spec: () => OperatorSpec, parents: readonly string[]): void {
-    this.#add({ name, type: 'sink', spec, parents, children: [], stores: [], source: undefined, global: false })
+    this.#add({
+      name,
+      type: 'sink',
+      spec,
+      parents,
+      children: [],
+      stores: [],
+      hiddenStores: [],
+      source: undefined,
+      global: false,
+    })
   }
 
   addStore(store: StoreDefinition, ...users: readonly string[]): void {
@@ -84,6 +115,13 @@ export class PhysicalBuilder {
     }
     this.stores.set(store.name, store)
     for (const user of users) this.connect(user, store.name)
+  }
+
+  /** A store of the operator's own that descriptions leave out. */
+  addHiddenStore(store: StoreDefinition, user: string): void {
+    if (this.stores.has(store.name)) throw invalid(`two stores are named ${store.name}; give one of them another name`)
+    this.stores.set(store.name, store)
+    this.nodes.get(user)?.hiddenStores.push(store.name)
   }
 
   connect(node: string, ...stores: readonly string[]): void {
@@ -115,13 +153,15 @@ export class PhysicalBuilder {
       )
     }
     const pattern = this.#patterns.find((entry) => entry.pattern.test(topic))
-    if (pattern) throw invalid(`the topic ${topic} is also matched by the pattern ${pattern.pattern.source} of ${pattern.node}`)
+    if (pattern)
+      throw invalid(`the topic ${topic} is also matched by the pattern ${pattern.pattern.source} of ${pattern.node}`)
     this.#topics.set(topic, node)
   }
 
   #claimPattern(pattern: RegExp, node: string): void {
     for (const [topic, owner] of this.#topics) {
-      if (pattern.test(topic)) throw invalid(`the pattern ${pattern.source} of ${node} also matches the topic ${topic} of ${owner}`)
+      if (pattern.test(topic))
+        throw invalid(`the pattern ${pattern.source} of ${node} also matches the topic ${topic} of ${owner}`)
     }
     this.#patterns.push({ node, pattern })
   }

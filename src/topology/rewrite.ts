@@ -1,5 +1,5 @@
 /** Rewrites the logical graph: one source a topic, versioned semantics, and what `topology.optimization=all` allows. */
-import { findAbove, type Graph, GraphNode } from './graph.ts'
+import { findAbove, type Graph, type GraphNode } from './graph.ts'
 import { invalid } from './physical.ts'
 
 export function rewrite(graph: Graph, optimize: boolean): void {
@@ -35,7 +35,9 @@ function mergeDuplicateSources(graph: Graph): void {
       } else if (main !== node) {
         const same = main.options.source?.topics
         if (!same || same.length !== source.topics.length || !source.topics.every((t) => same.includes(t))) {
-          throw invalid(`two streams read topics that overlap but are not equal (${topic}); read each topic in one stream and merge them`)
+          throw invalid(
+            `two streams read topics that overlap but are not equal (${topic}); read each topic in one stream and merge them`,
+          )
         }
         absorb(graph, main, node)
       }
@@ -144,7 +146,9 @@ export function windowGrace(node: GraphNode): number {
   if (grace !== undefined) return grace
   const parents = [...node.parents].filter((parent) => parent.name !== 'root')
   if (parents.length === 0) {
-    throw invalid(`${node.name} has no windows above it, so nothing can be suppressed until a window closes; window the aggregate first`)
+    throw invalid(
+      `${node.name} has no windows above it, so nothing can be suppressed until a window closes; window the aggregate first`,
+    )
   }
   return Math.max(...parents.map(windowGrace))
 }

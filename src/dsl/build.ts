@@ -1,0 +1,151 @@
+/** What all handles of one topology share, and how serdes and stores follow from what the user wrote. */
+import type { Serde } from '../serde/serde.ts'
+import { sessionWindowed, windowed } from '../serde/windowed.ts'
+import type { StoreKind } from '../state/contract.ts'
+import { internalKeySerde, plainKeySerde, plainValueSerde } from '../topology/default-serdes.ts'
+import { Graph } from '../topology/graph.ts'
+import type { WindowSpec } from '../topology/operator-spec.ts'
+import type { StoreDefinition } from '../topology/physical.ts'
+import { invalid } from '../topology/physical.ts'
+import type { StoreSettings } from './types.ts'
+import { ms } from './windows.ts'
+
+export type AnySerde = Serde<unknown>
+
+/** What is known of the keys on an edge. */
+export interface KeyInfo {
+  readonly serde: AnySerde | undefined
+  /** Set where keys are windowed: how the windowed serde is made of the inner one. */
+  readonly windowed: { readonly inner: AnySerde | undefined; readonly wrap: (inner: AnySerde) => AnySerde } | undefined
+}
+
+export const unknownKey: KeyInfo = { serde: undefined, windowed: undefined }
+
+export function keyInfo(serde: AnySerde | undefined): KeyInfo {
+  return { serde, windowed: undefined }
+}
+
+export function windowedKey(inner: AnySerde | undefined, window: WindowSpec): KeyInfo {
+  const wrap = (serde: AnySerde): AnySerde => {
+    if (window.type === 'session') return sessionWindowed(serde) as AnySerde
+    return windowed(serde, windowSize(window)) as AnySerde
+  }
+  return { serde: undefined, windowed: { inner, wrap } }
+}
+
+export function windowSize(window: WindowSpec): number {
+  switch (window.type) {
+    case 'time':
+      return window.sizeMs
+    case 'sliding':
+      return window.differenceMs
+    case 'session':
+      return window.gapMs
+    default:
+      return Number.MAX_SAFE_INTEGER
+  }
+}
+
+/** The serde for topics of the user's. */
+export function topicKeySerde(info: KeyInfo): AnySerde {
+  return info.windowed ? info.windowed.wrap(info.windowed.inner ?? plainKeySerde) : (info.serde ?? plainKeySerde)
+}
+
+/** The serde for stores and hand-offs, where every key has to come back as what it was. */
+export function ownKeySerde(info: KeyInfo): AnySerde {
+  return info.windowed ? info.windowed.wrap(info.windowed.inner ?? internalKeySerde) : (info.serde ?? internalKeySerde)
+}
+
+/** Serde of the part of a windowed key that chooses the partition. */
+export function partitionSerde(info: KeyInfo, own: boolean): AnySerde | undefined {
+  if (!info.windowed) return undefined
+  return info.windowed.inner ?? (own ? internalKeySerde : plainKeySerde)
+}
+
+export function valueSerdeOr(serde: AnySerde | undefined): AnySerde {
+  return serde ?? plainValueSerde
+}
+
+/** A topology in the making. */
+export class Build {
+  readonly graph = new Graph()
+  readonly #stores = new Map<string, StoreDefinition>()
+  /** Global tables and stores by name. */
+  readonly globals = new Set<string>()
+
+  get names() {
+    return this.graph.names
+  }
+
+  /** A store of the user's own, to be used by processors. */
+  register(store: StoreDefinition): void {
+    const known = this.#stores.get(store.name)
+    if (known === store) return
+    if (known !== undefined) throw invalid(`two stores are named ${store.name}; give one of them another name`)
+    this.#stores.set(store.name, store)
+  }
+
+  registered(name: string): StoreDefinition | undefined {
+    return this.#stores.get(name)
+  }
+}
+
+export function settingsOf<K, V>(store: string | StoreSettings<K, V> | undefined): StoreSettings<K, V> {
+  return typeof store === 'string' ? { name: store } : (store ?? {})
+}
+
+export interface StorePlan {
+  readonly name: string
+  readonly key: KeyInfo
+  readonly valueSerde: AnySerde | undefined
+  readonly settings: StoreSettings
+  readonly window?: WindowSpec
+  readonly changelog?: boolean
+}
+
+/** The store of a table or an aggregate. */
+export function tableStore(plan: StorePlan): StoreDefinition {
+  const { settings, window } = plan
+  const kind: StoreKind = window
+    ? window.type === 'session'
+      ? 'session'
+      : 'window'
+    : settings.type === 'versioned'
+      ? 'versioned'
+      : 'key-value'
+  const keySerde = (settings.key as AnySerde | undefined) ?? ownKeySerde(plan.key)
+  const valueSerde = (settings.value as AnySerde | undefined) ?? plan.valueSerde
+  const common = { name: plan.name, kind, keySerde, valueSerde, changelog: plan.changelog ?? true }
+  if (kind === 'versioned') {
+    if (settings.historyRetention === undefined)
+      throw invalid(`the versioned store ${plan.name} needs historyRetention, the time it looks back`)
+    return {
+      ...common,
+      timestamped: false,
+      retentionMs: ms(settings.historyRetention, `historyRetention of ${plan.name}`),
+    }
+  }
+  const ttlMs = settings.ttl === undefined ? undefined : ms(settings.ttl, `ttl of ${plan.name}`)
+  if (!window) return { ...common, timestamped: true, ttlMs }
+  return {
+    ...common,
+    timestamped: kind === 'window',
+    windowSizeMs: windowSize(window),
+    retentionMs: windowRetention(plan, window),
+    ttlMs,
+  }
+}
+
+/** At least as long as a window may still change; endless windows are never forgotten. */
+function windowRetention(plan: StorePlan, window: WindowSpec): number | undefined {
+  if (window.type === 'unlimited') return undefined
+  const least = (window.type === 'sliding' ? 2 * window.differenceMs : windowSize(window)) + window.graceMs
+  if (plan.settings.retention === undefined) return least
+  const retention = ms(plan.settings.retention, `retention of ${plan.name}`)
+  if (retention < least) {
+    throw invalid(
+      `the retention of ${plan.name} is ${retention} ms, shorter than its windows with their grace (${least} ms); make it at least that`,
+    )
+  }
+  return retention
+}

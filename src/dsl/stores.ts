@@ -1,0 +1,92 @@
+/** Stores that processors declare. */
+import type { Duration } from '../base/duration.ts'
+import type { Serde } from '../serde/serde.ts'
+import type { KeyValueStore, SessionStore, VersionedStore, WindowStore } from '../state/contract.ts'
+import type { StoreDefinition } from '../topology/physical.ts'
+import type { AnySerde } from './build.ts'
+import { ms } from './windows.ts'
+
+const definition: unique symbol = Symbol('millrace.store')
+declare const storeType: unique symbol
+
+/** A declared store; `S` is what `context.store(…)` answers. */
+export interface StoreDeclaration<S> {
+  readonly name: string
+  readonly [definition]: StoreDefinition
+  readonly [storeType]?: S
+}
+
+export function definitionOf(store: StoreDeclaration<unknown>): StoreDefinition {
+  return store[definition]
+}
+
+interface Serdes<K, V> {
+  /** Default: text as UTF-8, anything else in a form of its own. */
+  readonly key?: Serde<K>
+  /** Default: JSON. */
+  readonly value?: Serde<V>
+}
+
+function storeDeclaration<S>(
+  name: string,
+  kind: StoreDefinition['kind'],
+  serdes: Serdes<never, never> | undefined,
+  more: Partial<StoreDefinition>,
+): StoreDeclaration<S> {
+  return {
+    name,
+    [definition]: {
+      name,
+      kind,
+      keySerde: serdes?.key as AnySerde | undefined,
+      valueSerde: serdes?.value as AnySerde | undefined,
+      timestamped: false,
+      changelog: true,
+      ...more,
+    },
+  }
+}
+
+/**
+ * A store of one value a key.
+ *
+ * @example
+ * const seen = keyValueStore('seen', { key: serdes.string, value: serdes.number, ttl: '7d' })
+ */
+export function keyValueStore<K, V>(
+  name: string,
+  options?: Serdes<K, V> & { readonly ttl?: Duration },
+): StoreDeclaration<KeyValueStore<K, V>> {
+  const ttlMs = options?.ttl === undefined ? undefined : ms(options.ttl, `ttl of ${name}`)
+  return storeDeclaration(name, 'key-value', options as never, { ttlMs })
+}
+
+/** A store of values by key and time. `retention` is how far back it remembers. */
+export function windowStore<K, V>(
+  name: string,
+  options: Serdes<K, V> & { readonly retention: Duration; readonly windowSize?: Duration },
+): StoreDeclaration<WindowStore<K, V>> {
+  const retentionMs = ms(options.retention, `retention of ${name}`)
+  const windowSizeMs = ms(options.windowSize ?? retentionMs, `windowSize of ${name}`)
+  return storeDeclaration(name, 'window', options as never, { retentionMs, windowSizeMs })
+}
+
+/** A store of sessions by key. */
+export function sessionStore<K, V>(
+  name: string,
+  options: Serdes<K, V> & { readonly retention: Duration },
+): StoreDeclaration<SessionStore<K, V>> {
+  return storeDeclaration(name, 'session', options as never, {
+    retentionMs: ms(options.retention, `retention of ${name}`),
+  })
+}
+
+/** A store that knows what a key's value was at any time of its history. */
+export function versionedStore<K, V>(
+  name: string,
+  options: Serdes<K, V> & { readonly historyRetention: Duration },
+): StoreDeclaration<VersionedStore<K, V>> {
+  return storeDeclaration(name, 'versioned', options as never, {
+    retentionMs: ms(options.historyRetention, `historyRetention of ${name}`),
+  })
+}

@@ -1,0 +1,277 @@
+/** The operators behind a stream's joins. */
+import type { Duration } from '../base/duration.ts'
+import type { Serde } from '../serde/serde.ts'
+import { bytes } from '../serde/primitive.ts'
+import { GraphNode } from '../topology/graph.ts'
+import { waitingSerde } from '../topology/internal-serdes.ts'
+import type { JoinFn, UserFn } from '../topology/operator-spec.ts'
+import { invalid, type PhysicalBuilder, type StoreDefinition } from '../topology/physical.ts'
+import { type AnySerde, type KeyInfo, keyInfo, ownKeySerde, valueSerdeOr } from './build.ts'
+import { following, makeRepartition, type StreamParts, type TableParts } from './handle.ts'
+import { getterStores } from './table-model.ts'
+import type { Named } from './types.ts'
+import { ms } from './windows.ts'
+
+export interface StreamJoinOptions<K = unknown, V = unknown, V2 = unknown> extends Named {
+  /** How far apart in event time two records may lie, both ways, or each way: `before` and `after` the left record. */
+  readonly within: Duration | { readonly before?: Duration; readonly after?: Duration }
+  /** How long records that lie behind may still find their partners. Default: 0. */
+  readonly grace?: Duration
+  /** Base name of the join's stores. */
+  readonly storeName?: string
+  readonly key?: Serde<K>
+  readonly left?: Serde<V>
+  readonly right?: Serde<V2>
+}
+
+export interface TableJoinOptions<K = unknown, V = unknown> extends Named {
+  /** Versioned tables only: records wait this long, so that rows that come late are still found. */
+  readonly grace?: Duration
+  readonly key?: Serde<K>
+  readonly value?: Serde<V>
+}
+
+/** Repartitioned by its key; the handle remembers it, so that a second unnamed join takes the same. */
+function repartitionForJoin(parts: StreamParts, base: string): StreamParts {
+  const node = makeRepartition(parts.build, base, { key: parts.key, value: parts.value }, true)
+  const { memo } = parts
+  if (memo.joinRepartition === undefined || parts.name !== base) {
+    memo.joinRepartition = node
+    parts.build.graph.add(parts.node, node)
+  }
+  return { ...following(parts, memo.joinRepartition, { rekeyed: false }), name: node.name }
+}
+
+/** The two sides of a join know of each other's keys. */
+function commonKey(a: KeyInfo, b: KeyInfo): KeyInfo {
+  return a.serde !== undefined || a.windowed !== undefined ? a : b
+}
+
+interface JoinWindow {
+  readonly beforeMs: number
+  readonly afterMs: number
+  readonly graceMs: number
+}
+
+function joinWindow(options: StreamJoinOptions): JoinWindow {
+  if (options?.within === undefined) throw invalid("a join of two streams needs a window: { within: '5m' }")
+  const { within } = options
+  const both = typeof within === 'object' ? undefined : ms(within, 'the window of a join')
+  const before = both ?? ms((within as { before?: Duration }).before ?? 0, '`before` of a join')
+  const after = both ?? ms((within as { after?: Duration }).after ?? 0, '`after` of a join')
+  return { beforeMs: before, afterMs: after, graceMs: ms(options.grace ?? 0, 'the grace of a join') }
+}
+
+export function joinStreams(
+  leftParts: StreamParts,
+  rightParts: StreamParts,
+  joiner: JoinFn,
+  options: StreamJoinOptions,
+  leftOuter: boolean,
+  rightOuter: boolean,
+): StreamParts {
+  const window = joinWindow(options)
+  const given = options.key ? keyInfo(options.key as AnySerde) : commonKey(leftParts.key, rightParts.key)
+  const withSerdes = (parts: StreamParts, value: Serde<never> | undefined): StreamParts =>
+    parts.key === given && value === undefined
+      ? parts
+      : { ...parts, key: given, value: (value as AnySerde | undefined) ?? parts.value }
+  let left = withSerdes(leftParts, options.left as Serde<never> | undefined)
+  let right = withSerdes(rightParts, options.right as Serde<never> | undefined)
+  if (left.rekeyed) left = repartitionForJoin(left, options.name === undefined ? left.name : `${options.name}-left`)
+  if (right.rekeyed)
+    right = repartitionForJoin(right, options.name === undefined ? right.name : `${options.name}-right`)
+  const node = addStreamJoin(left, right, joiner, window, options, leftOuter, rightOuter)
+  return following(left, node, { key: given, value: undefined, rekeyed: false })
+}
+
+interface JoinNames {
+  readonly leftWindowed: string
+  readonly rightWindowed: string
+  readonly left: string
+  readonly right: string
+  readonly merge: string
+  readonly leftStore: string
+  readonly rightStore: string
+  readonly waitingStore: string
+}
+
+function joinNames(parts: StreamParts, options: StreamJoinOptions, leftOuter: boolean, rightOuter: boolean): JoinNames {
+  const { names } = parts.build
+  const { name, storeName } = options
+  const leftSuffix = rightOuter ? '-outer-this-join' : '-this-join'
+  const rightSuffix = leftOuter ? '-outer-other-join' : '-other-join'
+  const leftWindowed = names.suffixOrGenerate(name, '-this-windowed', 'KSTREAM-WINDOWED-')
+  const rightWindowed = names.suffixOrGenerate(name, '-other-windowed', 'KSTREAM-WINDOWED-')
+  const leftPrefix = rightOuter ? 'KSTREAM-OUTERTHIS-' : 'KSTREAM-JOINTHIS-'
+  const leftGenerated = names.generate(leftPrefix)
+  const rightGenerated = names.generate(leftOuter ? 'KSTREAM-OUTEROTHER-' : 'KSTREAM-JOINOTHER-')
+  const merge = names.suffixOrGenerate(name, '-merge', 'KSTREAM-MERGE-')
+  const shared = rightOuter ? '-outer-shared-join-store' : '-left-shared-join-store'
+  return {
+    leftWindowed,
+    rightWindowed,
+    left: name === undefined ? leftGenerated : name + leftSuffix,
+    right: name === undefined ? rightGenerated : name + rightSuffix,
+    merge,
+    leftStore: `${storeName === undefined ? leftGenerated : storeName + leftSuffix}-store`,
+    rightStore: `${storeName === undefined ? rightGenerated : storeName + rightSuffix}-store`,
+    waitingStore:
+      storeName === undefined
+        ? `KSTREAM-OUTERSHARED-${leftGenerated.slice(leftPrefix.length)}-store`
+        : storeName + shared,
+  }
+}
+
+function addStreamJoin(
+  left: StreamParts,
+  right: StreamParts,
+  joiner: JoinFn,
+  window: JoinWindow,
+  options: StreamJoinOptions,
+  leftOuter: boolean,
+  rightOuter: boolean,
+): GraphNode {
+  const { graph } = left.build
+  const names = joinNames(left, options, leftOuter, rightOuter)
+  const windowMs = window.beforeMs + window.afterMs
+  const bufferOf = (name: string, parts: StreamParts): StoreDefinition => ({
+    name,
+    kind: 'window',
+    keySerde: ownKeySerde(parts.key),
+    valueSerde: valueSerdeOr(parts.value),
+    timestamped: false,
+    windowSizeMs: windowMs,
+    retentionMs: windowMs + window.graceMs,
+    retainDuplicates: true,
+    changelog: true,
+  })
+  const leftBuffer = bufferOf(names.leftStore, left)
+  const rightBuffer = bufferOf(names.rightStore, right)
+  const waiting: StoreDefinition | undefined = leftOuter
+    ? {
+        name: names.waitingStore,
+        kind: 'key-value',
+        keySerde: bytes as AnySerde,
+        valueSerde: waitingSerde(
+          ownKeySerde(left.key),
+          valueSerdeOr(left.value),
+          valueSerdeOr(right.value),
+        ) as AnySerde,
+        timestamped: false,
+        changelog: true,
+      }
+    : undefined
+  const windowNode = (parts: StreamParts, name: string, store: string): GraphNode => {
+    const write = (builder: PhysicalBuilder, node: GraphNode): void =>
+      builder.addProcessor(name, () => ({ op: 'joinWindow', store }), node.parentNames())
+    return graph.add(parts.node, new GraphNode(name, { kind: 'joinWindow', write }))
+  }
+  const leftWindow = windowNode(left, names.leftWindowed, names.leftStore)
+  const rightWindow = windowNode(right, names.rightWindowed, names.rightStore)
+  const common = { ...window, joiner, waitingStore: waiting?.name }
+  const write = (builder: PhysicalBuilder, node: GraphNode): void => {
+    if (node.selfJoin) {
+      builder.addProcessor(names.merge, () => ({ op: 'selfJoin', store: names.leftStore, ...window, joiner }), [
+        names.leftWindowed,
+      ])
+      builder.addStore(leftBuffer, names.leftWindowed, names.merge)
+      return
+    }
+    builder.addProcessor(
+      names.left,
+      () => ({ op: 'streamJoin', side: 'left', otherStore: names.rightStore, outer: leftOuter, ...common }),
+      [names.leftWindowed],
+    )
+    builder.addProcessor(
+      names.right,
+      () => ({ op: 'streamJoin', side: 'right', otherStore: names.leftStore, outer: rightOuter, ...common }),
+      [names.rightWindowed],
+    )
+    builder.addProcessor(names.merge, () => ({ op: 'passThrough' }), [names.left, names.right])
+    builder.addStore(leftBuffer, names.leftWindowed, names.right)
+    builder.addStore(rightBuffer, names.rightWindowed, names.left)
+    if (waiting) builder.addStore(waiting, names.left, names.right)
+  }
+  const join = new GraphNode(names.merge, {
+    kind: 'streamJoin',
+    relaxedNullKey: leftOuter || rightOuter,
+    ...(leftOuter || rightOuter ? {} : { windowNodes: [leftWindow, rightWindow] as const }),
+    write,
+  })
+  return graph.add([left.node, right.node], join)
+}
+
+export function joinTable(
+  streamParts: StreamParts,
+  table: TableParts,
+  joiner: JoinFn,
+  options: TableJoinOptions | undefined,
+  leftOuter: boolean,
+): StreamParts {
+  const key = options?.key ? keyInfo(options.key as AnySerde) : commonKey(streamParts.key, table.key)
+  const value = (options?.value as AnySerde | undefined) ?? streamParts.value
+  let parts = key === streamParts.key && value === streamParts.value ? streamParts : { ...streamParts, key, value }
+  if (parts.rekeyed) parts = repartitionForJoin(parts, options?.name ?? parts.name)
+  const { names, graph } = parts.build
+  const name = names.orGenerate(options?.name, leftOuter ? 'KSTREAM-LEFTJOIN-' : 'KSTREAM-JOIN-')
+  const graceMs = options?.grace === undefined ? undefined : ms(options.grace, 'the grace of a join')
+  const grace = graceMs === undefined ? undefined : { ms: graceMs, store: `${name}-Buffer` }
+  if (grace && table.node.options.outputVersioned === false) throw notVersioned(name)
+  const buffer: StoreDefinition | undefined = grace && {
+    name: grace.store,
+    kind: 'key-value',
+    keySerde: bytes as AnySerde,
+    valueSerde: waitingSerde(ownKeySerde(key), valueSerdeOr(value), valueSerdeOr(value)) as AnySerde,
+    timestamped: false,
+    changelog: true,
+  }
+  const getter = table.model.getter()
+  const stores = getterStores(getter)
+  const write = (builder: PhysicalBuilder, node: GraphNode): void => {
+    builder.addProcessor(
+      name,
+      () => ({ op: 'streamTableJoin', getter, leftOuter, joiner, foreignKey: undefined, grace }),
+      node.parentNames(),
+    )
+    builder.connect(name, ...stores)
+    if (!buffer || !grace) return
+    builder.addStore(buffer, name)
+    for (const store of stores) {
+      const definition = builder.stores.get(store)
+      if (definition?.kind !== 'versioned') throw notVersioned(name)
+      if ((definition.retentionMs ?? 0) < grace.ms) {
+        throw invalid(
+          `the join ${name} waits ${grace.ms} ms, longer than the history of ${store}; keep at least that much history`,
+        )
+      }
+    }
+  }
+  const node = graph.add(parts.node, new GraphNode(name, { relaxedNullKey: leftOuter, write }))
+  return following(parts, node, { value: undefined })
+}
+
+function notVersioned(name: string): Error {
+  return invalid(
+    `the join ${name} has a grace period, which needs a versioned table; give the table { store: { type: 'versioned', historyRetention: … } }`,
+  )
+}
+
+export function joinGlobal(
+  parts: StreamParts,
+  table: TableParts,
+  joiner: JoinFn,
+  options: Named & { readonly on: UserFn },
+  leftOuter: boolean,
+): StreamParts {
+  if (typeof options?.on !== 'function')
+    throw invalid('a join with a global table needs { on: (value, key) => key of the table }')
+  const { names, graph } = parts.build
+  const name = names.orGenerate(options.name, 'KSTREAM-LEFTJOIN-')
+  const getter = table.model.getter()
+  const spec = { op: 'streamTableJoin', getter, leftOuter, joiner, foreignKey: options.on, grace: undefined } as const
+  const write = (builder: PhysicalBuilder, node: GraphNode): void =>
+    builder.addProcessor(name, () => spec, node.parentNames())
+  const node = graph.add(parts.node, new GraphNode(name, { relaxedNullKey: leftOuter, write }))
+  return following(parts, node, { value: undefined })
+}

@@ -1,0 +1,312 @@
+/** A table: the newest value of each key, changing record by record. */
+import type { Duration } from '../base/duration.ts'
+import type { Serde } from '../serde/serde.ts'
+import { GraphNode } from '../topology/graph.ts'
+import { suppressedSerde } from '../topology/internal-serdes.ts'
+import type { OperatorSpec } from '../topology/operator-spec.ts'
+import { invalid, type PhysicalBuilder, type StoreDefinition } from '../topology/physical.ts'
+import { windowGrace } from '../topology/rewrite.ts'
+import { type AnySerde, keyInfo, ownKeySerde, settingsOf, tableStore, valueSerdeOr } from './build.ts'
+import { addForeignKeyJoin } from './foreign-key.ts'
+import { GroupedTable } from './grouped-table.ts'
+import { asUserFn, inner, type StreamParts, type TableParts } from './handle.ts'
+import { Stream } from './stream.ts'
+import { DerivedTable, filterView, mapView, SuppressedTable } from './table-model.ts'
+import { addTableJoin } from './table-joins.ts'
+import type { Awaitable, Named, RecordFn, Stored, WithSerdes } from './types.ts'
+import { ms } from './windows.ts'
+
+export type SuppressOptions = Named &
+  (
+    | {
+        /** Lets out one final result a window, when it closes. */
+        readonly until: 'window-closes'
+        /** Largest number of rows held back; more fail the run. Default: no bound. */
+        readonly maxRecords?: number
+      }
+    | {
+        /** Lets out each key's newest update once its first held back one is this old, in event time. */
+        readonly until: Duration
+        /** Largest number of rows held back; more let out the oldest early. Default: no bound. */
+        readonly maxRecords?: number
+      }
+  )
+
+export interface ForeignKeyJoinOptions<K, V, K2, R> extends Stored<K, R> {
+  /** Key of the other table's row that belongs to this one; null for none. */
+  readonly on: (value: V, key: K) => K2 | null | undefined
+}
+
+interface DerivedShape {
+  readonly name: string
+  readonly stored: Stored | undefined
+  readonly valueSerde: AnySerde | undefined
+  readonly model: (definition: StoreDefinition | undefined) => DerivedTable
+  readonly spec: (output: ReturnType<DerivedTable['output']>, versioned: boolean) => OperatorSpec
+}
+
+export class Table<K, V> {
+  readonly [inner]: TableParts
+
+  constructor(parts: TableParts) {
+    this[inner] = parts
+  }
+
+  /** Rows for which `predicate` holds; for the others, a deletion goes on where they had been rows before. */
+  filter<S extends V>(predicate: (value: V, key: K) => value is S, options?: Stored<K, S>): Table<K, S>
+  filter(predicate: RecordFn<K, V, boolean>, options?: Stored<K, V>): Table<K, V>
+  filter(predicate: unknown, options?: Stored<K, V>): Table<K, V> {
+    return this.#filter(predicate, options, false)
+  }
+
+  /** Rows for which `predicate` does not hold. */
+  filterNot(predicate: RecordFn<K, V, boolean>, options?: Stored<K, V>): Table<K, V> {
+    return this.#filter(predicate, options, true)
+  }
+
+  #filter(fn: unknown, options: Stored<K, V> | undefined, not: boolean): Table<K, V> {
+    const predicate = asUserFn(fn)
+    const parent = this[inner].model
+    return this.#derive({
+      name: this.#name(options, 'KTABLE-FILTER-'),
+      stored: options as Stored | undefined,
+      valueSerde: this[inner].value,
+      model: (definition) => new DerivedTable(parent, definition, filterView(predicate, not), true),
+      spec: (output, versioned) => ({ op: 'tableFilter', predicate, not, versioned, ...output }),
+    })
+  }
+
+  /** A new value for each row. Not called for deletions. */
+  mapValues<V2>(fn: RecordFn<K, V, V2>, options?: Stored<K, V2> & { readonly value?: Serde<V2> }): Table<K, V2> {
+    return this.#map(fn, options, 'KTABLE-MAPVALUES-', false)
+  }
+
+  /** As `mapValues`, called for deletions too, with a null value. */
+  transformValues<V2>(
+    fn: RecordFn<K, V | null, V2>,
+    options?: Stored<K, V2> & { readonly value?: Serde<V2> },
+  ): Table<K, V2> {
+    return this.#map(fn, options, 'KTABLE-TRANSFORMVALUES-', true)
+  }
+
+  #map<V2>(
+    mapper: unknown,
+    options: (Stored<K, V2> & { readonly value?: Serde<V2> }) | undefined,
+    prefix: string,
+    onDeletes: boolean,
+  ): Table<K, V2> {
+    const fn = asUserFn(mapper)
+    const parent = this[inner].model
+    return this.#derive<V2>({
+      name: this.#name(options, prefix),
+      stored: options as Stored | undefined,
+      valueSerde: options?.value as AnySerde | undefined,
+      model: (definition) => new DerivedTable(parent, definition, mapView(fn, onDeletes), false),
+      spec: (output, versioned) => ({
+        op: 'tableMapValues',
+        fn,
+        onDeletes,
+        parentSendsOld: output.sendOldValues,
+        versioned,
+        ...output,
+      }),
+    })
+  }
+
+  #name(options: Named | undefined, prefix: string): string {
+    return this[inner].build.names.orGenerate(options?.name, prefix)
+  }
+
+  #derive<V2>(shape: DerivedShape): Table<K, V2> {
+    const parts = this[inner]
+    const { name, stored } = shape
+    const settings = settingsOf(stored?.store)
+    const keeps = stored?.store !== undefined && settings.name !== undefined
+    const definition = keeps
+      ? tableStore({ name: settings.name as string, key: parts.key, valueSerde: shape.valueSerde, settings })
+      : undefined
+    const model = shape.model(definition)
+    let versioned = false
+    const write = (builder: PhysicalBuilder, node: GraphNode): void => {
+      builder.addProcessor(name, () => shape.spec(model.output(), versioned), node.parentNames())
+      if (definition) builder.addStore(definition, name)
+    }
+    const node = new GraphNode(name, {
+      ...(definition ? { outputVersioned: definition.kind === 'versioned' } : {}),
+      onVersionedParent: () => {
+        versioned = true
+      },
+      write,
+    })
+    parts.build.graph.add(parts.node, node)
+    const value = (settings.value as AnySerde | undefined) ?? shape.valueSerde
+    return new Table<K, V2>({ build: parts.build, name, node, key: parts.key, value, model })
+  }
+
+  /** The table's updates as a stream; deletions have a null value. With `key`, under a new key. */
+  toStream(options?: Named): Stream<K, V>
+  toStream<K2>(options: Named & { readonly key: RecordFn<K, V, K2> }): Stream<K2, V>
+  toStream(options?: Named & { readonly key?: RecordFn<K, V, unknown> }): Stream<K, V> {
+    const parts = this[inner]
+    const name = this.#name(options, 'KTABLE-TOSTREAM-')
+    const write = (builder: PhysicalBuilder, node: GraphNode): void =>
+      builder.addProcessor(name, () => ({ op: 'tableToStream' }), node.parentNames())
+    const node = parts.build.graph.add(parts.node, new GraphNode(name, { write }))
+    const streamParts: StreamParts = {
+      build: parts.build,
+      name,
+      node,
+      key: parts.key,
+      value: parts.value,
+      rekeyed: false,
+      memo: {},
+    }
+    const stream = new Stream<K, V>(streamParts)
+    return options?.key ? (stream.selectKey(options.key) as Stream<never, V>) : stream
+  }
+
+  /**
+   * Groups the rows by a key of your choice; `fn` gives key and value, or null for a row that belongs to no group.
+   *
+   * @example
+   * users.groupBy((user) => [user.city, user]).count()
+   */
+  groupBy<K2, V2>(
+    fn: RecordFn<K, V, readonly [key: K2, value: V2] | null>,
+    options?: WithSerdes<K2, V2>,
+  ): GroupedTable<K2, V2> {
+    const parts = this[inner]
+    const name = this.#name(options, 'KTABLE-SELECT-')
+    parts.model.enableOldValues(true)
+    let versioned = false
+    const write = (builder: PhysicalBuilder, node: GraphNode): void =>
+      builder.addProcessor(name, () => ({ op: 'tableGroupBy', fn: asUserFn(fn), versioned }), node.parentNames())
+    const onVersionedParent = (): void => {
+      versioned = true
+    }
+    const node = parts.build.graph.add(parts.node, new GraphNode(name, { write, onVersionedParent }))
+    const key = keyInfo(options?.key as AnySerde | undefined)
+    return new GroupedTable(
+      { build: parts.build, node, key, value: options?.value as AnySerde | undefined },
+      options?.name,
+    )
+  }
+
+  /**
+   * Holds updates back: until the window of the row closes, so that each window has one final result, or for a time.
+   *
+   * @example
+   * counts.suppress({ until: 'window-closes' }).toStream().to('final-counts')
+   */
+  suppress(options: SuppressOptions): Table<K, V> {
+    const parts = this[inner]
+    const { build, node: above } = parts
+    if (above.options.outputVersioned)
+      throw invalid('a versioned table cannot be suppressed; convert it to a stream first')
+    const { names, graph } = build
+    const name = options.name ?? names.generate('KTABLE-SUPPRESS-')
+    const final = options.until === 'window-closes'
+    const until = final
+      ? ({ type: 'windowCloses', graceMs: windowGrace(above) } as const)
+      : ({ type: 'timeLimit', ms: ms(options.until, 'the time of a suppress') } as const)
+    const store = options.name !== undefined ? `${options.name}-store` : names.store('KTABLE-SUPPRESS-')
+    parts.model.enableOldValues(true)
+    const model = new SuppressedTable(parts.model, store)
+    const definition: StoreDefinition = {
+      name: store,
+      kind: 'key-value',
+      keySerde: ownKeySerde(parts.key),
+      valueSerde: suppressedSerde(valueSerdeOr(parts.value)) as AnySerde,
+      timestamped: false,
+      changelog: true,
+    }
+    const whenFull = final ? 'fail' : 'emit'
+    const write = (builder: PhysicalBuilder, node: GraphNode): void => {
+      const { sendOldValues } = model
+      builder.addProcessor(
+        name,
+        () => ({
+          op: 'suppress',
+          store,
+          until,
+          maxRecords: options.maxRecords,
+          whenFull,
+          parent: undefined,
+          sendOldValues,
+        }),
+        node.parentNames(),
+      )
+      builder.addStore(definition, name)
+    }
+    const node = graph.add(above, new GraphNode(name, { outputVersioned: false, write }))
+    return new Table({ build, name, node, key: parts.key, value: parts.value, model })
+  }
+
+  /** Rows of both tables of the same key; or, with `on`, each row with the row of the other table that `on` names. */
+  join<V2, R>(
+    other: Table<K, V2>,
+    joiner: (left: V, right: V2, key: K) => Awaitable<R>,
+    options?: Stored<K, R>,
+  ): Table<K, R>
+  join<K2, V2, R>(
+    other: Table<K2, V2>,
+    joiner: (left: V, right: V2, key: K) => Awaitable<R>,
+    options: ForeignKeyJoinOptions<K, V, K2, R>,
+  ): Table<K, R>
+  join(other: unknown, joiner: unknown, options?: unknown): unknown {
+    return this.#join(other as Table<never, never>, joiner, options as Stored | undefined, false, false)
+  }
+
+  /** As `join`, and rows of this table that find no partner have null as the right side. */
+  leftJoin<V2, R>(
+    other: Table<K, V2>,
+    joiner: (left: V, right: V2 | null, key: K) => Awaitable<R>,
+    options?: Stored<K, R>,
+  ): Table<K, R>
+  leftJoin<K2, V2, R>(
+    other: Table<K2, V2>,
+    joiner: (left: V, right: V2 | null, key: K) => Awaitable<R>,
+    options: ForeignKeyJoinOptions<K, V, K2, R>,
+  ): Table<K, R>
+  leftJoin(other: unknown, joiner: unknown, options?: unknown): unknown {
+    return this.#join(other as Table<never, never>, joiner, options as Stored | undefined, true, false)
+  }
+
+  /** As `join`, and rows of either table that find no partner have null as the other side. */
+  outerJoin<V2, R>(
+    other: Table<K, V2>,
+    joiner: (left: V | null, right: V2 | null, key: K) => Awaitable<R>,
+    options?: Stored<K, R>,
+  ): Table<K, R> {
+    return this.#join(other as unknown as Table<never, never>, joiner, options as Stored | undefined, true, true)
+  }
+
+  #join(
+    other: Table<never, never>,
+    joiner: unknown,
+    options: Stored | undefined,
+    leftOuter: boolean,
+    rightOuter: boolean,
+  ): Table<K, never> {
+    const shape = { joiner: joiner as never, leftOuter, rightOuter }
+    const on = (options as { on?: unknown } | undefined)?.on
+    const parts =
+      typeof on === 'function'
+        ? addForeignKeyJoin(this[inner], other[inner], asUserFn(on), shape, options)
+        : addTableJoin(this[inner], other[inner], shape, options)
+    return new Table(parts)
+  }
+}
+
+/** A table that every lane holds whole: any record may look up any of its keys. */
+export class GlobalTable<K, V> {
+  readonly [inner]: TableParts
+  /** Name of the store that holds the rows. */
+  readonly storeName: string
+  readonly rows?: readonly [K, V]
+
+  constructor(parts: TableParts, storeName: string) {
+    this[inner] = parts
+    this.storeName = storeName
+  }
+}

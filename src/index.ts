@@ -1,0 +1,53 @@
+/** The public surface of the package: applications, the DSL, serdes, stores, errors. */
+export type { Duration } from './base/duration.ts'
+export { type Application, type ApplicationDefinition, defineApp, isApplication } from './dsl/app.ts'
+export { CogroupedStream, SessionWindowedCogroup, WindowedCogroup } from './dsl/cogroup.ts'
+export { type Emit, GroupedStream, SessionWindowedStream, WindowedStream } from './dsl/grouped.ts'
+export { GroupedTable } from './dsl/grouped-table.ts'
+export type {
+  Cancellable,
+  ForwardOptions,
+  KeyTimers,
+  Processor,
+  ProcessOptions,
+  ProcessorContext,
+  ProcessorFactory,
+  ValueProcessorContext,
+  ValueProcessorFactory,
+} from './dsl/process.ts'
+export { keyValueStore, sessionStore, type StoreDeclaration, versionedStore, windowStore } from './dsl/stores.ts'
+export { type Branch, Stream, type TopicChoice } from './dsl/stream.ts'
+export type { StreamJoinOptions, TableJoinOptions } from './dsl/stream-joins.ts'
+export { type ForeignKeyJoinOptions, GlobalTable, type SuppressOptions, Table } from './dsl/table.ts'
+export { compile, type ScheduledSettings, Topology } from './dsl/topology.ts'
+export type {
+  Awaitable,
+  Fold,
+  Named,
+  RecordFn,
+  SourceSettings,
+  Stored,
+  StoreSettings,
+  WatermarkSettings,
+  WithSerdes,
+} from './dsl/types.ts'
+export { hopping, session, sliding, tumbling, unlimited, type WindowSettings, type Windows } from './dsl/windows.ts'
+export { EngineError, type ErrorCode } from './errors.ts'
+export { type Serde, serdes, type StandardSchema } from './serde/index.ts'
+export type {
+  KeyValueStore,
+  ReadOnlyKeyValueStore,
+  SessionStore,
+  TimestampedKeyValueStore,
+  ValueAndTimestamp,
+  VersionedRecord,
+  VersionedStore,
+  Window,
+  Windowed,
+  WindowStore,
+} from './state/contract.ts'
+export type { CompileOptions } from './topology/compile.ts'
+export type { CompiledTopology, ScheduledTick } from './topology/compiled.ts'
+export { describeText, describeTopology } from './topology/describe.ts'
+export type { RecordView } from './topology/operator-spec.ts'
+export type { Headers, HeaderValue } from './wire/headers.ts'

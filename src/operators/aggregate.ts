@@ -1,0 +1,38 @@
+/** Aggregates of a grouped stream without windows. */
+import type { SpecOf } from '../topology/operator-spec.ts'
+import { Change, type Downstream, forward, isPromise, type Maybe, Rec } from './contract.ts'
+import { NodeOperator, type OperatorEnv } from './node-operator.ts'
+import { RowStore } from './rows.ts'
+
+export class StreamAggregateOperator extends NodeOperator {
+  readonly #spec: SpecOf<'streamAggregate'>
+  readonly #rows: RowStore
+
+  constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'streamAggregate'>) {
+    super(env, children)
+    this.#spec = spec
+    this.#rows = new RowStore(env.context.store(spec.store?.name ?? ''), spec.store?.kind ?? 'key-value')
+  }
+
+  process(rec: Rec): Maybe {
+    this.enter()
+    const { key, value } = rec
+    if (key === null || key === undefined) return this.drop(rec, 'null_key')
+    if (value === null || value === undefined) return this.drop(rec, 'null_value')
+    const row = this.#rows.get(key)
+    const { init, fold } = this.#spec
+    const old = row === undefined ? null : row.value
+    const timestamp = row === undefined ? rec.timestamp : Math.max(rec.timestamp, row.timestamp)
+    const aggregate =
+      row === undefined ? (init === undefined ? value : fold(init(), value, key, rec)) : fold(old, value, key, rec)
+    if (isPromise(aggregate)) return this.later(aggregate, rec, (result) => this.#put(rec, result, old, timestamp))
+    return this.#put(rec, aggregate, old, timestamp)
+  }
+
+  #put(rec: Rec, aggregate: unknown, old: unknown, timestamp: number): Maybe {
+    const put = this.#rows.put(rec.key, aggregate, timestamp)
+    if (put === 'rejected') return this.drop(rec, 'expired')
+    const change = new Change(aggregate ?? null, this.#spec.sendOldValues ? old : null, put === 'latest')
+    return forward(this.children, new Rec(rec.key, change, timestamp, rec.headers, rec.origin, rec.keyBytes, undefined))
+  }
+}

@@ -1,0 +1,250 @@
+/** The user's own processors: their context, schedules and timers. */
+import { tryParseDuration } from '../base/duration.ts'
+import { EngineError } from '../errors.ts'
+import { readInt64, writeInt64 } from '../serde/primitive.ts'
+import type { AnyStore, KeyValueStore } from '../state/contract.ts'
+import type { RecordView, SpecOf } from '../topology/operator-spec.ts'
+import type { Headers } from '../wire/headers.ts'
+import { type Downstream, forward, isPromise, type Maybe, type Origin, Rec } from './contract.ts'
+import { inTurn, NodeOperator, type OperatorEnv, processingFailed, timerOrigin } from './node-operator.ts'
+import { byText, SortedList } from './sorted-list.ts'
+
+type Answer = void | Promise<void>
+
+interface UserProcessor {
+  process(value: unknown, key: unknown, record: RecordView): Answer
+  onTimer?(key: unknown, atMs: number): Answer
+  close?(): void
+}
+
+interface Schedule {
+  readonly intervalMs: number
+  readonly clock: 'event-time' | 'wall-clock'
+  readonly run: (atMs: number) => Answer
+  due: number
+  cancelled: boolean
+}
+
+interface KeyTimer {
+  readonly at: number
+  readonly text: string
+  readonly key: unknown
+}
+
+const noHeaders: Headers = []
+
+export class ProcessOperator extends NodeOperator {
+  readonly #spec: SpecOf<'process'>
+  readonly #schedules: Schedule[] = []
+  readonly #timers = new SortedList<KeyTimer>((a, b) => a.at - b.at || byText(a.text, b.text))
+  readonly #allowed: ReadonlySet<string>
+  #processor: UserProcessor | undefined
+  /** The record whose functions run; undefined in a timer. */
+  #record: Rec | undefined
+  #timerKey: unknown
+  #timerTime = 0
+  #timerOrigin: Origin = timerOrigin(Number.NEGATIVE_INFINITY)
+  #lastWatermark = Number.NEGATIVE_INFINITY
+
+  constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'process'>) {
+    super(env, children)
+    this.#spec = spec
+    this.#allowed = new Set([...spec.stores, ...spec.globalStores])
+  }
+
+  init(): void {
+    const made = this.#spec.factory(this.#context() as never)
+    this.#processor = (typeof made === 'function' ? { process: made } : made) as UserProcessor
+    if (typeof this.#processor?.process !== 'function') {
+      throw new EngineError(
+        'TOPOLOGY_INVALID',
+        `The factory of ${this.name} must answer a function or an object with a function named "process".`,
+      )
+    }
+    const store = this.#timerStore()
+    if (store) for (const [key, at] of store.all()) this.#timers.add(this.#timer(key, readInt64(at, 0)))
+    this.#wake()
+  }
+
+  process(rec: Rec): Maybe {
+    this.enter()
+    const processor = this.#processor as UserProcessor
+    this.#record = rec
+    const done = processor.process(rec.value, rec.key, rec)
+    if (isPromise(done)) return this.later(done, rec, () => undefined)
+    this.#record = undefined
+  }
+
+  onWatermark(watermark: number): Maybe {
+    const before = this.#lastWatermark
+    this.#lastWatermark = watermark
+    const origin = timerOrigin(before)
+    const timers = this.#timers.takeWhile((timer) => timer.at <= watermark)
+    const fired = inTurn(timers, (timer) => this.#fireTimer(timer, origin))
+    const schedules = (): Maybe => this.#fireSchedules('event-time', watermark, origin)
+    return this.#afterwards(fired === undefined ? schedules() : fired.then(schedules))
+  }
+
+  onWallClock(nowMs: number): Maybe {
+    const origin = timerOrigin(this.context.streamTime())
+    return this.#afterwards(this.#fireSchedules('wall-clock', nowMs, origin))
+  }
+
+  close(): void {
+    this.#processor?.close?.()
+  }
+
+  #afterwards(pending: Maybe): Maybe {
+    if (pending !== undefined) return pending.then(() => this.#wake())
+    this.#wake()
+  }
+
+  #fireTimer(timer: KeyTimer, origin: Origin): Maybe {
+    this.#timerStore()?.delete(timer.key)
+    this.#begin(timer.key, timer.at, origin)
+    return this.#run(() => this.#processor?.onTimer?.(timer.key, timer.at))
+  }
+
+  #fireSchedules(clock: Schedule['clock'], now: number, origin: Origin): Maybe {
+    const due = this.#schedules.filter(
+      (schedule) => schedule.clock === clock && !schedule.cancelled && schedule.due <= now,
+    )
+    return inTurn(due, (schedule) => {
+      schedule.due += (Math.floor((now - schedule.due) / schedule.intervalMs) + 1) * schedule.intervalMs
+      this.#begin(undefined, now, origin)
+      return this.#run(() => schedule.run(now))
+    })
+  }
+
+  #begin(key: unknown, time: number, origin: Origin): void {
+    this.#record = undefined
+    this.#timerKey = key
+    this.#timerTime = time
+    this.#timerOrigin = origin
+    this.atWork()
+  }
+
+  #run(fn: () => Answer | undefined): Maybe {
+    let done: Answer | undefined
+    try {
+      done = fn()
+    } catch (error) {
+      throw processingFailed(error, this.name, undefined)
+    }
+    if (isPromise(done)) return this.later(done, undefined, () => undefined)
+  }
+
+  #wake(): void {
+    const first = this.#timers.first
+    if (first) this.context.wakeAt(this, first.at)
+    for (const schedule of this.#schedules) {
+      if (schedule.cancelled) continue
+      if (schedule.clock === 'event-time') this.context.wakeAt(this, schedule.due)
+      else this.context.wakeAtWallClock(this, schedule.due)
+    }
+  }
+
+  #timerStore(): KeyValueStore<unknown, Uint8Array> | undefined {
+    const { timerStore } = this.#spec
+    return timerStore === undefined ? undefined : (this.context.store(timerStore) as KeyValueStore<unknown, Uint8Array>)
+  }
+
+  #timer(key: unknown, at: number): KeyTimer {
+    return { at, key, text: typeof key === 'string' ? key : JSON.stringify(key) }
+  }
+
+  #setTimer(key: unknown, at: number): void {
+    this.#deleteTimer(key)
+    const bytes = new Uint8Array(8)
+    writeInt64(bytes, 0, Math.max(0, Math.round(at)))
+    this.#needTimers().put(key, bytes)
+    this.#timers.add(this.#timer(key, Math.max(0, Math.round(at))))
+    this.#wake()
+  }
+
+  #deleteTimer(key: unknown): void {
+    const kept = this.#needTimers().delete(key)
+    if (kept) this.#timers.remove(this.#timer(key, readInt64(kept, 0)))
+  }
+
+  #needTimers(): KeyValueStore<unknown, Uint8Array> {
+    const store = this.#timerStore()
+    if (!store)
+      throw new EngineError('TOPOLOGY_INVALID', `${this.name} uses timers by key; give it the option { timers: true }.`)
+    return store
+  }
+
+  #store(which: string | { readonly name: string }): AnyStore {
+    const name = typeof which === 'string' ? which : which.name
+    if (this.#allowed.has(name)) return this.context.store(name)
+    throw new EngineError(
+      'TOPOLOGY_INVALID',
+      `${this.name} uses the store ${name}, which its options do not name; add it to { stores: […] }.`,
+    )
+  }
+
+  #schedule(interval: unknown, clock: Schedule['clock'], run: Schedule['run']): { cancel(): void } {
+    const intervalMs = tryParseDuration(interval)
+    if (intervalMs === undefined || intervalMs === 0) {
+      throw new EngineError(
+        'TOPOLOGY_INVALID',
+        `${this.name} schedules every ${JSON.stringify(interval)}; give a duration of at least one millisecond.`,
+      )
+    }
+    const due = clock === 'event-time' ? 0 : this.context.wallClock() + intervalMs
+    const schedule: Schedule = { intervalMs, clock, run, due, cancelled: false }
+    this.#schedules.push(schedule)
+    this.#wake()
+    return {
+      cancel: () => {
+        schedule.cancelled = true
+        const at = this.#schedules.indexOf(schedule)
+        if (at >= 0) this.#schedules.splice(at, 1)
+      },
+    }
+  }
+
+  /** Sends a record on, as of the record or timer at hand. */
+  #forward(
+    rec: Rec | undefined,
+    key: unknown,
+    value: unknown,
+    options: { timestamp?: number; headers?: Headers } | undefined,
+  ): Maybe {
+    const timestamp = options?.timestamp ?? rec?.timestamp ?? this.#timerTime
+    const headers = options?.headers ?? rec?.headers ?? noHeaders
+    const sameKey = rec !== undefined && rec.key === key
+    const origin = rec?.origin ?? this.#timerOrigin
+    return forward(
+      this.children,
+      new Rec(key, value, timestamp, headers, origin, sameKey ? rec.keyBytes : undefined, undefined),
+    )
+  }
+
+  #context(): unknown {
+    const { context } = this
+    return {
+      applicationId: context.applicationId,
+      partition: context.partition,
+      store: (which: string | { readonly name: string }) => this.#store(which),
+      schedule: (interval: unknown, clock: Schedule['clock'], run: Schedule['run']) =>
+        this.#schedule(interval, clock, run),
+      timers: {
+        set: (key: unknown, at: number) => this.#setTimer(key, at),
+        delete: (key: unknown) => this.#deleteTimer(key),
+        get: (key: unknown) => {
+          const kept = this.#needTimers().get(key)
+          return kept && readInt64(kept, 0)
+        },
+      },
+      streamTime: () => context.streamTime(),
+      wallClock: () => context.wallClock(),
+      requestCommit: () => context.requestCommit(),
+      forward: this.#spec.fixedKey
+        ? (value: unknown, options?: { timestamp?: number; headers?: Headers }) =>
+            this.#forward(this.#record, this.#record ? this.#record.key : this.#timerKey, value, options)
+        : (key: unknown, value: unknown, options?: { timestamp?: number; headers?: Headers }) =>
+            this.#forward(this.#record, key, value, options),
+    }
+  }
+}

@@ -1,0 +1,172 @@
+/** A table's rows, whatever kind of store keeps them. */
+import type {
+  AnyStore,
+  KeyValueStore,
+  SessionStore,
+  TimestampedKeyValueStore,
+  ValueAndTimestamp,
+  VersionedStore,
+  Windowed,
+  WindowStore,
+} from '../state/contract.ts'
+import type { Suppressed } from '../topology/internal-serdes.ts'
+import type { Getter, StoreRefSpec } from '../topology/operator-spec.ts'
+import { isPromise, Rec, type TaskContext } from './contract.ts'
+import { timerOrigin } from './node-operator.ts'
+
+export type Row = ValueAndTimestamp<unknown>
+export type RowPut = 'latest' | 'older' | 'rejected'
+
+/** A key-value or versioned store under one face. */
+export class RowStore {
+  readonly #plain: TimestampedKeyValueStore<unknown, unknown> | undefined
+  readonly #versioned: VersionedStore<unknown, unknown> | undefined
+
+  constructor(store: AnyStore, kind: StoreRefSpec['kind']) {
+    if (kind === 'versioned') this.#versioned = store as VersionedStore<unknown, unknown>
+    else this.#plain = store as TimestampedKeyValueStore<unknown, unknown>
+  }
+
+  get(key: unknown): Row | undefined {
+    if (this.#plain) return this.#plain.get(key)
+    const version = this.#versioned?.get(key)
+    return version && { value: version.value, timestamp: version.validFrom }
+  }
+
+  put(key: unknown, value: unknown, timestamp: number): RowPut {
+    if (this.#plain) {
+      this.#plain.put(key, value, timestamp)
+      return 'latest'
+    }
+    const result = this.#versioned?.put(key, value, timestamp)
+    if (!result) return 'rejected'
+    return result.validTo === undefined ? 'latest' : 'older'
+  }
+}
+
+export type Found = Row | undefined | Promise<Row | undefined>
+
+/** Reads one row of a table that is joined, kept or computed. */
+export interface RowReader {
+  readonly versioned: boolean
+  /** `asOf` asks a versioned table for the row valid at that time. */
+  get(key: unknown, asOf?: number): Found
+}
+
+function andThen(found: Found, goOn: (row: Row | undefined) => Found): Found {
+  return isPromise(found) ? found.then(goOn) : goOn(found as Row | undefined)
+}
+
+function storeReader(getter: Extract<Getter, { kind: 'store' }>, context: TaskContext): RowReader {
+  const store = context.store(getter.store)
+  if (getter.storeKind === 'window') {
+    const windows = store as WindowStore<unknown, unknown>
+    return {
+      versioned: false,
+      get: (key) => windows.fetch((key as Windowed<unknown>).key, (key as Windowed<unknown>).start),
+    }
+  }
+  if (getter.storeKind === 'session') {
+    const sessions = store as SessionStore<unknown, unknown>
+    return {
+      versioned: false,
+      get: (key) => {
+        const windowed = key as Windowed<unknown>
+        const value = sessions.fetchSession(windowed.key, windowed.start, windowed.end)
+        return value === undefined || value === null ? undefined : { value, timestamp: windowed.end }
+      },
+    }
+  }
+  if (getter.storeKind === 'versioned') {
+    const versions = store as VersionedStore<unknown, unknown>
+    return {
+      versioned: true,
+      get: (key, asOf) => {
+        const version = versions.get(key, asOf)
+        return version && { value: version.value, timestamp: version.validFrom }
+      },
+    }
+  }
+  const rows = store as TimestampedKeyValueStore<unknown, unknown>
+  return { versioned: false, get: (key) => rows.get(key) }
+}
+
+/** The record that functions of a table see when a row is looked up rather than updated. */
+function rowRecord(key: unknown, row: Row | undefined): Rec {
+  return new Rec(
+    key,
+    row?.value ?? null,
+    row?.timestamp ?? 0,
+    [],
+    timerOrigin(Number.NEGATIVE_INFINITY),
+    undefined,
+    undefined,
+  )
+}
+
+export function rowReader(getter: Getter, context: TaskContext): RowReader {
+  switch (getter.kind) {
+    case 'store':
+      return storeReader(getter, context)
+    case 'filter': {
+      const parent = rowReader(getter.parent, context)
+      const { predicate, not } = getter
+      const pick = (key: unknown, row: Row | undefined): Found => {
+        if (row === undefined) return undefined
+        const passes = predicate(row.value, key, rowRecord(key, row))
+        if (isPromise(passes))
+          return passes.then((result) => (Boolean(result) !== not ? row : undefined)) as Promise<Row | undefined>
+        return Boolean(passes) !== not ? row : undefined
+      }
+      return {
+        versioned: parent.versioned,
+        get: (key, asOf) => andThen(parent.get(key, asOf), (row) => pick(key, row)),
+      }
+    }
+    case 'mapValues': {
+      const parent = rowReader(getter.parent, context)
+      const { fn, onDeletes } = getter
+      const map = (key: unknown, row: Row | undefined): Found => {
+        if (row === undefined && !onDeletes) return undefined
+        const timestamp = row?.timestamp ?? -1
+        const value = fn(row?.value ?? null, key, rowRecord(key, row))
+        const made = (v: unknown): Row | undefined =>
+          v === null || v === undefined ? undefined : { value: v, timestamp }
+        return isPromise(value) ? (value.then(made) as Promise<Row | undefined>) : made(value)
+      }
+      return { versioned: parent.versioned, get: (key, asOf) => andThen(parent.get(key, asOf), (row) => map(key, row)) }
+    }
+    case 'join':
+      return joinReader(getter, context)
+    case 'suppressed': {
+      const parent = rowReader(getter.parent, context)
+      const buffer = context.store(getter.store) as KeyValueStore<unknown, Suppressed>
+      return {
+        versioned: false,
+        get: (key) => {
+          const held = buffer.get(key)
+          if (held === undefined) return parent.get(key)
+          return held.oldValue === null ? undefined : { value: held.oldValue, timestamp: held.timestamp }
+        },
+      }
+    }
+  }
+}
+
+function joinReader(getter: Extract<Getter, { kind: 'join' }>, context: TaskContext): RowReader {
+  const left = rowReader(getter.left, context)
+  const right = rowReader(getter.right, context)
+  const { leftOuter, rightOuter, joiner } = getter
+  const join = (key: unknown, a: Row | undefined, b: Row | undefined): Found => {
+    if (a === undefined && (b === undefined || !rightOuter)) return undefined
+    if (b === undefined && !leftOuter) return undefined
+    const timestamp = Math.max(a?.timestamp ?? -1, b?.timestamp ?? -1)
+    const value = joiner(a?.value ?? null, b?.value ?? null, key)
+    const made = (v: unknown): Row | undefined => (v === null || v === undefined ? undefined : { value: v, timestamp })
+    return isPromise(value) ? (value.then(made) as Promise<Row | undefined>) : made(value)
+  }
+  return {
+    versioned: false,
+    get: (key) => andThen(left.get(key), (a) => andThen(right.get(key), (b) => join(key, a, b))),
+  }
+}

@@ -1,0 +1,125 @@
+/** Where records leave a task: to a topic, or over a boundary. */
+import { EngineError } from '../errors.ts'
+import type { Serde } from '../serde/serde.ts'
+import type { SpecOf } from '../topology/operator-spec.ts'
+import type { Windowed } from '../state/contract.ts'
+import { type Downstream, isPromise, type Maybe, type Rec } from './contract.ts'
+import { NodeOperator, type OperatorEnv } from './node-operator.ts'
+
+abstract class EncodingOperator extends NodeOperator {
+  readonly #keySerde: Serde<unknown>
+  readonly #valueSerde: Serde<unknown>
+  readonly #windowedInner: Serde<unknown> | undefined
+
+  constructor(
+    env: OperatorEnv,
+    children: Downstream,
+    spec: {
+      readonly keySerde: Serde<unknown>
+      readonly valueSerde: Serde<unknown>
+      readonly windowedInner: Serde<unknown> | undefined
+    },
+  ) {
+    super(env, children)
+    this.#keySerde = spec.keySerde
+    this.#valueSerde = spec.valueSerde
+    this.#windowedInner = spec.windowedInner
+  }
+
+  protected key(rec: Rec): Uint8Array | null {
+    if (rec.key === null || rec.key === undefined) return null
+    return this.#encode(this.#keySerde, rec.key, 'key', rec)
+  }
+
+  protected value(rec: Rec): Uint8Array | null {
+    if (rec.value === null || rec.value === undefined) return null
+    return this.#encode(this.#valueSerde, rec.value, 'value', rec)
+  }
+
+  /** Windowed keys are partitioned by what is inside. */
+  protected partitionKey(rec: Rec): Uint8Array | undefined {
+    const inner = this.#windowedInner
+    if (inner === undefined || rec.key === null || rec.key === undefined) return undefined
+    return this.#encode(inner, (rec.key as Windowed<unknown>).key, 'key', rec)
+  }
+
+  #encode(serde: Serde<unknown>, data: unknown, what: 'key' | 'value', rec: Rec): Uint8Array {
+    try {
+      return serde.serialize(data)
+    } catch (error) {
+      const { topic, partition, offset } = rec.origin
+      const message = error instanceof Error ? error.message : String(error)
+      throw new EngineError(
+        'PRODUCE_FAILED',
+        `${this.name} could not encode the ${what} made from the record ${topic}/${partition} at offset ${offset} with the serde ${serde.name}: ${message}`,
+        { cause: error, node: this.name, topic, partition, offset },
+      )
+    }
+  }
+}
+
+/** The serde that wrote a record's bytes, as far as a sink can reuse them. */
+export interface KnownSerdes {
+  readonly key: Serde<unknown> | undefined
+  readonly value: Serde<unknown> | undefined
+}
+
+export class SinkOperator extends EncodingOperator {
+  readonly #topic: SpecOf<'sink'>['topic']
+  readonly #reuseKey: boolean
+  readonly #reuseValue: boolean
+
+  constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'sink'>, known: KnownSerdes) {
+    super(env, children, spec)
+    this.#topic = spec.topic
+    this.#reuseKey = known.key === spec.keySerde
+    this.#reuseValue = known.value === spec.valueSerde
+  }
+
+  process(rec: Rec): Maybe {
+    this.enter()
+    if (typeof this.#topic === 'string') return this.#send(this.#topic, rec)
+    const topic = this.#topic(rec.value, rec.key, rec)
+    if (isPromise(topic)) return this.later(topic, rec, (name) => this.#send(name as string, rec))
+    return this.#send(topic as string, rec)
+  }
+
+  #send(topic: string, rec: Rec): void {
+    if (typeof topic !== 'string' || topic === '') {
+      const { topic: from, partition, offset } = rec.origin
+      throw new EngineError(
+        'PRODUCE_FAILED',
+        `The function of ${this.name} that chooses the topic answered ${JSON.stringify(topic)}; it must answer a name.`,
+        {
+          node: this.name,
+          topic: from,
+          partition,
+          offset,
+        },
+      )
+    }
+    const key = this.#reuseKey && rec.keyBytes !== undefined ? rec.keyBytes : this.key(rec)
+    const value = this.#reuseValue && rec.valueBytes !== undefined ? rec.valueBytes : this.value(rec)
+    this.context.emit(topic, key, value, rec, this.partitionKey(rec))
+  }
+}
+
+export class HandOffOperator extends EncodingOperator {
+  readonly #spec: SpecOf<'handOff'>
+
+  constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'handOff'>) {
+    super(env, children, spec)
+    this.#spec = spec
+  }
+
+  process(rec: Rec): Maybe {
+    this.enter()
+    this.context.handOff(
+      this.#spec.boundary,
+      this.key(rec),
+      this.value(rec),
+      rec,
+      this.#spec.routeBy?.(rec.value) ?? this.partitionKey(rec),
+    )
+  }
+}

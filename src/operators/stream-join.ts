@@ -1,0 +1,245 @@
+/** Joins of two streams within a window of time. */
+import type { Serde } from '../serde/serde.ts'
+import type { KeyValueStore, WindowStore } from '../state/contract.ts'
+import { timedKey, timeOfKey, type Waiting } from '../topology/internal-serdes.ts'
+import type { SpecOf } from '../topology/operator-spec.ts'
+import { bytesText } from './bytes-text.ts'
+import { type Downstream, forward, type Maybe, type Origin, Rec } from './contract.ts'
+import { heldBackOrigin, inTurn, NodeOperator, type OperatorEnv, timerOrigin } from './node-operator.ts'
+import { byText, SortedList } from './sorted-list.ts'
+
+const absent = (value: unknown): value is null | undefined => value === null || value === undefined
+
+/** Remembers one side's records for the other. The join comes first, so that a stream joined with itself pairs each record with itself once. */
+export class JoinWindowOperator extends NodeOperator {
+  readonly #store: WindowStore<unknown, unknown>
+
+  constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'joinWindow'>) {
+    super(env, children)
+    this.#store = env.context.store(spec.store) as WindowStore<unknown, unknown>
+  }
+
+  process(rec: Rec): Maybe {
+    this.enter()
+    const joined = forward(this.children, rec)
+    if (joined !== undefined) return joined.then(() => this.#remember(rec))
+    this.#remember(rec)
+  }
+
+  #remember(rec: Rec): void {
+    if (absent(rec.key) || absent(rec.value)) return
+    this.#store.put(rec.key, rec.value, rec.timestamp)
+  }
+}
+
+interface WaitingPlace {
+  readonly timestamp: number
+  readonly left: boolean
+  /** The store's key, as text: time, side, key. */
+  readonly text: string
+  readonly id: Uint8Array
+}
+
+/** Records that have found no partner yet; shared by both sides of a join. */
+export class WaitingRecords {
+  readonly #store: KeyValueStore<unknown, Waiting>
+  readonly #keySerde: Serde<unknown>
+  readonly #places = new SortedList<WaitingPlace>((a, b) => a.timestamp - b.timestamp || byText(a.text, b.text))
+  #rebuilt = false
+
+  constructor(store: KeyValueStore<unknown, Waiting>, keySerde: Serde<unknown>) {
+    this.#store = store
+    this.#keySerde = keySerde
+  }
+
+  init(): void {
+    if (this.#rebuilt) return
+    this.#rebuilt = true
+    for (const [id] of this.#store.all()) this.#places.add(this.#place(id as Uint8Array))
+  }
+
+  get first(): WaitingPlace | undefined {
+    return this.#places.first
+  }
+
+  add(rec: Rec, left: boolean): void {
+    const id = this.#id(rec.key, rec.timestamp, left)
+    const held = this.#store.get(id)
+    const values = held ? [...held.values, rec.value] : [rec.value]
+    this.#store.put(id, { left, key: rec.key, values, headers: rec.headers })
+    if (!held) this.#places.add(this.#place(id))
+  }
+
+  /** A partner was found for all records of this key, side and timestamp. */
+  matched(key: unknown, timestamp: number, left: boolean): void {
+    if (this.#places.size === 0) return
+    const id = this.#id(key, timestamp, left)
+    if (this.#store.get(id) === undefined) return
+    this.#store.delete(id)
+    this.#places.remove(this.#place(id))
+  }
+
+  /** Takes out what waits in vain at this time, oldest first. */
+  takeDue(due: (place: WaitingPlace) => boolean): Array<{ timestamp: number; waiting: Waiting }> {
+    const taken: WaitingPlace[] = []
+    for (const place of this.#places) if (due(place)) taken.push(place)
+    return taken.map((place) => {
+      this.#places.remove(place)
+      return { timestamp: place.timestamp, waiting: this.#store.delete(place.id) as Waiting }
+    })
+  }
+
+  #place(id: Uint8Array): WaitingPlace {
+    return { timestamp: timeOfKey(id), left: id[8] === 1, text: bytesText(id), id }
+  }
+
+  #id(key: unknown, timestamp: number, left: boolean): Uint8Array {
+    const keyBytes = this.#keySerde.serialize(key)
+    const tail = new Uint8Array(1 + keyBytes.length)
+    tail[0] = left ? 1 : 0
+    tail.set(keyBytes, 1)
+    return timedKey(timestamp, tail)
+  }
+}
+
+export class StreamJoinOperator extends NodeOperator {
+  readonly #spec: SpecOf<'streamJoin'>
+  readonly #other: WindowStore<unknown, unknown>
+  readonly #waiting: WaitingRecords | undefined
+  readonly #left: boolean
+  /** How far back and ahead partners lie, seen from this side. */
+  readonly #back: number
+  readonly #ahead: number
+  #lookedAt = Number.NEGATIVE_INFINITY
+
+  constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'streamJoin'>, waiting: WaitingRecords | undefined) {
+    super(env, children)
+    this.#spec = spec
+    this.#left = spec.side === 'left'
+    this.#back = this.#left ? spec.beforeMs : spec.afterMs
+    this.#ahead = this.#left ? spec.afterMs : spec.beforeMs
+    this.#other = env.context.store(spec.otherStore) as WindowStore<unknown, unknown>
+    this.#waiting = waiting
+  }
+
+  init(): void {
+    this.#waiting?.init()
+    this.#wake()
+  }
+
+  process(rec: Rec): Maybe {
+    this.enter()
+    if (absent(rec.value)) return this.drop(rec, 'null_value')
+    if (absent(rec.key))
+      return this.#spec.outer ? this.#unmatched(rec.key, rec.value, this.#left, rec) : this.drop(rec, 'null_key')
+    const { watermark } = rec.origin
+    const before = this.#lookedAt
+    const overdue = this.#overdue(watermark, heldBackOrigin(rec.origin, before), rec)
+    return overdue === undefined ? this.#match(rec) : overdue.then(() => this.#match(rec))
+  }
+
+  onWatermark(watermark: number): Maybe {
+    return this.#overdue(watermark, timerOrigin(this.#lookedAt), undefined)
+  }
+
+  #join(mine: unknown, other: unknown, key: unknown): unknown {
+    this.atWork()
+    return this.#left ? this.#spec.joiner(mine, other, key) : this.#spec.joiner(other, mine, key)
+  }
+
+  #match(rec: Rec): Maybe {
+    const from = Math.max(0, rec.timestamp - this.#back)
+    const to = rec.timestamp + this.#ahead
+    const partners = [...this.#other.fetchRange(rec.key, from, to)]
+    if (partners.length === 0) return this.#spec.outer ? this.#wait(rec) : undefined
+    return inTurn(partners, ([timestamp, row]) => {
+      this.#waiting?.matched(rec.key, timestamp, !this.#left)
+      return this.then(this.#join(rec.value, row.value, rec.key), rec, (value) =>
+        this.#send(rec, value, Math.max(rec.timestamp, timestamp)),
+      )
+    })
+  }
+
+  #send(rec: Rec, value: unknown, timestamp: number): Maybe {
+    return forward(this.children, new Rec(rec.key, value, timestamp, rec.headers, rec.origin, rec.keyBytes, undefined))
+  }
+
+  /** No partner yet: it waits until its window and the grace have passed. */
+  #wait(rec: Rec): Maybe {
+    const { watermark } = rec.origin
+    if (!this.#waiting || rec.timestamp + this.#ahead + this.#spec.graceMs < watermark)
+      return this.#unmatched(rec.key, rec.value, this.#left, rec)
+    this.#waiting.add(rec, this.#left)
+    this.context.wakeAt(this, this.#deadline(rec.timestamp, this.#left))
+  }
+
+  #deadline(timestamp: number, left: boolean): number {
+    const { beforeMs, afterMs, graceMs } = this.#spec
+    return timestamp + (left ? afterMs : beforeMs) + graceMs + 1
+  }
+
+  #overdue(watermark: number, origin: Origin, cause: Rec | undefined): Maybe {
+    if (watermark > this.#lookedAt) this.#lookedAt = watermark
+    const waiting = this.#waiting
+    if (!waiting?.first) return
+    const due = waiting.takeDue((place) => this.#deadline(place.timestamp, place.left) <= watermark)
+    this.#wake()
+    if (due.length === 0) return
+    const records = due.flatMap(({ timestamp, waiting: held }) =>
+      held.values.map((value) => ({
+        left: held.left,
+        rec: new Rec(held.key, value, timestamp, cause?.headers ?? held.headers, origin, undefined, undefined),
+      })),
+    )
+    return inTurn(records, ({ left, rec }) => this.#unmatched(rec.key, rec.value, left, rec))
+  }
+
+  #unmatched(key: unknown, value: unknown, left: boolean, rec: Rec): Maybe {
+    this.atWork()
+    const joined = left ? this.#spec.joiner(value, null, key) : this.#spec.joiner(null, value, key)
+    return this.then(joined, rec, (result) => this.#send(rec, result, rec.timestamp))
+  }
+
+  #wake(): void {
+    const first = this.#waiting?.first
+    if (!first) return
+    const { beforeMs, afterMs, graceMs } = this.#spec
+    this.context.wakeAt(this, first.timestamp + Math.min(beforeMs, afterMs) + graceMs + 1)
+  }
+}
+
+/** An inner join of a stream with itself, with one memory: new with old, old with new, and the record with itself. */
+export class SelfJoinOperator extends NodeOperator {
+  readonly #spec: SpecOf<'selfJoin'>
+  readonly #store: WindowStore<unknown, unknown>
+
+  constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'selfJoin'>) {
+    super(env, children)
+    this.#spec = spec
+    this.#store = env.context.store(spec.store) as WindowStore<unknown, unknown>
+  }
+
+  process(rec: Rec): Maybe {
+    this.enter()
+    if (absent(rec.key)) return this.drop(rec, 'null_key')
+    if (absent(rec.value)) return this.drop(rec, 'null_value')
+    const { beforeMs, afterMs, joiner } = this.#spec
+    const { key, timestamp } = rec
+    const ahead = [...this.#store.fetchRange(key, Math.max(0, timestamp - beforeMs), timestamp + afterMs)]
+    const behind = [...this.#store.fetchRange(key, Math.max(0, timestamp - afterMs), timestamp + beforeMs)]
+    const pairs: Array<readonly [left: unknown, right: unknown, at: number]> = [
+      ...ahead.map(([at, row]) => [rec.value, row.value, at] as const),
+      ...behind.map(([at, row]) => [row.value, rec.value, at] as const),
+      [rec.value, rec.value, timestamp],
+    ]
+    return inTurn(pairs, ([left, right, at]) => {
+      this.atWork()
+      return this.then(joiner(left, right, key), rec, (value) =>
+        forward(
+          this.children,
+          new Rec(key, value, Math.max(timestamp, at), rec.headers, rec.origin, rec.keyBytes, undefined),
+        ),
+      )
+    })
+  }
+}

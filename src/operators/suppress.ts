@@ -1,0 +1,111 @@
+/** Holds updates of a table back: until the row's window closes, or for a time. */
+import { EngineError } from '../errors.ts'
+import type { Serde } from '../serde/serde.ts'
+import type { KeyValueStore, Windowed } from '../state/contract.ts'
+import type { Suppressed } from '../topology/internal-serdes.ts'
+import type { SpecOf } from '../topology/operator-spec.ts'
+import { bytesText } from './bytes-text.ts'
+import { Change, type Downstream, forward, type Maybe, type Origin, Rec } from './contract.ts'
+import { heldBackOrigin, inTurn, NodeOperator, type OperatorEnv, timerOrigin } from './node-operator.ts'
+import { byText, SortedList } from './sorted-list.ts'
+
+interface Place {
+  readonly time: number
+  /** The key's bytes; where two times are equal they decide. */
+  readonly text: string
+  readonly key: unknown
+}
+
+export class SuppressOperator extends NodeOperator {
+  readonly #spec: SpecOf<'suppress'>
+  readonly #store: KeyValueStore<unknown, Suppressed>
+  readonly #keySerde: Serde<unknown>
+  readonly #places = new SortedList<Place>((a, b) => a.time - b.time || byText(a.text, b.text))
+  readonly #delay: number
+  #letOut = Number.NEGATIVE_INFINITY
+
+  constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'suppress'>, keySerde: Serde<unknown>) {
+    super(env, children)
+    this.#spec = spec
+    this.#keySerde = keySerde
+    this.#store = env.context.store(spec.store) as KeyValueStore<unknown, Suppressed>
+    this.#delay = spec.until.type === 'windowCloses' ? spec.until.graceMs : spec.until.ms
+  }
+
+  init(): void {
+    for (const [key, row] of this.#store.all()) this.#places.add(this.#place(row.time, key))
+    this.#wake()
+  }
+
+  process(rec: Rec): Maybe {
+    this.enter()
+    this.#hold(rec)
+    const { watermark } = rec.origin
+    const before = this.#letOut
+    const due = this.#due(watermark)
+    const early = this.#overflow()
+    this.#wake()
+    if (due.length === 0 && early.length === 0) return
+    return this.#release([...due, ...early], heldBackOrigin(rec.origin, before))
+  }
+
+  onWatermark(watermark: number): Maybe {
+    const before = this.#letOut
+    const due = this.#due(watermark)
+    this.#wake()
+    return this.#release(due, timerOrigin(before))
+  }
+
+  #place(time: number, key: unknown): Place {
+    return { time, text: bytesText(this.#keySerde.serialize(key)), key }
+  }
+
+  #hold(rec: Rec): void {
+    const change = rec.value as Change
+    const held = this.#store.get(rec.key)
+    const time =
+      held?.time ?? (this.#spec.until.type === 'windowCloses' ? (rec.key as Windowed<unknown>).end : rec.timestamp)
+    const oldValue = held ? held.oldValue : (change.oldValue ?? null)
+    const { timestamp, headers } = rec
+    this.#store.put(rec.key, { time, order: 0, timestamp, headers, newValue: change.newValue ?? null, oldValue })
+    if (!held) this.#places.add(this.#place(time, rec.key))
+  }
+
+  #due(watermark: number): Place[] {
+    if (watermark > this.#letOut) this.#letOut = watermark
+    return this.#places.takeWhile((place) => place.time + this.#delay <= watermark)
+  }
+
+  #overflow(): Place[] {
+    const { maxRecords, whenFull } = this.#spec
+    if (maxRecords === undefined || this.#places.size <= maxRecords) return []
+    if (whenFull === 'fail') {
+      throw new EngineError(
+        'PROCESSING_FAILED',
+        `${this.name} holds back ${this.#places.size} rows, more than its maxRecords of ${maxRecords}; raise it, or shorten the windows.`,
+        { node: this.name },
+      )
+    }
+    let excess = this.#places.size - maxRecords
+    return this.#places.takeWhile(() => excess-- > 0)
+  }
+
+  #release(places: readonly Place[], origin: Origin): Maybe {
+    return inTurn(places, (place) => {
+      const row = this.#store.delete(place.key)
+      if (row === undefined) return
+      // A window that ended as a deletion never had a final result.
+      if (row.newValue === null && this.#spec.until.type === 'windowCloses') return
+      const change = new Change(row.newValue, this.#spec.sendOldValues ? row.oldValue : null)
+      return forward(
+        this.children,
+        new Rec(place.key, change, row.timestamp, row.headers, origin, undefined, undefined),
+      )
+    })
+  }
+
+  #wake(): void {
+    const first = this.#places.first
+    if (first) this.context.wakeAt(this, first.time + this.#delay)
+  }
+}

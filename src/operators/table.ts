@@ -1,0 +1,229 @@
+/** Operators that make tables and derive tables from tables. */
+import type { KeyValueStore, TimestampedKeyValueStore } from '../state/contract.ts'
+import type { SpecOf, UserFn } from '../topology/operator-spec.ts'
+import { Change, type Downstream, forward, isPromise, type Maybe, Rec } from './contract.ts'
+import { inTurn, NodeOperator, type OperatorEnv } from './node-operator.ts'
+import { RowStore } from './rows.ts'
+import { withKeyAndValue, withValue } from './stateless.ts'
+
+const nothing = (value: unknown): value is null | undefined => value === null || value === undefined
+
+/** Turns records into updates of rows. Without a store it knows no old values. */
+export class TableSourceOperator extends NodeOperator {
+  readonly #rows: RowStore | undefined
+  readonly #sendOldValues: boolean
+
+  constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'tableSource'>) {
+    super(env, children)
+    this.#rows = spec.store && new RowStore(env.context.store(spec.store.name), spec.store.kind)
+    this.#sendOldValues = spec.sendOldValues
+  }
+
+  process(rec: Rec): Maybe {
+    this.enter()
+    if (nothing(rec.key)) return this.drop(rec, 'null_key')
+    const value = rec.value ?? null
+    const rows = this.#rows
+    if (rows === undefined) return forward(this.children, withValue(rec, new Change(value, null)))
+    const old = this.#sendOldValues ? (rows.get(rec.key)?.value ?? null) : null
+    const put = rows.put(rec.key, value, rec.timestamp)
+    if (put === 'rejected') return this.drop(rec, 'expired')
+    return forward(this.children, withValue(rec, new Change(value, old, put === 'latest')))
+  }
+}
+
+/** Fills a global table or store. */
+export class GlobalPutOperator extends NodeOperator {
+  readonly #put: (key: unknown, value: unknown, timestamp: number) => void
+
+  constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'globalPut'>) {
+    super(env, children)
+    const store = env.context.store(spec.store.name)
+    if (spec.timestamped) {
+      const rows = store as TimestampedKeyValueStore<unknown, unknown>
+      this.#put = (key, value, timestamp) => rows.put(key, value, timestamp)
+    } else if (spec.store.kind === 'versioned') {
+      const rows = new RowStore(store, 'versioned')
+      this.#put = (key, value, timestamp) => {
+        rows.put(key, value, timestamp)
+      }
+    } else {
+      const values = store as KeyValueStore<unknown, unknown>
+      this.#put = (key, value) => values.put(key, value)
+    }
+  }
+
+  process(rec: Rec): Maybe {
+    this.enter()
+    if (nothing(rec.key)) return this.drop(rec, 'null_key')
+    this.#put(rec.key, rec.value, rec.timestamp)
+  }
+}
+
+export class TableFilterOperator extends NodeOperator {
+  readonly #spec: SpecOf<'tableFilter'>
+  readonly #rows: RowStore | undefined
+
+  constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'tableFilter'>) {
+    super(env, children)
+    this.#spec = spec
+    this.#rows = spec.store && new RowStore(env.context.store(spec.store.name), spec.store.kind)
+  }
+
+  process(rec: Rec): Maybe {
+    this.enter()
+    const change = rec.value as Change
+    return this.then(this.#passing(change.newValue, rec), rec, (newValue) => {
+      if (!this.#spec.sendOldValues) return this.#go(rec, newValue, null)
+      if (this.#rows) return this.#go(rec, newValue, this.#rows.get(rec.key)?.value ?? null)
+      return this.then(this.#passing(change.oldValue, rec), rec, (oldValue) => this.#go(rec, newValue, oldValue))
+    })
+  }
+
+  /** The value if it passes, else null. */
+  #passing(value: unknown, rec: Rec): unknown {
+    if (nothing(value)) return null
+    const { predicate, not } = this.#spec
+    const passes = predicate(value, rec.key, withValue(rec, value))
+    if (isPromise(passes)) return passes.then((result) => (Boolean(result) !== not ? value : null))
+    return Boolean(passes) !== not ? value : null
+  }
+
+  #go(rec: Rec, newValue: unknown, oldValue: unknown): Maybe {
+    const { sendOldValues, versioned } = this.#spec
+    if (!versioned && sendOldValues && nothing(oldValue) && nothing(newValue)) return
+    let isLatest = (rec.value as Change).isLatest
+    if (this.#rows) {
+      const put = this.#rows.put(rec.key, newValue, rec.timestamp)
+      if (put === 'rejected') return this.drop(rec, 'expired')
+      isLatest = put === 'latest'
+    }
+    return forward(this.children, withValue(rec, new Change(newValue, oldValue, isLatest)))
+  }
+}
+
+export class TableMapValuesOperator extends NodeOperator {
+  readonly #spec: SpecOf<'tableMapValues'>
+  readonly #rows: RowStore | undefined
+
+  constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'tableMapValues'>) {
+    super(env, children)
+    this.#spec = spec
+    this.#rows = spec.store && new RowStore(env.context.store(spec.store.name), spec.store.kind)
+  }
+
+  process(rec: Rec): Maybe {
+    this.enter()
+    const change = rec.value as Change
+    return this.then(this.#map(change.newValue, rec), rec, (newValue) => {
+      if (!this.#spec.sendOldValues) return this.#go(rec, newValue, null)
+      if (this.#rows) return this.#go(rec, newValue, this.#rows.get(rec.key)?.value ?? null)
+      this.atWork()
+      return this.then(this.#map(change.oldValue, rec), rec, (oldValue) => this.#go(rec, newValue, oldValue))
+    })
+  }
+
+  #map(value: unknown, rec: Rec): unknown {
+    if (nothing(value) && !this.#spec.onDeletes) return null
+    return this.#spec.fn(value ?? null, rec.key, withValue(rec, value ?? null))
+  }
+
+  #go(rec: Rec, newValue: unknown, oldValue: unknown): Maybe {
+    let isLatest = (rec.value as Change).isLatest
+    if (this.#rows) {
+      const put = this.#rows.put(rec.key, newValue, rec.timestamp)
+      if (put === 'rejected') return this.drop(rec, 'expired')
+      isLatest = put === 'latest'
+    }
+    return forward(this.children, withValue(rec, new Change(newValue ?? null, oldValue ?? null, isLatest)))
+  }
+}
+
+/** Sends each row to its group: out of the old one, into the new one. */
+export class TableGroupByOperator extends NodeOperator {
+  readonly #fn: UserFn
+  readonly #versioned: boolean
+
+  constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'tableGroupBy'>) {
+    super(env, children)
+    this.#fn = spec.fn
+    this.#versioned = spec.versioned
+  }
+
+  process(rec: Rec): Maybe {
+    this.enter()
+    const change = rec.value as Change
+    if (this.#versioned && !change.isLatest) return this.drop(rec, 'expired')
+    return this.then(this.#group(change.newValue, rec), rec, (added) =>
+      this.then(this.#group(change.oldValue, rec), rec, (removed) => this.#go(rec, change, added, removed)),
+    )
+  }
+
+  #group(value: unknown, rec: Rec): unknown {
+    return nothing(value) ? null : this.#fn(value, rec.key, withValue(rec, value))
+  }
+
+  #go(rec: Rec, change: Change, added: unknown, removed: unknown): Maybe {
+    const into = usable(added)
+    const from = usable(removed)
+    const send = (key: unknown, newValue: unknown, oldValue: unknown): Rec =>
+      withKeyAndValue(rec, key, new Change(newValue, oldValue, change.isLatest))
+    if (into && from && sameKey(into[0], from[0])) return forward(this.children, send(from[0], into[1], from[1]))
+    const updates: Rec[] = []
+    if (from) updates.push(send(from[0], null, from[1]))
+    if (into) updates.push(send(into[0], into[1], null))
+    return inTurn(updates, (update) => forward(this.children, update))
+  }
+}
+
+/** A pair with neither key nor value missing. */
+function usable(pair: unknown): readonly [unknown, unknown] | undefined {
+  if (!Array.isArray(pair) || nothing(pair[0]) || nothing(pair[1])) return undefined
+  return pair as unknown as readonly [unknown, unknown]
+}
+
+function sameKey(a: unknown, b: unknown): boolean {
+  return a === b || (typeof a === 'object' && typeof b === 'object' && JSON.stringify(a) === JSON.stringify(b))
+}
+
+export class TableAggregateOperator extends NodeOperator {
+  readonly #spec: SpecOf<'tableAggregate'>
+  readonly #rows: RowStore
+
+  constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'tableAggregate'>) {
+    super(env, children)
+    this.#spec = spec
+    this.#rows = new RowStore(env.context.store(spec.store?.name ?? ''), spec.store?.kind ?? 'key-value')
+  }
+
+  process(rec: Rec): Maybe {
+    this.enter()
+    if (nothing(rec.key)) return this.drop(rec, 'null_key')
+    const { oldValue, newValue } = rec.value as Change
+    const { subtract } = this.#spec
+    const row = this.#rows.get(rec.key)
+    const old = row?.value ?? null
+    const takesOut = !nothing(oldValue) && !nothing(old)
+    const without = takesOut ? subtract(old, oldValue, rec.key, withValue(rec, oldValue)) : old
+    return this.then(without, rec, (between) => {
+      if (nothing(newValue))
+        return this.#put(rec, between, old, takesOut ? Math.max(rec.timestamp, row?.timestamp ?? 0) : rec.timestamp)
+      const timestamp = row ? Math.max(rec.timestamp, row.timestamp) : rec.timestamp
+      return this.then(this.#add(between, newValue, rec), rec, (aggregate) => this.#put(rec, aggregate, old, timestamp))
+    })
+  }
+
+  #add(between: unknown, newValue: unknown, rec: Rec): unknown {
+    const { init, add } = this.#spec
+    if (nothing(between) && init === undefined) return newValue
+    const start = nothing(between) ? init?.() : between
+    return add(start, newValue, rec.key, withValue(rec, newValue))
+  }
+
+  #put(rec: Rec, aggregate: unknown, old: unknown, timestamp: number): Maybe {
+    const put = this.#rows.put(rec.key, aggregate, timestamp)
+    if (put === 'rejected') return this.drop(rec, 'expired')
+    const change = new Change(aggregate ?? null, this.#spec.sendOldValues ? old : null, put === 'latest')
+    return forward(this.children, new Rec(rec.key, change, timestamp, rec.headers, rec.origin, rec.keyBytes, undefined))
+  }
+}

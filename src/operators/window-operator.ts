@@ -1,0 +1,116 @@
+/** What tumbling, hopping, sliding, unlimited and session aggregates share: final results and quiet input. */
+import type { KeyValueStore } from '../state/contract.ts'
+import type { Serde } from '../serde/serde.ts'
+import type { SpecOf } from '../topology/operator-spec.ts'
+import type { Headers } from '../wire/headers.ts'
+import { Change, type Downstream, forward, type Maybe, type Origin, Rec } from './contract.ts'
+import { heldBackOrigin, inTurn, NodeOperator, type OperatorEnv, timerOrigin } from './node-operator.ts'
+import { bytesText } from './bytes-text.ts'
+import { type PendingWindow, PendingWindows } from './pending-windows.ts'
+
+const noHeaders: Headers = []
+
+export abstract class WindowOperator extends NodeOperator {
+  protected readonly spec: SpecOf<'windowAggregate'>
+  protected readonly pending: PendingWindows | undefined
+  readonly #idleMs: number | undefined
+  #lastArrival = 0
+  #lastWatermark = Number.NEGATIVE_INFINITY
+
+  constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'windowAggregate'>, keySerde: Serde<unknown>) {
+    super(env, children)
+    this.spec = spec
+    const progressStore = env.node.hiddenStores[0]
+    if (spec.emit === 'close' && progressStore !== undefined) {
+      const progress = env.context.store(progressStore) as KeyValueStore<unknown, unknown>
+      this.pending = new PendingWindows(progress, (key) => bytesText(keySerde.serialize(key)))
+    }
+    const idle = 'closeAfterIdleMs' in spec.window ? spec.window.closeAfterIdleMs : undefined
+    this.#idleMs = this.pending ? idle : undefined
+  }
+
+  init(): void {
+    if (!this.pending) return
+    for (const [window, closesAt] of this.kept())
+      if (closesAt > this.pending.closedUpTo) this.pending.add(window, closesAt)
+    this.context.wakeAt(this, this.pending.nextClose)
+  }
+
+  /** All windows in the store, with the time at which they close. */
+  protected abstract kept(): Iterable<readonly [PendingWindow, number]>
+
+  /** The final value of a window and its timestamp; undefined when there is none. */
+  protected abstract final(window: PendingWindow): { readonly value: unknown; readonly timestamp: number } | undefined
+
+  /** The time by which lateness is judged. */
+  protected now(rec: Rec): number {
+    const closed = this.pending?.closedUpTo ?? Number.NEGATIVE_INFINITY
+    return rec.origin.watermark > closed || this.#idleMs === undefined ? rec.origin.watermark : closed
+  }
+
+  /** Tells the results that this record's time makes final; called before the record is added to its own windows. */
+  protected closeFor(rec: Rec): Maybe {
+    const { pending } = this
+    if (!pending) return
+    const { watermark } = rec.origin
+    if (this.#idleMs !== undefined) this.#arrived(watermark, this.#idleMs)
+    if (watermark < pending.nextClose) return
+    const before = pending.closedUpTo
+    const headers = this.spec.window.type === 'session' ? noHeaders : rec.headers
+    return this.#tell(pending.close(watermark), heldBackOrigin(rec.origin, before), headers)
+  }
+
+  onWatermark(watermark: number): Maybe {
+    return this.#closeUpTo(watermark)
+  }
+
+  onWallClock(nowMs: number): Maybe {
+    const idleMs = this.#idleMs
+    if (idleMs === undefined || !this.pending) return
+    const quiet = nowMs - this.#lastArrival
+    if (quiet < idleMs || this.#lastWatermark === Number.NEGATIVE_INFINITY) {
+      this.context.wakeAtWallClock(this, this.#lastArrival + idleMs)
+      return
+    }
+    const time = this.#lastWatermark + quiet
+    if (this.pending.nextClose !== Number.POSITIVE_INFINITY) {
+      this.context.wakeAtWallClock(this, nowMs + Math.max(1, this.pending.nextClose - time))
+    }
+    return this.#closeUpTo(time)
+  }
+
+  #arrived(watermark: number, idleMs: number): void {
+    this.#lastArrival = this.context.wallClock()
+    this.#lastWatermark = Math.max(this.#lastWatermark, watermark)
+    this.context.wakeAtWallClock(this, this.#lastArrival + idleMs)
+  }
+
+  #closeUpTo(time: number): Maybe {
+    const { pending } = this
+    if (!pending) return
+    const before = pending.closedUpTo
+    const closed = pending.close(time)
+    this.context.wakeAt(this, pending.nextClose)
+    return this.#tell(closed, timerOrigin(before), noHeaders)
+  }
+
+  #tell(windows: readonly PendingWindow[], origin: Origin, headers: Headers): Maybe {
+    if (windows.length === 0) return
+    this.atWork()
+    return inTurn(windows, (window) => {
+      const row = this.final(window)
+      if (row === undefined) return
+      return forward(
+        this.children,
+        new Rec(window, new Change(row.value ?? null, null), row.timestamp, headers, origin, undefined, undefined),
+      )
+    })
+  }
+
+  protected expect(window: PendingWindow, closesAt: number): void {
+    const { pending } = this
+    if (!pending || closesAt <= pending.closedUpTo) return
+    pending.add(window, closesAt)
+    this.context.wakeAt(this, closesAt)
+  }
+}

@@ -1,0 +1,284 @@
+/** Encodings of what operators keep for themselves or send to one another: nobody else reads them. */
+import type { Serde } from '../serde/serde.ts'
+import { readInt64, writeInt64 } from '../serde/primitive.ts'
+import type { Headers } from '../wire/headers.ts'
+
+/** Grows as it is written to. A length of -1 stands for null. */
+class Writer {
+  #bytes = new Uint8Array(64)
+  #at = 0
+
+  #room(length: number): void {
+    if (this.#at + length <= this.#bytes.length) return
+    const larger = new Uint8Array(Math.max(this.#bytes.length * 2, this.#at + length))
+    larger.set(this.#bytes)
+    this.#bytes = larger
+  }
+
+  byte(value: number): this {
+    this.#room(1)
+    this.#bytes[this.#at++] = value
+    return this
+  }
+
+  int32(value: number): this {
+    this.#room(4)
+    for (let shift = 24; shift >= 0; shift -= 8) this.#bytes[this.#at++] = value >> shift
+    return this
+  }
+
+  int64(value: number): this {
+    this.#room(8)
+    writeInt64(this.#bytes, this.#at, value)
+    this.#at += 8
+    return this
+  }
+
+  chunk(bytes: Uint8Array | null): this {
+    if (bytes === null) return this.int32(-1)
+    this.int32(bytes.length)
+    this.#room(bytes.length)
+    this.#bytes.set(bytes, this.#at)
+    this.#at += bytes.length
+    return this
+  }
+
+  value(serde: Serde<unknown>, value: unknown): this {
+    return this.chunk(value === null || value === undefined ? null : serde.serialize(value))
+  }
+
+  text(value: string): this {
+    return this.chunk(new TextEncoder().encode(value))
+  }
+
+  headers(headers: Headers): this {
+    this.int32(headers.length)
+    for (const [name, value] of headers) {
+      this.text(name)
+      this.byte(typeof value === 'string' ? 1 : 0)
+      this.chunk(typeof value === 'string' ? new TextEncoder().encode(value) : value)
+    }
+    return this
+  }
+
+  done(): Uint8Array {
+    return this.#bytes.slice(0, this.#at)
+  }
+}
+
+class Reader {
+  readonly #bytes: Uint8Array
+  #at = 0
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes
+  }
+
+  byte(): number {
+    return this.#bytes[this.#at++] as number
+  }
+
+  int32(): number {
+    let value = 0
+    for (let i = 0; i < 4; i++) value = (value << 8) | this.byte()
+    return value
+  }
+
+  int64(): number {
+    const value = readInt64(this.#bytes, this.#at)
+    this.#at += 8
+    return value
+  }
+
+  chunk(): Uint8Array | null {
+    const length = this.int32()
+    if (length < 0) return null
+    this.#at += length
+    return this.#bytes.subarray(this.#at - length, this.#at)
+  }
+
+  value(serde: Serde<unknown>): unknown {
+    const bytes = this.chunk()
+    return bytes === null ? null : serde.deserialize(bytes)
+  }
+
+  headers(): Headers {
+    const count = this.int32()
+    if (count === 0) return none
+    return Array.from({ length: count }, () => {
+      const name = new TextDecoder().decode(this.chunk() ?? undefined)
+      const isText = this.byte() === 1
+      const bytes = this.chunk()
+      return [name, bytes === null ? null : isText ? new TextDecoder().decode(bytes) : bytes.slice()] as const
+    })
+  }
+}
+
+const none: Headers = []
+
+/** The update of one row on its way to another sub-topology. */
+export interface ChangeOnWire {
+  readonly newValue: unknown
+  readonly oldValue: unknown
+  readonly isLatest: boolean
+}
+
+export function changeSerde(value: Serde<unknown>): Serde<ChangeOnWire> {
+  return {
+    name: `change(${value.name})`,
+    serialize: (change) =>
+      new Writer()
+        .byte(change.isLatest ? 1 : 0)
+        .value(value, change.newValue)
+        .value(value, change.oldValue)
+        .done(),
+    deserialize(bytes) {
+      const reader = new Reader(bytes)
+      const isLatest = reader.byte() === 1
+      return { newValue: reader.value(value), oldValue: reader.value(value), isLatest }
+    },
+  }
+}
+
+/** Records of one key, side and timestamp that wait: for a partner, or for their time. */
+export interface Waiting {
+  readonly left: boolean
+  readonly key: unknown
+  readonly values: readonly unknown[]
+  readonly headers: Headers
+}
+
+export function waitingSerde(key: Serde<unknown>, left: Serde<unknown>, right: Serde<unknown>): Serde<Waiting> {
+  return {
+    name: 'waiting',
+    serialize(waiting) {
+      const serde = waiting.left ? left : right
+      const writer = new Writer()
+        .byte(waiting.left ? 1 : 0)
+        .value(key, waiting.key)
+        .headers(waiting.headers)
+        .int32(waiting.values.length)
+      for (const value of waiting.values) writer.value(serde, value)
+      return writer.done()
+    },
+    deserialize(bytes) {
+      const reader = new Reader(bytes)
+      const isLeft = reader.byte() === 1
+      const itsKey = reader.value(key)
+      const headers = reader.headers()
+      const values = Array.from({ length: reader.int32() }, () => reader.value(isLeft ? left : right))
+      return { left: isLeft, key: itsKey, values, headers }
+    },
+  }
+}
+
+/** An update held back by `suppress`. */
+export interface Suppressed {
+  /** Time that decides when it leaves: the window's end, or the timestamp of the key's first update. */
+  readonly time: number
+  /** Order of the first updates that share one time. */
+  readonly order: number
+  readonly timestamp: number
+  readonly headers: Headers
+  readonly newValue: unknown
+  /** What the key had before its first update here. */
+  readonly oldValue: unknown
+}
+
+export function suppressedSerde(value: Serde<unknown>): Serde<Suppressed> {
+  return {
+    name: `suppressed(${value.name})`,
+    serialize: (row) =>
+      new Writer()
+        .int64(row.time)
+        .int64(row.order)
+        .int64(row.timestamp)
+        .headers(row.headers)
+        .value(value, row.newValue)
+        .value(value, row.oldValue)
+        .done(),
+    deserialize(bytes) {
+      const reader = new Reader(bytes)
+      const time = reader.int64()
+      const order = reader.int64()
+      const timestamp = reader.int64()
+      const headers = reader.headers()
+      return { time, order, timestamp, headers, newValue: reader.value(value), oldValue: reader.value(value) }
+    },
+  }
+}
+
+/** What a left row of a foreign-key join tells the right side. */
+export interface Subscription {
+  readonly instruction: 'unsubscribe' | 'unsubscribe-and-answer' | 'answer-if-found' | 'answer'
+  readonly primaryKey: Uint8Array
+  /** Identity of the left value; null when there is none. */
+  readonly hash: number | null
+}
+
+const instructions = ['unsubscribe', 'unsubscribe-and-answer', 'answer-if-found', 'answer'] as const
+
+export const subscriptionSerde: Serde<Subscription> = {
+  name: 'subscription',
+  serialize(subscription) {
+    const writer = new Writer().byte(instructions.indexOf(subscription.instruction)).chunk(subscription.primaryKey)
+    writer.byte(subscription.hash === null ? 0 : 1)
+    return writer.int64(subscription.hash ?? 0).done()
+  },
+  deserialize(bytes) {
+    const reader = new Reader(bytes)
+    const instruction = instructions[reader.byte()] as Subscription['instruction']
+    const primaryKey = (reader.chunk() as Uint8Array).slice()
+    const present = reader.byte() === 1
+    const hash = reader.int64()
+    return { instruction, primaryKey, hash: present ? hash : null }
+  },
+}
+
+/** What the right side answers to a left row. */
+export interface SubscriptionAnswer {
+  readonly hash: number | null
+  readonly value: unknown
+}
+
+export function answerSerde(value: Serde<unknown>): Serde<SubscriptionAnswer> {
+  return {
+    name: `answer(${value.name})`,
+    serialize(answer) {
+      const writer = new Writer().byte(answer.hash === null ? 0 : 1).int64(answer.hash ?? 0)
+      return writer.value(value, answer.value).done()
+    },
+    deserialize(bytes) {
+      const reader = new Reader(bytes)
+      const present = reader.byte() === 1
+      const hash = reader.int64()
+      return { hash: present ? hash : null, value: reader.value(value) }
+    },
+  }
+}
+
+/** A 53-bit identity of bytes: two multiplicative hashes side by side. */
+export function identityOf(bytes: Uint8Array): number {
+  let a = 0xdeadbeef ^ bytes.length
+  let b = 0x41c6ce57 ^ bytes.length
+  for (let i = 0; i < bytes.length; i++) {
+    const byte = bytes[i] as number
+    a = Math.imul(a ^ byte, 2654435761)
+    b = Math.imul(b ^ byte, 1597334677)
+  }
+  a = Math.imul(a ^ (a >>> 16), 2246822507) ^ Math.imul(b ^ (b >>> 13), 3266489909)
+  b = Math.imul(b ^ (b >>> 16), 2246822507) ^ Math.imul(a ^ (a >>> 13), 3266489909)
+  return 4294967296 * (2097151 & b) + (a >>> 0)
+}
+
+/** Bytes that sort by a time and then by what follows: times are not negative. */
+export function timedKey(timeMs: number, tail: Uint8Array): Uint8Array {
+  const bytes = new Uint8Array(8 + tail.length)
+  writeInt64(bytes, 0, timeMs)
+  bytes.set(tail, 8)
+  return bytes
+}
+
+export function timeOfKey(bytes: Uint8Array): number {
+  return readInt64(bytes, 0)
+}
