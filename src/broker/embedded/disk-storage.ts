@@ -78,7 +78,6 @@ export function openDiskStorage(folder: string, { fsync }: DiskStorageOptions): 
   const unlock = prepared(folder, topics)
   const journal = new JournalFile(join(folder, 'journal'), files)
   return {
-    durable: true,
     journal: (entry) => {
       journal.append(entry)
     },

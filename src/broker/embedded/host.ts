@@ -5,7 +5,7 @@ import { systemClock } from '../../base/clock.ts'
 import { Random } from '../../base/random.ts'
 import { ClusterTimer } from './cluster-timer.ts'
 import { EmbeddedCluster } from './core/cluster.ts'
-import { memoryStorage } from './core/memory-storage.ts'
+import { MemoryStorage } from './core/memory-storage.ts'
 import { openDiskStorage } from './disk-storage.ts'
 import {
   asBrokerError,
@@ -38,7 +38,8 @@ const ports = new Set<MessagePort>()
 
 try {
   const { partitions, autoCreateTopics, initialRebalanceDelayMs } = options
-  const storage = options.folder === null ? memoryStorage() : openDiskStorage(options.folder, { fsync: options.fsync })
+  const storage =
+    options.folder === null ? new MemoryStorage() : openDiskStorage(options.folder, { fsync: options.fsync })
   const random = new Random(options.seed)
   const common = { clock: systemClock, random, storage, partitions, autoCreateTopics, initialRebalanceDelayMs }
   const cluster = new EmbeddedCluster(common)

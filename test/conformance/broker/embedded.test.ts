@@ -5,7 +5,7 @@ import { systemClock } from '../../../src/base/clock.ts'
 import { Random } from '../../../src/base/random.ts'
 import { ClusterTimer } from '../../../src/broker/embedded/cluster-timer.ts'
 import { EmbeddedCluster } from '../../../src/broker/embedded/core/cluster.ts'
-import { memoryStorage } from '../../../src/broker/embedded/core/memory-storage.ts'
+import { MemoryStorage } from '../../../src/broker/embedded/core/memory-storage.ts'
 import { directClient } from '../../../src/broker/embedded/direct-client.ts'
 import { startEmbeddedBroker } from '../../../src/broker/embedded/start.ts'
 import { type BrokerUnderTest, runBrokerSuite } from './suite.ts'
@@ -13,7 +13,7 @@ import { type BrokerUnderTest, runBrokerSuite } from './suite.ts'
 const shortSession = { shortSessionMs: 200 }
 
 async function direct(): Promise<BrokerUnderTest> {
-  const options = { clock: systemClock, random: new Random(7), storage: memoryStorage(), partitions: 4 }
+  const options = { clock: systemClock, random: new Random(7), storage: new MemoryStorage(), partitions: 4 }
   const cluster = new EmbeddedCluster(options)
   const timer = new ClusterTimer(cluster, systemClock)
   // The timer does not keep the process alive, and here nothing else does.

@@ -76,28 +76,59 @@ class MemorySegment implements SegmentFile {
   }
 }
 
-const memoryFiles: PartitionFiles = {
-  list: () => [],
-  create: (baseOffset) => new MemorySegment(baseOffset),
-  replace: (old, content) => {
+class MemoryPartition implements PartitionFiles {
+  list(): SegmentFile[] {
+    return []
+  }
+
+  create(baseOffset: number): SegmentFile {
+    return new MemorySegment(baseOffset)
+  }
+
+  replace(old: readonly SegmentFile[], content: readonly Uint8Array[]): SegmentFile {
     const segment = new MemorySegment(old[0]?.baseOffset ?? 0)
     for (const bytes of content) segment.append(bytes)
     return segment
-  },
-  remove: () => undefined,
+  }
+
+  remove(): void {
+    // The segment is gone with the last reference to it.
+  }
 }
 
-/** Keeps everything in memory; gone with the process. */
-export function memoryStorage(): Storage {
-  return {
-    durable: false,
-    journal: (_entry: JournalEntry) => undefined,
-    journalEntries: () => [],
-    journalIsLong: () => false,
-    replaceJournal: () => undefined,
-    partition: () => memoryFiles,
-    removeTopic: () => undefined,
-    transactionEnded: () => undefined,
-    close: () => undefined,
+/** Keeps everything in memory; gone with the process, so that nothing needs to be journalled. */
+export class MemoryStorage implements Storage {
+  readonly #files = new MemoryPartition()
+
+  journal(): void {
+    // Nobody will read it back.
+  }
+
+  journalEntries(): JournalEntry[] {
+    return []
+  }
+
+  journalIsLong(): boolean {
+    return false
+  }
+
+  replaceJournal(): void {
+    // As above.
+  }
+
+  partition(): PartitionFiles {
+    return this.#files
+  }
+
+  removeTopic(): void {
+    // As for segments.
+  }
+
+  transactionEnded(): void {
+    // There is no disk to force anything to.
+  }
+
+  close(): void {
+    // Nothing is held.
   }
 }

@@ -25,8 +25,6 @@ export interface PartitionFiles {
 }
 
 export interface Storage {
-  /** False for memory: then nothing needs to be journalled, and records adopt the buffers they came in. */
-  readonly durable: boolean
   journal(entry: JournalEntry): void
   /** What the journal holds, in order. Asked once, at start. */
   journalEntries(): JournalEntry[]
