@@ -1,11 +1,10 @@
-import type { LicenseMetrics, LicenseReadiness, LicenseState } from './view.ts'
+import type { LicenseReadiness, LicenseState } from './view.ts'
 
-/** The license of this process, as the HTTP interface, the probes and the metrics see it. */
+/** The license of this process, as the HTTP interface, the probes and the metrics see it; the metrics are made from the state. */
 export interface License {
   /** The fourteen fields of `/license`, JSON-ready. */
   state(): LicenseState
   readiness(): LicenseReadiness
-  metrics(): LicenseMetrics
   /** Begins the wait for the first validation. */
   start(): void
   /** Gives the machine's seat back to the server, if there is one, within two seconds. */

@@ -17,15 +17,7 @@ import type { Timers } from './timers.ts'
 import type { LicenseClaims } from './token.ts'
 import { TrustedClock } from './trusted-clock.ts'
 import type { LicenseValidator, SignedLease, Validation } from './validator.ts'
-import {
-  type LicenseMetrics,
-  type LicenseReadiness,
-  type LicenseSnapshot,
-  type LicenseState,
-  metricsOf,
-  readinessOf,
-  stateOf,
-} from './view.ts'
+import { type LicenseReadiness, type LicenseSnapshot, type LicenseState, readinessOf, stateOf } from './view.ts'
 
 export interface KeyedLicenseOptions {
   readonly clock: Clock
@@ -97,10 +89,6 @@ export class KeyedLicense implements License {
 
   readiness(): LicenseReadiness {
     return readinessOf(this.#snapshot())
-  }
-
-  metrics(): LicenseMetrics {
-    return metricsOf(this.#snapshot())
   }
 
   #snapshot(): LicenseSnapshot {

@@ -9,10 +9,10 @@ import type { Fetch } from './fetch-text.ts'
 import { type KeyedLicenseOptions, KeyedLicense } from './keyed-license.ts'
 import { systemTimers, type Timers } from './timers.ts'
 import { LicenseValidator } from './validator.ts'
-import { type LicenseSnapshot, metricsOf, readinessOf, stateOf } from './view.ts'
+import { type LicenseSnapshot, readinessOf, stateOf } from './view.ts'
 
 export type { License, LicenseLog } from './contract.ts'
-export type { LicenseMetrics, LicenseReadiness, LicenseState } from './view.ts'
+export type { LicenseReadiness, LicenseState } from './view.ts'
 
 export interface LicenseOptions {
   readonly config: Config
@@ -99,7 +99,6 @@ export function noKeyLicense(clock: Clock): License {
   return {
     state: () => stateOf(snapshot()),
     readiness: () => readinessOf(snapshot()),
-    metrics: () => metricsOf(snapshot()),
     start: () => undefined,
     stop: () => Promise.resolve(),
   }

@@ -26,20 +26,6 @@ export interface LicenseReadiness {
   readonly reason?: string
 }
 
-/** Figures for the metrics; 0 where there is no value. Instants in epoch seconds, as Prometheus wants them. */
-export interface LicenseMetrics {
-  readonly status: LicenseStatus
-  readonly expiresTimestampSeconds: number
-  readonly daysRemaining: number
-  readonly graceRemainingSeconds: number
-  readonly machinesUsed: number
-  readonly machinesAllowed: number
-  readonly online: 0 | 1
-  readonly consecutiveFailures: number
-  readonly lastValidatedTimestampSeconds: number
-  readonly heartbeatLastSuccessTimestampSeconds: number
-}
-
 /** All that is known at one moment, from which every view is made. */
 export interface LicenseSnapshot {
   readonly status: LicenseStatus
@@ -76,11 +62,11 @@ function graceRemainingSeconds(snapshot: LicenseSnapshot): number {
 
 /** The fourteen fields, JSON-ready. */
 export function stateOf(snapshot: LicenseSnapshot): LicenseState {
-  if (snapshot.status === 'NO_KEY') return { ...nothing, status: 'NO_KEY', modeOnline: false }
+  if (snapshot.status === 'NO_KEY') return { status: 'NO_KEY', ...nothing, modeOnline: false }
   if (snapshot.status === 'PENDING') {
     return {
-      ...nothing,
       status: 'PENDING',
+      ...nothing,
       expiresAt: epochZero,
       lastValidatedAt: epochZero,
       cachedJwtExpiresAt: epochZero,
@@ -130,22 +116,4 @@ export function readinessOf(snapshot: LicenseSnapshot): LicenseReadiness {
     ...(status === 'GRACE_PERIOD' ? { graceRemainingSeconds: graceRemainingSeconds(snapshot) } : {}),
   }
   return up ? { up, details } : { up, details, reason: `The license is ${status}: ${snapshot.reason}.` }
-}
-
-export function metricsOf(snapshot: LicenseSnapshot): LicenseMetrics {
-  const { status } = snapshot
-  const silent = status === 'NO_KEY' || status === 'PENDING'
-  const seconds = (atMs: number | null): number => (silent || atMs === null ? 0 : atMs / 1000)
-  return {
-    status,
-    expiresTimestampSeconds: seconds(snapshot.expiresAtMs),
-    daysRemaining: silent ? 0 : daysRemaining(snapshot),
-    graceRemainingSeconds: graceRemainingSeconds(snapshot),
-    machinesUsed: silent ? 0 : snapshot.machinesUsed,
-    machinesAllowed: silent ? 0 : snapshot.machinesAllowed,
-    online: status !== 'NO_KEY' && snapshot.online ? 1 : 0,
-    consecutiveFailures: silent ? 0 : snapshot.consecutiveFailures,
-    lastValidatedTimestampSeconds: seconds(snapshot.lastValidatedAtMs),
-    heartbeatLastSuccessTimestampSeconds: seconds(snapshot.heartbeatLastSuccessAtMs),
-  }
 }
