@@ -1,12 +1,22 @@
 /** What all kinds of stores share: the key's encoding, the overlay, and the life cycle that the lane drives. */
+import { assert } from '../base/assert.ts'
 import type { CommitEpoch } from '../base/ids.ts'
 import { EngineError } from '../errors.ts'
 import { string as stringSerde } from '../serde/primitive.ts'
 import type { Serde } from '../serde/serde.ts'
 import { keyBytes as bytesOf, keyString } from './bytes.ts'
-import type { ByteChange, Checkpoint, SealedChanges, StoreBackend, StoreLifecycle, StoreSpec } from './contract.ts'
+import type {
+  ByteChange,
+  ByteEntry,
+  Checkpoint,
+  SealedChanges,
+  StoreBackend,
+  StoreLifecycle,
+  StoreSpec,
+} from './contract.ts'
 import { Overlay } from './overlay.ts'
 import { type Row, RowCodec } from './row.ts'
+import { RetentionClock } from './retention-clock.ts'
 import { Sealed } from './sealed.ts'
 
 export type StoreOperation = 'get' | 'put'
@@ -16,6 +26,8 @@ export interface StoreOptions {
   readonly streamTime: () => number
   /** Told of every point read and every write, for the counters. */
   readonly onOperation?: ((operation: StoreOperation) => void) | undefined
+  /** Refuses writes. */
+  readonly readOnly?: boolean
 }
 
 export abstract class BaseStore implements StoreLifecycle {
@@ -23,6 +35,7 @@ export abstract class BaseStore implements StoreLifecycle {
   readonly partition: number
   protected readonly overlay: Overlay
   protected readonly codec: RowCodec
+  protected readonly clock = new RetentionClock()
   protected readonly streamTime: () => number
   protected readonly onOperation: ((operation: StoreOperation) => void) | undefined
   readonly #backend: StoreBackend
@@ -39,7 +52,7 @@ export abstract class BaseStore implements StoreLifecycle {
     this.spec = spec
     this.partition = partition
     this.codec = RowCodec.of(spec)
-    this.overlay = new Overlay(backend, this.codec)
+    this.overlay = new Overlay(backend, this.codec, options.readOnly)
     this.streamTime = options.streamTime
     this.onOperation = options.onOperation
     this.#backend = backend
@@ -51,10 +64,21 @@ export abstract class BaseStore implements StoreLifecycle {
     return this.overlay.bytes
   }
 
+  /** A view takes over from the store it looks at what that has forgotten. */
+  adopt(store: BaseStore): void {
+    this.clock.adopt(store.clock)
+  }
+
+  /** Reads committed rows alone. */
+  committedOnly(): StoreBackend {
+    return new CommittedOnly(this.#backend)
+  }
+
   seal(epoch: CommitEpoch): SealedChanges | null {
     const dropped = this.expire()
     const { bytes } = this.overlay
     const sealed = this.overlay.seal(epoch)
+    if (sealed !== null) this.clock.seal(epoch)
     if (sealed === null) {
       this.#waiting = this.#waiting.concat(dropped)
       return null
@@ -66,11 +90,13 @@ export abstract class BaseStore implements StoreLifecycle {
 
   applied(epoch: CommitEpoch, checkpoint: Checkpoint): void {
     this.overlay.applied(epoch, this.#dropped.get(epoch) ?? [], checkpoint)
+    this.clock.applied(epoch)
     this.#dropped.delete(epoch)
   }
 
   discard(): void {
     this.overlay.discard()
+    this.clock.discard()
     this.#dropped.clear()
     this.#waiting = []
   }
@@ -144,6 +170,44 @@ export abstract class BaseStore implements StoreLifecycle {
 
   protected value(row: Row): unknown {
     return this.codec.value(row)
+  }
+}
+
+class CommittedOnly implements StoreBackend {
+  readonly durable = false
+  readonly #backend: StoreBackend
+
+  constructor(backend: StoreBackend) {
+    this.#backend = backend
+  }
+
+  get(key: Uint8Array): Uint8Array | undefined {
+    return this.#backend.get(key)
+  }
+
+  range(from?: Uint8Array, to?: Uint8Array, reverse?: boolean): IterableIterator<ByteEntry> {
+    return this.#backend.range(from, to, reverse)
+  }
+
+  apply(): void {
+    assert(false, 'a view of a store was told to change it')
+  }
+
+  checkpoint(): Checkpoint | undefined {
+    return this.#backend.checkpoint()
+  }
+
+  entries(): number {
+    return this.#backend.entries()
+  }
+
+  wipe(): void {
+    this.apply()
+  }
+
+  /** The backend belongs to the store. */
+  close(): void {
+    return
   }
 }
 

@@ -18,7 +18,8 @@ export function openStore(
   return construct(spec, backend, partition, options)
 }
 
-function construct(
+/** @internal */
+export function construct(
   spec: StoreSpec,
   backend: StoreBackend,
   partition: number,

@@ -7,6 +7,7 @@
  */
 import { assert } from '../base/assert.ts'
 import type { CommitEpoch } from '../base/ids.ts'
+import { EngineError } from '../errors.ts'
 import { ByteRows } from './byte-rows.ts'
 import type { Checkpoint, StoreBackend } from './contract.ts'
 import { Keyed } from './keyed.ts'
@@ -33,8 +34,11 @@ export class Overlay {
   #sealed: Generation[] = []
   #born = 0
 
-  constructor(backend: StoreBackend, codec: RowCodec) {
+  readonly #readOnly: boolean
+
+  constructor(backend: StoreBackend, codec: RowCodec, readOnly = false) {
     this.codec = codec
+    this.#readOnly = readOnly
     if (backend instanceof MemoryBackend) {
       backend.attach(codec)
       this.#memory = backend
@@ -45,15 +49,15 @@ export class Overlay {
     }
   }
 
+  /** The open epoch has changes. */
+  get isChanged(): boolean {
+    return this.#open.length > 0
+  }
+
   get(key: string): Row | undefined {
     const node = this.#nodes.map.get(key)
     if (node !== undefined) return node.top.isDeleted ? undefined : node.top
     return this.#below?.get(key)
-  }
-
-  /** What is committed, whatever was changed since. */
-  committed(key: string): Row | undefined {
-    return this.#nodes.map.get(key)?.at(committedGeneration) ?? this.#below?.get(key)
   }
 
   put(key: string, value: unknown, timestamp: number): void {
@@ -157,6 +161,8 @@ export class Overlay {
   }
 
   #lay(key: string, node: Node | undefined, row: Row): void {
+    if (this.#readOnly)
+      throw new EngineError('USAGE', 'A view of a store is for reading; write through the store itself.')
     row.generation = this.#generation
     this.bytes += key.length + this.codec.weight(row)
     if (node === undefined) {

@@ -12,10 +12,6 @@ const startOf = (at: string): number => int64At(at, at.length - 8)
 
 export class SessionWindowStore extends BaseStore implements SessionStore<unknown, unknown> {
   readonly #sweep: Sweep
-  /** End of the newest session ever put. */
-  #newest = Number.NEGATIVE_INFINITY
-  /** Sessions that end here or earlier are gone; moves when an epoch is sealed, as a window store's. */
-  #horizon = Number.NEGATIVE_INFINITY
 
   constructor(spec: StoreSpec, backend: StoreBackend, partition: number, options: StoreOptions) {
     super(spec, backend, partition, options)
@@ -24,13 +20,13 @@ export class SessionWindowStore extends BaseStore implements SessionStore<unknow
 
   put(key: unknown, start: number, end: number, value: unknown, keyBytes?: Uint8Array): void {
     this.onOperation?.('put')
-    if (end <= this.#horizon) return
+    if (end <= this.clock.horizon) return
     const at = this.keyOf(key, keyBytes) + int64String(end) + int64String(start)
     if (value === null || value === undefined) {
       this.overlay.delete(at)
       return
     }
-    if (end > this.#newest) this.#newest = end
+    this.clock.observe(end)
     this.putValue(at, value, end)
   }
 
@@ -42,7 +38,7 @@ export class SessionWindowStore extends BaseStore implements SessionStore<unknow
   ): IterableIterator<[start: number, end: number, value: unknown]> {
     this.onOperation?.('get')
     const prefix = this.keyOf(key, keyBytes)
-    const low = prefix + int64String(Math.max(clampTime(earliestEnd), this.#horizon + 1))
+    const low = prefix + int64String(Math.max(clampTime(earliestEnd), this.clock.horizon + 1))
     const high = afterPrefix(prefix + int64String(Number.MAX_SAFE_INTEGER))
     for (const [at, row] of this.overlay.range(low, high)) {
       if (at.length !== prefix.length + sessionSuffix) continue
@@ -53,7 +49,7 @@ export class SessionWindowStore extends BaseStore implements SessionStore<unknow
 
   fetchSession(key: unknown, start: number, end: number, keyBytes?: Uint8Array): unknown {
     this.onOperation?.('get')
-    if (end <= this.#horizon || start < 0) return undefined
+    if (end <= this.clock.horizon || start < 0) return undefined
     const row = this.overlay.get(this.keyOf(key, keyBytes) + int64String(end) + int64String(start))
     return row && this.value(row)
   }
@@ -61,25 +57,26 @@ export class SessionWindowStore extends BaseStore implements SessionStore<unknow
   *all(): IterableIterator<[key: unknown, start: number, end: number, value: unknown]> {
     for (const [at, row] of this.overlay.range(undefined, undefined)) {
       const end = endOf(at)
-      if (end > this.#horizon) yield [this.keyFrom(at.slice(0, -sessionSuffix)), startOf(at), end, this.value(row)]
+      if (end > this.clock.horizon) yield [this.keyFrom(at.slice(0, -sessionSuffix)), startOf(at), end, this.value(row)]
     }
   }
 
   override seal(epoch: CommitEpoch): SealedChanges | null {
     const retention = this.spec.retentionMs
-    if (retention !== undefined) {
-      this.#horizon = Math.max(this.#horizon, Math.min(this.#newest, this.streamTime()) - retention)
+    // As for a window store, by the sessions' ends.
+    if (retention !== undefined && this.overlay.isChanged) {
+      this.clock.forget(Math.min(this.clock.newest, this.streamTime()) - retention)
     }
     return super.seal(epoch)
   }
 
   override restore(changes: readonly ByteChange[], checkpoint: Checkpoint): void {
     super.restore(changes, checkpoint)
-    for (const [key] of changes) this.#newest = Math.max(this.#newest, endOf(keyString(key)))
+    for (const [key] of changes) this.clock.observeCommitted(endOf(keyString(key)))
   }
 
   protected override expire(): readonly string[] {
-    if (this.#horizon < 0) return []
-    return this.#sweep.next((at: string, _row: Row) => endOf(at) <= this.#horizon)
+    if (this.clock.horizon < 0) return []
+    return this.#sweep.next((at: string, _row: Row) => endOf(at) <= this.clock.horizon)
   }
 }

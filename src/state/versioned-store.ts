@@ -4,23 +4,24 @@ import { afterPrefix, clampTime, int64At, int64String, keyString } from './bytes
 import type { ByteChange, Checkpoint, StoreBackend, StoreSpec, VersionedRecord, VersionedStore } from './contract.ts'
 import { versionSuffix } from './layout.ts'
 import type { Row } from './row.ts'
+import { Sweep } from './sweep.ts'
 
 const versionOf = (at: string): number => int64At(at, at.length - versionSuffix)
 
 export class VersionedRowStore extends BaseStore implements VersionedStore<unknown, unknown> {
-  /** Largest timestamp ever put: the store's own clock, as in Kafka Streams. */
-  #newest = Number.NEGATIVE_INFINITY
   readonly #retentionMs: number
+  readonly #sweep: Sweep
 
   constructor(spec: StoreSpec, backend: StoreBackend, partition: number, options: StoreOptions) {
     super(spec, backend, partition, options)
     this.#retentionMs = spec.retentionMs ?? Number.POSITIVE_INFINITY
+    this.#sweep = new Sweep(this.overlay)
   }
 
   put(key: unknown, value: unknown, timestamp: number, keyBytes?: Uint8Array): { validTo: number | undefined } | null {
     this.onOperation?.('put')
-    if (timestamp < this.#newest - this.#retentionMs) return null
-    if (timestamp > this.#newest) this.#newest = timestamp
+    if (timestamp < this.clock.newest - this.#retentionMs) return null
+    this.clock.observe(timestamp)
     const prefix = this.keyOf(key, keyBytes)
     const at = prefix + int64String(timestamp)
     if (value === null || value === undefined) this.putTombstone(at, timestamp)
@@ -36,7 +37,7 @@ export class VersionedRowStore extends BaseStore implements VersionedStore<unkno
     const validFrom = versionOf(at)
     const validTo = asOf === undefined ? undefined : this.#following(prefix, validFrom)
     // The newest version is always there; an older one only within the history.
-    if (validTo !== undefined && (asOf as number) < this.#newest - this.#retentionMs) return undefined
+    if (validTo !== undefined && (asOf as number) < this.clock.newest - this.#retentionMs) return undefined
     const value = this.value(row)
     return validTo === undefined ? { value, validFrom } : { value, validFrom, validTo }
   }
@@ -54,14 +55,28 @@ export class VersionedRowStore extends BaseStore implements VersionedStore<unkno
 
   override restore(changes: readonly ByteChange[], checkpoint: Checkpoint): void {
     super.restore(changes, checkpoint)
-    for (const [key] of changes) this.#newest = Math.max(this.#newest, versionOf(keyString(key)))
+    for (const [key] of changes) this.clock.observeCommitted(versionOf(keyString(key)))
+  }
+
+  protected override expire(): readonly string[] {
+    if (!this.overlay.isChanged) return []
+    const limit = this.clock.newest - this.#retentionMs
+    return this.#sweep.next((at, row) => {
+      const version = versionOf(at)
+      if (version > limit) return false
+      const prefix = at.slice(0, -versionSuffix)
+      const next = this.#following(prefix, version)
+      if (next !== undefined) return next <= limit
+      // A deletion may go once there is nothing left that it hides.
+      return row.value === null && this.#atOrBefore(prefix, version - 1) === undefined
+    })
   }
 
   *#version(
     [prefix, validFrom, row]: [prefix: string, validFrom: number, row: Row],
     validTo: number | undefined,
   ): IterableIterator<[key: unknown, version: VersionedRecord<unknown>]> {
-    if (row.value === null || (validTo !== undefined && validTo <= this.#newest - this.#retentionMs)) return
+    if (row.value === null || (validTo !== undefined && validTo <= this.clock.newest - this.#retentionMs)) return
     const value = this.value(row)
     yield [this.keyFrom(prefix), validTo === undefined ? { value, validFrom } : { value, validFrom, validTo }]
   }

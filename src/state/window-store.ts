@@ -20,14 +20,6 @@ const dropsPerCommit = 4096
 export class TimeWindowStore extends BaseStore implements WindowStore<unknown, unknown> {
   readonly #intervalMs: number
   readonly #duplicates: boolean
-  /** Start of the newest window ever put: what retention is counted back from, as in Kafka Streams. */
-  #newest: number
-  /**
-   * Windows that start here or earlier are gone. Moves only when an epoch is sealed: by then every timer up to the
-   * watermark has fired, so no window is taken away before it was emitted, however far the watermark jumped.
-   */
-  #horizon = Number.NEGATIVE_INFINITY
-  #sweptUpTo = Number.NEGATIVE_INFINITY
   /** The row last asked for: an operator reads it and then writes it. */
   #lastKey = ''
   #lastStart = Number.NaN
@@ -39,19 +31,18 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
     super(spec, backend, partition, options)
     this.#intervalMs = segmentMs(spec)
     this.#duplicates = spec.retainDuplicates === true
-    this.#newest = Number.NEGATIVE_INFINITY
     if (backend.durable) this.#readNewest()
   }
 
   put(key: unknown, value: unknown, windowStart: number, timestamp = windowStart, keyBytes?: Uint8Array): void {
     this.onOperation?.('put')
-    if (windowStart <= this.#horizon) return
+    if (windowStart <= this.clock.horizon) return
     const keyText = this.keyOf(key, keyBytes)
     if (value === null || value === undefined) {
       this.#remove(keyText, windowStart)
       return
     }
-    if (windowStart > this.#newest) this.#newest = windowStart
+    this.clock.observe(windowStart)
     const sequence = this.#duplicates ? this.#nextSequence(keyText, windowStart) : 0
     const at =
       sequence === 0 ? this.#rowOf(keyText, windowStart) : windowRow(this.#intervalMs, keyText, windowStart, sequence)
@@ -60,7 +51,7 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
 
   fetch(key: unknown, windowStart: number, keyBytes?: Uint8Array): ValueAndTimestamp<unknown> | undefined {
     this.onOperation?.('get')
-    if (windowStart <= this.#horizon || windowStart < 0) return undefined
+    if (windowStart <= this.clock.horizon || windowStart < 0) return undefined
     const keyText = this.keyOf(key, keyBytes)
     if (this.#duplicates) {
       for (const [, row] of this.#ofKey(keyText, windowStart, windowStart, false)) return this.#valueOf(row)
@@ -88,7 +79,7 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
     to: number,
   ): IterableIterator<[key: unknown, windowStart: number, row: ValueAndTimestamp<unknown>]> {
     this.onOperation?.('get')
-    const first = Math.max(clampTime(from), this.#horizon + 1)
+    const first = Math.max(clampTime(from), this.clock.horizon + 1)
     const last = Math.min(to, Number.MAX_SAFE_INTEGER)
     for (const segment of this.#segments(first, last, false)) {
       const rows: Array<[at: string, row: Row]> = []
@@ -110,8 +101,11 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
   override seal(epoch: CommitEpoch): SealedChanges | null {
     this.#sequences.clear()
     const retention = this.spec.retentionMs
-    if (retention !== undefined) {
-      this.#horizon = Math.max(this.#horizon, Math.min(this.#newest, this.streamTime()) - retention)
+    // The horizon moves only here: by now every timer up to the watermark has fired, so no window is taken away before
+    // it was emitted, however far the watermark jumped. It is counted back from the newest window, as in Kafka
+    // Streams, but never from beyond the watermark: one partition's data may run far ahead of another's.
+    if (retention !== undefined && this.overlay.isChanged) {
+      this.clock.forget(Math.min(this.clock.newest, this.streamTime()) - retention)
     }
     return super.seal(epoch)
   }
@@ -119,26 +113,23 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
   override discard(): void {
     super.discard()
     this.#sequences.clear()
-    this.#sweptUpTo = Number.NEGATIVE_INFINITY
   }
 
   override restore(changes: readonly ByteChange[], checkpoint: Checkpoint): void {
     super.restore(changes, checkpoint)
-    for (const [key] of changes) this.#newest = Math.max(this.#newest, windowStartOf(keyString(key)))
+    for (const [key] of changes) this.clock.observeCommitted(windowStartOf(keyString(key)))
   }
 
   protected override expire(): readonly string[] {
     // Whole segments only: all their windows start at or before the horizon.
-    const upTo = segmentStart(Math.max(0, this.#horizon + 1), this.#intervalMs)
-    if (upTo <= this.#sweptUpTo || upTo === 0) return []
+    const upTo = segmentStart(Math.max(0, this.clock.horizon + 1), this.#intervalMs)
+    if (upTo === 0) return []
     const dropped: string[] = []
     const end = int64String(upTo)
     for (const [at] of this.overlay.settled(undefined)) {
       if (at >= end) break
-      if (dropped.length === dropsPerCommit) return dropped
-      dropped.push(at)
+      if (dropped.push(at) === dropsPerCommit) break
     }
-    this.#sweptUpTo = upTo
     return dropped
   }
 
@@ -165,7 +156,7 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
   }
 
   *#ofKey(key: string, from: number, to: number, backward: boolean): IterableIterator<[at: string, row: Row]> {
-    const first = Math.max(clampTime(from), this.#horizon + 1)
+    const first = Math.max(clampTime(from), this.clock.horizon + 1)
     const last = Math.min(to, Number.MAX_SAFE_INTEGER)
     const length = 8 + key.length + windowSuffix
     for (const segment of this.#segments(first, last, backward)) {
@@ -217,7 +208,7 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
   /** After a restart: the newest segment says within a segment's length when the newest window was. */
   #readNewest(): void {
     for (const [at] of this.overlay.range(undefined, undefined, true)) {
-      this.#newest = int64At(at, 0)
+      this.clock.observeCommitted(int64At(at, 0))
       return
     }
   }
