@@ -1,0 +1,47 @@
+/** What the exactly-once verifier looks at: every kind of result whose history betrays a loss, a double or a swap. */
+import { defineApp, serdes, tumbling } from 'millrace'
+
+const text = { key: serdes.string, value: serdes.string }
+
+/** Input values are `sequence|amount|group`, the sequence counting up per key. */
+const sequenceOf = (value: string): string => value.slice(0, value.indexOf('|'))
+const amountOf = (value: string): number => Number(value.split('|')[1])
+const groupOf = (value: string): string => value.slice(value.lastIndexOf('|') + 1)
+
+export default defineApp({
+  applicationId: process.env.VERIFIER_APPLICATION ?? 'verifier',
+  build(topology) {
+    const input = topology.stream('verifier-in', text)
+    input.to('verifier-echo', text)
+
+    const byKey = input.groupByKey()
+    byKey
+      .aggregate(
+        () => '0',
+        (sum, value) => String(Number(sum) + amountOf(value)),
+        { store: 'sums', value: serdes.string },
+      )
+      .toStream()
+      .to('verifier-sum', text)
+    byKey
+      .aggregate(
+        () => '',
+        (list, value) => (list === '' ? sequenceOf(value) : `${list},${sequenceOf(value)}`),
+        { store: 'lists', value: serdes.string },
+      )
+      .toStream()
+      .to('verifier-list', text)
+    byKey
+      .windowedBy(tumbling('10s', { grace: '1h' }))
+      .count({ store: 'windows' })
+      .toStream()
+      .map((count, windowed) => ({ key: `${windowed.key}@${windowed.start}`, value: String(count) }))
+      .to('verifier-window', text)
+    input
+      .groupBy(groupOf, text)
+      .count({ store: 'groups' })
+      .toStream()
+      .mapValues((count) => String(count))
+      .to('verifier-count', text)
+  },
+})
