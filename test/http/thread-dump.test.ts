@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { describe, test, type TestContext } from 'node:test'
+import { Worker } from 'node:worker_threads'
+import { createThreadDumper, type DumpedThread, type ThreadDumper } from '../../src/engine/thread-dump.ts'
+import type { ThreadsSnapshot } from '../../src/engine/view.ts'
+
+interface Scene {
+  readonly dumper: ThreadDumper
+  readonly workers: readonly Worker[]
+  dump(depth?: number): Promise<ThreadsSnapshot>
+}
+
+/** Workers `lane-0` … each doing what its word says, and a patient dumper: the machine may be busy. */
+async function scene(t: TestContext, ...doing: string[]): Promise<Scene> {
+  const workers = doing.map(
+    (workerData, i) =>
+      new Worker(new URL('support/busy-worker.ts', import.meta.url), { name: `lane-${i}`, workerData }),
+  )
+  await Promise.all(workers.map((worker) => once(worker, 'message')))
+  const threads = workers.map(
+    (worker, i): DumpedThread => ({ name: `lane-${i}`, role: 'lane', threadId: worker.threadId }),
+  )
+  const dumper = createThreadDumper({
+    threads: () => threads,
+    currentNode: (name) => `node of ${name}`,
+    budgetMs: 5000,
+  })
+  t.after(async () => {
+    dumper.close()
+    await Promise.all(workers.map((worker) => worker.terminate()))
+  })
+  return { dumper, workers, dump: (depth = 40) => dumper.dump({ depth }) }
+}
+
+const lane = (snapshot: ThreadsSnapshot, index: number): ThreadsSnapshot['engineThreads'][number] => {
+  const found = snapshot.engineThreads.find((thread) => thread.name === `lane-${index}`)
+  assert.ok(found, `lane-${index} is in the dump`)
+  return found
+}
+
+describe('thread dump', () => {
+  test('shows the function that an endless loop is in, and leaves it running', async (t) => {
+    const { dump } = await scene(t, 'spin')
+    for (let round = 0; round < 3; round++) {
+      const { state, stack, currentNode } = lane(await dump(), 0)
+      assert.equal(state, 'RUNNABLE')
+      assert.match(stack[0] ?? '', /^spinForEver \(test\/http\/support\/busy-worker\.ts:\d+\)$/)
+      assert.equal(currentNode, 'node of lane-0')
+    }
+  })
+
+  test('shows the stack of a worker in Atomics.wait, as WAITING', async (t) => {
+    const { dump } = await scene(t, 'wait')
+    const { state, stack } = lane(await dump(), 0)
+    assert.match(stack[0] ?? '', /^waitForEver /)
+    if (process.platform === 'linux') assert.equal(state, 'WAITING')
+  })
+
+  test('an idle worker is WAITING without a stack, and answers messages afterwards', async (t) => {
+    const { dump, workers } = await scene(t, 'idle')
+    const worker = workers[0] as Worker
+    for (let round = 0; round < 3; round++) {
+      const { state, stack } = lane(await dump(), 0)
+      assert.equal(state, 'WAITING')
+      assert.deepEqual(stack, [])
+      worker.postMessage(round)
+      assert.deepEqual(await once(worker, 'message'), [round])
+    }
+  })
+
+  test('a worker in native code is BLOCKED, and goes on after the late pause is answered', async (t) => {
+    const { workers } = await scene(t, 'native', 'spin')
+    const native = workers[0] as Worker
+    const done = once(native, 'message')
+    const threads = workers.map((w, i): DumpedThread => ({ name: `lane-${i}`, role: 'lane', threadId: w.threadId }))
+    const dumper = createThreadDumper({ threads: () => threads, budgetMs: 150 })
+    t.after(() => dumper.close())
+    const first = await dumper.dump({ depth: 40 })
+    assert.equal(lane(first, 0).state, 'BLOCKED')
+    assert.deepEqual(lane(first, 0).stack, [])
+    const again = await dumper.dump({ depth: 40 })
+    assert.equal(lane(again, 0).state, 'BLOCKED')
+    assert.deepEqual(await done, ['done'])
+  })
+
+  test('cuts stacks at the depth asked for, innermost first', async (t) => {
+    const { dump } = await scene(t, 'deep')
+    const short = lane(await dump(5), 0).stack
+    assert.equal(short.length, 5)
+    assert.match(short[0] ?? '', /^spinForEver /)
+    assert.match(short[4] ?? '', /^recurse /)
+    const whole = lane(await dump(1000), 0).stack
+    assert.ok(whole.length > 300, `${whole.length} frames`)
+  })
+
+  test('who asks while a dump is under way gets the same, each with a depth of his own', async (t) => {
+    const { dump } = await scene(t, 'spin', 'idle', 'slices')
+    const [shallow, deep] = await Promise.all([dump(1), dump(40)])
+    assert.equal(shallow.timestamp, deep.timestamp)
+    assert.equal(lane(shallow, 0).stack.length, 1)
+    assert.ok(lane(deep, 0).stack.length > 1)
+  })
+
+  test('lists the threads of the operating system by name', { skip: process.platform !== 'linux' }, async (t) => {
+    const { dump } = await scene(t, 'spin', 'idle')
+    const { platformThreads, engineThreads } = await dump()
+    const names = platformThreads.map((thread) => thread.name)
+    assert.ok(names.includes('lane-0') && names.includes('lane-1'), names.join(', '))
+    assert.ok(platformThreads.some((thread) => thread.tid === process.pid))
+    const control = engineThreads.find((thread) => thread.name === 'control')
+    assert.match(control?.stack.join('\n') ?? '', /thread-dump\.ts:\d+/)
+  })
+
+  test('frames tell functions and places, nothing of the data', async (t) => {
+    const { dump } = await scene(t, 'deep')
+    const text = JSON.stringify((await dump(1000)).engineThreads)
+    assert.doesNotMatch(text, /300|depth/)
+  })
+
+  test('workers that end, and new ones, are no trouble', async (t) => {
+    const { dump, workers } = await scene(t, 'spin', 'idle')
+    await dump()
+    await workers[0]?.terminate()
+    const { state, stack } = lane(await dump(), 0)
+    assert.equal(state, 'WAITING')
+    assert.deepEqual(stack, [])
+  })
+})
