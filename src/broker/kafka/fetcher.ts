@@ -36,6 +36,8 @@ interface Gathering {
 const leftoverKeptMs = 2000
 /** An answer to a wait that is over comes a little after that. */
 const graceMs = 2000
+/** With a fault to tell already, what the other partitions have at hand may still come along. */
+const hurryMs = 100
 const longestPauseMs = 200
 const noRecords = new Uint8Array(0)
 
@@ -83,7 +85,10 @@ export class Fetcher {
       for (;;) {
         gathering.trouble = undefined
         await this.#launch(request, endsAtMs, gathering, active)
-        if (!gathering.worthReturning && active.size) await this.#await(active, endsAtMs, request.signal)
+        if (active.size) {
+          const untilMs = gathering.worthReturning ? performance.now() + hurryMs : endsAtMs + graceMs
+          await this.#await(active, untilMs, request.signal)
+        }
         for (const flight of active) if (this.#take(flight, gathering)) active.delete(flight)
         const nowMs = performance.now()
         if (gathering.worthReturning || request.signal?.aborted || this.#cluster.retrier.closed) break
@@ -126,7 +131,9 @@ export class Fetcher {
       gathering.trouble ??= error
     }
     try {
-      const groups = await this.#cluster.byLeader(uncovered, (item, error) => this.#fault(item, error, gathering))
+      const groups = await this.#cluster.byLeader(uncovered, (item, error) => {
+        this.#fault(item, error, gathering, { final: missing.has(error.code) && !this.#meant.has(item.topic) })
+      })
       for (const { address, items } of groups.values()) {
         const flight = await this.#send(address, items, request, endsAtMs, gathering)
         if (flight) active.add(flight)
@@ -165,11 +172,12 @@ export class Fetcher {
       const state = await this.#cluster.topic(item.topic)
       const meant = this.#meant.get(item.topic)
       if (!state || (meant !== undefined && meant !== state.topicId)) {
-        // That the id is another one by now, the cluster itself said: there is nothing to wait for.
+        // That the id is another one by now, or that there never was such a topic, the cluster itself said: there is
+        // nothing to wait for.
         const error = state
           ? refused(100, `reading ${item.topic}`, 'The topic was deleted and made anew.')
           : refused(3, `reading ${item.topic}`)
-        this.#fault(item, error, gathering, { final: state !== undefined })
+        this.#fault(item, error, gathering, { final: state !== undefined || meant === undefined })
         continue
       }
       this.#meant.set(item.topic, state.topicId)
@@ -178,7 +186,8 @@ export class Fetcher {
     }
     if (asked.length === 0) return undefined
     const { requestTimeoutMs } = this.#cluster.settings
-    const maxWaitMs = Math.round(Math.min(requestTimeoutMs / 2, Math.max(0, endsAtMs - performance.now())))
+    const leftMs = gathering.worthReturning ? 0 : Math.max(0, endsAtMs - performance.now())
+    const maxWaitMs = Math.round(Math.min(requestTimeoutMs / 2, leftMs))
     const what = `fetching from ${asked[0]?.topic}${asked.length > 1 ? ' and others' : ''}`
     const limits = { maxWaitMs, maxBytes: request.maxBytes, isolation: request.isolation }
     const answer = this.#cluster.alone(address, requestTimeoutMs, what, ({ connection }) =>
@@ -206,11 +215,11 @@ export class Fetcher {
     return flight
   }
 
-  /** Until one flight is back, the wait is long over, or the signal fires. */
-  async #await(active: ReadonlySet<Flight>, endsAtMs: number, signal: AbortSignal | undefined): Promise<void> {
+  /** Until one flight is back, the time is over, or the signal fires. */
+  async #await(active: ReadonlySet<Flight>, untilMs: number, signal: AbortSignal | undefined): Promise<void> {
     const stop = new AbortController()
     const end = signal ? AbortSignal.any([signal, stop.signal]) : stop.signal
-    const patience = this.#cluster.retrier.pause(endsAtMs + graceMs - performance.now(), end)
+    const patience = this.#cluster.retrier.pause(untilMs - performance.now(), end)
     try {
       await Promise.race([patience, ...[...active].map((flight) => flight.settled)])
     } finally {

@@ -17,7 +17,9 @@ const transactionsV2 = 2
 const noIdentity: ProducerIdentity = { producerId: -1n, producerEpoch: -1 }
 
 interface Open {
-  timeoutMs: number
+  readonly timeoutMs: number
+  /** The identity that this client was given last. */
+  readonly identity: ProducerIdentity | undefined
   /** Something was sent that the coordinator may know of. */
   started: boolean
   /** An answer was lost: a copy of the request may still be under way. */
@@ -55,7 +57,7 @@ export class Transactions {
     }
     if (transactionalId === null) return this.#cluster.retrying(what, () => this.#cluster.anywhere(what, call))
     const identity = await this.#cluster.onCoordinator('transaction', transactionalId, what, call)
-    this.#open.set(transactionalId, fresh(timeoutMs))
+    this.#open.set(transactionalId, fresh(timeoutMs, identity))
     return identity
   }
 
@@ -109,7 +111,8 @@ export class Transactions {
 
   async end(transactionalId: string, identity: ProducerIdentity, commit: boolean): Promise<ProducerIdentity> {
     const open = this.#state(transactionalId)
-    if (!open.started) return identity
+    // A transaction in which nothing was sent is nothing to the coordinator.
+    if (!open.started && isSame(open.identity, identity)) return identity
     const v2 = await this.#isV2()
     const what = `${commit ? 'committing' : 'aborting'} the transaction of ${transactionalId}`
     const next = await this.#cluster.onCoordinator('transaction', transactionalId, what, async (link) => {
@@ -121,7 +124,7 @@ export class Transactions {
       return answer.identity
     })
     const { indefinite, timeoutMs } = open
-    this.#open.set(transactionalId, fresh(timeoutMs))
+    if (isSame(open.identity, identity)) this.#open.set(transactionalId, fresh(timeoutMs, next))
     // A delayed copy of a request of this transaction would be valid in the next one.
     return indefinite && !v2 ? this.initialise(transactionalId, timeoutMs, next) : next
   }
@@ -133,7 +136,7 @@ export class Transactions {
   #state(transactionalId: string): Open {
     const known = this.#open.get(transactionalId)
     if (known) return known
-    const open = fresh(60_000)
+    const open = fresh(60_000, undefined)
     this.#open.set(transactionalId, open)
     return open
   }
@@ -186,8 +189,12 @@ export class Transactions {
   }
 }
 
-function fresh(timeoutMs: number): Open {
-  return { timeoutMs, started: false, indefinite: false, partitions: new Set(), groups: new Set() }
+function isSame(one: ProducerIdentity | undefined, other: ProducerIdentity): boolean {
+  return one === undefined || (one.producerId === other.producerId && one.producerEpoch === other.producerEpoch)
+}
+
+function fresh(timeoutMs: number, identity: ProducerIdentity | undefined): Open {
+  return { timeoutMs, identity, started: false, indefinite: false, partitions: new Set(), groups: new Set() }
 }
 
 /** OPERATION_NOT_ATTEMPTED only says that another partition failed. */
