@@ -88,10 +88,14 @@ export class LicenseValidator {
     const keys = await this.#keys.load(signal)
     if (!keys.ok) return 'keys unavailable'
     const rules = { keys: keys.keys, audience: this.#options.audience, issuer: this.#options.issuer }
-    const verdict = await verifyLease(token, rules)
-    return verdict.ok && verdict.claims.machineId === this.#options.machineId
-      ? { token, claims: verdict.claims }
-      : undefined
+    const key = await verifyLicenseKey(this.#options.key, rules)
+    const lease = await verifyLease(token, rules)
+    const isOurs =
+      key.ok &&
+      lease.ok &&
+      lease.claims.machineId === this.#options.machineId &&
+      lease.claims.licenseId === key.claims.licenseId
+    return isOurs ? { token, claims: lease.claims } : undefined
   }
 
   /** Gives the machine's seat back. Nobody waits for the answer's contents. */

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
-import { customer, dayMs, hourMs, keyOf, online, unreachable, type World, world } from './support.ts'
+import { LicenseCache } from '../../../src/license/cache.ts'
+import { customer, dayMs, hourMs, keyOf, online, startMs, unreachable, type World, world } from './support.ts'
 
 const minuteMs = 60_000
 
@@ -51,6 +52,23 @@ describe('the cache and the clock', () => {
       w.wire = (_url, _init, serve) => serve()
       await w.timers.advance(hourMs)
       assert.equal(license.state().status, 'VALID')
+    }
+  })
+
+  test('a sealed file with the answer for another machine or license does not count', async () => {
+    for (const ask of [{ machineId: 'other' }, { other: true }]) {
+      const w = world()
+      w.wire = unreachable
+      const key = await keyOf(w)
+      const asked = 'other' in ask ? await keyOf(w) : key
+      const machineId = ask.machineId ?? 'm'
+      const lease = await w.server.answer('activate', { key: asked, machineId, nonce: 'n', product: 'millrace' })
+      const cache = new LicenseCache(join(w.folder, 'license.json'), key)
+      cache.write({ machineId: 'm', lease, failingSinceMs: null, seenAtMs: startMs })
+      const license = w.license([`license.key=${key}`, online, 'license.machine-id=m'])
+      license.start()
+      await w.timers.advance(6 * minuteMs)
+      assert.equal(license.state().status, 'INVALID')
     }
   })
 

@@ -137,6 +137,27 @@ describe('hostile keys are refused, each for its reason', () => {
     })
   }
 
+  test('an answer of another type', async () => {
+    const lease = {
+      iss: 'the-issuer',
+      aud: 'millrace',
+      status: 'ACTIVE',
+      sub: 'L-1',
+      machine: 'm',
+      nonce: 'n',
+      machines_used: 1,
+      machines_allowed: 1,
+      license_exp: 1_800_000_000,
+      iat: 1_700_000_000,
+      exp: 1_700_000_100,
+    }
+    assert.equal((await verifyLease(await sign(lease, { typ: leaseType }), rules)).ok, true)
+    assert.equal((await verifyLease(await sign(lease), rules)).ok, false)
+    assert.equal((await verifyLease(await sign(lease, { typ: undefined }), rules)).ok, false)
+    assert.equal((await verifyLease(await sign({ ...lease, exp: lease.iat }, { typ: leaseType }), rules)).ok, false)
+    assert.equal((await verifyLease(await sign({ ...lease, status: 'FINE' }, { typ: leaseType }), rules)).ok, false)
+  })
+
   test('a key as an answer', async () => {
     assert.equal((await verifyLease(await sign(goodClaims), rules)).ok, false)
   })
