@@ -19,7 +19,7 @@ export default defineApp({
       .aggregate(
         () => '0',
         (sum, value) => String(Number(sum) + amountOf(value)),
-        { store: 'sums', value: serdes.string },
+        { store: 'sums' },
       )
       .toStream()
       .to('verifier-sum', text)
@@ -27,7 +27,7 @@ export default defineApp({
       .aggregate(
         () => '',
         (list, value) => (list === '' ? sequenceOf(value) : `${list},${sequenceOf(value)}`),
-        { store: 'lists', value: serdes.string },
+        { store: { name: 'lists', value: serdes.string } },
       )
       .toStream()
       .to('verifier-list', text)
@@ -35,7 +35,7 @@ export default defineApp({
       .windowedBy(tumbling('10s', { grace: '1h' }))
       .count({ store: 'windows' })
       .toStream()
-      .map((count, windowed) => ({ key: `${windowed.key}@${windowed.start}`, value: String(count) }))
+      .map((count, windowed) => [`${windowed.key}@${windowed.start}`, String(count)])
       .to('verifier-window', text)
     input
       .groupBy(groupOf, text)
