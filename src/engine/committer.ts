@@ -131,6 +131,14 @@ export class Committer {
     this.#feed({ type: 'tick' })
   }
 
+  /** While held no commit begins; resolves when none is under way. */
+  async hold(held: boolean): Promise<void> {
+    this.#feed({ type: 'hold', held })
+    while (held && !this.#closed && this.#machine.startedAtMs !== null) {
+      await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    }
+  }
+
   close(): void {
     this.#closed = true
     for (const resolve of this.#waiting.splice(0)) resolve()
@@ -150,25 +158,10 @@ export class Committer {
     if (message.type === 'ack') {
       this.#acked.add(lane)
       this.#changelogs.push(...message.changelogs)
-      this.#feed({
-        type: 'lane-ack',
-        lane,
-        epoch,
-        sent: message.sent - this.#base('sent', lane, message.sent),
-        received: message.received - this.#base('received', lane, message.received),
-      })
+      this.#feed({ type: 'lane-ack', lane, epoch, sent: message.sent, received: message.received })
     } else {
       this.#feed({ type: 'lane-applied', lane, epoch })
     }
-  }
-
-  /** Lanes count from the beginning of the run; the machine compares one epoch's totals. */
-  readonly #bases = new Map<string, number>()
-  #base(kind: string, lane: number, value: number): number {
-    const id = `${kind}/${lane}`
-    const before = this.#bases.get(id) ?? 0
-    this.#bases.set(id, value)
-    return before
   }
 
   #feed(event: CommitEvent): void {

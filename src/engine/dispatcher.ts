@@ -25,16 +25,11 @@ export interface Route {
   /** Index into the counter layout's source topics. */
   readonly counter: number
   readonly buffer: PartitionBuffer
-  /** Offset to commit: the record that comes next. */
-  nextOffset: number
-  maxTimestamp: number
 }
 
 export interface DispatcherHost {
   run(): number
   send(lane: number, message: ToLane, transfer: ArrayBuffer[]): void
-  /** Records left a partition's buffer: it may be fetched again. */
-  drained(route: Route): void
 }
 
 export class Dispatcher {
@@ -105,29 +100,24 @@ export class Dispatcher {
   }
 
   #one(handle: number, now: number): void {
-    const watermarks = this.#watermarks
     const route = this.routes[handle] as Route
     const { buffer } = route
-    const cursor = buffer.cursor
-    const { bytes, timestamp, offset, keyStart, keyEnd } = cursor
-    // An extractor of the application may have given the record another time.
-    const eventTime = buffer.headTimestamp
+    const { cursor } = buffer
+    const { bytes, keyStart, keyEnd } = cursor
     const slot = keyStart < 0 ? route.partition : keySlot(bytes, keyStart, keyEnd)
     const task = this.#affinity.task(route.subtopology, slot, route.partition)
     const lane = this.#affinity.lane(route.subtopology, task)
     const writer = this.#writers[lane] as TransferWriter
-    watermarks.arrive(handle, eventTime, now)
-    if (eventTime > route.maxTimestamp) route.maxTimestamp = eventTime
-    const watermark = watermarks.global()
     const before = writer.length
     writer.append(
       route.source,
       task,
       route.originTopic,
       route.partition,
-      offset,
-      Number.isNaN(eventTime) ? timestamp : eventTime,
-      watermark,
+      cursor.offset,
+      // An extractor of the application may have given the record another time than it carries.
+      buffer.headTimestamp,
+      0,
       bytes,
       keyStart,
       keyEnd,
@@ -140,10 +130,10 @@ export class Dispatcher {
     )
     const size = writer.length - before
     buffer.shift()
-    route.nextOffset = buffer.nextOffset
+    const watermark = this.#watermarks.dispatched(handle, buffer.headTimestamp, buffer.headOffset, now)
+    writer.setLastWatermark(watermark)
     this.#count(route, size)
     if (writer.length >= bufferBytes - 4096) this.#send(lane, writer, watermark)
-    this.#host.drained(route)
   }
 
   #count(route: Route, bytes: number): void {

@@ -6,13 +6,14 @@ import type { Clock } from '../base/clock.ts'
 import { type CounterLayout, engineIndex, sinkTopicSlot } from '../base/counters.ts'
 import type { TopicPartition } from '../base/ids.ts'
 import { sleep, type Timers } from '../base/timers.ts'
-import { BrokerError, type BrokerPort, type GroupMember } from '../broker/port.ts'
+import { BrokerError, type BrokerPort } from '../broker/port.ts'
 import type { CommitReport, CommitTrigger } from '../commit/machine.ts'
 import { encodeTag } from '../commit/tag.ts'
 import { EngineError, toWireError } from '../errors.ts'
 import { type Affinity, affinityOf, type TaskRef } from '../lanes/affinity.ts'
 import type { FromLane, ToLane } from '../lanes/protocol.ts'
 import { allTasks, groupPosition, type StartingPoint, tasksOf } from './assignment.ts'
+import type { RecordCursor } from '../wire/record-batch.ts'
 import { Committer, type Frozen } from './committer.ts'
 import { describeFailure, restartable } from './failure.ts'
 import { Flow } from './flow.ts'
@@ -39,6 +40,8 @@ export interface EngineOptions {
   readonly nodeNames: readonly string[]
   readonly send: (lane: number, message: ToLane, transfer: ArrayBuffer[]) => void
   readonly fact: (fact: EngineFact) => void
+  /** Timestamp extractors of the application by source; NaN drops the record. */
+  readonly extractors?: ReadonlyMap<number, (cursor: RecordCursor, topic: string, partition: number) => number>
 }
 
 /** A lane that does not give up its work within this time has to be ended with its process. */
@@ -87,9 +90,17 @@ export class EngineCore {
       cancelled: (run) => run !== this.#run || this.#ended,
     })
     this.#group = new GroupLink(options, {
-      assigned: (partitions) => this.#assigned(partitions),
+      assigned: (added, all) => this.#groupAssigned(added, all),
       revoking: (partitions) => this.#revoking(partitions),
-      lost: (error) => this.#failed(error),
+      // What was done for them and not committed is void: begin again from the last commit with what is left.
+      lost: (partitions) => {
+        if (partitions.length > 0)
+          void this.#restart(new EngineError('TRANSACTION_ABORTED', 'the group went on without this member'), false)
+      },
+      connected: (connected) => this.#setConnected(connected),
+      rebalanced: () => this.#count(engineIndex.rebalances),
+      failed: (error) => this.#failed(error),
+      holdCommits: async (held) => this.#committer?.hold(held),
     })
     this.#schedules = new Schedules(options, {
       fire: (source, dueMs, payload) => this.#fire(source, dueMs, payload),
@@ -211,7 +222,7 @@ export class EngineCore {
     if (settings.guarantee === 'exactly-once' || settings.guarantee === 'at-least-once') await this.#producer.init()
     this.#affinity = affinityOf(settings.plan, settings.lanes, settings.split, this.#topics.changelogPartitions)
     await this.#configureLanes(this.#topics, this.#affinity)
-    await this.#group.join(this.#topics)
+    this.#group.join(this.#topics)
   }
 
   async #configureLanes(topics: ResolvedTopics, affinity: Affinity): Promise<void> {
@@ -246,6 +257,13 @@ export class EngineCore {
     const created = missing.length > 0 ? await this.#createSinks(missing) : []
     const topics = [...known, ...created].map(({ topic, partitions }) => ({ topic, partitions }))
     send(lane, { type: 'topics', topics }, [])
+  }
+
+  async #groupAssigned(added: readonly TopicPartition[], all: readonly TopicPartition[]): Promise<void> {
+    // A restart under way opens everything anew by itself.
+    if (this.#ended || this.#restarting) return
+    if (!this.#flow) await this.#guard(() => this.#assigned(all))
+    else if (added.length > 0) await this.#guard(() => this.#assigned(added))
   }
 
   /** The group gave partitions: open what goes with them and begin, or go on. */
@@ -475,8 +493,15 @@ export class EngineCore {
     const { settings } = this.#o
     await this.#producer.init()
     this.#topics = await resolveTopics(settings, this.#o.broker)
-    await this.#configureLanes(this.#topics, this.#affinity as Affinity)
-    await this.#assigned(this.#group.assignment)
+    this.#affinity = affinityOf(settings.plan, settings.lanes, settings.split, this.#topics.changelogPartitions)
+    await this.#configureLanes(this.#topics, this.#affinity)
+    if (this.#group.joined) await this.#assigned(this.#group.assignment)
+    else this.#group.join(this.#topics)
+  }
+
+  #count(slot: number): void {
+    const { counters } = this.#o
+    counters[slot] = (counters[slot] as number) + 1
   }
 
   #noteAborted(): void {
@@ -574,7 +599,7 @@ export class EngineCore {
   #consumer(): ConsumerSnapshot | null {
     const { settings } = this.#o
     if (!this.#topics) return null
-    const { memberId, generationId, groupInstanceId } = this.#group.identity()
+    const { memberId, generationId, groupInstanceId } = this.#group.member()
     return {
       groupId: settings.applicationId,
       memberId,
@@ -616,5 +641,3 @@ export class EngineCore {
     this.#o.timers.after(intervalMs, again)
   }
 }
-
-export type { GroupMember }

@@ -2,7 +2,7 @@
 import { assert } from '../base/assert.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Origin } from '../operators/contract.ts'
-import { Task, type TaskHost } from '../operators/task.ts'
+import { decodeRecord, Task, type TaskHost } from '../operators/task.ts'
 import type { AnyStore, StoreLifecycle, StoreSpec } from '../state/contract.ts'
 import { MemoryBackend } from '../state/memory-backend.ts'
 import { openStore } from '../state/open-store.ts'
@@ -11,7 +11,6 @@ import { noHeaders } from '../wire/headers.ts'
 import { decodeHeaders } from '../wire/record-batch.ts'
 import { RecordCursor } from '../wire/record-batch.ts'
 import type { ToLane } from './protocol.ts'
-import { decodeRecord } from './records.ts'
 
 export class GlobalState {
   readonly #topology: CompiledTopology

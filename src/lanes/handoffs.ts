@@ -20,7 +20,8 @@ export class Handoffs {
   readonly #open: Float64Array
   readonly #send: (lane: number, message: LaneToLane, transfer: ArrayBuffer[]) => void
   run = 0
-  total = 0
+  /** Records handed over, by parity of the epoch. */
+  readonly total: [number, number] = [0, 0]
 
   constructor(
     lane: number,
@@ -41,6 +42,7 @@ export class Handoffs {
     this.run = run
     this.#writers.fill(undefined)
     this.#sent.fill(0)
+    this.total.fill(0)
     this.#open.fill(epoch)
   }
 
@@ -57,7 +59,7 @@ export class Handoffs {
 
   /** To be called after each record: sends a full buffer. */
   written(epoch: CommitEpoch, level: number, lane: number, watermark: number): void {
-    this.total++
+    this.total[epoch & 1]!++
     const writer = this.writer(epoch, level, lane)
     if (writer.length >= bufferBytes - 2048 && epoch <= (this.#open[level] as number))
       this.#flush(writer, epoch, level, lane, watermark)

@@ -13,6 +13,7 @@ import { type CounterLayout, laneIndex } from '../base/counters.ts'
 import type { CommitEpoch } from '../base/ids.ts'
 import { EngineError, toWireError } from '../errors.ts'
 import { type Origin, Rec } from '../operators/contract.ts'
+import { decodeRecord } from '../operators/task.ts'
 import type { StoreBackendFactory } from '../state/contract.ts'
 import type { CompiledTopology } from '../topology/compiled.ts'
 import { noHeaders } from '../wire/headers.ts'
@@ -25,7 +26,6 @@ import { LaneCounters } from './lane-counters.ts'
 import { isWork, type LevelInput, LevelState, type Work } from './level-state.ts'
 import { Outputs } from './outputs.ts'
 import type { ChangelogBatches, FromLane, LaneToLane, ToLane } from './protocol.ts'
-import { decodeRecord } from './records.ts'
 import { TaskHostPort } from './task-host.ts'
 import { TaskRunner } from './task-runner.ts'
 import type { TaskSlot } from './task-slot.ts'
@@ -329,7 +329,7 @@ export class LaneCore {
           const { toEngine, lane } = this.#options
           toEngine({ type: 'consumed', lane, run: this.#run, bytes: work.bytes, records: work.records }, [])
         } else {
-          level.received(channel, work.records)
+          level.received(channel, work.records, work.epoch)
         }
         this.#advance(level, channel, work.watermark)
         return done + 1
@@ -420,9 +420,14 @@ export class LaneCore {
     const changelogs = this.#changelogs
     this.#changelogs = []
     this.#epoch = epoch + 1
+    const parity = epoch & 1
     let received = 0
-    for (const level of this.#levels) received += level.receivedTotal
-    const sent = this.#handoffs.total
+    for (const level of this.#levels) {
+      received += level.receivedTotal[parity] as number
+      level.receivedTotal[parity] = 0
+    }
+    const sent = this.#handoffs.total[parity] as number
+    this.#handoffs.total[parity] = 0
     const transfer = changelogs.flatMap((c) => c.records.map((r) => r.buffer as ArrayBuffer))
     toEngine({ type: 'ack', lane, run: this.#run, epoch, changelogs, sent, received }, transfer)
   }

@@ -1,16 +1,47 @@
 /** A lane's block of counters, written by the lane alone. */
 import type { Clock } from '../base/clock.ts'
-import { type CounterLayout, dropReasons, dropSlot, laneIndex, storeSlot, subtopologySlot } from '../base/counters.ts'
+import {
+  type CounterLayout,
+  dropReasons,
+  dropSlot,
+  laneIndex,
+  laneSlots,
+  storeSlot,
+  subtopologySlot,
+} from '../base/counters.ts'
+import type { Probe } from '../operators/node-operator.ts'
 
 const dropIndex = new Map<string, number>(dropReasons.map((reason, i) => [reason, i]))
 
+/** Notes the node at work in shared memory, so that a lane that is stuck shows where. */
+class SharedProbe implements Probe {
+  readonly #block: Float64Array
+  readonly counts: Float64Array
+
+  constructor(layout: CounterLayout, block: Float64Array) {
+    this.#block = block
+    this.counts = block.subarray(laneSlots.length, laneSlots.length + layout.nodes)
+    this.currentNode = -1
+  }
+
+  get currentNode(): number {
+    return this.#block[laneIndex.currentNode] as number
+  }
+
+  set currentNode(node: number) {
+    this.#block[laneIndex.currentNode] = node
+  }
+}
+
 export class LaneCounters {
+  readonly probe: Probe
   readonly #layout: CounterLayout
   readonly #block: Float64Array
 
   constructor(layout: CounterLayout, block: Float64Array) {
     this.#layout = layout
     this.#block = block
+    this.probe = new SharedProbe(layout, block)
   }
 
   add(slot: number, amount: number): void {

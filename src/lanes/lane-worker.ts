@@ -6,7 +6,7 @@ import { type CounterLayout, laneIndex } from '../base/counters.ts'
 import { systemTimers } from '../base/timers.ts'
 import { EngineError, messageOf, toWireError } from '../errors.ts'
 import { lmdbBackends, memoryBackends } from '../state/backends.ts'
-import { compileApplication } from '../dsl/load.ts'
+import { loadApplication } from './application.ts'
 import type { ErrorPolicies } from './error-policy.ts'
 import { LaneCore } from './lane-core.ts'
 import type { FromLane, LaneToLane, ToLane } from './protocol.ts'
@@ -40,7 +40,7 @@ function fault(error: unknown, run = -1): void {
 }
 
 async function main(): Promise<void> {
-  const { topology } = await compileApplication(data.application, { optimize: data.optimize })
+  const topology = (await loadApplication(data.application)).compile({ optimize: data.optimize })
   let scheduled = false
   let timer: (() => void) | undefined
   let timerAt = Number.POSITIVE_INFINITY

@@ -39,7 +39,8 @@ export class LevelState {
   reported = Number.NEGATIVE_INFINITY
   /** Epoch whose marks have all come in but whose tasks are not all done; 0: none. */
   aligning: CommitEpoch = 0
-  receivedTotal = 0
+  /** Records received, by parity of the epoch. */
+  readonly receivedTotal: [number, number] = [0, 0]
 
   constructor(level: number, channels: number) {
     this.level = level
@@ -96,9 +97,9 @@ export class LevelState {
     return true
   }
 
-  received(channel: number, records: number): void {
+  received(channel: number, records: number, epoch: CommitEpoch): void {
     this.#received[channel] = (this.#received[channel] as number) + records
-    this.receivedTotal += records
+    this.receivedTotal[epoch & 1] = (this.receivedTotal[epoch & 1] as number) + records
   }
 
   /** A mark came in; true when it was the last one awaited. */
@@ -130,5 +131,6 @@ export class LevelState {
     this.reported = watermark
     this.aligning = 0
     this.slots.length = 0
+    this.receivedTotal.fill(0)
   }
 }

@@ -48,7 +48,7 @@ export class TaskHostPort {
   }
 
   /** The host of one task. `slot` is asked for late, because slot and task are made of each other. */
-  for(subtopology: number, slot: () => TaskSlot): TaskHost {
+  for(slot: () => TaskSlot): TaskHost {
     const { outputs, clock, counters, alive } = this.#options
     return {
       emit: (topic, key, value, rec, partitionKey) => {
@@ -69,8 +69,8 @@ export class TaskHostPort {
       requestCommit: () => this.#options.requestCommit(),
       timerFired: (kind: 'event-time' | 'wall-clock') =>
         counters.add(kind === 'event-time' ? laneIndex.eventTimersFired : laneIndex.wallClockTimersFired, 1),
-      subtopology,
-    } as TaskHost
+      probe: counters.probe,
+    }
   }
 
   /** A record that goes no further although nothing is wrong with the function: late, without a key, … */

@@ -98,7 +98,7 @@ export class TaskSet {
         assert(store !== undefined, `task ${subtopology}_${partition} starts before its store ${name} is open`)
         stores.set(name, store)
       }
-      const host = this.host.for(subtopology, () => slot)
+      const host = this.host.for(() => slot)
       const task = new Task({
         topology,
         applicationId,
@@ -172,7 +172,7 @@ export class TaskSet {
   /** Drops tasks and every change that is not committed; the backends stay open. */
   discard(): void {
     for (const slot of [...this.#all]) this.#drop(slot)
-    for (const store of this.#stores.values()) store.discard()
+    for (const store of this.#stores.values()) store.detach()
     this.#stores.clear()
     this.#globals.reset()
   }

@@ -17,8 +17,8 @@ export interface TaskHost {
   requestCommit(): void
   /** Counts timers that fired. */
   timerFired?(kind: 'event-time' | 'wall-clock'): void
-  /** Records by node, counted here when given. */
-  readonly nodeCounts?: Float64Array
+  /** Where the node at work and the records of each node are noted, when given: memory that other threads read. */
+  readonly probe?: Probe
 }
 
 export interface TaskOptions {
@@ -60,7 +60,7 @@ export class Task {
     this.#host = host
     this.subtopology = subtopology
     this.partition = options.partition
-    this.#probe = { currentNode: -1, counts: host.nodeCounts ?? new Float64Array(topology.nodes.length) }
+    this.#probe = host.probe ?? { currentNode: -1, counts: new Float64Array(topology.nodes.length) }
     this.#context = this.#makeContext(options)
     const nodes = topology.subtopologies[subtopology]?.nodes ?? []
     this.#wakes = new Float64Array(nodes.length).fill(never)
@@ -69,6 +69,11 @@ export class Task {
       nodes.map((index) => topology.nodes[index] as CompiledNode),
       options,
     )
+  }
+
+  /** Largest watermark seen; -Infinity before the first. */
+  get streamTime(): number {
+    return this.#streamTime
   }
 
   /** Node at work: a plain field, read by other threads' views through the lane's counters. */

@@ -10,6 +10,7 @@ import {
   engineBlockLength,
   engineIndex,
   laneBlockLength,
+  laneIndex,
   newBlock,
 } from '../base/counters.ts'
 import type { BrokerAddress } from '../broker/connect.ts'
@@ -162,15 +163,23 @@ export class EngineHost implements EngineView, EngineCommands {
 
   async threads(options: { depth: number; signal?: AbortSignal }): Promise<ThreadsSnapshot> {
     this.#dumper ??= createThreadDumper({
-      workers: [
-        ...(this.#engine ? [{ name: 'engine', role: 'engine' as const, worker: this.#engine }] : []),
-        ...this.#lanes.map((worker, lane) => ({ name: `lane-${lane}`, role: 'lane' as const, lane, worker })),
+      threads: () => [
+        ...(this.#engine ? [{ name: 'engine', role: 'engine' as const, threadId: this.#engine.threadId }] : []),
+        ...this.#lanes.map((worker, lane) => ({
+          name: `lane-${lane}`,
+          role: 'lane' as const,
+          threadId: worker.threadId,
+        })),
       ],
-      counters: () => this.#counters,
-      nodeName: (node) => this.#o.topology.nodes[node]?.name ?? null,
-      clock: this.#o.clock,
+      currentNode: (name) => this.#currentNode(name),
     })
     return this.#dumper.dump(options)
+  }
+
+  #currentNode(name: string): string | null {
+    const block = this.#counters.lanes[Number(name.slice('lane-'.length))]
+    const node = block?.[laneIndex.currentNode] ?? -1
+    return this.#o.topology.nodes[node]?.name ?? null
   }
 
   broker(): ReturnType<EngineView['broker']> {

@@ -101,6 +101,11 @@ export abstract class BaseStore implements StoreLifecycle {
     this.#waiting = []
   }
 
+  detach(): void {
+    this.discard()
+    this.overlay.freeze()
+  }
+
   restore(changes: readonly ByteChange[], checkpoint: Checkpoint): void {
     this.#backend.apply(changes, checkpoint)
   }
@@ -110,7 +115,7 @@ export abstract class BaseStore implements StoreLifecycle {
   }
 
   close(): void {
-    this.discard()
+    this.detach()
     this.#backend.close()
   }
 

@@ -99,6 +99,8 @@ export interface StoreLifecycle {
   applied(epoch: CommitEpoch, checkpoint: Checkpoint): void
   /** Drops the open and the sealed changes (in-place restart). */
   discard(): void
+  /** Drops them for good: whoever still holds the store can read, but changes nothing any more. */
+  detach(): void
   /** One run of changelog records during restore, oldest first, straight into the backend; made by `restoreEntry`. */
   restore(changes: readonly ByteChange[], checkpoint: Checkpoint): void
   entries(): number

@@ -34,7 +34,7 @@ export class Overlay {
   #sealed: Generation[] = []
   #born = 0
 
-  readonly #readOnly: boolean
+  #readOnly: boolean
 
   constructor(backend: StoreBackend, codec: RowCodec, readOnly = false) {
     this.codec = codec
@@ -158,6 +158,11 @@ export class Overlay {
     this.#open = []
     this.#sealed = []
     this.bytes = 0
+  }
+
+  /** No further change: a function that comes back after its run has ended must not write into the next one. */
+  freeze(): void {
+    this.#readOnly = true
   }
 
   #lay(key: string, node: Node | undefined, row: Row): void {

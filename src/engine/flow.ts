@@ -1,0 +1,361 @@
+/** The way in: fetched partitions, their watermarks, and dispatch to the lanes. One instance a run of the engine. */
+import { engineIndex } from '../base/counters.ts'
+import { type PartitionKey, partitionKey, type TopicPartition } from '../base/ids.ts'
+import type { Affinity } from '../lanes/affinity.ts'
+import { noHead, type PartitionTiming, Watermarks } from '../time/watermarks.ts'
+import type { RecordCursor } from '../wire/record-batch.ts'
+import type { StartingPoint } from './assignment.ts'
+import { Dispatcher, type Route } from './dispatcher.ts'
+import type { EngineOptions } from './engine-core.ts'
+import { Fetcher } from './fetcher.ts'
+import { followGlobalTopic } from './global-follower.ts'
+import type { PartitionProgress } from './snapshots.ts'
+import type { ResolvedTopics } from './topics.ts'
+import type { ConsumerSnapshot, WatermarkSnapshot } from './view.ts'
+
+export interface FlowHost {
+  run(): number
+  failed(error: unknown): void
+  connected(connected: boolean): void
+  /** Bytes of output that wait for the next transaction. */
+  heldBytes(): number
+  commitWanted(): void
+}
+
+export interface FrozenPosition extends TopicPartition {
+  readonly offset: number
+  readonly maxTimestamp: number
+}
+
+/** Records dispatched before the event loop gets its turn again. */
+const dispatchBudget = 2048
+
+export class Flow {
+  readonly #o: EngineOptions
+  readonly #host: FlowHost
+  readonly #watermarks: Watermarks
+  readonly dispatcher: Dispatcher
+  readonly #fetcher: Fetcher
+  readonly #routes = new Map<PartitionKey, Route>()
+  /** Offsets that the group's last commit holds. */
+  readonly #committed = new Map<PartitionKey, number>()
+  readonly #originTopics: string[] = []
+  #paused = false
+  #begun = false
+  #closed = false
+  #scheduled = false
+  #deadline: (() => void) | undefined
+  #deadlineAt = Number.POSITIVE_INFINITY
+  #stalled = false
+
+  constructor(options: EngineOptions, affinity: Affinity, host: FlowHost) {
+    this.#o = options
+    this.#host = host
+    const { settings, broker, clock, timers } = options
+    this.#watermarks = new Watermarks()
+    this.dispatcher = new Dispatcher(
+      this.#watermarks,
+      affinity,
+      { run: () => host.run(), send: options.send },
+      settings.laneQueueBytes,
+      options.layout,
+      options.counters,
+    )
+    this.#fetcher = new Fetcher(
+      {
+        broker,
+        clock,
+        timers,
+        isolation: 'read_committed',
+        bufferCapacity: settings.bufferedRecordsPerPartition,
+        maxPollRecords: settings.maxPollRecords,
+        maxWaitMs: settings.fetchMaxWaitMs,
+        maxBytes: settings.fetchMaxBytes,
+        maxPartitionBytes: settings.partitionFetchMaxBytes,
+        outOfRange: settings.sourceReset,
+      },
+      {
+        records: (buffer) => this.#arrived(buffer.topic, buffer.partition),
+        polled: (_, records) => this.#polled(records),
+        evidence: (buffer, lag, failed) => this.#evidence(buffer.topic, buffer.partition, lag, failed),
+        connected: (connected) => host.connected(connected),
+        warning: (message) => options.fact({ type: 'log', level: 'warn', message }),
+        failed: (error) => host.failed(error),
+      },
+    )
+    this.#fetcher.pause('restoring')
+  }
+
+  /** Adds partitions, to be read from where the group left them. */
+  assign(partitions: readonly StartingPoint[], topics: ResolvedTopics): void {
+    const now = this.#o.clock.monotonic()
+    if (this.#originTopics.length === 0) this.#originTopics.push(...new Set(topics.bySource.flat()))
+    for (const start of partitions) {
+      const { topic, partition, offset, maxTimestamp } = start
+      const key = partitionKey(topic, partition)
+      if (this.#routes.has(key)) continue
+      const source = this.#sourceOf(topic, topics)
+      const buffer = this.#fetcher.add(start, offset, this.#extractor(source, topic, partition))
+      if (!this.#begun) this.#fetcher.pause('restoring', start)
+      const handle = this.#watermarks.assign(start, this.#timing(source))
+      if (maxTimestamp > Number.NEGATIVE_INFINITY) this.#watermarks.restore(handle, maxTimestamp)
+      const route: Route = {
+        handle,
+        topic,
+        partition,
+        source,
+        subtopology: this.#o.settings.plan.sources[source]?.subtopology ?? 0,
+        originTopic: this.#originTopics.indexOf(topic),
+        counter: this.#o.layout.sourceTopics.indexOf(topic),
+        buffer,
+      }
+      this.#routes.set(key, route)
+      this.dispatcher.routes[handle] = route
+      this.#committed.set(key, offset)
+      if (buffer.hasHead) this.#watermarks.headArrived(handle, buffer.headTimestamp, buffer.headOffset, now)
+    }
+  }
+
+  revoke(partitions: readonly TopicPartition[]): void {
+    const now = this.#o.clock.monotonic()
+    for (const tp of partitions) {
+      const key = partitionKey(tp.topic, tp.partition)
+      const route = this.#routes.get(key)
+      if (!route) continue
+      const { topic, partition } = tp
+      const maxTimestamp = this.#watermarks.maxTs(route.handle)
+      this.#revoked.push({ topic, partition, offset: route.buffer.nextOffset, maxTimestamp })
+      this.#fetcher.remove(tp)
+      this.#watermarks.revoke(tp, now)
+      this.dispatcher.routes[route.handle] = undefined
+      this.#routes.delete(key)
+    }
+  }
+
+  /** Revoked since the last commit: what was dispatched of them has still to be committed. */
+  #revoked: FrozenPosition[] = []
+
+  /** Stores are complete: fetch and dispatch. */
+  begin(): void {
+    this.#begun = true
+    this.#fetcher.resume('restoring')
+    this.#fetcher.start()
+    this.wake()
+  }
+
+  setPaused(paused: boolean): void {
+    if (paused === this.#paused) return
+    this.#paused = paused
+    this.dispatcher.paused = paused
+    const now = this.#o.clock.monotonic()
+    if (paused) {
+      this.#watermarks.suspend('pause', now)
+      this.#fetcher.pause('application')
+    } else {
+      this.#watermarks.resume('pause', now)
+      this.#fetcher.resume('application')
+      this.wake()
+    }
+  }
+
+  consumed(lane: number, bytes: number): void {
+    this.dispatcher.consumed(lane, bytes)
+    if (this.#stalled) this.wake()
+  }
+
+  wake(): void {
+    if (this.#scheduled || this.#closed || !this.#begun) return
+    this.#scheduled = true
+    this.#o.timers.soon(() => {
+      this.#scheduled = false
+      if (!this.#closed) this.#dispatch()
+    })
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#deadline?.()
+    void this.#fetcher.close()
+  }
+
+  get watermark(): number {
+    return this.#watermarks.global()
+  }
+
+  restoreWatermark(watermark: number): void {
+    if (watermark > this.#watermarks.global()) this.#watermarks.restoreGlobal(watermark)
+  }
+
+  followGlobal(source: number, topic: string, positions: ReadonlyMap<number, number>): void {
+    followGlobalTopic(this.#o, { source, topic, positions, run: this.#host.run, closed: () => this.#closed }).catch(
+      (error) => this.#host.failed(error),
+    )
+  }
+
+  // ── committing ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** True when a partition has moved past what is committed, or a barrier has records to close in. */
+  moved(): boolean {
+    if (this.dispatcher.sinceMark > 0) return true
+    for (const [key, route] of this.#routes) if (route.buffer.nextOffset !== this.#committed.get(key)) return true
+    return false
+  }
+
+  /** Everything dispatched so far is on its way; these are the offsets behind it. */
+  freeze(): FrozenPosition[] {
+    this.dispatcher.flush()
+    this.dispatcher.sinceMark = 0
+    const positions: FrozenPosition[] = []
+    let anchored = false
+    for (const [key, route] of [...this.#routes].sort(([a], [b]) => (a < b ? -1 : 1))) {
+      const { topic, partition, handle, buffer } = route
+      const offset = buffer.nextOffset
+      // The first partition is committed every time: its metadata carries the tag of each commit.
+      if (anchored && offset === this.#committed.get(key)) continue
+      anchored = true
+      positions.push({ topic, partition, offset, maxTimestamp: this.#watermarks.maxTs(handle) })
+    }
+    positions.push(...this.#revoked)
+    this.#revoked = []
+    return positions
+  }
+
+  committed(offsets: ReadonlyArray<TopicPartition & { readonly offset: number }>): void {
+    for (const { topic, partition, offset } of offsets) this.#committed.set(partitionKey(topic, partition), offset)
+  }
+
+  // ── the end of the input ────────────────────────────────────────────────────────────────────────────────────────
+
+  /** True when every partition is read and dispatched to the end that it has at this moment. */
+  async exhausted(): Promise<boolean> {
+    const all = [...this.#routes.values()]
+    if (all.length === 0) return true
+    const ends = await this.#o.broker.listOffsets(
+      all.map(({ topic, partition }) => ({ topic, partition })),
+      'stable',
+    )
+    for (const { topic, partition, offset } of ends) {
+      const buffer = this.#routes.get(partitionKey(topic, partition))?.buffer
+      if (buffer && (buffer.position < offset || buffer.hasHead)) return false
+    }
+    return true
+  }
+
+  /**
+   * There is no more input: partitions that lie behind others do not hold the watermark back any longer. True when it
+   * rose.
+   */
+  closeInput(): boolean {
+    let highest = Number.NEGATIVE_INFINITY
+    for (const { handle, source } of this.#routes.values()) {
+      const { maxOutOfOrdernessMs } = this.#timing(source)
+      highest = Math.max(highest, this.#watermarks.maxTs(handle) - maxOutOfOrdernessMs)
+    }
+    if (highest <= this.#watermarks.global()) return false
+    this.#watermarks.restoreGlobal(highest)
+    this.dispatcher.flush()
+    return true
+  }
+
+  // ── showing ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  watermarkSnapshot(): WatermarkSnapshot {
+    return this.#watermarks.snapshot(this.#o.clock.monotonic(), this.#o.clock.now())
+  }
+
+  progress(): PartitionProgress[] {
+    return [...this.#routes].map(([key, { topic, partition, buffer }]) => ({
+      topic,
+      partition,
+      committedOffset: this.#committed.get(key) ?? 0,
+      logEndOffset: buffer.logEndOffset,
+    }))
+  }
+
+  assignment(ready: boolean): ConsumerSnapshot['assignment'] {
+    const { bufferedRecordsPerPartition: bufferCapacity } = this.#o.settings
+    const entries = [...this.#routes].map(([key, route]) => {
+      const paused = !ready || this.#paused || this.#fetcher.isPaused(route)
+      return [key, { buffered: route.buffer.buffered, bufferCapacity, paused }] as const
+    })
+    return Object.fromEntries(entries)
+  }
+
+  // ── dispatch ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #dispatch(): void {
+    const now = this.#o.clock.monotonic()
+    this.#watermarks.tick(now)
+    // Outputs that wait for the transaction under way are memory too: no more input until it is through.
+    const blocked = this.#host.heldBytes() > this.#o.settings.uncommittedMaxBytes
+    if (blocked) this.#host.commitWanted()
+    const more = !blocked && this.dispatcher.dispatch(dispatchBudget, now)
+    this.#backpressure(blocked || !this.dispatcher.hasCredits, now)
+    if (more) this.wake()
+    else this.#armDeadline(now)
+  }
+
+  #backpressure(stalled: boolean, now: number): void {
+    if (stalled === this.#stalled) return
+    this.#stalled = stalled
+    if (stalled) this.#watermarks.suspend('backpressure', now)
+    else this.#watermarks.resume('backpressure', now)
+    if (!stalled) this.wake()
+  }
+
+  #armDeadline(now: number): void {
+    const next = this.#watermarks.nextDeadline()
+    if (next === this.#deadlineAt) return
+    this.#deadline?.()
+    this.#deadline = undefined
+    this.#deadlineAt = next
+    if (next === Number.POSITIVE_INFINITY) return
+    this.#deadline = this.#o.timers.after(Math.max(0, Math.ceil(next - now)), () => {
+      this.#deadlineAt = Number.POSITIVE_INFINITY
+      this.wake()
+    })
+  }
+
+  #arrived(topic: string, partition: number): void {
+    const route = this.#routes.get(partitionKey(topic, partition))
+    if (!route) return
+    const { buffer, handle } = route
+    if (buffer.headTimestamp === noHead) return
+    this.#watermarks.headArrived(handle, buffer.headTimestamp, buffer.headOffset, this.#o.clock.monotonic())
+    this.wake()
+  }
+
+  #polled(records: number): void {
+    const { counters } = this.#o
+    counters[engineIndex.polls] = (counters[engineIndex.polls] as number) + 1
+    counters[engineIndex.pollRecords] = (counters[engineIndex.pollRecords] as number) + records
+  }
+
+  #evidence(topic: string, partition: number, lag: number, failed: boolean): void {
+    const route = this.#routes.get(partitionKey(topic, partition))
+    if (!route) return
+    this.#watermarks.evidence(route.handle, lag, failed, this.#o.clock.monotonic())
+    this.wake()
+  }
+
+  #sourceOf(topic: string, topics: ResolvedTopics): number {
+    return topics.bySource.findIndex(
+      (names, index) => names.includes(topic) && this.#o.settings.plan.sources[index]?.kind !== 'global',
+    )
+  }
+
+  #timing(source: number): PartitionTiming {
+    const { plan, idlenessMs } = this.#o.settings
+    const watermark = plan.sources[source]?.watermark
+    return {
+      maxOutOfOrdernessMs: watermark?.maxOutOfOrdernessMs ?? 0,
+      idlenessMs: watermark?.idlenessMs ?? idlenessMs,
+      alignment: watermark?.alignment,
+    }
+  }
+
+  #extractor(source: number, topic: string, partition: number): ((cursor: RecordCursor) => number) | undefined {
+    const extract = this.#o.extractors?.get(source)
+    return extract && ((cursor) => extract(cursor, topic, partition))
+  }
+}

@@ -1,0 +1,132 @@
+/** The engine's place in its consumer group: what membership tells, made into what the engine does. */
+import type { TopicPartition } from '../base/ids.ts'
+import type { GroupMember, TopicInfo } from '../broker/port.ts'
+import { EngineError } from '../errors.ts'
+import type { EngineOptions } from './engine-core.ts'
+import { Membership, type RosterEntry } from './membership.ts'
+import { resolveTopics, type ResolvedTopics } from './topics.ts'
+
+export interface GroupLinkHost {
+  /** Partitions are this process's own from now on; resolves when they are being processed. */
+  assigned(added: readonly TopicPartition[], all: readonly TopicPartition[]): Promise<void>
+  /** Partitions will go to another member once this resolves. */
+  revoking(partitions: readonly TopicPartition[]): Promise<void>
+  /** Partitions are gone without a chance to commit. */
+  lost(partitions: readonly TopicPartition[]): void
+  connected(connected: boolean): void
+  /** A rebalance happened. */
+  rebalanced(): void
+  failed(error: unknown): void
+  /** Offsets may not be committed until it is called with false. */
+  holdCommits(held: boolean): Promise<void>
+}
+
+const metadataRefreshMs = 30_000
+
+export class GroupLink {
+  readonly #o: EngineOptions
+  readonly #host: GroupLinkHost
+  #membership: Membership | undefined
+  /** Assignments are worked off one after the other. */
+  #work: Promise<void> = Promise.resolve()
+
+  constructor(options: EngineOptions, host: GroupLinkHost) {
+    this.#o = options
+    this.#host = host
+  }
+
+  get assignment(): readonly TopicPartition[] {
+    return this.#membership?.assignment ?? []
+  }
+
+  get joined(): boolean {
+    return this.#membership !== undefined
+  }
+
+  member(): GroupMember {
+    const { settings } = this.#o
+    return (
+      this.#membership?.member ?? {
+        groupId: settings.applicationId,
+        memberId: '',
+        generationId: -1,
+        groupInstanceId: settings.groupInstanceId,
+      }
+    )
+  }
+
+  subscription(topics: ResolvedTopics): string[] {
+    return this.#membership?.subscription ?? this.#read(topics).map((info) => info.topic)
+  }
+
+  join(topics: ResolvedTopics): void {
+    const { broker, settings, timers } = this.#o
+    this.#membership = new Membership(
+      {
+        broker,
+        timers,
+        groupId: settings.applicationId,
+        groupInstanceId: settings.groupInstanceId,
+        identity: { instance: settings.instanceId, exclusive: settings.split === 'in-process' },
+        sessionTimeoutMs: settings.sessionTimeoutMs,
+        rebalanceTimeoutMs: settings.rebalanceTimeoutMs,
+        heartbeatIntervalMs: settings.heartbeatIntervalMs,
+        metadataRefreshMs,
+        resolve: async () => this.#read(await resolveTopics(settings, broker)),
+        coPartitioned: settings.plan.subtopologies.map((s) => [
+          ...new Set(s.sources.flatMap((source) => topics.bySource[source] ?? [])),
+        ]),
+      },
+      {
+        assigned: (added, all) => this.#queue(() => this.#host.assigned(added, all)),
+        revoke: (partitions) => this.#host.revoking(partitions),
+        lost: (partitions) => this.#host.lost(partitions),
+        joining: () => this.#host.holdCommits(true),
+        joined: () => void this.#host.holdCommits(false),
+        roster: (members, memberId) => this.#roster(members, memberId),
+        connected: (connected) => this.#host.connected(connected),
+        failed: (error) => this.#host.failed(error),
+      },
+    )
+    this.#membership.start()
+  }
+
+  async leave(): Promise<void> {
+    await this.#membership?.leave()
+  }
+
+  #queue(step: () => Promise<void>): void {
+    this.#work = this.#work.then(step).catch((error) => this.#host.failed(error))
+  }
+
+  /** Topics that the group shares out: those of streams and tables, not of global tables. */
+  #read(topics: ResolvedTopics): TopicInfo[] {
+    const names = new Set<string>()
+    for (const { index, kind } of this.#o.settings.plan.sources) {
+      if (kind !== 'global') for (const topic of topics.bySource[index] ?? []) names.add(topic)
+    }
+    return [...names].map((name) => topics.topics.get(name)).filter((info) => info !== undefined)
+  }
+
+  /** Two processes would split the state of one key: only a split through topics allows for more than one. */
+  #roster(members: readonly RosterEntry[], memberId: string): void {
+    this.#host.rebalanced()
+    const { groupInstanceId } = this.#o.settings
+    // A static member that was restarted has a new id; the roster may still name it by the old one.
+    const isSelf = (member: RosterEntry | undefined): boolean =>
+      member !== undefined &&
+      (member.memberId === memberId || (groupInstanceId !== null && member.groupInstanceId === groupInstanceId))
+    const others = members.filter((member) => !isSelf(member))
+    if (this.#o.settings.split !== 'in-process' || others.length === 0) return
+    const senior = isSelf(members[0])
+    const stranger = others.find((member) => member.identity === null)
+    if (senior && stranger === undefined) return
+    this.#host.failed(
+      new EngineError(
+        'FOREIGN_GROUP_MEMBER',
+        `the group ${this.#o.settings.applicationId} has another member (${(stranger ?? others[0])?.memberId}), and ` +
+          'topology.sub-topology-split is in-process: one process alone can have all partitions',
+      ),
+    )
+  }
+}

@@ -1,0 +1,163 @@
+/** Composition of one running application: configuration, broker, engine, license, HTTP interface. */
+import { pathToFileURL } from 'node:url'
+import { systemClock } from '../base/clock.ts'
+import { Random } from '../base/random.ts'
+import type { BrokerPort } from '../broker/port.ts'
+import type { Config } from '../config/config.ts'
+import { loadConfig } from '../config/load.ts'
+import type { EngineCommands, EngineView } from '../engine/view.ts'
+import { loadApplication } from '../lanes/application.ts'
+import { createLicense } from '../license/license.ts'
+import { lockStateFolder } from '../state/state-lock.ts'
+import { type BrokerHandle, openBroker } from './broker.ts'
+import type { LogLine, Runtime, RuntimeOptions } from './contract.ts'
+import { EngineHost } from './engine-host.ts'
+import { type HttpHandle, startHttp } from './http.ts'
+import { plainLog } from './log.ts'
+import { counterLayout, engineSettings, isDurable, policiesOf } from './settings.ts'
+
+/**
+ * Starts an application: its broker link, its engine threads, its HTTP interface.
+ *
+ * Resolves as soon as the threads are on their way; `runtime.view.state()` tells when records are processed. Rejects
+ * with an `EngineError` whose message is one sentence when the configuration or the application is at fault.
+ *
+ * @example
+ * const runtime = await startRuntime({ application: './app.ts', config: { 'runtime.http.enabled': false } })
+ * await runtime.untilIdle()
+ * const exitCode = await runtime.stop()
+ */
+export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
+  const application = applicationUrl(options.application)
+  const app = await loadApplication(application)
+  const config = loadConfig({
+    application: { ...app.config, ...options.config },
+    ...(options.configFile !== undefined && { file: options.configFile }),
+    ...(options.environment && { environment: options.environment }),
+    ...(options.set && { set: options.set }),
+  })
+  const log = masked(config, options.log ?? plainLog(config.get('log.level')))
+  for (const warning of config.warnings) log({ level: 'warn', component: 'config', message: warning })
+  const { applicationId } = app
+  const topology = app.compile({ optimize: config.get('topology.optimization') === 'all' })
+  const stateDir = isDurable(config) ? config.get('engine.state.dir') : null
+  const lock = stateDir === null ? undefined : lockStateFolder(stateDir, applicationId)
+  let broker: BrokerHandle | undefined
+  try {
+    broker = await openBroker(config, applicationId)
+    const running = new RunningApplication(config, broker, log, () => lock?.release())
+    await running.start(application, applicationId, topology, stateDir)
+    return running
+  } catch (error) {
+    await broker?.close()
+    lock?.release()
+    throw error
+  }
+}
+
+function applicationUrl(application: string | URL): string {
+  if (application instanceof URL) return application.href
+  return application.startsWith('file:') ? application : pathToFileURL(application).href
+}
+
+function masked(config: Config, log: (line: LogLine) => void): (line: LogLine) => void {
+  return (line) => log({ ...line, message: config.maskText(line.message) })
+}
+
+class RunningApplication implements Runtime {
+  readonly #config: Config
+  readonly #brokerHandle: BrokerHandle
+  readonly #log: (line: LogLine) => void
+  readonly #release: () => void
+  readonly ended: Promise<number>
+  #resolveEnded: (code: number) => void = () => undefined
+  #host!: EngineHost
+  #http: HttpHandle | undefined
+  #closed: Promise<void> | undefined
+  readonly #license: ReturnType<typeof createLicense>
+
+  constructor(config: Config, broker: BrokerHandle, log: (line: LogLine) => void, release: () => void) {
+    this.#config = config
+    this.#brokerHandle = broker
+    this.#log = log
+    this.#release = release
+    this.#license = createLicense({ config, clock: systemClock, random: new Random(systemClock.now()), log })
+    this.ended = new Promise((resolve) => {
+      this.#resolveEnded = resolve
+    })
+  }
+
+  get view(): EngineView {
+    return this.#host
+  }
+
+  get commands(): EngineCommands {
+    return this.#host
+  }
+
+  get broker(): BrokerPort {
+    return this.#brokerHandle.client
+  }
+
+  get url(): string | undefined {
+    return this.#http?.url
+  }
+
+  async start(
+    application: string,
+    applicationId: string,
+    topology: Parameters<typeof engineSettings>[2],
+    stateDir: string | null,
+  ): Promise<void> {
+    const config = this.#config
+    this.#host = new EngineHost({
+      applicationId,
+      application,
+      optimize: config.get('topology.optimization') === 'all',
+      topology,
+      settings: engineSettings(config, applicationId, topology),
+      policies: policiesOf(config, applicationId),
+      layout: counterLayout(topology),
+      stateDir,
+      maxInFlight: config.get('lane.max-in-flight'),
+      historySize: config.get('engine.processing.state-transition-history-size'),
+      bootstrapServers: config.maskText(config.get('broker.bootstrap-servers')),
+      broker: this.#brokerHandle.address(),
+      clock: systemClock,
+      log: this.#log,
+      ended: (code, error) => this.#engineEnded(code, error !== undefined),
+    })
+    // The HTTP interface is there before the engine, so that probes are true from the first moment.
+    this.#http = await startHttp({ config, host: this.#host, license: this.#license, log: this.#log })
+    this.#license.start()
+    this.#host.start()
+  }
+
+  untilIdle(): Promise<void> {
+    return this.#host.untilIdle()
+  }
+
+  async stop(): Promise<number> {
+    const code = await this.#host.stop(this.#config.get('runtime.shutdown.timeout'))
+    await this.#close()
+    return code
+  }
+
+  #engineEnded(code: number, failed: boolean): void {
+    // A failed engine keeps its HTTP interface, so that people can see why; the process ends where it is told to.
+    if (failed && !this.#config.get('runtime.exit-on-failure')) return
+    this.#resolveEnded(code)
+  }
+
+  #close(): Promise<void> {
+    this.#closed ??= this.#closeAll()
+    return this.#closed
+  }
+
+  async #closeAll(): Promise<void> {
+    await this.#license.stop()
+    await this.#http?.close()
+    await this.#brokerHandle.close()
+    this.#release()
+  }
+}

@@ -1,0 +1,175 @@
+/** What must hold of a finished run: judged from the broker's committed records and the durable stores alone. */
+import type { EmbeddedCluster } from '../../src/broker/embedded/core/cluster.ts'
+import { directClient } from '../../src/broker/embedded/direct-client.ts'
+import { changelogTopic, restoreEntry } from '../../src/state/changelog.ts'
+import type { StoreSpec } from '../../src/state/contract.ts'
+import { RecordCursor } from '../../src/wire/record-batch.ts'
+import type { DurableBackends } from './durable-backends.ts'
+import { type Input, windowMs } from './workload.ts'
+
+interface Committed {
+  readonly key: Buffer
+  readonly value: Buffer | null
+  readonly timestamp: number
+  readonly partition: number
+}
+
+export interface CheckedRun {
+  readonly cluster: EmbeddedCluster
+  readonly inputs: readonly Input[]
+  readonly stores: DurableBackends
+  readonly specs: ReadonlyMap<string, StoreSpec>
+  readonly violate: (what: string) => void
+}
+
+export async function checkRun(run: CheckedRun): Promise<void> {
+  await checkLists(run)
+  await checkEcho(run)
+  await checkSums(run)
+  await checkWindows(run)
+  await checkOffsets(run)
+  await checkStores(run)
+}
+
+async function committed(cluster: EmbeddedCluster, topic: string): Promise<Committed[]> {
+  const client = directClient(cluster)
+  const [info] = await client.topics([topic])
+  const result: Committed[] = []
+  for (let partition = 0; partition < (info?.partitions ?? 0); partition++) {
+    const [end] = await client.listOffsets([{ topic, partition }], 'stable')
+    let offset = 0
+    while (offset < (end?.offset ?? 0)) {
+      const [fetched] = await client.fetch({
+        partitions: [{ topic, partition, offset, maxBytes: 1 << 24 }],
+        maxWaitMs: 0,
+        maxBytes: 1 << 24,
+        isolation: 'read_committed',
+      })
+      if (!fetched || fetched.records.length === 0) break
+      const cursor = new RecordCursor()
+      cursor.reset(fetched.records, offset, fetched.aborted, 'read_committed')
+      while (cursor.next()) {
+        const { bytes, keyStart, keyEnd, valueStart, valueEnd, timestamp } = cursor
+        result.push({
+          key: Buffer.from(bytes.slice(Math.max(0, keyStart), keyEnd)),
+          value: valueStart < 0 ? null : Buffer.from(bytes.slice(valueStart, valueEnd)),
+          timestamp,
+          partition,
+        })
+      }
+      offset = Math.max(offset + 1, cursor.position)
+    }
+  }
+  return result
+}
+
+function byKey<T>(items: readonly T[], key: (item: T) => string): Map<string, T[]> {
+  const groups = new Map<string, T[]>()
+  for (const item of items) {
+    const group = groups.get(key(item))
+    if (group) group.push(item)
+    else groups.set(key(item), [item])
+  }
+  return groups
+}
+
+function compareLists(run: CheckedRun, what: string, expected: readonly string[], actual: readonly string[]): void {
+  const n = Math.max(expected.length, actual.length)
+  for (let i = 0; i < n; i++) {
+    if (expected[i] === actual[i]) continue
+    run.violate(
+      `${what}: at ${i} of ${expected.length} expected ${expected[i] ?? 'nothing'}, found ${actual[i] ?? 'nothing'}`,
+    )
+    return
+  }
+}
+
+/** Every prefix of every key's values, once and in order. */
+async function checkLists(run: CheckedRun): Promise<void> {
+  const outputs = byKey(await committed(run.cluster, 'seen-out'), (r) => r.key.toString())
+  for (const [key, inputs] of byKey(run.inputs, (i) => i.key)) {
+    const values = inputs.map((i) => i.value)
+    const expected = values.map((_, i) => JSON.stringify(values.slice(0, i + 1)))
+    const actual = (outputs.get(key) ?? []).map((r) => String(r.value))
+    compareLists(run, `seen-out of ${key}`, expected, actual)
+  }
+}
+
+async function checkEcho(run: CheckedRun): Promise<void> {
+  const outputs = byKey(await committed(run.cluster, 'echo-out'), (r) => r.key.toString())
+  for (const [key, inputs] of byKey(run.inputs, (i) => i.key)) {
+    const expected = inputs.map((i) => JSON.stringify(i.value))
+    compareLists(
+      run,
+      `echo-out of ${key}`,
+      expected,
+      (outputs.get(key) ?? []).map((r) => String(r.value)),
+    )
+  }
+}
+
+/** The steps between the sums of a group are its inputs, in whatever order the lanes brought them. */
+async function checkSums(run: CheckedRun): Promise<void> {
+  const outputs = byKey(await committed(run.cluster, 'sums-out'), (r) => r.key.toString())
+  for (const [group, inputs] of byKey(run.inputs, (i) => `g${i.value % 3}`)) {
+    let before = 0
+    const steps = (outputs.get(group) ?? []).map((r) => {
+      const sum = Number(r.value)
+      const step = sum - before
+      before = sum
+      return step
+    })
+    const sorted = (list: number[]): string[] => list.sort((a, b) => a - b).map(String)
+    compareLists(run, `sums-out of ${group}`, sorted(inputs.map((i) => i.value)), sorted(steps))
+  }
+}
+
+/** No record is late: disorder is within what the source allows, and no fault may change that. */
+async function checkWindows(run: CheckedRun): Promise<void> {
+  const window = (time: number): number => Math.floor(time / windowMs) * windowMs
+  const outputs = byKey(await committed(run.cluster, 'windows-out'), (r) => {
+    const key = r.key.subarray(0, r.key.length - 8).toString()
+    return `${key}@${r.key.readBigInt64BE(r.key.length - 8)}`
+  })
+  for (const [id, inputs] of byKey(run.inputs, (i) => `${i.key}@${window(i.timestamp)}`)) {
+    const expected = inputs.map((_, i) => String(i + 1))
+    const actual = (outputs.get(id) ?? []).map((r) => String(r.value))
+    compareLists(run, `windows-out of ${id}`, expected, actual)
+  }
+}
+
+async function checkOffsets(run: CheckedRun): Promise<void> {
+  const client = directClient(run.cluster)
+  for (const { partition, offset } of await client.committedOffsets('sim', null, true)) {
+    const [end] = await client.listOffsets([{ topic: 'in', partition }], 'stable')
+    const expected = end?.offset ?? 0
+    // A partition that never had a record has no offset to commit.
+    if (offset !== expected && expected > 0)
+      run.violate(`in:${partition} is committed at ${offset}, its end is ${expected}`)
+  }
+}
+
+/** A store is the fold of its changelog. */
+async function checkStores(run: CheckedRun): Promise<void> {
+  for (const [name, spec] of run.specs) {
+    const fold = new Map<string, string>()
+    for (const { key, value, timestamp, partition } of await committed(run.cluster, changelogTopic('sim', spec))) {
+      const [at, row] = restoreEntry(spec, { key, value, timestamp })
+      const id = `${partition}/${Buffer.from(at).toString('hex')}`
+      if (row === null) fold.delete(id)
+      else fold.set(id, Buffer.from(row).toString('hex'))
+    }
+    const actual = new Map<string, string>()
+    for (const [id, backend] of run.stores.entries()) {
+      const slash = id.lastIndexOf('/')
+      if (id.slice(0, slash) !== name) continue
+      for (const [key, value] of backend.range(undefined, undefined)) {
+        actual.set(`${id.slice(slash + 1)}/${Buffer.from(key).toString('hex')}`, Buffer.from(value).toString('hex'))
+      }
+    }
+    // A window store forgets what is older than its retention, without a word in the changelog.
+    if (spec.kind === 'window') for (const id of fold.keys()) if (!actual.has(id)) fold.delete(id)
+    const lines = (map: Map<string, string>): string[] => [...map].map(([k, v]) => `${k}=${v}`).sort()
+    compareLists(run, `store ${name} against its changelog`, lines(fold), lines(actual))
+  }
+}

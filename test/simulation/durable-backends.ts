@@ -1,0 +1,52 @@
+/** Stores that outlive a simulated crash: what was applied stays, what was not is gone, as with LMDB. */
+import type { StoreBackend, StoreBackendFactory } from '../../src/state/contract.ts'
+import { MemoryBackend } from '../../src/state/memory-backend.ts'
+
+export class DurableBackends {
+  readonly #backends = new Map<string, MemoryBackend>()
+
+  factory(): StoreBackendFactory {
+    return {
+      open: (store, partition) => {
+        const id = `${store}/${partition}`
+        let backend = this.#backends.get(id)
+        if (!backend) {
+          backend = new MemoryBackend()
+          this.#backends.set(id, backend)
+        }
+        const kept: StoreBackend = backend
+        // Closing releases the handle; the data stay.
+        return new Proxy(kept, {
+          get: (target, property) => {
+            if (property === 'close') return () => undefined
+            const value = Reflect.get(target, property, target) as unknown
+            return typeof value === 'function' ? value.bind(target) : value
+          },
+        })
+      },
+      close: () => undefined,
+    }
+  }
+
+  entries(): IterableIterator<[string, MemoryBackend]> {
+    return this.#backends.entries()
+  }
+
+  /** What a process that was killed leaves behind: committed rows, and nothing of what it held in memory. */
+  crash(): void {
+    for (const [id, backend] of this.#backends) {
+      const survivor = new MemoryBackend()
+      const checkpoint = backend.checkpoint()
+      if (checkpoint)
+        survivor.apply(
+          [...backend.range(undefined, undefined)].map(([k, v]) => [k.slice(), v.slice()] as const),
+          checkpoint,
+        )
+      this.#backends.set(id, survivor)
+    }
+  }
+
+  lose(): void {
+    this.#backends.clear()
+  }
+}

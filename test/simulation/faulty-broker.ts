@@ -1,0 +1,56 @@
+/** A connection to the simulated broker: every call takes time both ways, and may be cut on either. */
+import type { EmbeddedCluster } from '../../src/broker/embedded/core/cluster.ts'
+import { directClient } from '../../src/broker/embedded/direct-client.ts'
+import { BrokerError, type BrokerPort } from '../../src/broker/port.ts'
+import type { Scheduler } from './scheduler.ts'
+
+export interface BrokerFaults {
+  /** Chance that a request is lost on its way, or its answer on the way back. */
+  readonly lostRequest: number
+  readonly lostAnswer: number
+  readonly slowestMs: number
+}
+
+/** A change to the protocol, to see whether the checkers notice: may replace a call. */
+export type Tamper = (
+  name: keyof BrokerPort,
+  args: unknown[],
+  call: (args: unknown[]) => Promise<unknown>,
+) => Promise<unknown>
+
+const passive = new Set<string>(['close', 'connected', 'kind', 'then'])
+
+export function faultyBroker(
+  cluster: EmbeddedCluster,
+  scheduler: Scheduler,
+  owner: number,
+  faults: () => BrokerFaults,
+  wake: () => void,
+  tamper: Tamper | undefined,
+): BrokerPort {
+  const client = directClient(cluster, { afterCall: wake })
+  const delay = (): Promise<void> =>
+    new Promise((resolve) => {
+      scheduler.at(scheduler.random.next() * faults().slowestMs, owner, resolve)
+    })
+  const lost = (name: string): BrokerError => new BrokerError('UNREACHABLE', `the connection broke during ${name}`)
+  const remote = async (name: keyof BrokerPort, args: unknown[]): Promise<unknown> => {
+    await delay()
+    if (scheduler.random.chance(faults().lostRequest)) throw lost(name)
+    const answer = await (client[name] as (...args: unknown[]) => Promise<unknown>)(...args)
+    await delay()
+    if (scheduler.random.chance(faults().lostAnswer)) throw lost(name)
+    return answer
+  }
+  return new Proxy(client, {
+    get(target, property) {
+      const name = property as keyof BrokerPort
+      const value = Reflect.get(target, property, target) as unknown
+      if (passive.has(String(property)) || typeof value !== 'function') return value
+      return (...args: unknown[]) => {
+        const call = (changed: unknown[]): Promise<unknown> => remote(name, changed)
+        return tamper ? tamper(name, args, call) : call(args)
+      }
+    },
+  }) as unknown as BrokerPort
+}

@@ -1,0 +1,136 @@
+/** One simulated process: the real engine and the real lanes, on the world's scheduler. */
+import { type CounterLayout, engineBlockLength, laneBlockLength, newBlock } from '../../src/base/counters.ts'
+import type { BrokerPort } from '../../src/broker/port.ts'
+import { EngineCore } from '../../src/engine/engine-core.ts'
+import type { EngineFact } from '../../src/engine/protocol.ts'
+import type { EngineSettings } from '../../src/engine/settings.ts'
+import { LaneCore } from '../../src/lanes/lane-core.ts'
+import type { FromLane, LaneToLane, ToLane } from '../../src/lanes/protocol.ts'
+import type { StoreBackendFactory } from '../../src/state/contract.ts'
+import type { CompiledTopology } from '../../src/topology/compiled.ts'
+import { Channel } from './links.ts'
+import type { Scheduler } from './scheduler.ts'
+
+/** Protocol changes on the messages between engine and lanes, for the test of the checkers. */
+export interface MessageTamper {
+  toLane?(message: ToLane, send: (message: ToLane) => void): void
+  fromLane?(message: FromLane, send: (message: FromLane) => void): void
+  laneToLane?(message: LaneToLane, send: (message: LaneToLane) => void): void
+}
+
+export interface ProcessOptions {
+  readonly scheduler: Scheduler
+  readonly owner: number
+  readonly broker: BrokerPort
+  readonly settings: EngineSettings
+  readonly compile: () => CompiledTopology
+  readonly backends: () => StoreBackendFactory
+  readonly layout: CounterLayout
+  readonly messageMs: number
+  readonly tamper: MessageTamper
+  readonly fact: (fact: EngineFact) => void
+  /** A lane with this number works slowly. */
+  readonly slowLane: number
+}
+
+export class SimulatedProcess {
+  readonly engine: EngineCore
+  readonly lanes: LaneCore[] = []
+  readonly laneCounters: Float64Array[]
+  readonly #o: ProcessOptions
+  #dead = false
+
+  constructor(options: ProcessOptions) {
+    this.#o = options
+    const { scheduler, owner, settings, layout, tamper } = options
+    const timers = scheduler.timers(owner)
+    this.laneCounters = Array.from({ length: settings.lanes }, () => newBlock(laneBlockLength(layout)))
+    const latency = (): number => scheduler.random.next() * options.messageMs
+    const toEngine = Array.from(
+      { length: settings.lanes },
+      () => new Channel<FromLane>(scheduler, owner, (message) => this.engine.laneMessage(message), latency),
+    )
+    const toLane = Array.from(
+      { length: settings.lanes },
+      (_, lane) => new Channel<ToLane>(scheduler, owner, (message) => this.#receive(lane, message), latency),
+    )
+    const peers = Array.from({ length: settings.lanes }, () =>
+      Array.from(
+        { length: settings.lanes },
+        (_, to) =>
+          new Channel<LaneToLane>(scheduler, owner, (message) => this.lanes[to]?.receiveFromLane(message), latency),
+      ),
+    )
+    for (let lane = 0; lane < settings.lanes; lane++) {
+      const speed = lane === options.slowLane ? 20 : 1
+      let scheduled = false
+      const wake = (): void => {
+        if (scheduled || this.#dead) return
+        scheduled = true
+        scheduler.at(scheduler.random.next() * 0.2 * speed, owner, () => {
+          scheduled = false
+          if (this.lanes[lane]?.run(1 + scheduler.random.int(20))) wake()
+        })
+      }
+      this.lanes.push(
+        new LaneCore({
+          lane,
+          lanes: settings.lanes,
+          applicationId: settings.applicationId,
+          topology: options.compile(),
+          clock: scheduler.clock,
+          backends: options.backends(),
+          policies: { decoding: 'fail', processing: 'fail', producing: 'fail', deadLetterTopic: 'dead' },
+          maxInFlight: 8,
+          uncommittedMaxBytes: 1 << 20,
+          layout,
+          counters: this.laneCounters[lane] as Float64Array,
+          toEngine: (message) => {
+            const send = (m: FromLane): void => (toEngine[lane] as Channel<FromLane>).send(m)
+            if (tamper.fromLane) tamper.fromLane(message, send)
+            else send(message)
+          },
+          toLane: (to, message) => {
+            const send = (m: LaneToLane): void =>
+              ((peers[lane] as Channel<LaneToLane>[])[to] as Channel<LaneToLane>).send(m)
+            if (tamper.laneToLane) tamper.laneToLane(message, send)
+            else send(message)
+          },
+          wake,
+        }),
+      )
+    }
+    this.engine = new EngineCore({
+      settings,
+      broker: options.broker,
+      clock: scheduler.clock,
+      timers,
+      layout,
+      counters: newBlock(engineBlockLength(layout)),
+      laneCounters: this.laneCounters,
+      nodeNames: [],
+      send: (lane, message) => {
+        const send = (m: ToLane): void => (toLane[lane] as Channel<ToLane>).send(m)
+        if (tamper.toLane) tamper.toLane(message, send)
+        else send(message)
+      },
+      fact: (fact) => {
+        if (!this.#dead) options.fact(fact)
+      },
+    })
+  }
+
+  start(): void {
+    void this.engine.start()
+  }
+
+  /** As `kill -9`: nothing that was planned happens. */
+  kill(): void {
+    this.#dead = true
+    this.#o.scheduler.kill(this.#o.owner)
+  }
+
+  #receive(lane: number, message: ToLane): void {
+    this.lanes[lane]?.receive(message)
+  }
+}

@@ -1,0 +1,331 @@
+/**
+ * A whole run under a seed: the real engine, lanes, commit machine and embedded broker, with crashes, lost messages,
+ * slow lanes and clock jumps, and at the end a quiet time in which everything must come right.
+ */
+import { Random } from '../../src/base/random.ts'
+import { EmbeddedCluster } from '../../src/broker/embedded/core/cluster.ts'
+import { MemoryStorage } from '../../src/broker/embedded/core/memory-storage.ts'
+import { directClient } from '../../src/broker/embedded/direct-client.ts'
+import type { EngineFact } from '../../src/engine/protocol.ts'
+import type { EngineSettings } from '../../src/engine/settings.ts'
+import { counterLayout, sinkTopics } from '../../src/runtime/settings.ts'
+import { planOf } from '../../src/topology/plan.ts'
+import { noHeaders } from '../../src/wire/headers.ts'
+import { RecordBatchBuilder } from '../../src/wire/record-batch.ts'
+import { DurableBackends } from './durable-backends.ts'
+import { type BrokerFaults, faultyBroker, type Tamper } from './faulty-broker.ts'
+import { type MessageTamper, SimulatedProcess } from './process.ts'
+import { Scheduler } from './scheduler.ts'
+import { application, type Input } from './workload.ts'
+
+export interface WorldOptions {
+  readonly seed: number
+  /** A change to the protocol that the checkers must notice. */
+  readonly mutant?: Mutant
+}
+
+/** Made anew for every simulated process. */
+export interface Mutant {
+  readonly name: string
+  readonly messages?: () => MessageTamper
+  readonly broker?: () => Tamper
+}
+
+/** Everything that follows from the seed: printed with a failure, so that a run can be understood from its seed. */
+export interface Derived {
+  readonly lanes: number
+  readonly partitions: number
+  readonly records: number
+  readonly keys: number
+  readonly crashes: number
+  readonly messageMs: number
+  readonly brokerMs: number
+  readonly lostAnswer: number
+  readonly lostRequest: number
+  readonly asyncShare: number
+  readonly slowLane: number
+  readonly losesStores: boolean
+  readonly pauses: number
+  readonly clockJumps: number
+}
+
+export class World {
+  readonly scheduler: Scheduler
+  readonly cluster: EmbeddedCluster
+  readonly derived: Derived
+  readonly inputs: Input[] = []
+  readonly stores = new DurableBackends()
+  readonly facts: EngineFact[] = []
+  readonly violations: string[] = []
+  #mutant: Mutant | undefined
+  #process: SimulatedProcess | undefined
+  #owner = 0
+  #quiet = false
+  #lastGlobal = Number.NEGATIVE_INFINITY
+  #tick: (() => void) | undefined
+
+  constructor({ seed, mutant }: WorldOptions) {
+    const random = new Random(seed)
+    this.scheduler = new Scheduler(random)
+    this.#mutant = mutant
+    this.derived = derive(random)
+    this.cluster = new EmbeddedCluster({
+      clock: this.scheduler.clock,
+      random: new Random(seed + 1),
+      storage: new MemoryStorage(),
+      partitions: this.derived.partitions,
+    })
+  }
+
+  /** Runs to the end; the violations found on the way and at the end. */
+  async run(): Promise<string[]> {
+    this.#planInput()
+    this.#start()
+    this.#planFaults()
+    await this.#until(() => this.inputs.length === this.derived.records && this.scheduler.now > faultsEndMs, 400_000)
+    this.#quiet = true
+    if (this.violations.length === 0) await this.#settle()
+    return this.violations
+  }
+
+  get failures(): EngineFact[] {
+    return this.facts.filter((fact) => fact.type === 'failed' || fact.type === 'lane-stuck')
+  }
+
+  violate(what: string): void {
+    if (this.violations.length < 5) this.violations.push(what)
+  }
+
+  async #until(done: () => boolean, mostSteps: number): Promise<void> {
+    const limit = this.scheduler.steps + mostSteps
+    while (!done() && this.violations.length === 0) {
+      if (this.scheduler.steps > limit) {
+        this.violate(`no progress: not done after ${mostSteps} steps, at ${Math.round(this.scheduler.now)} ms`)
+        return
+      }
+      if (!(await this.scheduler.step())) {
+        this.violate('nothing is planned any more, and the run is not done')
+        return
+      }
+      this.#checkQueues()
+    }
+  }
+
+  /** Faults have stopped: everything fed must come out, within bounds. */
+  async #settle(): Promise<void> {
+    let idle = false
+    const process = this.#process
+    void process?.engine.untilIdle().then(() => {
+      idle = true
+    })
+    await this.#until(() => idle || this.#process !== process, 400_000)
+    if (this.violations.length === 0 && !idle) await this.#settle()
+  }
+
+  #planInput(): void {
+    const { records, keys, partitions } = this.derived
+    const { random } = this.scheduler
+    let at = 0
+    let time = 1_000_000
+    for (let i = 0; i < records; i++) {
+      at += random.next() * (feedMs / records) * 2
+      time += random.int(40)
+      const key = `k${random.int(keys)}`
+      const timestamp = time - random.int(90)
+      this.scheduler.at(at, 0, () => {
+        const value = this.inputs.length
+        const partition = partitionOf(key, partitions)
+        this.inputs.push({ key, value, timestamp, partition })
+        const builder = new RecordBatchBuilder()
+        builder.append(timestamp, Buffer.from(key), Buffer.from(JSON.stringify(value)), noHeaders)
+        this.#wake()
+        const records = builder.finish()
+        void directClient(this.cluster, { afterCall: () => this.#wake() }).produce({
+          transactionalId: null,
+          batches: [{ topic: 'in', partition, records }],
+        })
+      })
+    }
+  }
+
+  #planFaults(): void {
+    const { random } = this.scheduler
+    const { crashes, pauses, clockJumps } = this.derived
+    for (let i = 0; i < crashes; i++) {
+      this.scheduler.at(random.next() * faultsEndMs, 0, () => this.#crash())
+    }
+    for (let i = 0; i < pauses; i++) {
+      this.scheduler.at(random.next() * faultsEndMs, 0, () => {
+        this.#process?.engine.pause()
+        this.scheduler.at(random.next() * 300, 0, () => this.#process?.engine.unpause())
+      })
+    }
+    for (let i = 0; i < clockJumps; i++) {
+      this.scheduler.at(random.next() * faultsEndMs, 0, () =>
+        this.scheduler.clock.jump(random.int(7_200_000) - 3_600_000),
+      )
+    }
+  }
+
+  #crash(): void {
+    this.#process?.kill()
+    if (this.derived.losesStores && this.scheduler.random.chance(0.3)) this.stores.lose()
+    this.scheduler.at(this.scheduler.random.next() * 200, 0, () => this.#start())
+  }
+
+  #start(): void {
+    this.#process?.kill()
+    this.stores.crash()
+    const owner = ++this.#owner
+    const { random } = this.scheduler
+    const { lanes, messageMs, slowLane, asyncShare } = this.derived
+    const delays = {
+      next: (): Promise<void> | undefined =>
+        random.chance(asyncShare)
+          ? new Promise<void>((resolve) => {
+              this.scheduler.at(random.next() * 50, owner, resolve)
+            })
+          : undefined,
+    }
+    const compile = () => application(delays).compile()
+    const topology = compile()
+    const settings = settingsFor(this.derived, topology)
+    this.#lastGlobal = Number.NEGATIVE_INFINITY
+    this.#process = new SimulatedProcess({
+      scheduler: this.scheduler,
+      owner,
+      broker: faultyBroker(
+        this.cluster,
+        this.scheduler,
+        owner,
+        () => this.#faults(),
+        () => this.#wake(),
+        this.#mutant?.broker?.(),
+      ),
+      settings,
+      compile,
+      backends: () => this.stores.factory(),
+      layout: counterLayout(topology),
+      messageMs,
+      slowLane: lanes > 1 ? slowLane : -1,
+      tamper: this.#mutant?.messages?.() ?? {},
+      fact: (fact) => this.#fact(owner, fact),
+    })
+    this.#process.start()
+  }
+
+  #fact(owner: number, fact: EngineFact): void {
+    if (fact.type === 'snapshot') {
+      this.#checkWatermark(fact.snapshot.watermarks?.globalMs ?? Number.NEGATIVE_INFINITY)
+      return
+    }
+    this.facts.push(fact)
+    if (fact.type === 'restarting') this.#lastGlobal = Number.NEGATIVE_INFINITY
+    if (fact.type === 'failed') {
+      // A process that has used up its restarts is started again, as its supervisor would.
+      if (fact.error.code === 'RESTARTS_EXHAUSTED') {
+        this.scheduler.at(10, 0, () => this.#start())
+      } else {
+        this.violate(`process ${owner} failed: ${fact.error.code} ${fact.error.message}\n${fact.error.stack ?? ''}`)
+      }
+    }
+    if (fact.type === 'lane-stuck') this.violate(`lane ${fact.lane} of process ${owner} did not reset`)
+  }
+
+  #faults(): BrokerFaults {
+    const { brokerMs, lostAnswer, lostRequest } = this.derived
+    return this.#quiet
+      ? { slowestMs: 1, lostAnswer: 0, lostRequest: 0 }
+      : { slowestMs: brokerMs, lostAnswer, lostRequest }
+  }
+
+  /** The cluster has deadlines of its own (long polls, sessions). */
+  #wake(): void {
+    if (this.#tick) return
+    const deadline = this.cluster.nextDeadline()
+    if (deadline === Number.POSITIVE_INFINITY) return
+    const event = this.scheduler.at(Math.max(0, deadline - this.scheduler.now) + 0.01, 0, () => {
+      this.#tick = undefined
+      this.cluster.tick()
+      this.#wake()
+    })
+    this.#tick = () => this.scheduler.cancel(event)
+  }
+
+  #checkWatermark(globalMs: number): void {
+    if (globalMs < this.#lastGlobal)
+      this.violate(`the watermark fell from ${this.#lastGlobal} to ${globalMs} without a restart`)
+    this.#lastGlobal = Math.max(this.#lastGlobal, globalMs)
+  }
+
+  #checkQueues(): void {
+    for (const lane of this.#process?.lanes ?? []) {
+      const { inFlight, parked } = lane.backlog
+      if (inFlight > 8 + 300 || parked > 8 * 16 + 300)
+        this.violate(`a lane's queue is out of bounds: ${inFlight} in flight, ${parked} parked`)
+    }
+  }
+}
+
+const feedMs = 2000
+const faultsEndMs = 3000
+
+export function partitionOf(key: string, partitions: number): number {
+  let sum = 0
+  for (const c of key) sum = (sum * 31 + c.charCodeAt(0)) >>> 0
+  return sum % partitions
+}
+
+function derive(random: Random): Derived {
+  return {
+    lanes: 1 + random.int(3),
+    partitions: 1 + random.int(3),
+    records: 20 + random.int(100),
+    keys: 1 + random.int(6),
+    crashes: random.int(4),
+    messageMs: random.pick([0.1, 1, 10]),
+    brokerMs: random.pick([0.5, 3, 30]),
+    lostAnswer: random.pick([0, 0, 0.005, 0.02]),
+    lostRequest: random.pick([0, 0, 0.005, 0.02]),
+    asyncShare: random.pick([0, 0.2, 1]),
+    slowLane: random.int(4) - 1,
+    losesStores: random.chance(0.3),
+    pauses: random.int(3),
+    clockJumps: random.int(3),
+  }
+}
+
+function settingsFor(derived: Derived, topology: Parameters<typeof planOf>[0]): EngineSettings {
+  return {
+    applicationId: 'sim',
+    instanceId: 'main',
+    groupInstanceId: 'sim-main',
+    lanes: derived.lanes,
+    split: 'in-process',
+    guarantee: 'exactly-once',
+    durableStores: true,
+    idlenessMs: 0,
+    bufferedRecordsPerPartition: 20,
+    maxPollRecords: 10,
+    fetchMaxWaitMs: 100,
+    fetchMaxBytes: 1 << 20,
+    partitionFetchMaxBytes: 1 << 16,
+    laneQueueBytes: 4096,
+    uncommittedMaxBytes: 1 << 20,
+    commitIntervalMs: 20,
+    barrierTimeoutMs: 30_000,
+    maxRestarts: 50,
+    restartWindowMs: 60_000,
+    resolveTimeoutMs: 60_000,
+    transactionTimeoutMs: 10_000,
+    sessionTimeoutMs: 10_000,
+    rebalanceTimeoutMs: 10_000,
+    heartbeatIntervalMs: 1000,
+    defaultPartitions: derived.partitions,
+    offsetsReset: 'earliest',
+    sourceReset: 'fail',
+    sinkTopics: sinkTopics(topology),
+    deadLetterTopic: null,
+    plan: planOf(topology),
+  }
+}
