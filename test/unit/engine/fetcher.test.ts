@@ -1,0 +1,427 @@
+import assert from 'node:assert/strict'
+import { afterEach, describe, test } from 'node:test'
+import { BrokerError, type BrokerPort, type FetchRequest } from '../../../src/broker/port.ts'
+import { Fetcher, type FetcherOptions } from '../../../src/engine/fetcher.ts'
+import type { PartitionBuffer } from '../../../src/engine/partition-buffer.ts'
+import type { EngineError } from '../../../src/errors.ts'
+import { World } from './world.ts'
+
+const tp = (partition: number, topic = 't') => ({ topic, partition })
+const range = (from: number, count: number): number[] => Array.from({ length: count }, (_, i) => from + i)
+
+class Harness {
+  readonly world: World
+  readonly fetcher: Fetcher
+  readonly requests: FetchRequest[] = []
+  readonly evidence: string[] = []
+  readonly connected: boolean[] = []
+  readonly failures: EngineError[] = []
+  readonly warnings: string[] = []
+  readonly arrived: string[] = []
+  readonly polls: number[] = []
+  /** Makes the next requests fail. */
+  failing: (() => BrokerError) | undefined
+
+  constructor(world: World, options: Partial<FetcherOptions> = {}) {
+    this.world = world
+    const client = world.client()
+    const broker: BrokerPort = Object.create(client, {
+      fetch: {
+        value: (request: FetchRequest) => {
+          this.requests.push(request)
+          return this.failing ? Promise.reject(this.failing()) : client.fetch(request)
+        },
+      },
+      listOffsets: { value: client.listOffsets.bind(client) },
+    })
+    const defaults: FetcherOptions = {
+      broker,
+      clock: world.clock,
+      timers: world,
+      isolation: 'read_committed',
+      bufferCapacity: 10,
+      maxPollRecords: 4,
+      maxWaitMs: 500,
+      maxBytes: 1 << 20,
+      maxPartitionBytes: 1 << 18,
+      outOfRange: 'fail',
+    }
+    this.fetcher = new Fetcher(
+      { ...defaults, ...options },
+      {
+        records: (buffer) => this.arrived.push(`${buffer.topic}:${buffer.partition}`),
+        polled: (_, records) => this.polls.push(records),
+        evidence: (buffer, lag, failed) => this.evidence.push(`${buffer.partition}:${failed ? 'failed' : lag}`),
+        connected: (connected) => this.connected.push(connected),
+        warning: (message) => this.warnings.push(message),
+        failed: (error) => this.failures.push(error),
+      },
+    )
+    running.push(this)
+  }
+
+  async start(partitions: number, offset = 0): Promise<PartitionBuffer[]> {
+    const buffers = range(0, partitions).map((partition) => this.fetcher.add(tp(partition), offset))
+    this.fetcher.start()
+    await this.world.settle()
+    return buffers
+  }
+}
+
+let running: Harness[] = []
+afterEach(async () => {
+  for (const { fetcher, world } of running) {
+    const closing = fetcher.close()
+    await world.pass(3000)
+    await closing
+  }
+  running = []
+})
+
+async function worldWith(partitions: number): Promise<World> {
+  const world = new World()
+  await world.createTopic('t', partitions)
+  return world
+}
+
+function takeAll(buffer: PartitionBuffer): number[] {
+  const taken: number[] = []
+  while (buffer.hasHead) {
+    taken.push(buffer.headTimestamp)
+    buffer.shift()
+  }
+  return taken
+}
+
+describe('fetching', () => {
+  test('brings records in order, and goes on where it stopped', async () => {
+    const world = await worldWith(1)
+    await world.produce('t', 0, [5, 3, 9])
+    const harness = new Harness(world)
+    const [buffer] = (await harness.start(1)) as [PartitionBuffer]
+    assert.deepEqual(takeAll(buffer), [5, 3, 9])
+    assert.equal(buffer.nextOffset, 3)
+    await world.produce('t', 0, [7])
+    await world.settle()
+    assert.deepEqual([buffer.headTimestamp, buffer.headOffset, buffer.position], [7, 3, 4])
+    assert.deepEqual(harness.arrived, ['t:0', 't:0'])
+    assert.equal(harness.evidence.at(-1), '0:0')
+  })
+
+  test('stops at the capacity, which is exceeded by less than one poll', async () => {
+    const world = await worldWith(1)
+    await world.produce('t', 0, range(0, 100))
+    const harness = new Harness(world)
+    const [buffer] = (await harness.start(1)) as [PartitionBuffer]
+    assert.equal(buffer.buffered, 12)
+    assert.equal(harness.fetcher.isPaused(tp(0)), true)
+    assert.ok(harness.polls.every((records) => records <= 4))
+    const seen: number[] = []
+    while (buffer.hasHead) {
+      seen.push(buffer.headTimestamp)
+      buffer.shift()
+      assert.ok(buffer.buffered < 10 + 4)
+    }
+    assert.deepEqual(seen, range(0, 100))
+    assert.equal(harness.requests.length, 1, 'nothing was fetched while records were left over')
+    await world.settle()
+    assert.equal(harness.fetcher.isPaused(tp(0)), false)
+    assert.equal(harness.requests.length, 2)
+  })
+
+  test('asks again as soon as a full buffer has room, though a request waits at the broker', async () => {
+    const world = await worldWith(2)
+    await world.produce('t', 0, range(0, 12))
+    const harness = new Harness(world)
+    const [full] = (await harness.start(2)) as [PartitionBuffer]
+    assert.deepEqual(
+      harness.requests.at(-1)?.partitions.map((p) => p.partition),
+      [1],
+    )
+    await world.produce('t', 0, [50])
+    for (let i = 0; i < 3; i++) full.shift()
+    await world.settle()
+    assert.equal(harness.world.clock.monotonic(), 0, 'no wait had to end by itself')
+    assert.deepEqual(takeAll(full), [...range(3, 9), 50])
+  })
+
+  test('a full partition does not keep another from being filled', async () => {
+    const world = await worldWith(2)
+    await world.produce('t', 0, range(0, 500))
+    const harness = new Harness(world)
+    const [, other] = (await harness.start(2)) as [PartitionBuffer, PartitionBuffer]
+    assert.equal(other.hasHead, false)
+    await world.produce('t', 1, [1])
+    await world.settle()
+    assert.equal(other.headTimestamp, 1)
+  })
+
+  test('asks for partitions in another order each time', async () => {
+    const world = await worldWith(3)
+    const harness = new Harness(world)
+    await harness.start(3)
+    await world.pass(2000)
+    const firsts = new Set(harness.requests.map((request) => request.partitions[0]?.partition))
+    assert.equal(firsts.size, 3)
+  })
+
+  test('passes over aborted transactions and markers, and counts what is left', async () => {
+    const world = await worldWith(1)
+    await world.transaction('t', 0, [1, 2], 'commit')
+    await world.transaction('t', 0, [3, 4, 5], 'abort')
+    await world.transaction('t', 0, [6], 'commit')
+    const harness = new Harness(world)
+    const [buffer] = (await harness.start(1)) as [PartitionBuffer]
+    assert.equal(buffer.buffered, 3)
+    assert.deepEqual(takeAll(buffer), [1, 2, 6])
+    assert.equal(buffer.buffered, 0)
+    assert.equal(buffer.position, 9)
+    assert.equal(buffer.nextOffset, 9, 'the position lies behind the last marker')
+    assert.equal(buffer.lag, 0)
+  })
+
+  test('moves past a tail of nothing but aborted records', async () => {
+    const world = await worldWith(1)
+    await world.transaction('t', 0, [3, 4, 5], 'abort')
+    const harness = new Harness(world)
+    const [buffer] = (await harness.start(1)) as [PartitionBuffer]
+    assert.deepEqual([buffer.buffered, buffer.hasHead, buffer.nextOffset, buffer.lag], [0, false, 4, 0])
+    assert.deepEqual(harness.arrived, [])
+  })
+
+  test('sees an open transaction as the end, and reads it once it is committed', async () => {
+    const world = await worldWith(1)
+    const identity = await world.transaction('t', 0, [1, 2], 'open')
+    const harness = new Harness(world)
+    const [buffer] = (await harness.start(1)) as [PartitionBuffer]
+    assert.equal(buffer.hasHead, false)
+    await world.broker.endTransaction('tx', identity, true)
+    await world.settle()
+    assert.deepEqual(takeAll(buffer), [1, 2])
+  })
+
+  test('begins in the middle of a batch', async () => {
+    const world = await worldWith(1)
+    await world.produce('t', 0, range(0, 8))
+    const harness = new Harness(world)
+    const buffer = harness.fetcher.add(tp(0), 5)
+    harness.fetcher.start()
+    await world.settle()
+    assert.equal(buffer.buffered, 3)
+    assert.deepEqual(takeAll(buffer), [5, 6, 7])
+  })
+
+  test('a timestamp extractor gives the event time, and may pass a record over', async () => {
+    const world = await worldWith(1)
+    await world.produce('t', 0, [1, 2, 3, 4])
+    const harness = new Harness(world)
+    const buffer = harness.fetcher.add(tp(0), 0, ({ timestamp }) => (timestamp % 2 ? Number.NaN : timestamp * 10))
+    harness.fetcher.start()
+    await world.settle()
+    assert.deepEqual(takeAll(buffer), [20, 40])
+    assert.deepEqual([buffer.buffered, buffer.nextOffset], [0, 4])
+  })
+
+  test('an extractor that throws fails its partition and says where', async () => {
+    const world = await worldWith(2)
+    await world.produce('t', 0, [1, 2, 3])
+    const harness = new Harness(world)
+    const buffer = harness.fetcher.add(tp(0), 0, ({ timestamp }) => {
+      if (timestamp === 2) throw new RangeError('no such time')
+      return timestamp
+    })
+    harness.fetcher.start()
+    await world.settle()
+    buffer.shift()
+    assert.equal(buffer.hasHead, false)
+    assert.match(harness.failures[0]?.message ?? '', /t:0 .* offset 1: no such time/)
+  })
+})
+
+describe('pauses', () => {
+  test('a paused application is not fetched for; what is under way is kept', async () => {
+    const world = await worldWith(1)
+    const harness = new Harness(world)
+    const [buffer] = (await harness.start(1)) as [PartitionBuffer]
+    harness.fetcher.pause('application')
+    assert.equal(harness.fetcher.isPaused(tp(0)), true)
+    await world.pass(600)
+    const before = harness.requests.length
+    await world.produce('t', 0, [1])
+    await world.pass(5000)
+    assert.equal(harness.requests.length, before)
+    assert.equal(buffer.hasHead, false)
+    harness.fetcher.resume('application')
+    await world.settle()
+    assert.equal(buffer.headTimestamp, 1)
+    assert.equal(harness.fetcher.isPaused(tp(0)), false)
+  })
+
+  test('a partition that is being restored is not fetched, others are', async () => {
+    const world = await worldWith(2)
+    await world.produce('t', 0, [1])
+    await world.produce('t', 1, [2])
+    const harness = new Harness(world)
+    const buffers = range(0, 2).map((partition) => harness.fetcher.add(tp(partition), 0))
+    harness.fetcher.pause('restoring', tp(0))
+    harness.fetcher.start()
+    await world.settle()
+    assert.deepEqual(
+      buffers.map((buffer) => buffer.hasHead),
+      [false, true],
+    )
+    harness.fetcher.resume('restoring', tp(0))
+    await world.settle()
+    assert.deepEqual(
+      buffers.map((buffer) => buffer.hasHead),
+      [true, true],
+    )
+  })
+
+  test('both causes must go', async () => {
+    const world = await worldWith(1)
+    await world.produce('t', 0, [1])
+    const harness = new Harness(world)
+    const buffer = harness.fetcher.add(tp(0), 0)
+    harness.fetcher.pause('restoring')
+    harness.fetcher.pause('application')
+    harness.fetcher.start()
+    harness.fetcher.resume('restoring')
+    await world.settle()
+    assert.equal(buffer.hasHead, false)
+    harness.fetcher.resume('application')
+    await world.settle()
+    assert.equal(buffer.hasHead, true)
+  })
+})
+
+describe('partitions that come and go', () => {
+  test('one that is added joins the request that waits', async () => {
+    const world = await worldWith(2)
+    const harness = new Harness(world)
+    await harness.start(1)
+    await world.produce('t', 1, [4])
+    const buffer = harness.fetcher.add(tp(1), 0)
+    await world.settle()
+    assert.equal(buffer.headTimestamp, 4)
+  })
+
+  test('what comes for a removed one is thrown away', async () => {
+    const world = await worldWith(1)
+    const harness = new Harness(world)
+    const [buffer] = (await harness.start(1)) as [PartitionBuffer]
+    harness.fetcher.remove(tp(0))
+    await world.produce('t', 0, [1])
+    await world.pass(1000)
+    assert.equal(buffer.hasHead, false)
+    assert.deepEqual(harness.arrived, [])
+  })
+
+  test('after a seek the answer to the earlier request does not count', async () => {
+    const world = await worldWith(1)
+    const harness = new Harness(world)
+    const [buffer] = (await harness.start(1)) as [PartitionBuffer]
+    await world.produce('t', 0, [1, 2, 3])
+    harness.fetcher.seek(tp(0), 2)
+    await world.settle()
+    assert.deepEqual(takeAll(buffer), [3])
+  })
+})
+
+describe('failing brokers', () => {
+  test('an unreachable one is asked again until it answers', async () => {
+    const world = await worldWith(1)
+    await world.produce('t', 0, [1])
+    const harness = new Harness(world)
+    harness.failing = () => new BrokerError('UNREACHABLE', 'nobody there')
+    const [buffer] = (await harness.start(1)) as [PartitionBuffer]
+    await world.pass(20_000)
+    assert.deepEqual(harness.connected, [false])
+    assert.ok(harness.requests.length >= 10 && harness.requests.length <= 20, 'with growing pauses')
+    assert.ok(harness.evidence.every((each) => each === '0:failed'))
+    harness.failing = undefined
+    await world.pass(2000)
+    assert.equal(buffer.headTimestamp, 1)
+    assert.deepEqual(harness.connected, [false, true])
+    assert.deepEqual(harness.failures, [])
+  })
+
+  test('a refusal ends the loop', async () => {
+    const world = await worldWith(1)
+    const harness = new Harness(world)
+    harness.failing = () => new BrokerError('TOPIC_AUTHORIZATION_FAILED', 'not for you')
+    await harness.start(1)
+    await world.pass(5000)
+    assert.deepEqual(
+      harness.failures.map((error) => error.code),
+      ['BROKER_REFUSED'],
+    )
+    assert.equal(harness.requests.length, 1)
+  })
+
+  test('a topic that is gone fails its partitions, others go on', async () => {
+    const world = await worldWith(1)
+    await world.createTopic('gone', 1)
+    const harness = new Harness(world)
+    const [buffer] = (await harness.start(1)) as [PartitionBuffer]
+    harness.fetcher.add(tp(0, 'gone'), 0)
+    await world.settle()
+    await world.broker.deleteTopics(['gone'])
+    await world.pass(1000)
+    assert.deepEqual(
+      harness.failures.map((error) => error.code),
+      ['TOPIC_MISSING'],
+    )
+    await world.produce('t', 0, [1])
+    await world.settle()
+    assert.equal(buffer.hasHead, true)
+  })
+
+  test('an offset that no longer exists fails the partition by default', async () => {
+    const world = await worldWith(1)
+    const harness = new Harness(world)
+    await harness.start(1, 500)
+    await world.pass(1000)
+    assert.deepEqual(
+      harness.failures.map((error) => error.code),
+      ['OFFSETS_MISSING'],
+    )
+    assert.match(harness.failures[0]?.message ?? '', /offset 500 of t:0/)
+    assert.equal(harness.requests.length, 1)
+  })
+
+  test('or is read from elsewhere, with a warning, where the application says so', async () => {
+    const world = await worldWith(1)
+    await world.produce('t', 0, [1, 2])
+    const earliest = new Harness(world, { outOfRange: 'earliest' })
+    const [buffer] = (await earliest.start(1, 500)) as [PartitionBuffer]
+    await world.pass(1000)
+    assert.deepEqual(takeAll(buffer), [1, 2])
+    assert.match(earliest.warnings[0] ?? '', /offset 500 of t:0 no longer exists; reading on from earliest, 0/)
+    const latest = new Harness(world, { outOfRange: 'latest' })
+    const [other] = (await latest.start(1, 500)) as [PartitionBuffer]
+    await world.pass(1000)
+    assert.deepEqual([other.hasHead, other.position, other.nextOffset], [false, 2, 2])
+    assert.deepEqual(latest.failures, [])
+  })
+
+  test('damaged bytes fail the partition', async () => {
+    const world = await worldWith(1)
+    await world.produce('t', 0, [1, 2, 3])
+    const client = world.client()
+    const broker: BrokerPort = Object.create(client, {
+      fetch: {
+        value: async (request: FetchRequest) => {
+          const answer = await client.fetch(request)
+          for (const { records } of answer)
+            if (records.length) records[records.length - 1] = 0xff ^ (records.at(-1) ?? 0)
+          return answer
+        },
+      },
+    })
+    const harness = new Harness(world, { broker })
+    const [buffer] = (await harness.start(1)) as [PartitionBuffer]
+    assert.equal(buffer.hasHead, false)
+    assert.match(harness.failures[0]?.message ?? '', /t:0 cannot be read at offset 0/)
+  })
+})

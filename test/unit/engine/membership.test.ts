@@ -1,0 +1,448 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import { partitionKey, type TopicPartition } from '../../../src/base/ids.ts'
+import { BrokerError, type BrokerPort } from '../../../src/broker/port.ts'
+import { Membership, type MembershipOptions, type RosterEntry } from '../../../src/engine/membership.ts'
+import { decodeSubscription, encodeSubscription } from '../../../src/engine/membership-codec.ts'
+import type { EngineError } from '../../../src/errors.ts'
+import { World } from './world.ts'
+
+const keys = (partitions: readonly TopicPartition[]): string[] =>
+  partitions.map(({ topic, partition }) => partitionKey(topic, partition)).sort()
+const t = (...partitions: number[]): string[] => partitions.map((partition) => `t:${partition}`)
+
+/** Who owns what over all members; complains when two own the same. */
+class Ownership {
+  readonly owners = new Map<string, string>()
+
+  take(who: string, partitions: readonly TopicPartition[]): void {
+    for (const key of keys(partitions)) {
+      assert.equal(this.owners.get(key), undefined, `${key} has the owner ${this.owners.get(key)} and goes to ${who}`)
+      this.owners.set(key, who)
+    }
+  }
+
+  give(who: string, partitions: readonly TopicPartition[]): void {
+    for (const key of keys(partitions)) {
+      assert.equal(this.owners.get(key), who, `${key} is taken from ${who}`)
+      this.owners.delete(key)
+    }
+  }
+}
+
+class Member {
+  readonly world: World
+  readonly name: string
+  readonly membership: Membership
+  readonly log: string[] = []
+  readonly failures: EngineError[] = []
+  owned: string[] = []
+  roster: readonly RosterEntry[] = []
+  /** How long it takes to commit before partitions go. */
+  revokeMs = 0
+  alive = true
+  /** What the next calls to the broker answer. */
+  cut: BrokerError | undefined
+
+  constructor(world: World, ownership: Ownership, name: string, options: Partial<MembershipOptions> = {}) {
+    this.world = world
+    this.name = name
+    const client = world.client()
+    const broker: BrokerPort = new Proxy(client, {
+      get: (target, property) => {
+        const value = Reflect.get(target, property, target)
+        if (typeof value !== 'function') return value
+        return (...args: unknown[]) => {
+          if (!this.alive) return new Promise(() => undefined)
+          return this.cut ? Promise.reject(this.cut) : Reflect.apply(value, target, args)
+        }
+      },
+    })
+    this.membership = new Membership(
+      {
+        broker,
+        timers: { after: (ms, call) => world.after(ms, () => this.alive && call()), soon: (call) => world.soon(call) },
+        groupId: 'app',
+        groupInstanceId: null,
+        identity: { instance: name, exclusive: false },
+        sessionTimeoutMs: 10_000,
+        rebalanceTimeoutMs: 60_000,
+        heartbeatIntervalMs: 1000,
+        metadataRefreshMs: 5000,
+        resolve: () => broker.topics(['t']),
+        coPartitioned: [],
+        ...options,
+      },
+      {
+        assigned: (added, all) => {
+          ownership.take(name, added)
+          this.owned = keys(all)
+          this.log.push(`+${keys(added)}`)
+        },
+        revoke: async (partitions) => {
+          if (this.revokeMs > 0) await new Promise<void>((resolve) => world.after(this.revokeMs, resolve))
+          if (!this.alive) return
+          const existing = new Set((await client.topics(null)).map(({ topic }) => topic))
+          // Still a member in good standing: what was done can be committed.
+          await client.commitOffsets(
+            this.membership.member,
+            partitions
+              .filter(({ topic }) => existing.has(topic))
+              .map(({ topic, partition }) => ({ topic, partition, offset: 1, metadata: name })),
+          )
+          ownership.give(name, partitions)
+          const gone = keys(partitions)
+          this.owned = this.owned.filter((key) => !gone.includes(key))
+          this.log.push(`-${gone}`)
+        },
+        lost: (partitions) => {
+          ownership.give(name, partitions)
+          this.owned = []
+          this.log.push(`!${keys(partitions)}`)
+        },
+        roster: (members) => {
+          this.roster = members
+        },
+        failed: (error) => {
+          this.failures.push(error)
+        },
+      },
+    )
+  }
+
+  start(): this {
+    this.membership.start()
+    return this
+  }
+
+  /** As by SIGKILL: nothing more comes from it. Its partitions count as free: nobody processes them. */
+  kill(ownership: Ownership): void {
+    this.alive = false
+    for (const [key, owner] of ownership.owners) if (owner === this.name) ownership.owners.delete(key)
+  }
+}
+
+async function group(partitions: number): Promise<{ world: World; ownership: Ownership }> {
+  const world = new World()
+  await world.createTopic('t', partitions)
+  return { world, ownership: new Ownership() }
+}
+
+describe('a group of one', () => {
+  test('gets every partition', async () => {
+    const { world, ownership } = await group(3)
+    const a = new Member(world, ownership, 'a').start()
+    await world.settle()
+    assert.deepEqual(a.owned, t(0, 1, 2))
+    assert.deepEqual(a.membership.subscription, ['t'])
+    assert.equal(a.membership.member.generationId, 1)
+    assert.deepEqual(
+      a.roster.map((entry) => entry.identity?.instance),
+      ['a'],
+    )
+  })
+
+  test('is told of an assignment without partitions, too', async () => {
+    const { world, ownership } = await group(1)
+    new Member(world, ownership, 'a').start()
+    await world.settle()
+    const b = new Member(world, ownership, 'b').start()
+    await world.pass(3000)
+    assert.deepEqual(b.log, ['+'])
+  })
+
+  test('sees partitions that are added to a topic', async () => {
+    const { world, ownership } = await group(2)
+    let partitions = 2
+    const resolve = async () => [{ topic: 't', topicId: 'x', partitions }]
+    const a = new Member(world, ownership, 'a', { resolve }).start()
+    await world.settle()
+    partitions = 4
+    await world.pass(6000)
+    assert.deepEqual(a.log, ['+t:0,t:1', '+t:2,t:3'])
+  })
+
+  test('sees topics that come to match a pattern, and that go', async () => {
+    const { world, ownership } = await group(1)
+    const resolve = async () => (await world.broker.topics(null)).filter(({ topic }) => /^t/.test(topic))
+    const a = new Member(world, ownership, 'a', { resolve }).start()
+    await world.settle()
+    await world.createTopic('t2', 2)
+    await world.pass(6000)
+    assert.deepEqual(a.owned, ['t2:0', 't2:1', 't:0'])
+    await world.broker.deleteTopics(['t'])
+    await world.pass(6000)
+    assert.deepEqual(a.owned, ['t2:0', 't2:1'])
+  })
+})
+
+describe('cooperative rebalances', () => {
+  test('move no more than they must, and commit before they move', async () => {
+    const { world, ownership } = await group(4)
+    const a = new Member(world, ownership, 'a').start()
+    await world.settle()
+    const b = new Member(world, ownership, 'b').start()
+    await world.pass(3000)
+    assert.deepEqual([a.owned.length, b.owned.length], [2, 2])
+    assert.deepEqual([...a.owned, ...b.owned].sort(), t(0, 1, 2, 3))
+    assert.equal(a.log.filter((entry) => entry.startsWith('!')).length, 0)
+    const committed = await world.broker.committedOffsets('app', null, false)
+    assert.deepEqual(keys(committed), b.owned)
+    assert.ok(committed.every(({ metadata }) => metadata === 'a'))
+  })
+
+  test('wait for a member that takes long to let go, while it goes on with the rest', async () => {
+    const { world, ownership } = await group(4)
+    const a = new Member(world, ownership, 'a').start()
+    a.revokeMs = 20_000
+    await world.settle()
+    const b = new Member(world, ownership, 'b').start()
+    await world.pass(15_000)
+    assert.deepEqual([a.owned.length, b.owned.length], [4, 0])
+    await world.pass(15_000)
+    assert.deepEqual([a.owned.length, b.owned.length], [2, 2])
+  })
+
+  test('give the partitions of a member that leaves to the others', async () => {
+    const { world, ownership } = await group(4)
+    const a = new Member(world, ownership, 'a').start()
+    const b = new Member(world, ownership, 'b').start()
+    await world.pass(5000)
+    ownership.give('b', b.membership.assignment)
+    await b.membership.leave()
+    await world.pass(3000)
+    assert.deepEqual(a.owned, t(0, 1, 2, 3))
+    assert.equal((await world.broker.describeGroup('app')).members.length, 1)
+  })
+
+  test('give the partitions of a member that died to the others after its session', async () => {
+    const { world, ownership } = await group(4)
+    const a = new Member(world, ownership, 'a').start()
+    const b = new Member(world, ownership, 'b').start()
+    await world.pass(5000)
+    b.kill(ownership)
+    await world.pass(5000)
+    assert.equal(a.owned.length, 2)
+    await world.pass(10_000)
+    assert.deepEqual(a.owned, t(0, 1, 2, 3))
+  })
+
+  test('keep co-partitioned topics together', async () => {
+    const { world, ownership } = await group(4)
+    await world.createTopic('u', 4)
+    const options = { resolve: () => world.broker.topics(['t', 'u']), coPartitioned: [['t', 'u']] }
+    const members = ['a', 'b', 'c'].map((name) => new Member(world, ownership, name, options).start())
+    await world.pass(10_000)
+    for (const { owned } of members) {
+      const numbers = (topic: string) => owned.filter((key) => key.startsWith(topic)).map((key) => key.slice(2))
+      assert.deepEqual(numbers('t'), numbers('u'))
+    }
+    assert.deepEqual(members.map(({ owned }) => owned.length).sort(), [2, 2, 4])
+  })
+
+  test('a member that the group had given up loses what it had, and joins again', async () => {
+    const { world, ownership } = await group(2)
+    const a = new Member(world, ownership, 'a').start()
+    await world.settle()
+    a.cut = new BrokerError('UNREACHABLE', 'the cable is out')
+    await world.pass(12_000)
+    assert.deepEqual(a.owned, t(0, 1), 'nobody told it otherwise')
+    a.cut = undefined
+    await world.pass(3000)
+    assert.deepEqual(a.log, ['+t:0,t:1', '!t:0,t:1', '+t:0,t:1'])
+  })
+})
+
+describe('static members', () => {
+  const options = { groupInstanceId: 'one' }
+
+  test('take over at once after a kill, without a rebalance of the others', async () => {
+    const { world, ownership } = await group(4)
+    const a = new Member(world, ownership, 'a', options).start()
+    const b = new Member(world, ownership, 'b', { groupInstanceId: 'two' }).start()
+    await world.pass(5000)
+    const before = a.owned
+    const logOfB = [...b.log]
+    const { generationId } = a.membership.member
+    a.kill(ownership)
+    const next = new Member(world, ownership, 'a2', options).start()
+    await world.settle()
+    assert.deepEqual(next.owned, before)
+    assert.equal(next.membership.member.generationId, generationId)
+    await world.pass(15_000)
+    assert.deepEqual(b.log, logOfB)
+  })
+
+  test('a lonely one takes over at once as well', async () => {
+    const { world, ownership } = await group(4)
+    const a = new Member(world, ownership, 'a', options).start()
+    await world.settle()
+    a.kill(ownership)
+    const next = new Member(world, ownership, 'a2', options).start()
+    await world.settle()
+    assert.deepEqual(next.owned, t(0, 1, 2, 3))
+  })
+
+  test('the one whose name was taken steps back', async () => {
+    const { world, ownership } = await group(2)
+    const a = new Member(world, ownership, 'a', options).start()
+    await world.settle()
+    ownership.owners.clear()
+    const b = new Member(world, ownership, 'b', options).start()
+    await world.pass(3000)
+    assert.deepEqual(
+      a.failures.map((error) => error.code),
+      ['FENCED'],
+    )
+    assert.deepEqual(b.owned, t(0, 1))
+    assert.deepEqual(b.failures, [])
+  })
+
+  test('keep their place when they leave, unless for good', async () => {
+    const { world, ownership } = await group(2)
+    const a = new Member(world, ownership, 'a', options).start()
+    await world.settle()
+    await a.membership.leave()
+    assert.equal((await world.broker.describeGroup('app')).members.length, 1)
+    await a.membership.leave(true)
+    assert.equal((await world.broker.describeGroup('app')).members.length, 0)
+  })
+})
+
+describe('members of another kind', () => {
+  const exclusive = (instance: string) => ({ identity: { instance, exclusive: true } })
+
+  test('a process that needs all partitions keeps them, and the second is told who was first', async () => {
+    const { world, ownership } = await group(4)
+    const a = new Member(world, ownership, 'a', exclusive('a')).start()
+    await world.settle()
+    const b = new Member(world, ownership, 'b', exclusive('b')).start()
+    await world.pass(5000)
+    assert.deepEqual([a.owned, b.owned], [t(0, 1, 2, 3), []])
+    assert.deepEqual(
+      b.roster.map((entry) => entry.identity?.instance),
+      ['a', 'b'],
+    )
+    assert.equal(a.log.length, 2, 'no partition of the first was touched')
+  })
+
+  test('a group of another protocol is not joined', async () => {
+    const { world, ownership } = await group(2)
+    const protocols = [{ name: 'range', metadata: new Uint8Array(0) }]
+    void world.broker.joinGroup({
+      groupId: 'app',
+      memberId: '',
+      groupInstanceId: null,
+      sessionTimeoutMs: 60_000,
+      rebalanceTimeoutMs: 60_000,
+      protocols,
+    })
+    await world.settle()
+    const a = new Member(world, ownership, 'a').start()
+    await world.settle()
+    assert.deepEqual(
+      a.failures.map((error) => error.code),
+      ['FOREIGN_GROUP_MEMBER'],
+    )
+  })
+
+  test('a member without our mark is shown in the roster', async () => {
+    const { world, ownership } = await group(2)
+    const a = new Member(world, ownership, 'a').start()
+    await world.settle()
+    const other = encodeSubscription({ topics: ['t'], owned: [], generationId: -1, identity: undefined })
+    const joining = world.broker.joinGroup({
+      groupId: 'app',
+      memberId: '',
+      groupInstanceId: null,
+      sessionTimeoutMs: 60_000,
+      rebalanceTimeoutMs: 60_000,
+      protocols: [{ name: 'cooperative', metadata: other }],
+    })
+    await world.pass(3000)
+    await joining
+    assert.deepEqual(
+      a.roster.map((entry) => entry.identity?.instance ?? null),
+      ['a', null],
+    )
+  })
+})
+
+describe('what members say of themselves', () => {
+  test('comes back as it went', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.string()),
+        fc.array(fc.record({ topic: fc.constantFrom('a', 'ü', 'c'), partition: fc.nat(9) })),
+        fc.integer({ min: -1, max: 1000 }),
+        fc.option(fc.record({ instance: fc.string(), exclusive: fc.boolean() }, { noNullPrototype: true }), {
+          nil: undefined,
+        }),
+        (topics, owned, generationId, identity) => {
+          const subscription = { topics: topics.map((each) => each.toWellFormed()), owned, generationId, identity }
+          const back = decodeSubscription(encodeSubscription(subscription))
+          assert.deepEqual({ ...back, owned: keys(back.owned) }, { ...subscription, owned: keys(owned) })
+        },
+      ),
+    )
+  })
+
+  test('by other clients is read as far as it goes', () => {
+    // Version 0 of the consumer protocol: topics and no further data.
+    const bytes = Uint8Array.from([0, 0, 0, 0, 0, 1, 0, 1, 0x74, 0xff, 0xff, 0xff, 0xff])
+    assert.deepEqual(decodeSubscription(bytes), { topics: ['t'], owned: [], generationId: -1, identity: undefined })
+    assert.throws(() => decodeSubscription(bytes.subarray(0, 7)), /cut off|bounds/)
+  })
+})
+
+describe('any sequence of joins, leaves, kills and outages', () => {
+  type Event = { readonly kind: 'join' | 'leave' | 'kill' | 'cut' | 'mend'; readonly who: number; readonly ms: number }
+  const event: fc.Arbitrary<Event> = fc.record({
+    kind: fc.constantFrom('join', 'join', 'leave', 'kill', 'cut', 'mend'),
+    who: fc.nat(4),
+    ms: fc.constantFrom(0, 1, 300, 2000, 15_000),
+  })
+
+  test('leaves no partition with two owners at any time, and none without one in the end', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(event, { maxLength: 14 }), fc.nat(7), async (events, partitions) => {
+        const { world, ownership } = await group(partitions + 1)
+        const members: Array<Member | undefined> = []
+        let serial = 0
+        for (const { kind, who, ms } of events) {
+          const member = members[who]
+          if (kind === 'join' && !member) {
+            const joined = new Member(world, ownership, `${who}.${serial++}`)
+            joined.revokeMs = who * 200
+            members[who] = joined.start()
+          } else if (member && kind === 'leave') {
+            ownership.give(member.name, member.membership.assignment)
+            member.alive = true
+            await member.membership.leave()
+            members[who] = undefined
+          } else if (member && kind === 'kill') {
+            member.kill(ownership)
+            members[who] = undefined
+          } else if (member && kind === 'cut' && ms < 5000) {
+            member.cut = new BrokerError('UNREACHABLE', 'the cable is out')
+          } else if (member && kind === 'mend') {
+            member.cut = undefined
+          }
+          // An outage longer than the session would let the group give partitions to others before this one knows.
+          for (const each of members) if (each && ms > 5000) each.cut = undefined
+          await world.pass(ms)
+        }
+        for (const each of members) if (each) each.cut = undefined
+        await world.pass(60_000)
+        const alive = members.filter((each) => each !== undefined)
+        for (const { name, failures } of alive) assert.deepEqual(failures, [], `${name} failed`)
+        if (alive.length === 0) return
+        assert.equal(ownership.owners.size, partitions + 1, 'a partition has no owner')
+        const loads = alive.map(({ owned }) => owned.length)
+        assert.ok(Math.max(...loads) - Math.min(...loads) <= 1, `unbalanced: ${loads}`)
+      }),
+      { numRuns: 200 },
+    )
+  })
+})
