@@ -8,6 +8,7 @@ import type {
   TimestampExtractor,
   WatermarkOptions,
 } from '../topology/compiled.ts'
+import { cronFault } from '../time/schedule.ts'
 import { type CompileOptions, compileGraph } from '../topology/compile.ts'
 import { GraphNode } from '../topology/graph.ts'
 import {
@@ -226,6 +227,8 @@ export class Topology {
     const { every, cron, emit } = settings
     if ((every === undefined) === (cron === undefined))
       throw invalid(`the scheduled source ${name} needs either "every" or "cron"`)
+    const fault = cron === undefined ? undefined : cronFault(cron)
+    if (fault) throw invalid(`the cron expression of the scheduled source ${name} is refused: ${fault}`)
     const everyMs = every === undefined ? undefined : ms(every, `"every" of the scheduled source ${name}`)
     if (everyMs === 0)
       throw invalid(`"every" of the scheduled source ${name} is 0; it must be at least one millisecond`)

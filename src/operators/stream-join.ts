@@ -147,7 +147,9 @@ export class StreamJoinOperator extends NodeOperator {
     return this.#left ? this.#spec.joiner(mine, other, key) : this.#spec.joiner(other, mine, key)
   }
 
+  /** Only pairs whose window and grace are not over are joined: what the clock has passed is not remembered for certain. */
   #match(rec: Rec): Maybe {
+    if (rec.timestamp + this.#ahead + this.#spec.graceMs < rec.origin.watermark) return this.drop(rec, 'late')
     const from = Math.max(0, rec.timestamp - this.#back)
     const to = rec.timestamp + this.#ahead
     const partners = [...this.#other.fetchRange(rec.key, from, to)]
@@ -165,11 +167,8 @@ export class StreamJoinOperator extends NodeOperator {
   }
 
   /** No partner yet: it waits until its window and the grace have passed. */
-  #wait(rec: Rec): Maybe {
-    const { watermark } = rec.origin
-    if (!this.#waiting || rec.timestamp + this.#ahead + this.#spec.graceMs < watermark)
-      return this.#unmatched(rec.key, rec.value, this.#left, rec)
-    this.#waiting.add(rec, this.#left)
+  #wait(rec: Rec): void {
+    this.#waiting?.add(rec, this.#left)
     this.context.wakeAt(this, this.#deadline(rec.timestamp, this.#left))
   }
 

@@ -38,7 +38,7 @@ class Compiler {
     this.#options = options
     this.#physical = [...builder.nodes.values()]
     this.#specs = this.#physical.map((node) => node.spec())
-    this.#physical.forEach((node, i) => this.#index.set(node.name, i))
+    for (const [i, node] of this.#physical.entries()) this.#index.set(node.name, i)
   }
 
   compile(): CompiledTopology {

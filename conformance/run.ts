@@ -1,0 +1,115 @@
+/** Runs a file of scenarios through the engine and prints their results as one JSON array. */
+import { readFileSync } from 'node:fs'
+import { defineApp } from '../src/index.ts'
+import type {
+  SessionStore,
+  TimestampedKeyValueStore,
+  VersionedStore,
+  WindowStore,
+  KeyValueStore,
+} from '../src/index.ts'
+import { TopologyTestDriver } from '../src/testing/index.ts'
+import { type NamedStore, ScenarioBuilder } from './build.ts'
+import { type Json, jsonOf } from './expr.ts'
+import type { Scenario, ScenarioInput, ScenarioOutput, ScenarioResult } from './scenario.ts'
+
+/** Runs one scenario; what the engine refuses is its result too. */
+export async function runScenario(scenario: Scenario): Promise<ScenarioResult> {
+  const { name } = scenario
+  try {
+    return await results(scenario)
+  } catch (error) {
+    return { name, error: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+async function results(scenario: Scenario): Promise<ScenarioResult> {
+  const { name } = scenario
+  let builder: ScenarioBuilder | undefined
+  const app = defineApp({
+    applicationId: 'conformance',
+    build(topology) {
+      builder = new ScenarioBuilder(scenario)
+      builder.build(topology)
+    },
+  })
+  const driver = new TopologyTestDriver(app, { config: scenario.optimize ? { 'topology.optimization': 'all' } : {} })
+  const describe = driver.describe()
+  if (scenario.describeOnly) return { name, describe }
+  const output: ScenarioOutput[] = []
+  for (const [step, input] of (scenario.input ?? []).entries()) {
+    await feed(driver, input)
+    for (const record of driver.readAllOutputs()) {
+      const { topic, timestamp, headers } = record
+      const shown = headers.length === 0 ? {} : { headers: headers as ReadonlyArray<readonly [string, string]> }
+      output.push({ step, topic, key: jsonOf(record.key), value: (record.value ?? null) as Json, timestamp, ...shown })
+    }
+  }
+  const times = (scenario.input ?? []).flatMap((input) => ('timestamp' in input ? [input.timestamp] : []))
+  const stores: Record<string, Json[]> = {}
+  for (const [store, how] of builder?.stores ?? []) stores[store] = contentOf(driver, store, how, times)
+  return { name, output, stores, describe }
+}
+
+async function feed(driver: TopologyTestDriver, input: ScenarioInput): Promise<void> {
+  if ('advanceWallClockMs' in input) return driver.advanceWallClock(input.advanceWallClockMs)
+  const { topic, key, value, timestamp, headers } = input
+  await driver.input(topic).pipe(key, value, { timestamp, headers: headers ?? [] })
+}
+
+function contentOf(driver: TopologyTestDriver, name: string, how: NamedStore, times: readonly number[]): Json[] {
+  const end = how.end ?? ((start: number) => start)
+  switch (how.kind) {
+    case 'rows':
+      return [...driver.store<TimestampedKeyValueStore<Json, Json>>(name).all()].map(([key, row]) => [
+        jsonOf(key),
+        row.value,
+        row.timestamp,
+      ])
+    case 'values':
+      return [...driver.store<KeyValueStore<Json, Json>>(name).all()].map(([key, value]) => [jsonOf(key), value])
+    case 'windows':
+      return [...driver.store<WindowStore<Json, Json>>(name).all()].map(([key, start, row]) => [
+        { key, start, end: end(start) },
+        row.value,
+        row.timestamp,
+      ])
+    case 'history':
+      return [...driver.store<WindowStore<Json, Json>>(name).all()].map(([key, start, row]) => [
+        { key, start, end: end(start) },
+        row.value,
+      ])
+    case 'sessions':
+      return [...driver.store<SessionStore<Json, Json>>(name).all()].map(([key, start, to, value]) => [
+        { key, start, end: to },
+        value,
+      ])
+    default:
+      return versionsOf(driver.store<VersionedStore<Json, Json>>(name), times)
+  }
+}
+
+/** The versions that a look-up at one of the times, or without a time, finds. */
+function versionsOf(store: VersionedStore<Json, Json>, times: readonly number[]): Json[] {
+  const found = new Map<string, Json>()
+  const keys = new Set([...store.all()].map(([key]) => key))
+  for (const key of keys) {
+    for (const asOf of [...times, undefined]) {
+      const version = store.get(key, asOf)
+      if (version) found.set(`${JSON.stringify(key)}@${version.validFrom}`, [key, version.value, version.validFrom])
+    }
+  }
+  return [...found.values()]
+}
+
+if (process.argv[1] && import.meta.url === new URL(`file://${process.argv[1]}`).href) {
+  const file = process.argv[2]
+  if (file === undefined) {
+    process.stderr.write('usage: run.ts <scenario-file>\n')
+    process.exit(2)
+  }
+  const scenarios = JSON.parse(readFileSync(file, 'utf8')) as readonly Scenario[]
+  const all: ScenarioResult[] = []
+  for (const scenario of scenarios) all.push(await runScenario(scenario))
+  process.stdout.write(`${JSON.stringify(all)}\n`)
+}
