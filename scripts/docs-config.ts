@@ -33,8 +33,10 @@ Durations are written \`10s\`, \`5m\`, \`1h30m\`, as ISO 8601 (\`PT30S\`) or as 
 
 Keys of *scope* application must be the same in all processes of one application; the others belong to each process.
 
-**Client options.** Under ${clientSections.map((prefix) => `\`${prefix}\``).join(', ')} any further key is handed to the client as it
-is (\`consumer.fetch.min.bytes\`); in the environment every underscore after the section's name is then a dot.
+**Client options.** Under ${clientSections.map((prefix) => `\`${prefix}\``).join(', ')} further keys are accepted
+(\`consumer.fetch.min.bytes\`), so that configurations can be shared with other clients; they are shown at \`/config\`, and a
+warning at start names those that nothing in this version acts on. In the environment every underscore after the
+section's name is then a dot.
 
 **Secrets.** A value is shown as \`******\` – in \`/config\`, in logs, in errors – where its key names a password, passphrase,
 secret, token, credential, API key, private key, license key, JAAS entry or authorization; where it was read from a

@@ -103,6 +103,7 @@ export function loadConfig(from: ConfigSources = {}): Config {
     else gathering.add(given, 'command line')
   }
   addSecretFiles(gathering)
+  warnOfIdleOptions(gathering)
   const config = Config.fromPlain({
     values: Object.freeze(gathering.values),
     extra: Object.freeze(gathering.extra),
@@ -138,6 +139,15 @@ function addFile(gathering: Gathering, path: string): void {
     return
   }
   for (const given of flatten(tree as Record<string, unknown>)) gathering.add(given, 'file', origin)
+}
+
+/** Better said once at start than found out by somebody who tunes an option that nothing reads. */
+function warnOfIdleOptions(gathering: Gathering): void {
+  const idle = Object.keys(gathering.extra).toSorted()
+  if (idle.length === 0) return
+  gathering.warnings.push(
+    `These client options are accepted and shown, but nothing in this version acts on them: ${idle.join(', ')}.`,
+  )
 }
 
 /** A secret that is given both directly and by file is a fault: nobody could tell which one is in force. */

@@ -152,6 +152,10 @@ describe('sources', () => {
     assert.equal(consumer['fetch.min.bytes'], 5)
     assert.equal(consumer['max.poll.records'], 7)
     assert.equal(consumer['check.crcs'], 'true')
+    assert.match(
+      config.warnings.join(),
+      /nothing in this version acts on them: consumer\.check\.crcs, consumer\.fetch\.min/,
+    )
     assert.equal(config.get('consumer.max.poll.records'), 7)
     assert.deepEqual(config.section('broker.'), {
       'bootstrap-servers': 'embedded:',
