@@ -2,7 +2,17 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { GroupMember } from '../../../src/broker/port.ts'
 import type { SuiteContext } from './suite.ts'
-import { heartbeatUntil, joinAlone, joinRequest, memberOf, newTopic, refused, text, unique } from './support.ts'
+import {
+  heartbeatUntil,
+  joinAlone,
+  joinRequest,
+  memberOf,
+  newTopic,
+  refused,
+  subscription,
+  text,
+  unique,
+} from './support.ts'
 
 export function groupTests(context: SuiteContext): void {
   const plain = (bytes: Uint8Array): string => Buffer.from(bytes).toString()
@@ -38,8 +48,8 @@ export function groupTests(context: SuiteContext): void {
     assert.equal(joined.leaderId, joined.memberId)
     assert.equal(joined.protocol, 'range')
     assert.deepEqual(
-      joined.members.map((m) => [m.memberId, m.groupInstanceId, plain(m.metadata)]),
-      [[joined.memberId, null, 'about me']],
+      joined.members.map((m) => [m.memberId, m.groupInstanceId, m.metadata]),
+      [[joined.memberId, null, subscription('about me')]],
     )
     const member = memberOf(group, joined)
     const assignment = await context.one.syncGroup(member, joined.protocol, [
@@ -86,7 +96,7 @@ export function groupTests(context: SuiteContext): void {
 
   test('members agree on the protocol that all know', async () => {
     const group = unique('group')
-    const both = ['own', 'range'].map((name) => ({ name, metadata: text(name) }))
+    const both = ['own', 'range'].map((name) => ({ name, metadata: subscription(name) }))
     const first = await joinAlone(context.one, group, { protocols: both })
     const joiningSecond = context.other.joinGroup(joinRequest(group))
     await heartbeatUntil(context.one, first, 'REBALANCE_IN_PROGRESS')
@@ -94,7 +104,7 @@ export function groupTests(context: SuiteContext): void {
     assert.equal(rejoined.protocol, 'range')
     assert.equal((await joiningSecond).protocol, 'range')
     await refused(
-      context.one.joinGroup(joinRequest(group, { protocols: [{ name: 'foreign', metadata: text('') }] })),
+      context.one.joinGroup(joinRequest(group, { protocols: [{ name: 'foreign', metadata: subscription('') }] })),
       'INCONSISTENT_GROUP_PROTOCOL',
     )
   })

@@ -13,6 +13,7 @@ import {
   type ProducedPartition,
   type ProducerIdentity,
 } from '../../../src/broker/port.ts'
+import type { TopicPartition } from '../../../src/base/ids.ts'
 import type { Headers } from '../../../src/wire/headers.ts'
 import { decodeHeaders, RecordBatchBuilder, RecordCursor, stampBatch } from '../../../src/wire/record-batch.ts'
 
@@ -104,6 +105,8 @@ export class Producer {
   readonly transactionalId: string | null
   identity: ProducerIdentity
   readonly #sequences = new Map<string, number>()
+  /** Where the open transaction has written. */
+  readonly #written = new Map<string, TopicPartition>()
 
   private constructor(client: BrokerPort, transactionalId: string | null, identity: ProducerIdentity) {
     this.client = client
@@ -134,6 +137,7 @@ export class Producer {
 
   async sendRaw(topic: string, records: Uint8Array, partition = 0): Promise<ProducedPartition> {
     const { transactionalId } = this
+    this.#written.set(`${topic}:${partition}`, { topic, partition })
     const [produced] = await this.client.produce({ transactionalId, batches: [{ topic, partition, records }] })
     return produced as ProducedPartition
   }
@@ -142,13 +146,34 @@ export class Producer {
     return this.client.commitOffsetsInTransaction(this.transactionalId as string, this.identity, member, offsets)
   }
 
+  /** Ends the transaction, and waits until its markers are written: a broker may answer before. */
   async end(commit: boolean): Promise<void> {
+    const places = [...this.#written.values()]
+    this.#written.clear()
+    const before = await this.client.listOffsets(places, 'latest')
+    await this.#end(commit)
+    for (;;) {
+      const behind = await this.client.listOffsets(places, 'latest')
+      if (before.every(({ offset }, i) => (behind[i]?.offset ?? -1) > offset)) return
+    }
+  }
+
+  async #end(commit: boolean): Promise<void> {
     const next = await this.client.endTransaction(this.transactionalId as string, this.identity, commit)
     if (next.producerId !== this.identity.producerId || next.producerEpoch !== this.identity.producerEpoch) {
       this.#sequences.clear()
     }
     this.identity = next
   }
+}
+
+/** What a consumer says of itself, with words of its own: Kafka's coordinator reads it and wants its format kept. */
+export function subscription(userData: string): Uint8Array {
+  const words = text(userData)
+  const bytes = new Uint8Array(10 + words.length)
+  new DataView(bytes.buffer).setInt32(6, words.length)
+  bytes.set(words, 10)
+  return bytes
 }
 
 /** A member outside of any generation, for groups that nobody has joined. */
@@ -166,7 +191,7 @@ export function joinRequest(groupId: string, more: Partial<JoinRequest> = {}): J
     groupInstanceId: null,
     sessionTimeoutMs: 20_000,
     rebalanceTimeoutMs: 20_000,
-    protocols: [{ name: 'range', metadata: text('about me') }],
+    protocols: [{ name: 'range', metadata: subscription('about me') }],
     ...more,
   }
 }

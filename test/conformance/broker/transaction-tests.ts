@@ -151,6 +151,15 @@ export function transactionTests(context: SuiteContext): void {
     assert.deepEqual(await valuesOf(context.one, topic), ['a'])
   })
 
+  test('the end of a transaction in which nothing was sent changes nothing', async () => {
+    const producer = await Producer.start(context.one, unique('tx'))
+    const { identity } = producer
+    await producer.end(true)
+    assert.deepEqual(producer.identity, identity)
+    await producer.end(false)
+    assert.deepEqual(producer.identity, identity)
+  })
+
   test('an identity that does not hold the transactional id is refused', async () => {
     const topic = await newTopic(context.one)
     const stranger = await Producer.start(context.one, unique('tx'))

@@ -102,7 +102,8 @@ export class Transactions {
       if (producer.ended?.commit === commit) return identityOf(producer)
       throw invalidState(producer, commit, `was ${producer.ended?.commit ? 'committed' : 'aborted'} already`)
     }
-    if (producer.startedAt === undefined && commit) throw invalidState(producer, commit, 'has no write in it')
+    // A transaction in which nothing was sent is nothing.
+    if (producer.startedAt === undefined) return identityOf(producer)
     this.#end(producer, commit)
     return identityOf(producer)
   }
