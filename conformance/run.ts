@@ -33,7 +33,10 @@ async function results(scenario: Scenario): Promise<ScenarioResult> {
       builder.build(topology)
     },
   })
-  const driver = new TopologyTestDriver(app, { config: scenario.optimize ? { 'topology.optimization': 'all' } : {} })
+  const driver = new TopologyTestDriver(app, {
+    time: 'kafka-streams',
+    config: scenario.optimize ? { 'topology.optimization': 'all' } : {},
+  })
   const describe = driver.describe()
   if (scenario.describeOnly) return { name, describe }
   const output: ScenarioOutput[] = []

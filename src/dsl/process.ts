@@ -93,7 +93,8 @@ export function addProcessNode(
   fixedKey: boolean,
 ): GraphNode {
   const { build } = parts
-  const name = build.names.orGenerate(options?.name, fixedKey ? 'KSTREAM-PROCESSVALUES-' : 'KSTREAM-PROCESSOR-')
+  // Here alone the field's counter stands still for an explicit name.
+  const name = options?.name ?? build.names.generate(fixedKey ? 'KSTREAM-PROCESSVALUES-' : 'KSTREAM-PROCESSOR-')
   const own: StoreDefinition[] = []
   const byName: string[] = []
   for (const store of options?.stores ?? []) {

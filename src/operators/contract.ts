@@ -101,6 +101,11 @@ export interface TaskContext {
   /** Largest watermark that this task was advanced to or saw on a record; -Infinity before the first. */
   streamTime(): number
   wallClock(): number
+  /**
+   * True: each operator takes the largest timestamp that reached it for the time, as Kafka Streams does, and lets go of
+   * what it holds back only when a record comes by. For comparisons; the engine itself goes by the watermark.
+   */
+  readonly operatorTime?: boolean
   /** Asks for `onWatermark` once the watermark reaches this time. Cheap; the earliest one asked for counts. */
   wakeAt(operator: Operator, eventTimeMs: number): void
   /** Asks for `onWallClock` at or after this instant. */

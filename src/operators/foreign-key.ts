@@ -55,7 +55,7 @@ export class ForeignKeySendOperator extends NodeOperator {
   #leftSteps(change: Change, before: unknown, after: unknown): Array<readonly [unknown, Subscription['instruction']]> {
     if (absent(change.oldValue)) return absent(change.newValue) ? [] : [[after, 'answer']]
     const steps: Array<readonly [unknown, Subscription['instruction']]> = []
-    if (!absent(before) && !this.#same(before, after)) steps.push([before, 'unsubscribe-and-answer'])
+    if (!absent(before) && !this.#same(before, after)) steps.push([before, 'unsubscribe'])
     steps.push([after, 'answer'])
     return steps
   }

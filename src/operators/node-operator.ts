@@ -19,10 +19,22 @@ export interface Probe {
   readonly counts: Float64Array
 }
 
+/** The largest timestamp seen. */
+export class OperatorClock {
+  time = Number.NEGATIVE_INFINITY
+
+  observe(timestamp: number): number {
+    if (timestamp > this.time) this.time = timestamp
+    return this.time
+  }
+}
+
 export interface OperatorEnv {
   readonly context: TaskContext
   readonly node: CompiledNode
   readonly probe: Probe
+  /** Clocks that operators of one task share. */
+  readonly clocks: Map<string, OperatorClock>
 }
 
 export abstract class NodeOperator implements Operator {
@@ -31,6 +43,7 @@ export abstract class NodeOperator implements Operator {
   protected readonly name: string
   readonly index: number
   readonly #probe: Probe
+  readonly #clock: OperatorClock | undefined
 
   constructor(env: OperatorEnv, children: Downstream) {
     this.context = env.context
@@ -38,9 +51,25 @@ export abstract class NodeOperator implements Operator {
     this.name = env.node.name
     this.index = env.node.index
     this.#probe = env.probe
+    this.#clock = env.context.operatorTime ? this.ownClock(env) : undefined
   }
 
   abstract process(rec: Rec): Maybe
+
+  /** The clock of an operator that has one of its own; two sides of a join share theirs. */
+  protected ownClock(_env: OperatorEnv): OperatorClock {
+    return new OperatorClock()
+  }
+
+  /** The time by which this operator judges what is late and what is over, this record included. */
+  protected timeAt(rec: Rec): number {
+    return this.#clock === undefined ? rec.origin.watermark : this.#clock.observe(rec.timestamp)
+  }
+
+  /** Asks to be called at a time, unless time moves by records alone. */
+  protected wakeAt(time: number): void {
+    if (this.#clock === undefined) this.context.wakeAt(this, time)
+  }
 
   /** A record has come: this node is at work. */
   protected enter(): void {

@@ -5,7 +5,7 @@ import { timedKey, timeOfKey, type Waiting } from '../topology/internal-serdes.t
 import type { SpecOf } from '../topology/operator-spec.ts'
 import { bytesText } from './bytes-text.ts'
 import { type Downstream, forward, type Maybe, type Origin, Rec } from './contract.ts'
-import { heldBackOrigin, inTurn, NodeOperator, type OperatorEnv, timerOrigin } from './node-operator.ts'
+import { heldBackOrigin, inTurn, NodeOperator, OperatorClock, type OperatorEnv, timerOrigin } from './node-operator.ts'
 import { byText, SortedList } from './sorted-list.ts'
 
 const absent = (value: unknown): value is null | undefined => value === null || value === undefined
@@ -122,6 +122,14 @@ export class StreamJoinOperator extends NodeOperator {
     this.#waiting = waiting
   }
 
+  /** Both sides of a join have one clock. */
+  protected override ownClock(env: OperatorEnv): OperatorClock {
+    const name = String(env.node.children[0])
+    const clock = env.clocks.get(name) ?? new OperatorClock()
+    env.clocks.set(name, clock)
+    return clock
+  }
+
   init(): void {
     this.#waiting?.init()
     this.#wake()
@@ -129,10 +137,11 @@ export class StreamJoinOperator extends NodeOperator {
 
   process(rec: Rec): Maybe {
     this.enter()
+    const watermark = this.timeAt(rec)
     if (absent(rec.value)) return this.drop(rec, 'null_value')
     if (absent(rec.key))
       return this.#spec.outer ? this.#unmatched(rec.key, rec.value, this.#left, rec) : this.drop(rec, 'null_key')
-    const { watermark } = rec.origin
+    if (this.context.operatorTime && rec.timestamp < watermark) return this.#match(rec)
     const before = this.#lookedAt
     const overdue = this.#overdue(watermark, heldBackOrigin(rec.origin, before), rec)
     return overdue === undefined ? this.#match(rec) : overdue.then(() => this.#match(rec))
@@ -149,7 +158,7 @@ export class StreamJoinOperator extends NodeOperator {
 
   /** Only pairs whose window and grace are not over are joined: what the clock has passed is not remembered for certain. */
   #match(rec: Rec): Maybe {
-    if (rec.timestamp + this.#ahead + this.#spec.graceMs < rec.origin.watermark) return this.drop(rec, 'late')
+    if (rec.timestamp + this.#ahead + this.#spec.graceMs < this.timeAt(rec)) return this.drop(rec, 'late')
     const from = Math.max(0, rec.timestamp - this.#back)
     const to = rec.timestamp + this.#ahead
     const partners = [...this.#other.fetchRange(rec.key, from, to)]
@@ -169,7 +178,7 @@ export class StreamJoinOperator extends NodeOperator {
   /** No partner yet: it waits until its window and the grace have passed. */
   #wait(rec: Rec): void {
     this.#waiting?.add(rec, this.#left)
-    this.context.wakeAt(this, this.#deadline(rec.timestamp, this.#left))
+    this.wakeAt(this.#deadline(rec.timestamp, this.#left))
   }
 
   #deadline(timestamp: number, left: boolean): number {
@@ -203,7 +212,7 @@ export class StreamJoinOperator extends NodeOperator {
     const first = this.#waiting?.first
     if (!first) return
     const { beforeMs, afterMs, graceMs } = this.#spec
-    this.context.wakeAt(this, first.timestamp + Math.min(beforeMs, afterMs) + graceMs + 1)
+    this.wakeAt(first.timestamp + Math.min(beforeMs, afterMs) + graceMs + 1)
   }
 }
 

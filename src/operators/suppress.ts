@@ -40,7 +40,7 @@ export class SuppressOperator extends NodeOperator {
   process(rec: Rec): Maybe {
     this.enter()
     this.#hold(rec)
-    const { watermark } = rec.origin
+    const watermark = this.timeAt(rec)
     const before = this.#letOut
     const due = this.#due(watermark)
     const early = this.#overflow()
@@ -106,6 +106,6 @@ export class SuppressOperator extends NodeOperator {
 
   #wake(): void {
     const first = this.#places.first
-    if (first) this.context.wakeAt(this, first.time + this.#delay)
+    if (first) this.wakeAt(first.time + this.#delay)
   }
 }

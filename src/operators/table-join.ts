@@ -48,8 +48,8 @@ export class StreamTableJoinOperator extends NodeOperator {
     this.enter()
     const { grace } = this.#spec
     if (!grace || !this.#buffer) return this.#lookUp(rec)
+    const watermark = this.timeAt(rec)
     if (this.#refused(rec, rec.key)) return
-    const { watermark } = rec.origin
     const before = this.#letOut
     if (absent(rec.key) || rec.timestamp <= watermark - grace.ms) {
       const released = this.#release(watermark, heldBackOrigin(rec.origin, before), rec.timestamp)
@@ -122,7 +122,7 @@ export class StreamTableJoinOperator extends NodeOperator {
 
   #wake(): void {
     const first = this.#held.first
-    if (first) this.context.wakeAt(this, first.timestamp + (this.#spec.grace?.ms ?? 0))
+    if (first) this.wakeAt(first.timestamp + (this.#spec.grace?.ms ?? 0))
   }
 }
 

@@ -30,6 +30,8 @@ export interface TaskOptions {
   readonly globalStores: ReadonlyMap<string, AnyStore>
   readonly host: TaskHost
   readonly applicationId?: string
+  /** See `TaskContext.operatorTime`. */
+  readonly operatorTime?: boolean
 }
 
 const never = Number.POSITIVE_INFINITY
@@ -87,10 +89,11 @@ export class Task {
     const waiting: TaskParts['waiting'] = new Map()
     const known = this.#knownSerdes(nodes)
     const context = this.#context
+    const clocks: OperatorEnv['clocks'] = new Map()
     for (let i = nodes.length - 1; i >= 0; i--) {
       const node = nodes[i] as CompiledNode
       const children = node.children.map((child) => made.get(child) as Operator)
-      const env: OperatorEnv = { context, node, probe: this.#probe }
+      const env: OperatorEnv = { context, node, probe: this.#probe, clocks }
       const parts: TaskParts = {
         keySerdeOf: (store) => (topology.stores.get(store) as StoreSpec).keySerde,
         known: known.get(node.index) ?? { key: undefined, value: undefined },
@@ -130,6 +133,7 @@ export class Task {
       subtopology: options.subtopology,
       partition: options.partition,
       applicationId: options.applicationId ?? '',
+      operatorTime: options.operatorTime ?? false,
       store: (name) => {
         const store = stores.get(name) ?? globalStores.get(name)
         assert(store !== undefined, `the store ${name} is not connected to sub-topology ${options.subtopology}`)

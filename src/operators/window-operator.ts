@@ -33,7 +33,7 @@ export abstract class WindowOperator extends NodeOperator {
     if (!this.pending) return
     for (const [window, closesAt] of this.kept())
       if (closesAt > this.pending.closedUpTo) this.pending.add(window, closesAt)
-    this.context.wakeAt(this, this.pending.nextClose)
+    this.wakeAt(this.pending.nextClose)
   }
 
   /** All windows in the store, with the time at which they close. */
@@ -44,15 +44,15 @@ export abstract class WindowOperator extends NodeOperator {
 
   /** The time by which lateness is judged. */
   protected now(rec: Rec): number {
-    const closed = this.pending?.closedUpTo ?? Number.NEGATIVE_INFINITY
-    return rec.origin.watermark > closed || this.#idleMs === undefined ? rec.origin.watermark : closed
+    const time = this.timeAt(rec)
+    return this.#idleMs === undefined ? time : Math.max(time, this.pending?.closedUpTo ?? time)
   }
 
   /** Tells the results that this record's time makes final; called before the record is added to its own windows. */
   protected closeFor(rec: Rec): Maybe {
     const { pending } = this
     if (!pending) return
-    const { watermark } = rec.origin
+    const watermark = this.timeAt(rec)
     if (this.#idleMs !== undefined) this.#arrived(watermark, this.#idleMs)
     if (watermark < pending.nextClose) return
     const before = pending.closedUpTo
@@ -90,7 +90,7 @@ export abstract class WindowOperator extends NodeOperator {
     if (!pending) return
     const before = pending.closedUpTo
     const closed = pending.close(time)
-    this.context.wakeAt(this, pending.nextClose)
+    this.wakeAt(pending.nextClose)
     return this.#tell(closed, timerOrigin(before), noHeaders)
   }
 
@@ -111,6 +111,6 @@ export abstract class WindowOperator extends NodeOperator {
     const { pending } = this
     if (!pending || closesAt <= pending.closedUpTo) return
     pending.add(window, closesAt)
-    this.context.wakeAt(this, closesAt)
+    this.wakeAt(closesAt)
   }
 }

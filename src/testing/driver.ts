@@ -18,6 +18,12 @@ export interface DriverOptions {
   readonly config?: Readonly<Record<string, unknown>>
   /** Wall clock at the beginning, epoch milliseconds. Default: 0. */
   readonly startAt?: number
+  /**
+   * How event time goes on. `watermark`, the default, is the engine's way: one time for all. `kafka-streams` gives every
+   * windowed operator a time of its own, that of the records it has seen, and lets it act on records alone: for
+   * comparing an application with the same one on Kafka Streams.
+   */
+  readonly time?: 'watermark' | 'kafka-streams'
   /** Partitions of all topics, or of each by name. Default: 1. */
   readonly partitions?: number | Readonly<Record<string, number>>
 }
@@ -85,6 +91,7 @@ export class TopologyTestDriver {
       applicationId: app.applicationId,
       partitions: this.#partitions,
       startAt,
+      operatorTime: options.time === 'kafka-streams',
     })
   }
 

@@ -36,6 +36,7 @@ export interface TaskEngineOptions {
   /** Partitions of a topic; the widest topic of a sub-topology gives its number of tasks. */
   readonly partitions: (topic: string) => number
   readonly startAt: number
+  readonly operatorTime?: boolean
 }
 
 interface Pending {
@@ -149,6 +150,7 @@ export class TaskEngine {
       stores,
       globalStores: this.#globalStores,
       host: this.#host(partition),
+      operatorTime: this.#options.operatorTime ?? false,
     })
     this.#storesOf[subtopology]![partition] = stores
     this.#tasks[subtopology]![partition] = task
