@@ -35,10 +35,19 @@ export function printerOf(options: PrinterOptions): CommittedReader {
       const decoder = decoderOf(topic)
       let text = ''
       while (cursor.next()) text += `${renderRecord(topic, partition, cursor, decoder)}\n`
-      const { out } = options
-      if (text !== '' && !out.write(text)) await once(out, 'drain')
+      if (text !== '') await write(options.out, text)
     },
   })
+}
+
+/** Waits while the reader of the output is behind. A reader that has gone away is no fault: the rest is dropped. */
+async function write(out: Writable, text: string): Promise<void> {
+  if (out.errored || out.destroyed || out.write(text)) return
+  try {
+    await once(out, 'drain')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error
+  }
 }
 
 export function keyBytesOf(cursor: RecordCursor): Uint8Array | null {

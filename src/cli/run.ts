@@ -142,9 +142,11 @@ class Run {
       await this.#printer.finish()
     }
     const code = await this.#runtime.stop()
-    const failure = this.#runtime.view.state().failure
-    if (failure && code !== exitCodes.clean) this.#say(failureError(failure))
-    return code
+    const { failure } = this.#runtime.view.state()
+    if (!failure || code === exitCodes.clean) return code
+    const error = failureError(failure)
+    this.#say(error)
+    return exitCodeOf(error) === exitCodes.crash ? code : exitCodeOf(error)
   }
 
   /** Lets what was read be committed while the broker still answers, so that it is printed. */

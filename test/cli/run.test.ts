@@ -1,0 +1,250 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, describe, test } from 'node:test'
+import { type CommandResult, eventually, millrace, startMillrace } from '../support/millrace.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'millrace-run-'))
+after(() => rmSync(folder, { recursive: true, force: true }))
+
+const totals = join(import.meta.dirname, 'apps', 'totals.ts')
+const numbers = join(import.meta.dirname, 'apps', 'numbers.ts')
+const quiet = ['--set', 'runtime.http.enabled=false', '--set', 'engine.lanes.count=2']
+
+interface Printed {
+  readonly topic: string
+  readonly partition: number
+  readonly offset: number
+  readonly key: unknown
+  readonly value: unknown
+  readonly timestamp: number
+  readonly headers?: unknown
+}
+
+function file(name: string, lines: readonly unknown[]): string {
+  const path = join(folder, name)
+  writeFileSync(path, lines.map((line) => `${typeof line === 'string' ? line : JSON.stringify(line)}\n`).join(''))
+  return path
+}
+
+function printed({ stdout }: CommandResult): Printed[] {
+  if (stdout === '') return []
+  return stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Printed)
+}
+
+function lastPerKey(records: readonly Printed[]): Record<string, unknown> {
+  return Object.fromEntries(records.map((record) => [String(record.key), record.value]))
+}
+
+function amounts(count: number): Array<{ key: string; value: number; timestamp: number }> {
+  return Array.from({ length: count }, (_, i) => ({ key: `k${i % 7}`, value: i, timestamp: i }))
+}
+
+function sums(records: ReadonlyArray<{ key: string; value: number }>): Record<string, number> {
+  const result: Record<string, number> = {}
+  for (const { key, value } of records) result[key] = (result[key] ?? 0) + value
+  return result
+}
+
+function assertRefused(result: CommandResult, says: RegExp): void {
+  assert.match(result.stderr, says)
+  assert.doesNotMatch(result.stderr, /^\s+at /m, 'no stack trace')
+  assert.equal(result.code, 2)
+}
+
+describe('millrace run', () => {
+  test('feeds, processes, prints committed records and ends', async () => {
+    const input = amounts(500)
+    const feed = file('totals.ndjson', input)
+    const result = await millrace([
+      ...['run', totals, '--feed', `amounts=${feed}`, '--print', 'totals', '--print', 'passed', '--until-idle'],
+      ...quiet,
+    ])
+    assert.equal(result.code, 0, result.stderr)
+    const records = printed(result)
+    assert.deepEqual(lastPerKey(records.filter((record) => record.topic === 'totals')), sums(input))
+    const passed = records.filter((record) => record.topic === 'passed')
+    assert.equal(passed.length, 500)
+    for (let partition = 0; partition < 4; partition++) {
+      const offsets = passed.filter((record) => record.partition === partition).map((record) => record.offset)
+      assert.deepEqual(
+        offsets,
+        offsets.toSorted((a, b) => a - b),
+      )
+    }
+  })
+
+  test('keeps timestamps, headers, null keys and chosen partitions', async () => {
+    const feed = file('details.ndjson', [
+      { key: 'a', value: 1, timestamp: 981_200_000_000, headers: [['h', '1']], partition: 3 },
+      { key: null, value: 2, timestamp: 981_200_000_001, headers: { trace: 'x' } },
+      '',
+      { key: 'b', value: 3, timestamp: 981_200_000_002 },
+    ])
+    const args = ['run', totals, '--feed', `amounts=${feed}`, '--print', 'amounts', '--until-idle', ...quiet]
+    const result = await millrace(args)
+    const byValue = new Map(printed(result).map((record) => [record.value, record]))
+    assert.equal(byValue.size, 3, result.stderr)
+    const { partition, timestamp, headers } = byValue.get(1) as Printed
+    assert.deepEqual(
+      { partition, timestamp, headers },
+      { partition: 3, timestamp: 981_200_000_000, headers: [['h', '1']] },
+    )
+    assert.equal(byValue.get(2)?.key, null)
+    assert.deepEqual(byValue.get(2)?.headers, [['trace', 'x']])
+    assert.equal(byValue.get(3)?.headers, undefined)
+  })
+
+  test('reads a feed from standard input', async () => {
+    const stdin = amounts(10)
+      .map((record) => JSON.stringify(record))
+      .join('\n')
+    const result = await millrace(
+      ['run', totals, '--feed', 'amounts=-', '--print', 'passed', '--until-idle', ...quiet],
+      {
+        stdin,
+      },
+    )
+    assert.equal(printed(result).length, 10, result.stderr)
+  })
+
+  test('sends no faster than the rate', async () => {
+    const feed = file('paced.ndjson', amounts(100))
+    const startedAt = performance.now()
+    const result = await millrace([
+      'run',
+      totals,
+      '--feed',
+      `amounts=${feed}`,
+      '--feed-rate',
+      '50',
+      '--until-idle',
+      ...quiet,
+    ])
+    assert.equal(result.code, 0, result.stderr)
+    assert.ok(performance.now() - startedAt > 1900)
+  })
+
+  test('on a broker that keeps its data, resumes a feed and prints each record of all runs once', async () => {
+    const set = ['--set', `broker.bootstrap-servers=embedded:${join(folder, 'broker')}`, ...quiet]
+    const state = ['--set', `engine.state.dir=${join(folder, 'state')}`]
+    const first = amounts(300)
+    const feed = file('resumed.ndjson', first)
+    const args = ['run', totals, '--feed', `amounts=${feed}`, '--print', 'passed', '--print', 'totals', '--until-idle']
+    assert.equal(
+      printed(await millrace([...args, ...set, ...state])).filter(({ topic }) => topic === 'passed').length,
+      300,
+    )
+
+    const again = await millrace([...args, ...set, ...state])
+    assert.equal(printed(again).filter(({ topic }) => topic === 'passed').length, 300)
+    assert.match(again.stderr, /300 lines are stored already/)
+
+    const more = amounts(450)
+    file('resumed.ndjson', more)
+    const records = printed(await millrace([...args, ...set, ...state]))
+    assert.equal(records.filter(({ topic }) => topic === 'passed').length, 450)
+    assert.deepEqual(lastPerKey(records.filter(({ topic }) => topic === 'totals')), sums(more))
+  })
+
+  test('without a feed, ends when its sources are read to their end', async () => {
+    const result = await millrace(['run', totals, '--print', 'totals', '--until-idle', ...quiet])
+    assert.deepEqual([result.code, result.stdout], [0, ''], result.stderr)
+  })
+
+  test('goes on until a signal, then prints what was committed and ends with 0', async () => {
+    const feed = file('signalled.ndjson', amounts(50))
+    const running = startMillrace(['run', totals, '--feed', `amounts=${feed}`, '--print', 'passed', ...quiet])
+    await eventually('the records are printed', () => running.stdout().trimEnd().split('\n').length === 50)
+    running.child.kill('SIGTERM')
+    const result = await running.result
+    assert.equal(result.code, 0, result.stderr)
+    assert.equal(printed(result).length, 50)
+  })
+
+  test('ends when the reader of its output has enough', async () => {
+    const feed = file('piped.ndjson', amounts(20_000))
+    const running = startMillrace(['run', totals, '--feed', `amounts=${feed}`, '--print', 'passed', ...quiet])
+    running.child.stdout?.once('data', () => running.child.stdout?.destroy())
+    const { code } = await running.result
+    assert.equal(code, 0)
+  })
+})
+
+describe('millrace run, with bad input', () => {
+  test('names an unknown configuration key and the nearest one', async () => {
+    const result = await millrace(['run', totals, '--until-idle', '--set', 'engine.lane.count=2'])
+    assertRefused(result, /engine\.lane\.count.*engine\.lanes\.count/s)
+  })
+
+  test('reports all faults of the configuration at once', async () => {
+    const args = ['run', totals, '--set', 'engine.lanes.count=none', '--set', 'runtime.http.port=99999']
+    const result = await millrace(args)
+    assertRefused(result, /engine\.lanes\.count/)
+    assert.match(result.stderr, /runtime\.http\.port/)
+  })
+
+  test('says that there is no such application', async () => {
+    assertRefused(await millrace(['run', join(folder, 'nowhere.ts')]), /no application module .*nowhere\.ts/)
+  })
+
+  const modules: ReadonlyArray<readonly [name: string, text: string, says: RegExp]> = [
+    ['exports-nothing.ts', 'export const x = 1\n', /does not export the result of defineApp/],
+    ['exports-else.ts', 'export default { applicationId: "a" }\n', /does not export the result of defineApp/],
+    ['malformed.ts', 'export default {\n', /cannot be loaded/],
+    ['throws.ts', 'throw new RangeError("no luck")\nexport default 1\n', /cannot be loaded: no luck/],
+  ]
+  for (const [name, text, says] of modules) {
+    test(`says what is wrong with the module ${name}`, async () => {
+      const path = join(folder, name)
+      writeFileSync(path, text)
+      assertRefused(await millrace(['run', path, '--until-idle', ...quiet]), says)
+    })
+  }
+
+  test('names the malformed line of a feed; what stands before it stays stored', async () => {
+    const feed = file('malformed.ndjson', [{ key: 'a', value: 1, timestamp: 1 }, { key: 'b', value: 2 }, '{"key":"c",'])
+    const args = ['run', totals, '--feed', `amounts=${feed}`, '--print', 'passed', '--until-idle', ...quiet]
+    const result = await millrace(args)
+    assertRefused(result, /^millrace: Line 3 of .*malformed\.ndjson is not JSON/m)
+    assert.ok(printed(result).every((record) => record.key === 'a' || record.key === 'b'))
+  })
+
+  test('refuses a partition that the topic does not have', async () => {
+    const feed = file('partition.ndjson', [{ key: 'a', value: 1, partition: 9 }])
+    const result = await millrace(['run', totals, '--feed', `amounts=${feed}`, '--until-idle', ...quiet])
+    assertRefused(result, /Line 1 of .* names partition 9, but 'amounts' has partitions 0 to 3/)
+  })
+
+  test('ends with 2 on a value that the serde of its source refuses, and says which record it was', async () => {
+    const feed = file('refused.ndjson', [{ key: 'a', value: { no: 'number' }, timestamp: 5, partition: 2 }])
+    const result = await millrace(['run', numbers, '--feed', `numbers=${feed}`, '--until-idle', ...quiet])
+    assertRefused(result, /^millrace: .*numbers.*2/m)
+  })
+
+  test('goes on behind such a value where the policy says so', async () => {
+    const lines = [
+      { key: 'a', value: 'text', timestamp: 5 },
+      { key: 'a', value: 4, timestamp: 6 },
+    ]
+    const feed = file('skipped.ndjson', lines)
+    const args = ['run', numbers, '--feed', `numbers=${feed}`, '--print', 'doubled', '--until-idle', ...quiet]
+    const result = await millrace([...args, '--set', 'errors.decoding=skip'])
+    assert.equal(result.code, 0, result.stderr)
+    assert.deepEqual(
+      printed(result).map((record) => record.value),
+      [8],
+    )
+  })
+
+  test('ends with 1 where a function of the application throws', async () => {
+    const feed = file('thrown.ndjson', [{ key: 'a', value: 13, timestamp: 5 }])
+    const result = await millrace(['run', numbers, '--feed', `numbers=${feed}`, '--until-idle', ...quiet])
+    assert.equal(result.code, 1, result.stderr)
+    assert.match(result.stderr, /^millrace: .*thirteen is refused/m)
+  })
+})
