@@ -22,6 +22,9 @@ interface Loss {
   readonly apiKey: number
   left: number
   readonly cut: boolean
+  /** Lets the frame through all the same. */
+  readonly pass: boolean
+  readonly seen: (() => void) | undefined
   lost: number
 }
 
@@ -78,9 +81,14 @@ export class KafkaProxy {
    * client need not wait until it gives up. Answers how many were lost so far.
    */
   lose(side: Loss['side'], api: ApiName, times = 1, cut = true): () => number {
-    const loss: Loss = { side, apiKey: apiKeys[api], left: times, cut, lost: 0 }
+    const loss: Loss = { side, apiKey: apiKeys[api], left: times, cut, pass: false, seen: undefined, lost: 0 }
     this.#losses.push(loss)
     return () => loss.lost
+  }
+
+  /** Calls `seen` at the next frame of an api, before it goes on its way, or instead of that. */
+  watch(side: Loss['side'], api: ApiName, pass: boolean, seen: () => void): void {
+    this.#losses.push({ side, apiKey: apiKeys[api], left: 1, cut: !pass, pass, seen, lost: 0 })
   }
 
   async close(): Promise<void> {
@@ -135,12 +143,15 @@ export class KafkaProxy {
   }
 
   #loses(side: Loss['side'], apiKey: number, end: () => void): boolean {
+    for (const done of this.#losses.filter((each) => each.left === 0))
+      this.#losses.splice(this.#losses.indexOf(done), 1)
     const loss = this.#losses.find((each) => each.side === side && each.apiKey === apiKey && each.left > 0)
     if (!loss) return false
     loss.left--
     loss.lost++
+    loss.seen?.()
     if (loss.cut) end()
-    return true
+    return !loss.pass
   }
 }
 

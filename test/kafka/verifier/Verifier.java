@@ -43,6 +43,10 @@ public class Verifier {
     return Integer.parseInt(option(name, String.valueOf(otherwise)));
   }
 
+  String topic(String name) {
+    return option("prefix", "verifier") + "-" + name;
+  }
+
   Map<String, Object> client() {
     Map<String, Object> config = new HashMap<>();
     config.put("bootstrap.servers", option("bootstrap", "127.0.0.1:9092"));
@@ -52,10 +56,10 @@ public class Verifier {
   void create() throws Exception {
     int partitions = number("partitions", 4);
     List<NewTopic> topics = new ArrayList<>();
-    topics.add(new NewTopic("verifier-in", partitions, (short) 1));
+    topics.add(new NewTopic(topic("in"), partitions, (short) 1));
     for (String output : OUTPUTS) {
       topics.add(
-          new NewTopic("verifier-" + output, partitions, (short) 1)
+          new NewTopic(topic(output), partitions, (short) 1)
               .configs(Map.of("message.timestamp.type", "LogAppendTime")));
     }
     try (Admin admin = Admin.create(client())) {
@@ -84,7 +88,7 @@ public class Verifier {
         // `from` continues a run with the same seed: what was sent then is only counted now.
         if (i >= from) {
           producer.send(
-              new ProducerRecord<>("verifier-in", null, BASE + i * 5L, "k" + key, value),
+              new ProducerRecord<>(topic("in"), null, BASE + i * 5L, "k" + key, value),
               (metadata, error) -> {
                 if (error != null) failure[0] = error;
               });
@@ -127,7 +131,7 @@ public class Verifier {
     Map<String, Counter> groups = new HashMap<>();
     Map<String, Counter> windows = new HashMap<>();
     long inputs = 0;
-    try (Reader reader = new Reader("verifier-in")) {
+    try (Reader reader = new Reader(topic("in"))) {
       for (var record : reader.rest()) {
         inputs++;
         input.computeIfAbsent(record.partition(), p -> new ArrayList<>()).add(new Line(record.key(), record.value()));
@@ -149,7 +153,7 @@ public class Verifier {
     long maxGapMs = 0;
     long outputs = 0;
     Map<String, Reader> readers = new LinkedHashMap<>();
-    for (String output : OUTPUTS) readers.put(output, new Reader("verifier-" + output));
+    for (String output : OUTPUTS) readers.put(output, new Reader(topic(output)));
     boolean complete = false;
     long quietSince = 0;
     while (true) {
@@ -258,7 +262,7 @@ public class Verifier {
   /** The changelog, folded, is the state: its last value of every key must be the whole list. */
   void checkChangelog(Map<String, Key> keys) {
     Map<String, String> folded = new HashMap<>();
-    try (Reader reader = new Reader(option("application", "verifier") + "-lists-changelog")) {
+    try (Reader reader = new Reader(option("application", "") + "-lists-changelog")) {
       for (var record : reader.rest()) folded.put(record.key(), record.value());
       if (!reader.isSettled()) error(reader.topic + " ends in a transaction that is not decided");
     }

@@ -3,16 +3,19 @@ import { defineApp, serdes, tumbling } from 'millrace'
 
 const text = { key: serdes.string, value: serdes.string }
 
+const prefix = process.env.VERIFIER_PREFIX ?? 'verifier'
+const topic = (name: string): string => `${prefix}-${name}`
+
 /** Input values are `sequence|amount|group`, the sequence counting up per key. */
 const sequenceOf = (value: string): string => value.slice(0, value.indexOf('|'))
 const amountOf = (value: string): number => Number(value.split('|')[1])
 const groupOf = (value: string): string => value.slice(value.lastIndexOf('|') + 1)
 
 export default defineApp({
-  applicationId: process.env.VERIFIER_APPLICATION ?? 'verifier',
+  applicationId: prefix,
   build(topology) {
-    const input = topology.stream('verifier-in', text)
-    input.to('verifier-echo', text)
+    const input = topology.stream(topic('in'), text)
+    input.to(topic('echo'), text)
 
     const byKey = input.groupByKey()
     byKey
@@ -22,7 +25,7 @@ export default defineApp({
         { store: 'sums' },
       )
       .toStream()
-      .to('verifier-sum', text)
+      .to(topic('sum'), text)
     byKey
       .aggregate(
         () => '',
@@ -30,18 +33,18 @@ export default defineApp({
         { store: { name: 'lists', value: serdes.string } },
       )
       .toStream()
-      .to('verifier-list', text)
+      .to(topic('list'), text)
     byKey
       .windowedBy(tumbling('10s', { grace: '1h' }))
       .count({ store: 'windows' })
       .toStream()
       .map((count, windowed) => [`${windowed.key}@${windowed.start}`, String(count)])
-      .to('verifier-window', text)
+      .to(topic('window'), text)
     input
       .groupBy(groupOf, text)
       .count({ store: 'groups' })
       .toStream()
       .mapValues((count) => String(count))
-      .to('verifier-count', text)
+      .to(topic('count'), text)
   },
 })

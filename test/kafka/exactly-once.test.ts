@@ -1,0 +1,174 @@
+/**
+ * Exactly-once, proved from outside: the application runs as a process of its own against a real Kafka while processes
+ * die, brokers stop and answers are lost, and an independent Java client recomputes every result from the input.
+ * `EXACTLY_ONCE_KILLS` and `EXACTLY_ONCE_ROUNDS` lengthen the runs.
+ */
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Random } from '../../src/base/random.ts'
+import type { LocalKafka } from '../../scripts/kafka/local-kafka.ts'
+import { kafkaForTests } from '../support/kafka.ts'
+import { type ApiName, KafkaProxy } from '../support/proxy.ts'
+import { EngineProcess, VerifierTool } from './verifier/harness.ts'
+
+const kills = Number(process.env.EXACTLY_ONCE_KILLS ?? 8)
+const rounds = Number(process.env.EXACTLY_ONCE_ROUNDS ?? 2)
+const seed = Number(process.env.EXACTLY_ONCE_SEED ?? Date.now() % 1_000_000)
+
+const proxy = await KafkaProxy.listen()
+const kafka = await kafkaForTests({ own: true, proxyPort: proxy.port })
+const skip = 'skip' in kafka ? kafka.skip : false
+if ('skip' in kafka) await proxy.close()
+
+/** A run under way: the input comes in while `faults` does its work. */
+interface Scene {
+  readonly engine: EngineProcess
+  readonly random: Random
+  readonly stateFolder: string
+  readonly prefix: string
+  /** False once all of the input is written. */
+  readonly fed: () => boolean
+}
+
+describe(`exactly-once (EXACTLY_ONCE_SEED=${seed})`, { skip }, () => {
+  const random = new Random(seed)
+  const broker = ('skip' in kafka ? undefined : kafka.broker) as LocalKafka
+  let tool: VerifierTool
+  let runs = 0
+
+  before(async () => {
+    proxy.target = broker.proxiedPort
+    tool = await VerifierTool.compile(broker)
+  })
+  after(async () => {
+    tool.dispose()
+    await proxy.close()
+    if (!('skip' in kafka)) await kafka.stop()
+  })
+
+  async function withFaults(
+    seconds: number,
+    faults: (scene: Scene) => Promise<void>,
+    settings: Readonly<Record<string, string>> = {},
+  ): Promise<void> {
+    const prefix = `verifier${++runs}`
+    const stateFolder = mkdtempSync(join(tmpdir(), 'millrace-state-'))
+    await tool.create(prefix)
+    const engine = new EngineProcess({ prefix, bootstrap: proxy.bootstrap, stateFolder, settings })
+    try {
+      await engine.start()
+      await engine.untilReady()
+      let feeding = true
+      const load = { records: seconds * 1000, keys: 200, rate: 1000, seed: random.int(1_000_000) }
+      const fed = tool.produce(prefix, load).finally(() => {
+        feeding = false
+      })
+      await faults({ engine, random, stateFolder, prefix, fed: () => feeding })
+      await fed
+      assert.deepEqual(engine.crashes, [], `the process ended by itself; its log:\n${engine.log.slice(-4000)}`)
+      const verdict = await tool.verify(prefix, 90_000)
+      assert.ok(verdict.ok, `${JSON.stringify(verdict, null, 1)}\n${engine.log.slice(-4000)}`)
+      assert.equal(verdict.inputs, load.records)
+      assert.equal(await engine.stop(), 0)
+    } finally {
+      engine.dispose()
+      rmSync(stateFolder, { recursive: true, force: true })
+    }
+  }
+
+  test('without a fault', () => withFaults(3, async () => undefined))
+
+  test(`a process killed ${kills} times at random moments`, () =>
+    withFaults(kills * 2, async ({ engine, random }) => {
+      for (let i = 0; i < kills; i++) {
+        await sleep(random.int(1500))
+        engine.kill()
+        await engine.start()
+        if (random.chance(0.7)) await engine.untilReady()
+      }
+      await engine.untilReady()
+    }))
+
+  test('a process killed at every step of a commit that the broker can see', () => {
+    const steps: ReadonlyArray<readonly ['request' | 'response', ApiName, boolean]> = [
+      ['request', 'produce', false],
+      ['request', 'produce', true],
+      ['response', 'produce', true],
+      ['request', 'txnOffsetCommit', false],
+      ['request', 'txnOffsetCommit', true],
+      ['response', 'txnOffsetCommit', true],
+      ['request', 'endTxn', false],
+      ['request', 'endTxn', true],
+      ['response', 'endTxn', false],
+      ['response', 'endTxn', true],
+    ]
+    return withFaults(steps.length * 2, async ({ engine }) => {
+      for (const [side, api, pass] of steps) {
+        await new Promise<void>((resolve) => {
+          proxy.watch(side, api, pass, () => {
+            engine.kill()
+            resolve()
+          })
+        })
+        await engine.start()
+        await engine.untilReady()
+      }
+    })
+  })
+
+  test('a process whose state is lost together with it', () =>
+    withFaults(6, async ({ engine, stateFolder }) => {
+      await sleep(2500)
+      engine.kill()
+      await sleep(100)
+      rmSync(stateFolder, { recursive: true, force: true })
+      await engine.start()
+      await engine.untilReady()
+    }))
+
+  for (const [name, stop] of [
+    ['cleanly', () => broker.stop()],
+    ['hard', () => broker.kill()],
+  ] as const) {
+    test(`a broker that is stopped ${name} and started again`, () =>
+      withFaults(8 * rounds, async () => {
+        for (let i = 0; i < rounds; i++) {
+          await sleep(1500)
+          await stop()
+          await sleep(500)
+          await broker.start()
+        }
+      }))
+  }
+
+  test('answers to the end of a transaction that are lost', () =>
+    withFaults(6 * rounds, async ({ fed }) => {
+      while (fed()) {
+        await sleep(300)
+        proxy.lose('response', 'endTxn')
+      }
+    }))
+
+  test('requests and answers of every kind that are lost', () =>
+    withFaults(6 * rounds, async ({ fed, random }) => {
+      while (fed()) {
+        await sleep(100 + random.int(300))
+        const api = random.pick(['produce', 'txnOffsetCommit', 'endTxn', 'fetch', 'heartbeat'] as const)
+        proxy.lose(random.pick(['request', 'response']), api)
+      }
+    }))
+
+  test('a network that is cut for a while', () =>
+    withFaults(8 * rounds, async () => {
+      for (let i = 0; i < rounds; i++) {
+        await sleep(1500)
+        proxy.cut()
+        await sleep(4000)
+        proxy.heal()
+      }
+    }))
+})

@@ -1,0 +1,200 @@
+/** Runs the verifier's application as a process of its own, and the Java side of the verifier. */
+import assert from 'node:assert/strict'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { createWriteStream, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { freePorts, type LocalKafka } from '../../../scripts/kafka/local-kafka.ts'
+
+const run = promisify(execFile)
+const repository = join(import.meta.dirname, '..', '..', '..')
+
+export interface Verdict {
+  readonly ok: boolean
+  readonly inputs: number
+  readonly outputs: number
+  /** Longest time between two results of one partition. */
+  readonly maxGapMs: number
+  readonly errorCount: number
+  readonly errors: readonly string[]
+}
+
+/** The Java side: creates the topics, writes the input, judges the output. Goes to the broker directly. */
+export class VerifierTool {
+  readonly #broker: LocalKafka
+  readonly #classes: string
+
+  private constructor(broker: LocalKafka, classes: string) {
+    this.#broker = broker
+    this.#classes = classes
+  }
+
+  static async compile(broker: LocalKafka): Promise<VerifierTool> {
+    const classes = mkdtempSync(join(tmpdir(), 'millrace-verifier-'))
+    const source = join(import.meta.dirname, 'Verifier.java')
+    await run('javac', ['-nowarn', '-d', classes, '-cp', `${broker.jars}/*`, source])
+    return new VerifierTool(broker, classes)
+  }
+
+  dispose(): void {
+    rmSync(this.#classes, { recursive: true, force: true })
+  }
+
+  async create(prefix: string, partitions = 4): Promise<void> {
+    await this.#run('create', { prefix, partitions })
+  }
+
+  async produce(prefix: string, options: { records: number; keys: number; rate: number; seed: number }): Promise<void> {
+    await this.#run('produce', { prefix, ...options })
+  }
+
+  async verify(prefix: string, timeoutMs: number): Promise<Verdict> {
+    const text = await this.#run('verify', { prefix, application: prefix, 'timeout-ms': timeoutMs }).catch(
+      (error: { stdout?: string; stderr?: string }) =>
+        error.stdout || JSON.stringify({ ok: false, errors: [error.stderr] }),
+    )
+    return JSON.parse(text) as Verdict
+  }
+
+  async #run(command: string, options: Readonly<Record<string, string | number>>): Promise<string> {
+    const args = Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)])
+    const classPath = `${this.#classes}:${this.#broker.jars}/*`
+    const jvm = [
+      '-Xmx512m',
+      '-XX:+UseSerialGC',
+      '-XX:TieredStopAtLevel=1',
+      '-Dorg.slf4j.simpleLogger.defaultLogLevel=off',
+    ]
+    const bootstrap = ['--bootstrap', this.#broker.bootstrap]
+    const { stdout } = await run('java', [...jvm, '-cp', classPath, 'Verifier', command, ...bootstrap, ...args], {
+      maxBuffer: 1e8,
+    })
+    return stdout
+  }
+}
+
+export interface EngineOptions {
+  readonly prefix: string
+  readonly bootstrap: string
+  readonly stateFolder: string
+  readonly settings?: Readonly<Record<string, string>>
+}
+
+/** One process of the application, started again after each end that the test brought about. */
+export class EngineProcess {
+  readonly #options: EngineOptions
+  readonly #logFile: string
+  #port = 0
+  #child: ChildProcess | undefined
+  /** Ends that nobody asked for. */
+  readonly crashes: string[] = []
+
+  constructor(options: EngineOptions) {
+    this.#options = options
+    this.#logFile = join(tmpdir(), `${options.prefix}-${process.pid}-${Math.random().toString(36).slice(2)}.log`)
+  }
+
+  get log(): string {
+    return readFileSync(this.#logFile, 'utf8')
+  }
+
+  get running(): boolean {
+    return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null
+  }
+
+  async start(): Promise<void> {
+    const { prefix, bootstrap, stateFolder, settings } = this.#options
+    this.#port = (await freePorts(1))[0] as number
+    const all = {
+      'broker.bootstrap-servers': bootstrap,
+      'engine.state.dir': stateFolder,
+      'engine.lanes.count': '2',
+      'runtime.http.host': '127.0.0.1',
+      'runtime.http.port': String(this.#port),
+      ...settings,
+    }
+    const args = [
+      join(repository, 'src', 'cli', 'main.ts'),
+      'run',
+      join(import.meta.dirname, 'app.ts'),
+      ...Object.entries(all).flatMap(([key, value]) => ['--set', `${key}=${value}`]),
+    ]
+    const child = spawn(process.execPath, args, {
+      cwd: repository,
+      env: { ...process.env, VERIFIER_PREFIX: prefix },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    const log = createWriteStream(this.#logFile, { flags: 'a' })
+    child.stdout?.pipe(log, { end: false })
+    child.stderr?.pipe(log, { end: false })
+    child.once('exit', (code, signal) => {
+      if (this.#child === child) this.crashes.push(`exit ${code ?? signal}`)
+      log.end()
+    })
+    const endWithUs = (): boolean => child.kill('SIGKILL')
+    process.once('exit', endWithUs)
+    child.once('exit', () => process.removeListener('exit', endWithUs))
+    this.#child = child
+  }
+
+  /** The lifecycle state that the HTTP interface shows, or undefined while there is none. */
+  async health(): Promise<string | undefined> {
+    try {
+      const response = await fetch(`http://127.0.0.1:${this.#port}/health/ready`, { signal: AbortSignal.timeout(2000) })
+      return response.ok ? 'ready' : 'not ready'
+    } catch {
+      return undefined
+    }
+  }
+
+  async untilReady(timeoutMs = 30_000): Promise<number> {
+    const startedAtMs = performance.now()
+    while (performance.now() - startedAtMs < timeoutMs) {
+      if ((await this.health()) === 'ready') return performance.now() - startedAtMs
+      if (this.crashes.length) break
+      await sleep(25)
+    }
+    assert.fail(`the engine did not become ready (${this.crashes.join(', ')}); its log:\n${this.log.slice(-4000)}`)
+  }
+
+  /** Ends it as a lost machine does; at once, so that it can be called from within an event. */
+  kill(): void {
+    const child = this.#child
+    this.#child = undefined
+    child?.kill('SIGKILL')
+  }
+
+  suspend(): void {
+    this.#child?.kill('SIGSTOP')
+  }
+
+  wake(): void {
+    this.#child?.kill('SIGCONT')
+  }
+
+  /** Waits for an end that is expected, and answers its exit code. */
+  async untilExit(timeoutMs: number): Promise<number | null> {
+    const child = this.#child
+    if (!child || !this.running) return child?.exitCode ?? null
+    this.#child = undefined
+    const ended = new Promise<number | null>((resolve) => child.once('exit', (code) => resolve(code)))
+    const late = sleep(timeoutMs, 'late' as const, { ref: false })
+    const outcome = await Promise.race([ended, late])
+    if (outcome !== 'late') return outcome
+    child.kill('SIGKILL')
+    return assert.fail(`the engine did not end within ${timeoutMs} ms; its log:\n${this.log.slice(-4000)}`)
+  }
+
+  /** Asks it to end, and answers its exit code. */
+  async stop(): Promise<number | null> {
+    this.#child?.kill('SIGTERM')
+    return this.untilExit(30_000)
+  }
+
+  dispose(): void {
+    this.kill()
+    rmSync(this.#logFile, { force: true })
+  }
+}
