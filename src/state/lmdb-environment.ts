@@ -123,7 +123,8 @@ function openGuarded(options: EnvironmentOptions): Loaded {
 
 function openOrReason(options: EnvironmentOptions): Loaded | string {
   try {
-    extendToHeader(join(options.folder, 'data.mdb'))
+    const fault = headerFault(join(options.folder, 'data.mdb'))
+    if (fault !== undefined) return fault
     const root = open<Uint8Array, Uint8Array>({
       path: options.folder,
       ...binary,
@@ -167,32 +168,43 @@ function attemptsIn(sentinel: string): number {
 }
 
 const magic = 0xbeefc0de
+/** Where the two header pages keep what is looked at. */
 const metaAt = { magic: 0x18, pageSize: 0x30, lastPage: 0x90, transaction: 0x98 } as const
 
 /**
- * Touching a mapped page behind the end of a file that was cut off ends the process without a word. So a file shorter
- * than its header says is made as long again; the pages of zeros that appear are refused by LMDB with an error.
+ * Looks at a data file before LMDB does, which ends the process where the file is not one of its own. A file shorter
+ * than its header says is made as long again, for touching a mapped page behind its end would end the process as well;
+ * the pages of zeros that appear are refused with an error. Gives the fault, if any.
  */
-function extendToHeader(file: string): void {
-  if (!existsSync(file)) return
+function headerFault(file: string): string | undefined {
+  if (!existsSync(file)) return undefined
   const handle = openSync(file, 'r+')
   try {
     const size = fstatSync(handle).size
-    const head = new DataView(new ArrayBuffer(0x200))
-    const meta = (at: number): { transaction: bigint; end: number } | undefined => {
-      const read = readSync(handle, head, 0, head.byteLength, at)
-      if (read < head.byteLength || head.getUint32(metaAt.magic, true) !== magic) return undefined
-      const pageSize = head.getUint32(metaAt.pageSize, true)
-      const end = (Number(head.getBigUint64(metaAt.lastPage, true)) + 1) * pageSize
-      return { transaction: head.getBigUint64(metaAt.transaction, true), end }
-    }
-    const first = meta(0)
-    const pageSize = head.getUint32(metaAt.pageSize, true)
-    const second = first && meta(pageSize)
-    const newest = first && second && second.transaction > first.transaction ? second : first
-    if (newest && size < newest.end) ftruncateSync(handle, newest.end)
+    if (size === 0) return undefined
+    const first = readMeta(handle, 0)
+    const second = first && readMeta(handle, first.pageSize)
+    if (first === undefined || second === undefined) return 'its data file does not begin as it should'
+    const newest = second.transaction > first.transaction ? second : first
+    const end = (newest.lastPage + 1) * newest.pageSize
+    if (size < end) ftruncateSync(handle, end)
+    return undefined
   } finally {
     closeSync(handle)
+  }
+}
+
+function readMeta(
+  handle: number,
+  at: number,
+): { readonly pageSize: number; readonly lastPage: number; readonly transaction: bigint } | undefined {
+  const head = new DataView(new ArrayBuffer(0x100))
+  const read = readSync(handle, head, 0, head.byteLength, at)
+  if (read < head.byteLength || head.getUint32(metaAt.magic, true) !== magic) return undefined
+  return {
+    pageSize: head.getUint32(metaAt.pageSize, true),
+    lastPage: Number(head.getBigUint64(metaAt.lastPage, true)),
+    transaction: head.getBigUint64(metaAt.transaction, true),
   }
 }
 
