@@ -178,7 +178,10 @@ export class ScenarioBuilder {
   #to(node: ScenarioNode): void {
     const stream = this.#from<S>(node)
     const { topicFrom } = node
-    if (!topicFrom) return stream.to(node.topic ?? '', this.#named(node))
+    if (!topicFrom) {
+      stream.to(node.topic ?? '', this.#named(node))
+      return
+    }
     const TopicFrom = (value: Json, key: Json): string => call(topicFrom)(value, key) as string
     stream.to(TopicFrom, this.#named(node))
   }
@@ -348,7 +351,9 @@ export class ScenarioBuilder {
       ...(grace === undefined ? {} : { grace }),
       ...(node.storeName === undefined ? {} : { storeName: node.storeName }),
     }
-    return (left as S)[op](right as S, joiner, options)
+    const other = right as S
+    if (op === 'join') return left.join(other, joiner, options)
+    return op === 'leftJoin' ? left.leftJoin(other, joiner, options) : left.outerJoin(other, joiner, options)
   }
 
   #joinTables(
@@ -360,7 +365,10 @@ export class ScenarioBuilder {
   ): unknown {
     const stored = this.#stored(node) as object
     const { foreignKey } = node
-    if (!foreignKey) return left[op](right, joiner, stored)
+    if (!foreignKey) {
+      if (op === 'join') return left.join(right, joiner, stored)
+      return op === 'leftJoin' ? left.leftJoin(right, joiner, stored) : left.outerJoin(right, joiner, stored)
+    }
     const on = (value: Json, key: Json): Json => evaluate(foreignKey, env({ value, key }))
     return op === 'leftJoin'
       ? left.leftJoin(right, joiner, { ...stored, on })

@@ -242,17 +242,17 @@ export class Stream<K, V> {
   /** Pairs with the other stream's records of the same key within a window of time, or with a table's row of that key. */
   join<V2, R>(
     other: Stream<K, V2>,
-    joiner: (left: V, right: V2, key: K) => Awaitable<R>,
+    joiner: (left: V, right: NoInfer<V2>, key: K) => Awaitable<R>,
     options: StreamJoinOptions<K, V, V2>,
   ): Stream<K, R>
   join<V2, R>(
     other: Table<K, V2>,
-    joiner: (left: V, right: V2, key: K) => Awaitable<R>,
+    joiner: (left: V, right: NoInfer<V2>, key: K) => Awaitable<R>,
     options?: TableJoinOptions<K, V>,
   ): Stream<K, R>
   join<K2, V2, R>(
     other: GlobalTable<K2, V2>,
-    joiner: (left: V, right: V2, key: K) => Awaitable<R>,
+    joiner: (left: V, right: NoInfer<V2>, key: K) => Awaitable<R>,
     options: Named & { readonly on: RecordFn<K, V, K2 | null> },
   ): Stream<K, R>
   join(other: unknown, joiner: unknown, options?: unknown): Stream<K, never> {
@@ -262,17 +262,17 @@ export class Stream<K, V> {
   /** As `join`, and records that find no partner go on with null as the right side. */
   leftJoin<V2, R>(
     other: Stream<K, V2>,
-    joiner: (left: V, right: V2 | null, key: K) => Awaitable<R>,
+    joiner: (left: V, right: NoInfer<V2> | null, key: K) => Awaitable<R>,
     options: StreamJoinOptions<K, V, V2>,
   ): Stream<K, R>
   leftJoin<V2, R>(
     other: Table<K, V2>,
-    joiner: (left: V, right: V2 | null, key: K) => Awaitable<R>,
+    joiner: (left: V, right: NoInfer<V2> | null, key: K) => Awaitable<R>,
     options?: TableJoinOptions<K, V>,
   ): Stream<K, R>
   leftJoin<K2, V2, R>(
     other: GlobalTable<K2, V2>,
-    joiner: (left: V, right: V2 | null, key: K) => Awaitable<R>,
+    joiner: (left: V, right: NoInfer<V2> | null, key: K) => Awaitable<R>,
     options: Named & { readonly on: RecordFn<K, V, K2 | null> },
   ): Stream<K, R>
   leftJoin(other: unknown, joiner: unknown, options?: unknown): Stream<K, never> {
@@ -282,7 +282,7 @@ export class Stream<K, V> {
   /** As `join`, and the records of either side that find no partner go on with null as the other side. */
   outerJoin<V2, R>(
     other: Stream<K, V2>,
-    joiner: (left: V | null, right: V2 | null, key: K) => Awaitable<R>,
+    joiner: (left: V | null, right: NoInfer<V2> | null, key: K) => Awaitable<R>,
     options: StreamJoinOptions<K, V, V2>,
   ): Stream<K, R> {
     return this.#join(other, joiner, options, true, true)

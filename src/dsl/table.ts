@@ -245,12 +245,12 @@ export class Table<K, V> {
   /** Rows of both tables of the same key; or, with `on`, each row with the row of the other table that `on` names. */
   join<V2, R>(
     other: Table<K, V2>,
-    joiner: (left: V, right: V2, key: K) => Awaitable<R>,
+    joiner: (left: V, right: NoInfer<V2>, key: K) => Awaitable<R>,
     options?: Stored<K, R>,
   ): Table<K, R>
   join<K2, V2, R>(
     other: Table<K2, V2>,
-    joiner: (left: V, right: V2, key: K) => Awaitable<R>,
+    joiner: (left: V, right: NoInfer<V2>, key: K) => Awaitable<R>,
     options: ForeignKeyJoinOptions<K, V, K2, R>,
   ): Table<K, R>
   join(other: unknown, joiner: unknown, options?: unknown): unknown {
@@ -260,12 +260,12 @@ export class Table<K, V> {
   /** As `join`, and rows of this table that find no partner have null as the right side. */
   leftJoin<V2, R>(
     other: Table<K, V2>,
-    joiner: (left: V, right: V2 | null, key: K) => Awaitable<R>,
+    joiner: (left: V, right: NoInfer<V2> | null, key: K) => Awaitable<R>,
     options?: Stored<K, R>,
   ): Table<K, R>
   leftJoin<K2, V2, R>(
     other: Table<K2, V2>,
-    joiner: (left: V, right: V2 | null, key: K) => Awaitable<R>,
+    joiner: (left: V, right: NoInfer<V2> | null, key: K) => Awaitable<R>,
     options: ForeignKeyJoinOptions<K, V, K2, R>,
   ): Table<K, R>
   leftJoin(other: unknown, joiner: unknown, options?: unknown): unknown {
@@ -275,7 +275,7 @@ export class Table<K, V> {
   /** As `join`, and rows of either table that find no partner have null as the other side. */
   outerJoin<V2, R>(
     other: Table<K, V2>,
-    joiner: (left: V | null, right: V2 | null, key: K) => Awaitable<R>,
+    joiner: (left: V | null, right: NoInfer<V2> | null, key: K) => Awaitable<R>,
     options?: Stored<K, R>,
   ): Table<K, R> {
     return this.#join(other as unknown as Table<never, never>, joiner, options as Stored | undefined, true, true)

@@ -14,12 +14,19 @@ export interface WindowSettings {
 }
 
 declare const windowKind: unique symbol
+interface SpecByKind {
+  readonly time: Extract<WindowSpec, { type: 'time' }>
+  readonly sliding: Extract<WindowSpec, { type: 'sliding' }>
+  readonly session: Extract<WindowSpec, { type: 'session' }>
+  readonly unlimited: Extract<WindowSpec, { type: 'unlimited' }>
+}
+
 /** A description of windows, made by `tumbling`, `hopping`, `sliding`, `session` or `unlimited`. */
 export interface Windows<
-  Kind extends 'time' | 'sliding' | 'session' | 'unlimited' = 'time' | 'sliding' | 'session' | 'unlimited',
+  out Kind extends 'time' | 'sliding' | 'session' | 'unlimited' = 'time' | 'sliding' | 'session' | 'unlimited',
 > {
   readonly [windowKind]?: Kind
-  readonly spec: Extract<WindowSpec, { type: Kind }>
+  readonly spec: SpecByKind[Kind]
 }
 
 /** The milliseconds of a duration; refuses what is none. */

@@ -3,7 +3,7 @@ import { unreachable } from '../base/assert.ts'
 import type { Serde } from '../serde/serde.ts'
 import type { KeyValueStore } from '../state/contract.ts'
 import type { Waiting } from '../topology/internal-serdes.ts'
-import type { OperatorSpec, SpecOf } from '../topology/operator-spec.ts'
+import type { Getter, OperatorSpec, SpecOf } from '../topology/operator-spec.ts'
 import { StreamAggregateOperator } from './aggregate.ts'
 import type { Downstream, Operator } from './contract.ts'
 import * as foreign from './foreign-key.ts'
@@ -112,7 +112,7 @@ function createStateful(spec: Stateful, env: OperatorEnv, children: Downstream, 
     case 'selfJoin':
       return new SelfJoinOperator(env, children, spec)
     case 'streamTableJoin':
-      return new StreamTableJoinOperator(env, children, spec)
+      return new StreamTableJoinOperator(env, children, spec, spec.grace && parts.keySerdeOf(leafStore(spec.getter)))
     case 'tableJoin':
       return new TableJoinOperator(env, children, spec)
     case 'tableJoinMerge':
@@ -130,6 +130,12 @@ function createStateful(spec: Stateful, env: OperatorEnv, children: Downstream, 
     default:
       return unreachable(spec, 'operator')
   }
+}
+
+/** The store that a getter reads in the end. */
+function leafStore(getter: Getter): string {
+  if (getter.kind === 'store') return getter.store
+  return leafStore(getter.kind === 'join' ? getter.left : getter.parent)
 }
 
 function createWindowed(

@@ -3,6 +3,7 @@ import type { KeyValueStore } from '../state/contract.ts'
 import { timedKey, timeOfKey, type Waiting } from '../topology/internal-serdes.ts'
 import type { SpecOf } from '../topology/operator-spec.ts'
 import { writeInt64 } from '../serde/primitive.ts'
+import type { Serde } from '../serde/serde.ts'
 import { bytesText } from './bytes-text.ts'
 import { Change, type Downstream, forward, type Maybe, Rec } from './contract.ts'
 import { heldBackOrigin, inTurn, NodeOperator, type OperatorEnv, timerOrigin } from './node-operator.ts'
@@ -24,12 +25,19 @@ export class StreamTableJoinOperator extends NodeOperator {
   readonly #rows: RowReader
   readonly #buffer: KeyValueStore<unknown, Waiting> | undefined
   readonly #held = new SortedList<Held>((a, b) => a.timestamp - b.timestamp || byText(a.text, b.text))
+  readonly #keySerde: Serde<unknown> | undefined
   #sequence = 0
   #letOut = Number.NEGATIVE_INFINITY
 
-  constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'streamTableJoin'>) {
+  constructor(
+    env: OperatorEnv,
+    children: Downstream,
+    spec: SpecOf<'streamTableJoin'>,
+    keySerde: Serde<unknown> | undefined,
+  ) {
     super(env, children)
     this.#spec = spec
+    this.#keySerde = keySerde
     this.#rows = rowReader(spec.getter, env.context)
     this.#buffer = spec.grace && (env.context.store(spec.grace.store) as KeyValueStore<unknown, Waiting>)
   }
@@ -39,7 +47,7 @@ export class StreamTableJoinOperator extends NodeOperator {
     for (const [id] of this.#buffer.all()) {
       const held = this.#place(id as Uint8Array)
       this.#held.add(held)
-      this.#sequence = Math.max(this.#sequence, timeOfKey(held.id.subarray(8)) + 1)
+      this.#sequence = Math.max(this.#sequence, timeOfKey(held.id.subarray(held.id.length - 8)) + 1)
     }
     this.#wake()
   }
@@ -51,10 +59,8 @@ export class StreamTableJoinOperator extends NodeOperator {
     const watermark = this.timeAt(rec)
     if (this.#refused(rec, rec.key)) return
     const before = this.#letOut
-    if (absent(rec.key) || rec.timestamp <= watermark - grace.ms) {
-      const released = this.#release(watermark, heldBackOrigin(rec.origin, before), rec.timestamp)
-      return released === undefined ? this.#join(rec, rec.key) : released.then(() => this.#join(rec, rec.key))
-    }
+    // Too old to wait: it sees the table as it is now known for its time.
+    if (absent(rec.key) || rec.timestamp < watermark - grace.ms) return this.#join(rec, rec.key)
     this.#hold(rec)
     return this.#release(watermark, heldBackOrigin(rec.origin, before))
   }
@@ -95,9 +101,11 @@ export class StreamTableJoinOperator extends NodeOperator {
   }
 
   #hold(rec: Rec): void {
-    const sequence = new Uint8Array(8)
-    writeInt64(sequence, 0, this.#sequence++)
-    const id = timedKey(rec.timestamp, sequence)
+    const keyBytes = this.#keySerde?.serialize(rec.key) ?? new Uint8Array(0)
+    const tail = new Uint8Array(keyBytes.length + 8)
+    tail.set(keyBytes)
+    writeInt64(tail, keyBytes.length, this.#sequence++)
+    const id = timedKey(rec.timestamp, tail)
     this.#buffer?.put(id, { left: true, key: rec.key, values: [rec.value], headers: rec.headers })
     this.#held.add(this.#place(id))
     this.#wake()
@@ -107,9 +115,9 @@ export class StreamTableJoinOperator extends NodeOperator {
     return { timestamp: timeOfKey(id), text: bytesText(id), id }
   }
 
-  #release(watermark: number, origin: Rec['origin'], upTo = Number.POSITIVE_INFINITY): Maybe {
+  #release(watermark: number, origin: Rec['origin']): Maybe {
     if (watermark > this.#letOut) this.#letOut = watermark
-    const limit = Math.min(watermark - (this.#spec.grace?.ms ?? 0), upTo)
+    const limit = watermark - (this.#spec.grace?.ms ?? 0)
     const due = this.#held.takeWhile((held) => held.timestamp <= limit)
     this.#wake()
     return inTurn(due, ({ id, timestamp }) => {

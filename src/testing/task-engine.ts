@@ -7,7 +7,7 @@ import { keySlot } from '../base/hash.ts'
 import { EngineError } from '../errors.ts'
 import type { DropReason, Origin, Rec } from '../operators/contract.ts'
 import { decodeRecord, Task, type TaskHost } from '../operators/task.ts'
-import type { AnyStore, StoreSpec } from '../state/contract.ts'
+import type { AnyStore, StoreLifecycle, StoreSpec } from '../state/contract.ts'
 import { MemoryBackend } from '../state/memory-backend.ts'
 import { openStore } from '../state/open-store.ts'
 import { nextFiring } from '../time/schedule.ts'
@@ -64,10 +64,11 @@ export class TaskEngine {
   readonly #globalTasks = new Map<number, Task>()
   /** By sub-topology, then partition. */
   readonly #tasks: Task[][]
-  readonly #storesOf: Array<Array<Map<string, AnyStore>>>
+  readonly #storesOf: Array<Array<Map<string, AnyStore & StoreLifecycle>>>
   readonly #queue: Pending[] = []
   readonly #offsets = new Map<string, number>()
   readonly #firings: Firing[] = []
+  #epoch = 1
   #watermark = Number.NEGATIVE_INFINITY
 
   constructor(options: TaskEngineOptions) {
@@ -101,7 +102,7 @@ export class TaskEngine {
     return Math.max(1, ...all.map(partitions))
   }
 
-  #openStore(spec: StoreSpec, partition: number, task: () => Task | undefined): AnyStore {
+  #openStore(spec: StoreSpec, partition: number, task: () => Task | undefined): AnyStore & StoreLifecycle {
     return openStore(spec, new MemoryBackend(), partition, {
       streamTime: () => task()?.streamTime ?? Number.NEGATIVE_INFINITY,
     })
@@ -134,7 +135,7 @@ export class TaskEngine {
 
   #open(subtopology: number, partition: number): void {
     const { topology, applicationId } = this.#options
-    const stores = new Map<string, AnyStore>()
+    const stores = new Map<string, AnyStore & StoreLifecycle>()
     let task: Task | undefined
     for (const name of topology.subtopologies[subtopology]?.stores ?? []) {
       stores.set(
@@ -243,7 +244,19 @@ export class TaskEngine {
     for (;;) {
       for (let next = this.#queue.shift(); next; next = this.#queue.shift()) await this.#run(next)
       await this.#advance()
-      if (this.#queue.length === 0) return
+      if (this.#queue.length === 0) return this.#commit()
+    }
+  }
+
+  /** Stores forget only with a commit. */
+  #commit(): void {
+    const epoch = this.#epoch++
+    for (const partitions of this.#storesOf) {
+      for (const stores of partitions) {
+        for (const store of stores.values()) {
+          if (store.seal(epoch)) store.applied(epoch, { changelogOffset: epoch, commitId: `0.${epoch}`, topicId: '' })
+        }
+      }
     }
   }
 
