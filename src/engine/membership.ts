@@ -5,19 +5,17 @@
  */
 import { partitionKey, type TopicPartition } from '../base/ids.ts'
 import type { Timers } from '../base/timers.ts'
-import { BrokerError, type BrokerPort, type GroupMember, type JoinedGroup, type TopicInfo } from '../broker/port.ts'
+import { BrokerError, type BrokerPort, type GroupMember, type TopicInfo } from '../broker/port.ts'
 import { EngineError, messageOf } from '../errors.ts'
-import { assignCooperatively } from './membership-assignor.ts'
 import {
   type Assignment,
   decodeAssignment,
-  decodeSubscription,
-  encodeAssignment,
   encodeSubscription,
   type MemberIdentity,
   type RosterEntry,
   type Subscription,
 } from './membership-codec.ts'
+import { assignAll } from './membership-leader.ts'
 
 export type { MemberIdentity, RosterEntry } from './membership-codec.ts'
 
@@ -200,7 +198,7 @@ export class Membership {
       return undefined
     }
     this.#leader = joined.leaderId === joined.memberId
-    const assignments = this.#leader && !joined.skipAssignment ? await this.#assignAll(joined) : []
+    const assignments = this.#leader && !joined.skipAssignment ? await assignAll(this.#o, this.#topics, joined) : []
     const answer = await broker.syncGroup(member, joined.protocol, assignments)
     return this.#closed ? undefined : decodeAssignment(answer)
   }
@@ -220,38 +218,6 @@ export class Membership {
     const added = partitions.filter(({ topic, partition }) => !before.has(partitionKey(topic, partition)))
     this.#owned = partitions
     this.#events.assigned(added, partitions)
-  }
-
-  async #assignAll(joined: JoinedGroup): Promise<Array<{ memberId: string; assignment: Uint8Array }>> {
-    const members = joined.members
-      .map(({ memberId, groupInstanceId, metadata }) => ({
-        memberId,
-        groupInstanceId,
-        ...decodeSubscription(metadata),
-      }))
-      .sort(bySeniority)
-    const roster = members.map(({ memberId, groupInstanceId, identity }) => ({
-      memberId,
-      groupInstanceId,
-      identity: identity ?? null,
-    }))
-    const partitions = await this.#partitionCounts(members)
-    const { coPartitioned, identity } = this.#o
-    const assigned = assignCooperatively({ members, partitions, coPartitioned, exclusive: identity.exclusive })
-    return [...assigned].map(([memberId, list]) => ({
-      memberId,
-      assignment: encodeAssignment({ partitions: list, roster }),
-    }))
-  }
-
-  /** Also of topics that only others read. */
-  async #partitionCounts(members: readonly Subscription[]): Promise<Map<string, number>> {
-    const counts = new Map(this.#topics.map(({ topic, partitions }) => [topic, partitions]))
-    const others = new Set(members.flatMap(({ topics }) => topics).filter((topic) => !counts.has(topic)))
-    if (others.size > 0) {
-      for (const { topic, partitions } of await this.#o.broker.topics([...others])) counts.set(topic, partitions)
-    }
-    return counts
   }
 
   async #joinFailed(error: unknown): Promise<void> {
@@ -397,15 +363,6 @@ export class Membership {
       this.#wake = done
     })
   }
-}
-
-/** Those that have partitions, then those that had a place, then the rest. */
-function bySeniority(a: Subscription & { memberId: string }, b: Subscription & { memberId: string }): number {
-  return (
-    Number(b.owned.length > 0) - Number(a.owned.length > 0) ||
-    b.generationId - a.generationId ||
-    (a.memberId < b.memberId ? -1 : 1)
-  )
 }
 
 function keysOf(partitions: readonly TopicPartition[]): Set<string> {

@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { epoch, Story } from './story.ts'
+
+describe('idleness', () => {
+  test('begins exactly when the timeout is over, counted from the last dispatch (FLINK-40503)', () => {
+    const story = new Story().assign('a', { idle: 1000 })
+    story.at(400).feed('a', [5])
+    story.next()
+    assert.equal(story.watermarks.nextDeadline(), 1400)
+    assert.equal(story.at(1399).shown('a').idle, false)
+    assert.equal(story.at(1400).shown('a').idle, true)
+    assert.equal(story.shown('a').lastEventTimeMs, epoch + 400)
+    assert.equal(story.watermarks.nextDeadline(), Number.POSITIVE_INFINITY)
+  })
+
+  test('is off with a timeout of 0', () => {
+    const story = new Story().assign('a').empty('a').at(1e9)
+    assert.deepEqual([story.shown('a').idle, story.shown('a').idlenessTimeoutMs], [false, 0])
+  })
+
+  test('of a partition that never had a record counts from the first fetch that found nothing (FLINK-32414)', () => {
+    const story = new Story().assign('a', { idle: 1000 })
+    story.at(5000)
+    assert.equal(story.shown('a').idle, false, 'nobody has looked yet')
+    story.empty('a').at(5999)
+    assert.equal(story.shown('a').idle, false)
+    assert.deepEqual([story.at(6000).shown('a').idle, story.shown('a').lastEventTimeMs], [true, null])
+  })
+
+  test('does not count time in which records are buffered, pauses, or lies behind (FLIP-471)', () => {
+    const story = new Story().assign('a', { idle: 1000 }).assign('b')
+    story.feed('b', [1]).feed('a', [5])
+    story.at(5000)
+    assert.equal(story.shown('a').idle, false, 'it waits behind b, it is not empty')
+    story.all()
+    story.at(5400)
+    story.watermarks.suspend('pause', 5400)
+    assert.equal(story.at(9000).shown('a').idle, false, 'nothing is fetched during a pause')
+    story.watermarks.resume('pause', 9000)
+    assert.equal(story.watermarks.nextDeadline(), 9600)
+    story.at(9100).feed('a', [], 7)
+    assert.equal(story.at(20_000).shown('a').idle, false, 'the log has more than was fetched')
+    story.empty('a')
+    assert.equal(story.watermarks.nextDeadline(), 20_500)
+    assert.equal(story.at(20_500).shown('a').idle, true)
+  })
+
+  test('does not count time in which the fetch fails', () => {
+    const story = new Story().assign('a', { idle: 1000 }).empty('a')
+    story.at(600)
+    story.watermarks.evidence(story.handle('a'), 0, true, 600)
+    assert.equal(story.at(9000).shown('a').idle, false)
+    story.empty('a')
+    assert.equal(story.at(9399).shown('a').idle, false)
+    assert.equal(story.at(9400).shown('a').idle, true)
+  })
+
+  test('counts it where the application says so', () => {
+    const story = new Story({ onFetchError: 'count' }).assign('a', { idle: 1000 })
+    story.watermarks.evidence(story.handle('a'), 0, true, 0)
+    assert.equal(story.at(1000).shown('a').idle, true)
+  })
+
+  test('does not count time for which the last empty fetch is no proof any more', () => {
+    const story = new Story({ evidenceTtlMs: 300 }).assign('a', { idle: 1000 }).empty('a')
+    assert.equal(story.at(2000).shown('a').idle, false)
+    story.empty('a')
+    story.at(2300).empty('a')
+    story.at(2600).empty('a')
+    assert.equal(story.watermarks.nextDeadline(), 2700)
+    assert.equal(story.at(2700).shown('a').idle, true)
+  })
+
+  test('ends when a record arrives, which then counts though it is old (edge case 4)', () => {
+    const story = new Story().assign('a').assign('b', { idle: 100 })
+    story.feed('a', [500]).feed('b', [10])
+    story.all()
+    story.at(100)
+    assert.equal(story.global, 500)
+    story.feed('a', [600]).feed('b', [20])
+    assert.equal(story.shown('b').idle, false)
+    assert.equal(story.next(), 'b@20/500')
+    assert.equal(story.next(), 'a@600/500')
+    assert.equal(story.shown('b').watermarkMs, 20)
+  })
+
+  test('of one partition leaves the others their own timeouts', () => {
+    const story = new Story().assign('a', { idle: 100 }).assign('b', { idle: 300 }).empty('a', 'b')
+    assert.equal(story.watermarks.nextDeadline(), 100)
+    story.at(150)
+    assert.equal(story.watermarks.nextDeadline(), 300)
+    assert.deepEqual([story.shown('a').idle, story.shown('b').idle], [true, false])
+  })
+
+  test('a source that has ended does not hold the others for ever (FLINK-35157)', () => {
+    const story = new Story().assign('a', { idle: 100, group: 'g' }).assign('b', { idle: 100, group: 'g' })
+    story.feed('a', [10]).feed('b', [10, 50])
+    story.all()
+    assert.equal(story.snapshot().alignmentBinding?.emptyLaggards.join(), 'a:0')
+    assert.equal(story.at(100).next(), 'b@50/50')
+  })
+})
