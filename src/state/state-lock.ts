@@ -13,6 +13,9 @@ export interface StateLock {
   release(): void
 }
 
+/** Locks that are held: one that nobody refers to would be let go by the garbage collector. */
+const held = new Set<DatabaseSync>()
+
 /**
  * Taken once per process, before any store is opened.
  *
@@ -40,8 +43,13 @@ export function lockStateFolder(dir: string, applicationId: string): StateLock {
     })
   }
   writeFileSync(owner, String(process.pid))
-  const held = database
-  return { release: () => held.close() }
+  const lock = database
+  held.add(lock)
+  return {
+    release(): void {
+      if (held.delete(lock)) lock.close()
+    },
+  }
 }
 
 function ownerIn(file: string): string {

@@ -181,11 +181,17 @@ describe('an environment', () => {
 })
 
 describe('the lock of a state folder', () => {
+  const children: ChildProcess[] = []
+  after(() => {
+    for (const child of children) child.kill('SIGKILL')
+  })
   const holder = (dir: string): ChildProcess => {
     const lock = JSON.stringify(join(import.meta.dirname, '../../../src/state/state-lock.ts'))
     const code = `import(${lock}).then(({ lockStateFolder }) => {
-      lockStateFolder(${JSON.stringify(dir)}, 'app'); console.log('held'); setInterval(() => undefined, 1000) })`
-    return spawn(process.execPath, ['-e', code], { stdio: ['ignore', 'pipe', 'inherit'] })
+      lockStateFolder(${JSON.stringify(dir)}, 'app'); gc(); console.log('held'); setInterval(() => undefined, 1000) })`
+    const child = spawn(process.execPath, ['--expose-gc', '-e', code], { stdio: ['ignore', 'pipe', 'inherit'] })
+    children.push(child)
+    return child
   }
 
   test('refuses a second process, and goes with its holder however that one ends', async () => {
