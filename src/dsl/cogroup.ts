@@ -64,8 +64,8 @@ function aggregateTogether(members: readonly Member[], shape: CogroupShape): Tab
     const name = names.suffixOrGenerate(shape.options?.name, `-cogroup-agg-${i}`, 'COGROUPKSTREAM-AGGREGATE-')
     const spec = (output: ReturnType<AggregateTable['output']>): OperatorSpec =>
       window
-        ? { op: 'windowAggregate', window, emit: 'update', init, fold, merge, ...output }
-        : { op: 'streamAggregate', init, fold, ...output }
+        ? { op: 'windowAggregate', window, emit: 'update', init, fold, readsValue: true, merge, ...output }
+        : { op: 'streamAggregate', init, fold, readsValue: true, ...output }
     return addAggregate(
       group,
       parents.get(group.shared) as GraphNode,

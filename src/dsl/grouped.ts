@@ -17,9 +17,11 @@ interface FoldSpec {
   readonly init: (() => unknown) | undefined
   readonly fold: FoldFn
   readonly merge?: MergeFn | undefined
+  readonly readsValue?: boolean
 }
 
 const one: FoldSpec = {
+  readsValue: false,
   init: () => 0,
   fold: (count) => (count as number) + 1,
   merge: (left, right) => (left as number) + (right as number),
@@ -91,11 +93,16 @@ export class GroupedStream<K, V> {
     const definition = tableStore({ name: storeName, key: parts.key, valueSerde, settings })
     const model = new AggregateTable(definition)
     const parent = groupedParent(parts, storeName)
-    const { init, fold } = fns
+    const { init, fold, readsValue = true } = fns
     const node = addAggregate(
       parts,
       parent,
-      { name, definition, window: undefined, spec: (output) => ({ op: 'streamAggregate', init, fold, ...output }) },
+      {
+        name,
+        definition,
+        window: undefined,
+        spec: (output) => ({ op: 'streamAggregate', init, fold, readsValue, ...output }),
+      },
       model,
     )
     const value = (settings.value as AnySerde | undefined) ?? valueSerde
@@ -151,6 +158,7 @@ abstract class Windowing<K, V> {
       emit,
       init: fns.init,
       fold: fns.fold,
+      readsValue: fns.readsValue ?? true,
       merge: fns.merge,
       ...output,
     })

@@ -18,7 +18,7 @@ export class StreamAggregateOperator extends NodeOperator {
     this.enter()
     const { key, value } = rec
     if (key === null || key === undefined) return this.drop(rec, 'null_key')
-    if (value === null || value === undefined) return this.drop(rec, 'null_value')
+    if (value === null || (value === undefined && this.#spec.readsValue)) return this.drop(rec, 'null_value')
     const row = this.#rows.get(key)
     const { init, fold } = this.#spec
     const old = row === undefined ? null : row.value

@@ -54,7 +54,7 @@ export function createOperator(spec: OperatorSpec, env: OperatorEnv, children: D
     case 'sink':
       return new SinkOperator(env, children, spec, parts.known)
     case 'handOff':
-      return new HandOffOperator(env, children, spec)
+      return new HandOffOperator(env, children, spec, parts.known)
     case 'process':
       return new ProcessOperator(env, children, spec)
     default:

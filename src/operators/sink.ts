@@ -106,18 +106,24 @@ export class SinkOperator extends EncodingOperator {
 
 export class HandOffOperator extends EncodingOperator {
   readonly #spec: SpecOf<'handOff'>
+  readonly #reuseKey: boolean
+  readonly #reuseValue: boolean
 
-  constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'handOff'>) {
+  constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'handOff'>, known: KnownSerdes) {
     super(env, children, spec)
     this.#spec = spec
+    this.#reuseKey = known.key === spec.keySerde
+    this.#reuseValue = known.value === spec.valueSerde
   }
 
   process(rec: Rec): Maybe {
     this.enter()
+    const key = this.#reuseKey && rec.keyBytes !== undefined ? rec.keyBytes : this.key(rec)
+    const value = this.#reuseValue && rec.valueBytes !== undefined ? rec.valueBytes : this.value(rec)
     this.context.handOff(
       this.#spec.boundary,
-      this.key(rec),
-      this.value(rec),
+      key,
+      value,
       rec,
       this.#spec.routeBy?.(rec.value) ?? this.partitionKey(rec),
     )

@@ -36,7 +36,7 @@ export class SlidingWindowOperator extends WindowOperator {
   process(rec: Rec): Maybe {
     this.enter()
     if (rec.key === null || rec.key === undefined) return this.drop(rec, 'null_key')
-    if (rec.value === null || rec.value === undefined) return this.drop(rec, 'null_value')
+    if (rec.value === null || (rec.value === undefined && this.spec.readsValue)) return this.drop(rec, 'null_value')
     const closing = this.closeFor(rec)
     if (closing !== undefined) return closing.then(() => this.#add(rec))
     return this.#add(rec)

@@ -140,6 +140,7 @@ class Compiler {
       const definition = physical.source!
       const boundary = definition.kind === 'boundary' ? boundaries++ : undefined
       const internal = definition.kind === 'boundary'
+      const valueSerde = definition.valueSerde ?? this.#defaultValue()
       return {
         index,
         node,
@@ -149,13 +150,36 @@ class Compiler {
         topics: internal ? [] : definition.topics,
         pattern: definition.pattern,
         keySerde: definition.keySerde ?? (internal ? internalKeySerde : this.#defaultKey()),
-        valueSerde: definition.valueSerde ?? this.#defaultValue(),
+        valueSerde,
         watermark: definition.watermark,
         timestampExtractor: definition.timestampExtractor,
-        readsValue: true,
+        readsValue: definition.timestampExtractor !== undefined || this.#readsValue(node, valueSerde),
         boundary,
         level: levels.get(node) ?? 0,
         schedule: definition.schedule,
+      }
+    })
+  }
+
+  /** Whether anything below looks at the values of a source, rather than at their bytes or not at all. */
+  #readsValue(node: number, valueSerde: Serde<unknown>): boolean {
+    const { children } = this.#physical[node] as PhysicalNode
+    return children.some((name) => {
+      const child = this.#index.get(name) as number
+      const spec = this.#specs[child] as OperatorSpec
+      switch (spec.op) {
+        case 'passThrough':
+        case 'nullKeyFilter':
+          return this.#readsValue(child, valueSerde)
+        case 'sink':
+          return typeof spec.topic !== 'string' || spec.valueSerde !== valueSerde
+        case 'handOff':
+          return spec.valueSerde !== valueSerde
+        case 'streamAggregate':
+        case 'windowAggregate':
+          return spec.readsValue
+        default:
+          return true
       }
     })
   }

@@ -67,6 +67,8 @@ export interface AggregateFns {
   /** Undefined: a reduce, whose first value is the aggregate. */
   readonly init: (() => unknown) | undefined
   readonly fold: FoldFn
+  /** False: the values play no part (a count), so that they need not be decoded. */
+  readonly readsValue: boolean
 }
 
 export type OperatorSpec =

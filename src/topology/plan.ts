@@ -12,6 +12,8 @@ export interface SourcePlan {
   readonly watermark: WatermarkOptions
   readonly extractsTimestamp: boolean
   readonly boundary: number | undefined
+  /** See `CompiledSource.level`. */
+  readonly level: number
   readonly schedule: { readonly everyMs: number | undefined; readonly cron: string | undefined } | undefined
 }
 
@@ -61,7 +63,19 @@ export function planOf(topology: CompiledTopology): TopologyPlan {
   return {
     levels: topology.levels,
     sources: topology.sources.map(
-      ({ index, name, subtopology, kind, topics, pattern, watermark, timestampExtractor, boundary, schedule }) => ({
+      ({
+        index,
+        name,
+        subtopology,
+        kind,
+        topics,
+        pattern,
+        watermark,
+        timestampExtractor,
+        boundary,
+        level,
+        schedule,
+      }) => ({
         index,
         name,
         subtopology,
@@ -71,6 +85,7 @@ export function planOf(topology: CompiledTopology): TopologyPlan {
         watermark,
         extractsTimestamp: timestampExtractor !== undefined,
         boundary,
+        level,
         schedule: schedule && { everyMs: schedule.everyMs, cron: schedule.cron },
       }),
     ),
