@@ -1,11 +1,11 @@
 /**
  * Compaction keeps the last record of every key; retention drops the oldest segments. Offsets stay what they are, and
- * nothing of an open transaction is touched. Both run inside a write, once enough has come in since the last time.
+ * open transactions are waited for. Both run inside a write, once enough has come in since the last time.
  */
 import { attributeBits, batchField, compressionOf, sealBatch } from '../../../wire/batch-header.ts'
 import { decompress } from '../../../wire/compression.ts'
 import { readInt16, writeInt16, writeInt32 } from '../../../wire/integers.ts'
-import { type BatchHeader, batchHeader, batchHeaderSize } from '../../../wire/record-batch.ts'
+import { type BatchHeader, batchHeader, batchHeaderSize, stampBatch } from '../../../wire/record-batch.ts'
 import { VarintReader } from '../../../wire/varint.ts'
 import type { PartitionLog, Segment } from './partition-log.ts'
 import type { Partition } from './topics.ts'
@@ -14,10 +14,12 @@ import type { Partition } from './topics.ts'
 export function maintain(partition: Partition, now: number, compactionBytes: number): void {
   const { topic, log } = partition
   if (topic.compacted) {
-    const bytes = log.bytes
-    if (bytes - partition.cleanBytes < Math.max(compactionBytes, partition.cleanBytes / 2)) return
-    compact(partition, now)
-    partition.cleanBytes = log.bytes
+    // While a transaction is open, what follows it cannot be judged yet; its end comes by here too.
+    const isDue = log.bytes - partition.cleanBytes >= Math.max(compactionBytes, partition.cleanBytes / 2)
+    if (isDue && log.open.size === 0) {
+      compact(partition, now)
+      partition.cleanBytes = log.bytes
+    }
   }
   if (topic.retentionBytes >= 0 || topic.retentionMs >= 0) expireSegments(partition)
 }
@@ -25,10 +27,8 @@ export function maintain(partition: Partition, now: number, compactionBytes: num
 function compact(partition: Partition, now: number): void {
   const { log, passes, topic } = partition
   log.roll()
-  const end = log.lastStableOffset
-  const segments = log.segments.slice(0, -1).filter((_, i) => nextBase(log, i) <= end)
-  if (segments.length === 0) return
-  const covered = nextBase(log, segments.length - 1)
+  const segments = log.segments.slice(0, -1)
+  const covered = log.highWatermark
   // Tombstones stay for a while after the pass that saw them first, so that a reader who is behind learns of the deletion.
   const seen = passes.filter((pass) => pass.at + topic.deleteRetentionMs <= now).at(-1)?.end ?? 0
   passes.push({ end: covered, at: now })
@@ -50,10 +50,6 @@ function compact(partition: Partition, now: number): void {
     }
   }
   log.replaceFirst(segments.length, kept, covered)
-}
-
-function nextBase(log: PartitionLog, segment: number): number {
-  return log.segments[segment + 1]?.file.baseOffset ?? log.highWatermark
 }
 
 type AbortedFilter = (header: BatchHeader) => boolean
@@ -131,6 +127,8 @@ function retained(
   tombstonesBelow: number,
 ): Uint8Array | undefined {
   if (header.control) return isLast ? batch : undefined
+  // Its marker goes, and it needs none any more: what is left was committed.
+  if (header.transactional) stampBatch(batch, { ...header, transactional: false })
   const { bytes, records } = recordsOf(batch, header)
   const kept = aborted(header)
     ? []
@@ -170,7 +168,7 @@ function expireSegments({ topic, log }: Partition): void {
     const first = log.segments[0] as Segment
     const tooMuch = topic.retentionBytes >= 0 && bytes - first.file.size >= topic.retentionBytes
     const tooOld = topic.retentionMs >= 0 && first.maxTimestamp < newest - topic.retentionMs
-    if (!(tooMuch || tooOld) || nextBase(log, 0) > end) return
+    if (!(tooMuch || tooOld) || (log.segments[1] as Segment).file.baseOffset > end) return
     bytes -= first.file.size
     log.dropFirst()
   }
