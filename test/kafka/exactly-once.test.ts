@@ -20,7 +20,16 @@ const rounds = Number(process.env.EXACTLY_ONCE_ROUNDS ?? 2)
 const seed = Number(process.env.EXACTLY_ONCE_SEED ?? Date.now() % 1_000_000)
 
 const proxy = await KafkaProxy.listen()
-const kafka = await kafkaForTests({ own: true, proxyPort: proxy.port })
+const kafka = await kafkaForTests({
+  own: true,
+  proxyPort: proxy.port,
+  // Whatever a topic may lose by its age it loses at once.
+  settings: {
+    'log.initial.task.delay.ms': '500',
+    'log.retention.check.interval.ms': '500',
+    'log.cleaner.backoff.ms': '500',
+  },
+})
 const skip = 'skip' in kafka ? kafka.skip : false
 if ('skip' in kafka) await proxy.close()
 
@@ -53,17 +62,23 @@ describe(`exactly-once (EXACTLY_ONCE_SEED=${seed})`, { skip }, () => {
   async function withFaults(
     seconds: number,
     faults: (scene: Scene) => Promise<void>,
-    settings: Readonly<Record<string, string>> = {},
+    { settings, base }: { settings?: Readonly<Record<string, string>>; base?: number } = {},
   ): Promise<void> {
     const prefix = `verifier${++runs}`
     const stateFolder = mkdtempSync(join(tmpdir(), 'millrace-state-'))
     await tool.create(prefix)
-    const engine = new EngineProcess({ prefix, bootstrap: proxy.bootstrap, stateFolder, settings })
+    const engine = new EngineProcess({ prefix, bootstrap: proxy.bootstrap, stateFolder, ...(settings && { settings }) })
     try {
       await engine.start()
       await engine.untilReady()
       let feeding = true
-      const load = { records: seconds * 1000, keys: 200, rate: 1000, seed: random.int(1_000_000) }
+      const load = {
+        records: seconds * 1000,
+        keys: 200,
+        rate: 1000,
+        seed: random.int(1_000_000),
+        ...(base && { base }),
+      }
       const fed = tool.produce(prefix, load).finally(() => {
         feeding = false
       })
@@ -129,6 +144,67 @@ describe(`exactly-once (EXACTLY_ONCE_SEED=${seed})`, { skip }, () => {
       await engine.start()
       await engine.untilReady()
     }))
+
+  test('windows of records from years ago outlive the process, whatever the broker does to old data', () =>
+    withFaults(
+      8,
+      async ({ engine }) => {
+        for (let i = 0; i < 2; i++) {
+          await sleep(2500)
+          engine.kill()
+          await engine.start()
+          await engine.untilReady()
+        }
+      },
+      { base: 1_000_000_000_000 },
+    ))
+
+  test('durable stores', () =>
+    withFaults(
+      8,
+      async ({ engine }) => {
+        for (let i = 0; i < 4; i++) {
+          await sleep(random.int(1500))
+          engine.kill()
+          await engine.start()
+          await engine.untilReady()
+        }
+      },
+      { settings: { 'engine.state.store': 'lmdb' } },
+    ))
+
+  test('a process that wakes up after its successor has taken over does no harm', () =>
+    withFaults(
+      10,
+      async ({ engine, prefix }) => {
+        const successorFolder = mkdtempSync(join(tmpdir(), 'millrace-state-'))
+        await sleep(1500)
+        engine.suspend()
+        const settings = { 'engine.instance-id': 'the-one' }
+        const successor = new EngineProcess({
+          prefix,
+          bootstrap: proxy.bootstrap,
+          stateFolder: successorFolder,
+          settings,
+        })
+        try {
+          await successor.start()
+          await successor.untilReady()
+          await sleep(1000)
+          engine.wake()
+          assert.equal(await engine.untilExit(30_000), 3, engine.log.slice(-3000))
+          await sleep(1000)
+          assert.deepEqual(successor.crashes, [], successor.log.slice(-3000))
+          successor.kill()
+          await engine.start()
+          await engine.untilReady()
+        } finally {
+          successor.dispose()
+          rmSync(successorFolder, { recursive: true, force: true })
+        }
+      },
+      { settings: { 'engine.instance-id': 'the-one' } },
+    ))
 
   for (const [name, stop] of [
     ['cleanly', () => broker.stop()],

@@ -53,7 +53,7 @@ export class Retrier {
         for (const end of ends) end.removeEventListener('abort', done)
         resolve()
       }
-      const timer = setTimeout(done, durationMs)
+      const timer = setTimeout(done, Math.max(0, durationMs))
       for (const end of ends) end.addEventListener('abort', done)
     })
   }

@@ -16,7 +16,6 @@ import org.apache.kafka.common.serialization.*;
  * (a state twice is a double, a state that never was is a loss or a swap) and must end in the last one.
  */
 public class Verifier {
-  static final long BASE = 1_700_000_000_000L;
   static final long WINDOW_MS = 10_000;
   static final String[] OUTPUTS = {"echo", "sum", "list", "window", "count"};
 
@@ -73,6 +72,7 @@ public class Verifier {
     double rate = Double.parseDouble(option("rate", "0"));
     Random random = new Random(number("seed", 1));
     long from = number("from", 0);
+    long base = Long.parseLong(option("base", String.valueOf(System.currentTimeMillis())));
     Map<String, Object> config = client();
     config.put("acks", "all");
     config.put("enable.idempotence", "true");
@@ -88,7 +88,7 @@ public class Verifier {
         // `from` continues a run with the same seed: what was sent then is only counted now.
         if (i >= from) {
           producer.send(
-              new ProducerRecord<>(topic("in"), null, BASE + i * 5L, "k" + key, value),
+              new ProducerRecord<>(topic("in"), null, base + i * 5L, "k" + key, value),
               (metadata, error) -> {
                 if (error != null) failure[0] = error;
               });

@@ -46,7 +46,11 @@ export class VerifierTool {
     await this.#run('create', { prefix, partitions })
   }
 
-  async produce(prefix: string, options: { records: number; keys: number; rate: number; seed: number }): Promise<void> {
+  /** `base` is the event time of the first record; now, where none is given. */
+  async produce(
+    prefix: string,
+    options: { records: number; keys: number; rate: number; seed: number; base?: number },
+  ): Promise<void> {
     await this.#run('produce', { prefix, ...options })
   }
 

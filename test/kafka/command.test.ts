@@ -1,0 +1,56 @@
+/** The command line on a real Kafka: the same as on the embedded broker. */
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { kafkaForTests, type TestKafka } from '../support/kafka.ts'
+import { millrace, startMillrace } from '../support/millrace.ts'
+
+const app = join(import.meta.dirname, '..', 'cli', 'apps', 'totals.ts')
+const folder = mkdtempSync(join(tmpdir(), 'millrace-command-'))
+
+describe('the command on Kafka', async () => {
+  const kafka = await kafkaForTests()
+  const skip = 'skip' in kafka ? kafka.skip : false
+  const servers = 'skip' in kafka ? '' : kafka.bootstrap
+
+  const input = Array.from({ length: 3000 }, (_, i) => ({ key: `k${i % 7}`, value: i, timestamp: i }))
+  const feed = join(folder, 'amounts.ndjson')
+  const settings = [
+    `broker.bootstrap-servers=${servers}`,
+    'runtime.http.enabled=false',
+    'engine.lanes.count=2',
+    'engine.state.store=memory',
+  ]
+  const args = ['run', app, '--feed', `amounts=${feed}`, ...settings.flatMap((setting) => ['--set', setting])]
+  const prints = ['--print', 'passed', '--print', 'totals', '--until-idle']
+
+  before(() => writeFileSync(feed, input.map((record) => `${JSON.stringify(record)}\n`).join('')))
+  after(async () => {
+    rmSync(folder, { recursive: true, force: true })
+    if (!('skip' in kafka)) await (kafka as TestKafka).stop()
+  })
+
+  test('makes the topics it needs, resumes a feed after kill -9, and prints each record once', { skip }, async () => {
+    const first = startMillrace([...args, '--feed-rate', '500'])
+    await sleep(4000)
+    first.child.kill('SIGKILL')
+    assert.equal((await first.result).signal, 'SIGKILL')
+
+    const { code, stdout, stderr } = await millrace([...args, ...prints])
+    assert.equal(code, 0, stderr)
+    const lines = stdout.trimEnd().split('\n')
+    const records = lines.map((line) => JSON.parse(line) as { topic: string; key: string; value: number })
+    const passed = records.filter((record) => record.topic === 'passed').map((record) => record.value)
+    assert.deepEqual(
+      passed.toSorted((a, b) => a - b),
+      input.map((record) => record.value),
+    )
+    const totals = new Map(records.filter((record) => record.topic === 'totals').map(({ key, value }) => [key, value]))
+    const expected = new Map<string, number>()
+    for (const { key, value } of input) expected.set(key, (expected.get(key) ?? 0) + value)
+    assert.deepEqual(totals, expected)
+  })
+})
