@@ -75,6 +75,12 @@ export abstract class BaseStore implements StoreLifecycle {
   }
 
   seal(epoch: CommitEpoch): SealedChanges | null {
+    // Nobody applies what no changelog waits for; and no epoch is sealed before the last one was committed.
+    if (!this.spec.changelog) {
+      this.overlay.settleAll()
+      this.clock.applied(epoch - 1)
+      this.#dropped.clear()
+    }
     const dropped = this.expire()
     const { bytes } = this.overlay
     const sealed = this.overlay.seal(epoch)

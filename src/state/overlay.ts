@@ -129,6 +129,13 @@ export class Overlay {
     return sealed
   }
 
+  /** All sealed epochs are committed: for a store in memory that has no changelog and hence no checkpoint. */
+  settleAll(): void {
+    if (this.#memory === undefined) return
+    for (const sealed of this.#sealed) this.#settle(sealed)
+    this.#sealed = []
+  }
+
   /** Also removes rows that the changelog need not hear of. */
   applied(epoch: CommitEpoch, dropped: readonly string[], checkpoint: Checkpoint): void {
     let oldest = this.#sealed[0]

@@ -95,6 +95,18 @@ describe('a row', () => {
   })
 })
 
+test('a store without a changelog takes its sealed changes for committed when the next epoch is sealed', () => {
+  const backend = new MemoryBackend()
+  const store = open<KeyValueStore<string, number>>(specOf({ timestamped: false, changelog: false }), backend)
+  for (let epoch = 1; epoch <= 3; epoch++) {
+    store.put('k', epoch)
+    store.seal(epoch)
+  }
+  assert.equal(Buffer.from(backend.get(Buffer.from('k')) as Uint8Array).toString(), '2')
+  store.discard()
+  assert.equal(store.get('k'), 2)
+})
+
 describe('the changelog', () => {
   test('of a window store has Kafka Streams’ keys: key, start, sequence number', () => {
     const spec = specOf({ kind: 'window', windowSizeMs: 10, retentionMs: 100, valueSerde: serdes.count as never })
