@@ -94,10 +94,11 @@ export class Group {
     this.#syncDeadline = never
     for (const m of this.#members.values()) {
       m.assignment = given.get(m.memberId) ?? noAssignment
-      this.#alive(m)
       const waiting = m.sync
+      if (waiting === undefined) continue
       m.sync = undefined
-      waiting?.done(m.assignment)
+      this.#alive(m)
+      waiting.done(m.assignment)
     }
   }
 
