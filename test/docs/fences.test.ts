@@ -24,6 +24,7 @@ import {
   defineApp, hopping, keyValueStore, serdes, session, sliding, tumbling,
   type GlobalTable, type StandardSchema, type Stream, type Table, type Topology, type Windowed,
 } from 'millrace'
+import assert from 'node:assert/strict'
 import { startRuntime } from 'millrace/runtime'
 import { TopologyTestDriver } from 'millrace/testing'
 interface Order { readonly id: string; readonly customer: string; readonly amount: number; readonly product: string }
