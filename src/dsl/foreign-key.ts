@@ -52,6 +52,19 @@ function foreignNames(parts: TableParts, name: string | undefined): ForeignNames
   }
 }
 
+/** Everything the steps of one join share. */
+interface ForeignJoin {
+  readonly left: TableParts
+  readonly right: TableParts
+  readonly on: UserFn
+  readonly shape: TableJoinShape
+  readonly names: ForeignNames
+  readonly primaryKeySerde: AnySerde
+  readonly foreignKeySerde: AnySerde
+  readonly leftValueSerde: AnySerde
+  readonly store: StoreDefinition
+}
+
 export function addForeignKeyJoin(
   left: TableParts,
   right: TableParts,
@@ -59,135 +72,150 @@ export function addForeignKeyJoin(
   shape: TableJoinShape,
   options: Stored | undefined,
 ): TableParts {
-  const { build } = left
-  const { graph } = build
-  const { leftOuter, joiner } = shape
   right.model.enableOldValues(true)
   left.model.enableOldValues(true)
   const names = foreignNames(left, options?.name)
-  const primaryKeySerde = ownKeySerde(left.key)
-  const foreignKeySerde = ownKeySerde(right.key)
-  const leftValueSerde = valueSerdeOr(left.value)
-  const answer = answerSerde(valueSerdeOr(right.value)) as AnySerde
-  const subscription = subscriptionSerde as AnySerde
-  const versioned = { left: false, right: false }
-  const processor = (
-    parent: GraphNode | readonly GraphNode[],
-    name: string,
-    spec: () => OperatorSpec,
-    more: (builder: PhysicalBuilder) => void = () => undefined,
-  ): GraphNode => {
-    const write = (builder: PhysicalBuilder, node: GraphNode): void => {
-      builder.addProcessor(name, spec, node.parentNames())
-      more(builder)
-    }
-    return graph.add(parent, new GraphNode(name, { write }))
+  const join: ForeignJoin = {
+    left,
+    right,
+    on,
+    shape,
+    names,
+    primaryKeySerde: ownKeySerde(left.key),
+    foreignKeySerde: ownKeySerde(right.key),
+    leftValueSerde: valueSerdeOr(left.value),
+    store: {
+      name: names.store,
+      kind: 'key-value',
+      keySerde: bytesSerde,
+      valueSerde: subscriptionSerde as AnySerde,
+      timestamped: true,
+      changelog: true,
+    },
   }
-  const boundary = (
-    parents: readonly GraphNode[],
-    sink: string,
-    source: string,
-    topic: string,
-    key: AnySerde,
-    value: AnySerde,
-  ): GraphNode => {
-    const spec = handOffSpec(topic, { key: keyInfo(key), value })
-    const writeSink = (builder: PhysicalBuilder, node: GraphNode): void =>
-      builder.addSink(sink, () => spec, node.parentNames())
-    const writeSource = (builder: PhysicalBuilder): void =>
-      addBoundarySource(builder, source, topic, topic, { key, value })
-    const sinkNode = graph.add(parents, new GraphNode(sink, { write: writeSink }))
-    return graph.add(sinkNode, new GraphNode(source, { write: writeSource }))
+  const answers = addRightSide(join, addSend(join))
+  return addResult(left, addResolve(join, answers), names.result, options)
+}
+
+function processor(
+  left: TableParts,
+  parent: GraphNode,
+  name: string,
+  spec: () => OperatorSpec,
+  more: (builder: PhysicalBuilder) => void,
+): GraphNode {
+  const write = (builder: PhysicalBuilder, node: GraphNode): void => {
+    builder.addProcessor(name, spec, node.parentNames())
+    more(builder)
   }
-  const send = graph.add(
-    left.node,
-    new GraphNode(names.send, {
-      onVersionedParent: () => {
-        versioned.left = true
-      },
-      write: (builder, node) =>
-        builder.addProcessor(
-          names.send,
-          () => ({
-            op: 'foreignKeySend',
-            foreignKey: on,
-            leftOuter,
-            primaryKeySerde,
-            foreignKeySerde,
-            leftValueSerde,
-            versioned: versioned.left,
-          }),
-          node.parentNames(),
-        ),
-    }),
-  )
-  const receiveSource = boundary(
-    [send],
-    names.sendSink,
-    names.receiveSource,
-    names.registrationTopic,
+  return left.build.graph.add(parent, new GraphNode(name, { write }))
+}
+
+interface Hop {
+  readonly sink: string
+  readonly source: string
+  readonly topic: string
+  readonly key: AnySerde
+  readonly value: AnySerde
+}
+
+function addHop(left: TableParts, parents: readonly GraphNode[], { sink, source, topic, key, value }: Hop): GraphNode {
+  const { graph } = left.build
+  const spec = handOffSpec(topic, { key: keyInfo(key), value })
+  const writeSink = (builder: PhysicalBuilder, node: GraphNode): void =>
+    builder.addSink(sink, () => spec, node.parentNames())
+  const writeSource = (builder: PhysicalBuilder): void =>
+    addBoundarySource(builder, source, topic, topic, { key, value })
+  const sinkNode = graph.add(parents, new GraphNode(sink, { write: writeSink }))
+  return graph.add(sinkNode, new GraphNode(source, { write: writeSource }))
+}
+
+/** Left rows subscribe; answers the source where their subscriptions arrive. */
+function addSend(join: ForeignJoin): GraphNode {
+  const { left, names, on, primaryKeySerde, foreignKeySerde, leftValueSerde } = join
+  const { leftOuter } = join.shape
+  let versioned = false
+  const spec = (): OperatorSpec => ({
+    op: 'foreignKeySend',
+    foreignKey: on,
+    leftOuter,
+    primaryKeySerde,
     foreignKeySerde,
-    subscription,
-  )
-  const store: StoreDefinition = {
-    name: names.store,
-    kind: 'key-value',
-    keySerde: bytesSerde,
-    valueSerde: subscription,
-    timestamped: true,
-    changelog: true,
-  }
+    leftValueSerde,
+    versioned,
+  })
+  const send = new GraphNode(names.send, {
+    onVersionedParent: () => {
+      versioned = true
+    },
+    write: (builder, node) => builder.addProcessor(names.send, spec, node.parentNames()),
+  })
+  left.build.graph.add(left.node, send)
+  return addHop(left, [send], {
+    sink: names.sendSink,
+    source: names.receiveSource,
+    topic: names.registrationTopic,
+    key: foreignKeySerde,
+    value: subscriptionSerde as AnySerde,
+  })
+}
+
+/** Keeps subscriptions and answers them; answers the source where the answers arrive. */
+function addRightSide(join: ForeignJoin, receiveSource: GraphNode): GraphNode {
+  const { left, right, names, primaryKeySerde, foreignKeySerde, store } = join
   const receive = processor(
+    left,
     receiveSource,
     names.receive,
     () => ({ op: 'foreignKeyReceive', store: names.store, foreignKeySerde }),
     (builder) => builder.addStore(store, names.receive),
   )
-  const rightGetter = right.model.getter()
+  const getter = right.model.getter()
   const joinForeign = processor(
+    left,
     receive,
     names.joinForeign,
-    () => ({ op: 'foreignKeyJoin', right: rightGetter, primaryKeySerde }),
-    (builder) => builder.connect(names.joinForeign, ...getterStores(rightGetter)),
+    () => ({ op: 'foreignKeyJoin', right: getter, primaryKeySerde }),
+    (builder) => builder.connect(names.joinForeign, ...getterStores(getter)),
   )
-  const foreignTable = graph.add(
-    right.node,
-    new GraphNode(names.foreignTable, {
-      onVersionedParent: () => {
-        versioned.right = true
-      },
-      write: (builder, node) => {
-        builder.addProcessor(
-          names.foreignTable,
-          () => ({
-            op: 'foreignTableJoin',
-            store: names.store,
-            foreignKeySerde,
-            primaryKeySerde,
-            versioned: versioned.right,
-          }),
-          node.parentNames(),
-        )
-        builder.addStore(store, names.foreignTable)
-      },
-    }),
-  )
-  const responseSource = boundary(
-    [joinForeign, foreignTable],
-    names.responseSink,
-    names.responseSource,
-    names.responseTopic,
+  let versioned = false
+  const spec = (): OperatorSpec => ({
+    op: 'foreignTableJoin',
+    store: names.store,
+    foreignKeySerde,
     primaryKeySerde,
-    answer,
-  )
-  const leftGetter = left.model.getter()
-  const resolve = processor(
+    versioned,
+  })
+  const foreignTable = new GraphNode(names.foreignTable, {
+    onVersionedParent: () => {
+      versioned = true
+    },
+    write: (builder, node) => {
+      builder.addProcessor(names.foreignTable, spec, node.parentNames())
+      builder.addStore(store, names.foreignTable)
+    },
+  })
+  left.build.graph.add(right.node, foreignTable)
+  return addHop(left, [joinForeign, foreignTable], {
+    sink: names.responseSink,
+    source: names.responseSource,
+    topic: names.responseTopic,
+    key: primaryKeySerde,
+    value: answerSerde(valueSerdeOr(right.value)) as AnySerde,
+  })
+}
+
+function addResolve(join: ForeignJoin, responseSource: GraphNode): GraphNode {
+  const { left, names, leftValueSerde } = join
+  const { leftOuter, joiner } = join.shape
+  const getter = left.model.getter()
+  return processor(
+    left,
     responseSource,
     names.resolve,
-    () => ({ op: 'foreignKeyResolve', left: leftGetter, leftValueSerde, leftOuter, joiner }),
-    (builder) => builder.connect(names.resolve, ...getterStores(leftGetter)),
+    () => ({ op: 'foreignKeyResolve', left: getter, leftValueSerde, leftOuter, joiner }),
+    (builder) => builder.connect(names.resolve, ...getterStores(getter)),
   )
-  return addResult(left, resolve, names.result, options)
 }
 
 function addResult(left: TableParts, resolve: GraphNode, name: string, options: Stored | undefined): TableParts {

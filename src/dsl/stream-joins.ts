@@ -123,17 +123,19 @@ function joinNames(parts: StreamParts, options: StreamJoinOptions, leftOuter: bo
   }
 }
 
-function addStreamJoin(
+interface JoinStores {
+  readonly leftBuffer: StoreDefinition
+  readonly rightBuffer: StoreDefinition
+  readonly waiting: StoreDefinition | undefined
+}
+
+function joinStores(
   left: StreamParts,
   right: StreamParts,
-  joiner: JoinFn,
+  names: JoinNames,
   window: JoinWindow,
-  options: StreamJoinOptions,
   leftOuter: boolean,
-  rightOuter: boolean,
-): GraphNode {
-  const { graph } = left.build
-  const names = joinNames(left, options, leftOuter, rightOuter)
+): JoinStores {
   const windowMs = window.beforeMs + window.afterMs
   const bufferOf = (name: string, parts: StreamParts): StoreDefinition => ({
     name,
@@ -142,7 +144,8 @@ function addStreamJoin(
     valueSerde: valueSerdeOr(parts.value),
     timestamped: false,
     windowSizeMs: windowMs,
-    retentionMs: windowMs + window.graceMs,
+    // Both ends of the window are inclusive, and a store forgets what is as old as its retention.
+    retentionMs: windowMs + window.graceMs + 1,
     retainDuplicates: true,
     changelog: true,
   })
@@ -162,6 +165,21 @@ function addStreamJoin(
         changelog: true,
       }
     : undefined
+  return { leftBuffer, rightBuffer, waiting }
+}
+
+function addStreamJoin(
+  left: StreamParts,
+  right: StreamParts,
+  joiner: JoinFn,
+  window: JoinWindow,
+  options: StreamJoinOptions,
+  leftOuter: boolean,
+  rightOuter: boolean,
+): GraphNode {
+  const { graph } = left.build
+  const names = joinNames(left, options, leftOuter, rightOuter)
+  const { leftBuffer, rightBuffer, waiting } = joinStores(left, right, names, window, leftOuter)
   const windowNode = (parts: StreamParts, name: string, store: string): GraphNode => {
     const write = (builder: PhysicalBuilder, node: GraphNode): void =>
       builder.addProcessor(name, () => ({ op: 'joinWindow', store }), node.parentNames())

@@ -19,9 +19,11 @@ export interface Probe {
   readonly counts: Float64Array
 }
 
-/** The largest timestamp seen. */
+/** The largest timestamp seen, and for joins that of each side's records alone. */
 export class OperatorClock {
   time = Number.NEGATIVE_INFINITY
+  left = Number.NEGATIVE_INFINITY
+  right = Number.NEGATIVE_INFINITY
 
   observe(timestamp: number): number {
     if (timestamp > this.time) this.time = timestamp
@@ -43,7 +45,7 @@ export abstract class NodeOperator implements Operator {
   protected readonly name: string
   readonly index: number
   readonly #probe: Probe
-  readonly #clock: OperatorClock | undefined
+  protected readonly clock: OperatorClock | undefined
 
   constructor(env: OperatorEnv, children: Downstream) {
     this.context = env.context
@@ -51,7 +53,7 @@ export abstract class NodeOperator implements Operator {
     this.name = env.node.name
     this.index = env.node.index
     this.#probe = env.probe
-    this.#clock = env.context.operatorTime ? this.ownClock(env) : undefined
+    this.clock = env.context.operatorTime ? this.ownClock(env) : undefined
   }
 
   abstract process(rec: Rec): Maybe
@@ -63,12 +65,12 @@ export abstract class NodeOperator implements Operator {
 
   /** The time by which this operator judges what is late and what is over, this record included. */
   protected timeAt(rec: Rec): number {
-    return this.#clock === undefined ? rec.origin.watermark : this.#clock.observe(rec.timestamp)
+    return this.clock === undefined ? rec.origin.watermark : this.clock.observe(rec.timestamp)
   }
 
   /** Asks to be called at a time, unless time moves by records alone. */
   protected wakeAt(time: number): void {
-    if (this.#clock === undefined) this.context.wakeAt(this, time)
+    if (this.clock === undefined) this.context.wakeAt(this, time)
   }
 
   /** A record has come: this node is at work. */

@@ -158,10 +158,12 @@ export class StreamJoinOperator extends NodeOperator {
 
   /** Only pairs whose window and grace are not over are joined: what the clock has passed is not remembered for certain. */
   #match(rec: Rec): Maybe {
+    if (this.clock)
+      this.clock[this.#left ? 'left' : 'right'] = Math.max(this.clock[this.#left ? 'left' : 'right'], rec.timestamp)
     if (rec.timestamp + this.#ahead + this.#spec.graceMs < this.timeAt(rec)) return this.drop(rec, 'late')
     const from = Math.max(0, rec.timestamp - this.#back)
     const to = rec.timestamp + this.#ahead
-    const partners = [...this.#other.fetchRange(rec.key, from, to)]
+    const partners = this.#remembered([...this.#other.fetchRange(rec.key, from, to)])
     if (partners.length === 0) return this.#spec.outer ? this.#wait(rec) : undefined
     return inTurn(partners, ([timestamp, row]) => {
       this.#waiting?.matched(rec.key, timestamp, !this.#left)
@@ -169,6 +171,15 @@ export class StreamJoinOperator extends NodeOperator {
         this.#send(rec, value, Math.max(rec.timestamp, timestamp)),
       )
     })
+  }
+
+  /** By a time of its own, a join remembers less: what is newer than the other side's newest record less the window. */
+  #remembered<T extends readonly [timestamp: number, row: unknown]>(partners: T[]): T[] {
+    const { clock } = this
+    if (clock === undefined) return partners
+    const { beforeMs, afterMs, graceMs } = this.#spec
+    const newest = this.#left ? clock.right : clock.left
+    return partners.filter(([timestamp]) => timestamp > newest - (beforeMs + afterMs + graceMs))
   }
 
   #send(rec: Rec, value: unknown, timestamp: number): Maybe {
