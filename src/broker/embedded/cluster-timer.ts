@@ -1,4 +1,5 @@
 import type { Clock } from '../../base/clock.ts'
+import { BrokerError } from '../port.ts'
 import type { EmbeddedCluster } from './core/cluster.ts'
 
 /** Calls the cluster's `tick` when something is due; sleeps without a timer while nothing is. */
@@ -34,7 +35,12 @@ export class ClusterTimer {
 
   #fire(): void {
     this.#due = Number.POSITIVE_INFINITY
-    this.#cluster.tick()
+    try {
+      this.#cluster.tick()
+    } catch (error) {
+      // A broker whose disk fails has stopped; its callers learn of it from their next call.
+      if (!(error instanceof BrokerError)) throw error
+    }
     this.arm()
   }
 }

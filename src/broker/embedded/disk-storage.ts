@@ -3,12 +3,12 @@
  * produced. Bytes are written before they are acknowledged, so that they survive the end of the process, however sudden;
  * a write that was cut short is recognised by its checksum at the next start and cut off.
  */
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { JournalEntry, PartitionFiles, SegmentFile, Storage } from './core/storage.ts'
 import { DiskSegment, storageError } from './disk-segment.ts'
 import { lockFolder } from './folder-lock.ts'
-import { JournalFile, syncFile } from './journal-file.ts'
+import { JournalFile, writeNew } from './journal-file.ts'
 import { OpenFiles } from './open-files.ts'
 
 export interface DiskStorageOptions {
@@ -52,8 +52,7 @@ class DiskPartition implements PartitionFiles {
     const path = this.#path(baseOffset)
     const next = `${path}.new`
     const bytes = Buffer.concat(content)
-    writeFileSync(next, bytes)
-    if (this.#fsync) syncFile(next)
+    writeNew(next, bytes, this.#fsync)
     for (const segment of old) this.#files.forget(segment.path)
     renameSync(next, path)
     // A crash here leaves segments that the new one covers; they are recognised by that at the next start.

@@ -1,18 +1,9 @@
 /** The journal on disk: one entry after the other, each with its length and checksum before it. */
-import {
-  existsSync,
-  fsyncSync,
-  openSync,
-  closeSync,
-  readFileSync,
-  renameSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs'
+import { existsSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { crc32c } from '../../wire/crc32c.ts'
 import { readInt32, writeInt32 } from '../../wire/integers.ts'
 import { BrokerError } from '../port.ts'
-import { appendWhole } from './disk-segment.ts'
+import { appendWhole, storageError } from './disk-segment.ts'
 import type { JournalEntry } from './core/storage.ts'
 import type { OpenFiles } from './open-files.ts'
 
@@ -76,8 +67,9 @@ export class JournalFile {
   replace(entries: readonly JournalEntry[], fsync: boolean): void {
     const content = Buffer.concat(entries.map(frameOf))
     const next = `${this.#path}.new`
-    writeFileSync(next, content)
-    if (fsync) syncFile(next)
+    // Should this fail, the next attempt comes when the journal has grown by as much again.
+    this.#snapshotSize = this.#size
+    writeNew(next, content, fsync)
     this.#files.forget(this.#path)
     renameSync(next, this.#path)
     this.#size = content.length
@@ -85,12 +77,13 @@ export class JournalFile {
   }
 }
 
-export function syncFile(path: string): void {
-  const descriptor = openSync(path, 'r+')
+/** Writes a file that will take the place of another one; where the disk is full it leaves nothing. */
+export function writeNew(path: string, content: Uint8Array, fsync: boolean): void {
   try {
-    fsyncSync(descriptor)
-  } finally {
-    closeSync(descriptor)
+    writeFileSync(path, content, { flush: fsync })
+  } catch (error) {
+    rmSync(path, { force: true })
+    throw storageError(path, error instanceof Error ? error.message : String(error), error)
   }
 }
 

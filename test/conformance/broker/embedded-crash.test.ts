@@ -8,7 +8,7 @@ import { openDiskStorage } from '../../../src/broker/embedded/disk-storage.ts'
 import type { EmbeddedClient } from '../../../src/broker/embedded/embedded-client.ts'
 import { BrokerError } from '../../../src/broker/port.ts'
 import { directCluster, temporaryFolder } from './embedded-support.ts'
-import { batchOf, outsider, Producer, refused, valuesOf } from './support.ts'
+import { batchOf, outsider, Producer, refused, refusedAs, valuesOf } from './support.ts'
 
 class SuddenEnd extends Error {
   override readonly name = 'SuddenEnd'
@@ -189,7 +189,7 @@ describe('the embedded broker in a folder, ended at any moment', () => {
         try {
           await workload(client, told)
         } catch (error) {
-          assert.ok(error instanceof BrokerError && error.message.includes('SuddenEnd'), String(error))
+          assert.ok(error instanceof BrokerError && error.message.includes('the process is gone'), String(error))
           ends++
         }
         cluster.close()
@@ -199,6 +199,43 @@ describe('the embedded broker in a folder, ended at any moment', () => {
       assert.ok(ends > 80, `${ends} moments`)
     })
   }
+
+  test('a disk that refuses a write: a produce may be tried again, after a half-done decision all stops', async (t) => {
+    const folder = temporaryFolder(t)
+    const disk = openDiskStorage(folder, { fsync: false })
+    let full = false
+    const refuse = (): void => {
+      if (full) throw new BrokerError('KAFKA_STORAGE_ERROR', 'There is no space left.')
+    }
+    class FullStorage extends FailingStorage {
+      override journal(entry: Parameters<Storage['journal']>[0]): void {
+        refuse()
+        super.journal(entry)
+      }
+    }
+    const storage = new FullStorage(disk, Number.POSITIVE_INFINITY, false)
+    const { client, cluster } = directCluster({ storage })
+    await client.createTopics([{ topic: 'log', partitions: 1 }])
+    const producer = await Producer.start(client, 'tx')
+    await producer.send('log', ['a'])
+    const offsets = [{ topic: 'log', partition: 0, offset: 1, metadata: '' }]
+    full = true
+    await refused(client.commitOffsets(outsider(group), offsets), 'KAFKA_STORAGE_ERROR')
+    full = false
+    assert.deepEqual(await client.committedOffsets(group, null, true), [])
+    await client.commitOffsets(outsider(group), offsets)
+    full = true
+    await refusedAs(producer.end(true), 'config')
+    full = false
+    await refusedAs(producer.send('log', ['b']), 'config')
+    assert.deepEqual(await valuesOf(client, 'log'), [])
+    cluster.close()
+    const again = directCluster({ storage: openDiskStorage(folder, { fsync: false }) })
+    await Producer.start(again.client, 'tx', producer.identity)
+    assert.deepEqual(await valuesOf(again.client, 'log'), [])
+    assert.equal((await again.client.listOffsets([{ topic: 'log', partition: 0 }], 'stable'))[0]?.offset, 2)
+    again.cluster.close()
+  })
 
   test('bytes behind the last whole write are cut off, wherever they break off', async (t) => {
     const folder = temporaryFolder(t)

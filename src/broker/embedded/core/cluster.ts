@@ -69,6 +69,7 @@ export class EmbeddedCluster {
   readonly #fetches = new Set<FetchWaiter>()
   readonly #offsetWaiters = new Set<OffsetWaiter>()
   readonly #touched = new Set<Partition>()
+  #stopped: BrokerError | undefined
   #turn = 0
 
   constructor(options: ClusterOptions) {
@@ -78,10 +79,10 @@ export class EmbeddedCluster {
     this.#topics = new Topics(options.storage, options.random, options.segmentBytes ?? 16 * 2 ** 20, options.partitions)
     this.#transactions = new Transactions({
       journal: (entry) => {
-        this.#journal(entry)
+        this.#orStop(() => this.#storage.journal(entry))
       },
       end: (producerId, epoch, commit) => {
-        this.#writeEnd(producerId, epoch, commit)
+        this.#orStop(() => this.#writeEnd(producerId, epoch, commit))
       },
     })
     this.#restore(options.storage.journalEntries())
@@ -92,10 +93,12 @@ export class EmbeddedCluster {
   }
 
   createTopics(specs: readonly TopicSpec[]): void {
+    this.#checkRunning()
     for (const spec of specs) this.#topics.create(spec)
   }
 
   deleteTopics(names: readonly string[]): void {
+    this.#checkRunning()
     for (const name of names) {
       const topic = this.#topics.delete(name)
       this.#offsets.dropTopic(name)
@@ -135,6 +138,7 @@ export class EmbeddedCluster {
   }
 
   initProducer(transactionalId: string | null, timeoutMs: number, current?: ProducerIdentity): ProducerIdentity {
+    this.#checkRunning()
     const identity = this.#transactions.initProducer(transactionalId, timeoutMs, current)
     this.#wake()
     return identity
@@ -142,6 +146,7 @@ export class EmbeddedCluster {
 
   /** Takes the bytes of the batches over. */
   produce({ transactionalId, batches }: ProduceRequest): ProducedPartition[] {
+    this.#checkRunning()
     const first = batches[0]
     if (transactionalId !== null && first !== undefined) {
       this.#transactions.enter(transactionalId, identityIn(first.records), this.#clock.monotonic())
@@ -155,6 +160,7 @@ export class EmbeddedCluster {
 
   /** As `produce`, with the mark of the feed in the same write: both, or neither. */
   produceFed(batches: ProduceRequest['batches'], mark: FeedMark): ProducedPartition[] {
+    this.#checkRunning()
     const lines = this.#feeds.get(mark.topic, mark.file)
     const writes = plannedWrites(batches, mark.topic, (partition) => this.#writable(mark.topic, partition).log)
     this.#storage.journal({ kind: 'feed', ...mark, writes })
@@ -163,8 +169,10 @@ export class EmbeddedCluster {
       this.#feeds.set(mark)
       return produced
     } catch (error) {
-      for (const { partition, from } of writes) this.#writable(mark.topic, partition).log.truncate(from)
-      this.#storage.journal({ kind: 'feed', ...mark, lines, writes: [] })
+      this.#orStop(() => {
+        for (const { partition, from } of writes) this.#writable(mark.topic, partition).log.truncate(from)
+        this.#storage.journal({ kind: 'feed', ...mark, lines, writes: [] })
+      })
       throw error
     } finally {
       this.#afterWrite()
@@ -181,28 +189,31 @@ export class EmbeddedCluster {
     member: GroupMember,
     offsets: readonly OffsetToCommit[],
   ): void {
+    this.#checkRunning()
     this.#transactions.enter(transactionalId, identity, this.#clock.monotonic())
     this.#validateCommit(member, offsets, true)
-    this.#offsets.addPending(identity.producerId, identity.producerEpoch, member.groupId, offsets)
-    this.#journal({
+    this.#storage.journal({
       kind: 'pending-offsets',
       producerId: String(identity.producerId),
       epoch: identity.producerEpoch,
       groupId: member.groupId,
       offsets,
     })
+    this.#offsets.addPending(identity.producerId, identity.producerEpoch, member.groupId, offsets)
   }
 
   endTransaction(transactionalId: string, identity: ProducerIdentity, commit: boolean): ProducerIdentity {
+    this.#checkRunning()
     const next = this.#transactions.endTransaction(transactionalId, identity, commit)
     this.#afterWrite()
     return next
   }
 
   commitOffsets(member: GroupMember, offsets: readonly OffsetToCommit[]): void {
+    this.#checkRunning()
     this.#validateCommit(member, offsets, false)
+    this.#storage.journal({ kind: 'offsets', groupId: member.groupId, offsets })
     this.#offsets.commit(member.groupId, offsets)
-    this.#journal({ kind: 'offsets', groupId: member.groupId, offsets })
   }
 
   committedOffsets(
@@ -263,7 +274,7 @@ export class EmbeddedCluster {
     const now = this.#clock.monotonic()
     for (const waiter of [...this.#fetches]) if (now >= waiter.deadline) this.#answer(waiter)
     for (const group of this.#groups.values()) group.expire()
-    this.#transactions.expire(now)
+    if (this.#stopped === undefined) this.#transactions.expire(now)
     this.#afterWrite()
   }
 
@@ -324,16 +335,44 @@ export class EmbeddedCluster {
     this.#storage.transactionEnded()
   }
 
-  #journal(entry: JournalEntry): void {
-    this.#storage.journal(entry)
-  }
-
   #afterWrite(): void {
     for (const partition of this.#touched) {
       maintain(partition, this.#clock.now(), this.#options.compactionBytes ?? 4 * 2 ** 20)
     }
-    if (this.#storage.journalIsLong()) this.#storage.replaceJournal(this.#snapshot())
+    if (this.#storage.journalIsLong()) this.#shortenJournal()
     this.#wake()
+  }
+
+  /** Without room on the disk the journal stays long: no write fails for that. */
+  #shortenJournal(): void {
+    try {
+      this.#storage.replaceJournal(this.#snapshot())
+    } catch (error) {
+      if (!(error instanceof BrokerError)) throw error
+    }
+  }
+
+  /**
+   * A step that belongs to a decision already taken. If the disk refuses it the broker stops: the memory is ahead of the
+   * disk now, and only a start from what is stored brings them together again.
+   */
+  #orStop(step: () => void): void {
+    try {
+      step()
+    } catch (cause) {
+      const why = cause instanceof Error ? cause.message : String(cause)
+      this.#stopped ??= new BrokerError(
+        'KAFKA_STORAGE_ERROR',
+        `The embedded broker stopped, because a write that it could not take back failed: ${why} Start the process again.`,
+        'config',
+        cause,
+      )
+      throw this.#stopped
+    }
+  }
+
+  #checkRunning(): void {
+    if (this.#stopped !== undefined) throw this.#stopped
   }
 
   /** Answers the waiting calls that can be answered now. */

@@ -7,6 +7,7 @@ import { decompress } from '../../../wire/compression.ts'
 import { readInt16, writeInt16, writeInt32 } from '../../../wire/integers.ts'
 import { type BatchHeader, batchHeader, batchHeaderSize, stampBatch } from '../../../wire/record-batch.ts'
 import { VarintReader } from '../../../wire/varint.ts'
+import { BrokerError } from '../../port.ts'
 import type { PartitionLog, Segment } from './partition-log.ts'
 import type { Partition } from './topics.ts'
 
@@ -17,11 +18,20 @@ export function maintain(partition: Partition, now: number, compactionBytes: num
     // While a transaction is open, what follows it cannot be judged yet; its end comes by here too.
     const isDue = log.bytes - partition.cleanBytes >= Math.max(compactionBytes, partition.cleanBytes / 2)
     if (isDue && log.open.size === 0) {
-      compact(partition, now)
+      tryCompact(partition, now)
       partition.cleanBytes = log.bytes
     }
   }
   if (topic.retentionBytes >= 0 || topic.retentionMs >= 0) expireSegments(partition)
+}
+
+/** Without room on the disk the log stays as it is, until it has grown by as much again: no write fails for that. */
+function tryCompact(partition: Partition, now: number): void {
+  try {
+    compact(partition, now)
+  } catch (error) {
+    if (!(error instanceof BrokerError)) throw error
+  }
 }
 
 function compact(partition: Partition, now: number): void {
