@@ -114,12 +114,13 @@ export class Committer {
 
   /** Commits and resolves when a commit that began after the call is done; rejects never: a restart settles it too. */
   commitNow(cause: CommitTrigger): Promise<void> {
+    if (this.#closed) return Promise.resolve()
     const running = this.#machine.phase !== 'IDLE' && this.#machine.phase !== 'QUEUED'
     return new Promise((resolve) => {
       // A commit that is under way froze its offsets before the call: only the one after it counts.
       let left = running ? 2 : 1
       const wait = (): void => {
-        if (--left === 0) resolve()
+        if (this.#closed || --left === 0) resolve()
         else this.#waiting.push(wait)
       }
       this.#waiting.push(wait)

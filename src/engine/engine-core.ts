@@ -51,7 +51,7 @@ const reportsKept = 50
 
 export class EngineCore {
   readonly #o: EngineOptions
-  readonly #producer: Producer
+  #producer: Producer
   readonly #restorer: Restorer
   readonly #budget: RestartBudget
   readonly #group: GroupLink
@@ -149,15 +149,28 @@ export class EngineCore {
         continue
       }
       const { total } = this.#flow.dispatcher
-      if (!(await this.#flow.exhausted())) {
+      const flow = this.#flow
+      const committer = this.#committer
+      if (!(await this.#exhausted(flow))) {
         await sleep(this.#o.timers, 5)
         continue
       }
-      const raised = this.#flow.closeInput()
+      const raised = flow.closeInput()
       const before = this.#commits
-      await this.#committer.commitNow('idle')
-      const quiet = this.#ready && !raised && this.#flow.dispatcher.total === total && this.#commits > before
+      await committer.commitNow('idle')
+      // A restart in between makes all of it void: the input is read again.
+      const same = this.#ready && flow === this.#flow
+      const quiet = same && !raised && flow.dispatcher.total === total && this.#commits > before
       quietRounds = quiet ? quietRounds + 1 : 0
+    }
+  }
+
+  async #exhausted(flow: Flow): Promise<boolean> {
+    try {
+      return await flow.exhausted()
+    } catch (error) {
+      if (error instanceof BrokerError && ['unreachable', 'retriable'].includes(error.errorClass)) return false
+      throw error
     }
   }
 
@@ -480,7 +493,7 @@ export class EngineCore {
     this.#committer?.close()
     this.#committer = undefined
     this.#schedules.stop()
-    this.#producer.discard()
+    this.#producer = this.#producer.successor()
     this.#tasks = []
     this.#run++
     await this.#resetLanes()
@@ -491,12 +504,27 @@ export class EngineCore {
 
   async #reopen(): Promise<void> {
     const { settings } = this.#o
-    await this.#producer.init()
+    await this.#takeIdentity()
     this.#topics = await resolveTopics(settings, this.#o.broker)
     this.#affinity = affinityOf(settings.plan, settings.lanes, settings.split, this.#topics.changelogPartitions)
     await this.#configureLanes(this.#topics, this.#affinity)
     if (this.#group.joined) await this.#assigned(this.#group.assignment)
     else this.#group.join(this.#topics)
+  }
+
+  /**
+   * Takes the producer's identity again, unless somebody else has taken it. The transaction coordinator cannot tell a
+   * successor from its own clean-up of a transaction that took too long; the group can: a successor has our place in it.
+   */
+  async #takeIdentity(): Promise<void> {
+    try {
+      await this.#producer.init(this.#producer.identity !== undefined)
+    } catch (error) {
+      const lost = error instanceof BrokerError && error.errorClass === 'epoch-lost'
+      if (!lost || !this.#group.joined) throw error
+      await this.#o.broker.heartbeat(this.#group.member())
+      await this.#producer.init()
+    }
   }
 
   #count(slot: number): void {

@@ -1,5 +1,5 @@
 /**
- * The one producer of an engine: stamps the lanes' record batches with identity and sequence and writes them, in
+ * The one producer of an engine's run: stamps the lanes' record batches with identity and sequence and writes them, in
  * transactions (exactly-once) or idempotently (at-least-once). Requests go out one after the other, so that a
  * partition's sequence is never overtaken; what gathers meanwhile leaves in one request.
  */
@@ -41,11 +41,28 @@ export class Producer {
   #openSince: number | null = null
   /** Something was sent or offsets were added since the last end: only then is there a transaction to end. */
   #open = false
+  #closed = false
 
-  constructor(broker: BrokerPort, transactionalId: string | null, transactionTimeoutMs: number) {
+  constructor(
+    broker: BrokerPort,
+    transactionalId: string | null,
+    transactionTimeoutMs: number,
+    identity?: ProducerIdentity,
+  ) {
     this.#broker = broker
     this.#transactionalId = transactionalId
     this.#transactionTimeoutMs = transactionTimeoutMs
+    this.#identity = identity
+  }
+
+  /**
+   * The producer of the next run, under the same identity until `init`. This one sends nothing any more: what is still
+   * under way for the run that ended must not reach into the next one's transaction.
+   */
+  successor(): Producer {
+    this.#closed = true
+    this.#queue = []
+    return new Producer(this.#broker, this.#transactionalId, this.#transactionTimeoutMs, this.#identity)
   }
 
   get identity(): ProducerIdentity | undefined {
@@ -73,6 +90,7 @@ export class Producer {
 
   /** Takes the identity, fencing whoever had it. `conditional`: only if nobody else took it since. */
   async init(conditional = false): Promise<void> {
+    this.#refuseIfClosed()
     const current = conditional ? this.#identity : undefined
     this.#identity = await this.#broker.initProducer(this.#transactionalId, this.#transactionTimeoutMs, current)
     this.#sequences.clear()
@@ -99,6 +117,7 @@ export class Producer {
   }
 
   async sendOffsets(member: GroupMember, offsets: readonly OffsetToCommit[]): Promise<void> {
+    this.#refuseIfClosed()
     if (this.#transactionalId === null) return
     this.#open = true
     await this.#broker.commitOffsetsInTransaction(this.#transactionalId, this.#identityOrThrow(), member, offsets)
@@ -106,6 +125,7 @@ export class Producer {
 
   /** Ends the open transaction; nothing to do for an idempotent producer. */
   async end(commit: boolean): Promise<void> {
+    this.#refuseIfClosed()
     if (this.#transactionalId !== null && this.#open) {
       const before = this.#identityOrThrow()
       const after = await this.#broker.endTransaction(this.#transactionalId, before, commit)
@@ -117,10 +137,8 @@ export class Producer {
     this.#clear()
   }
 
-  /** Forgets what is queued (in-place restart); a request under way ends by itself. */
-  discard(): void {
-    this.#queue = []
-    this.#failure = undefined
+  #refuseIfClosed(): void {
+    if (this.#closed) throw new BrokerError('INVALID_TXN_STATE', 'the run of this producer has ended')
   }
 
   #clear(): void {
@@ -146,13 +164,13 @@ export class Producer {
   }
 
   #pump(): void {
-    if (this.#sending !== undefined || this.#failure !== undefined || this.#queue.length === 0) return
+    if (this.#closed || this.#sending !== undefined || this.#failure !== undefined || this.#queue.length === 0) return
     this.#sending = this.#sendQueued()
   }
 
   async #sendQueued(): Promise<void> {
     try {
-      while (this.#queue.length > 0 && this.#failure === undefined) await this.#sendOne()
+      while (!this.#closed && this.#queue.length > 0 && this.#failure === undefined) await this.#sendOne()
     } catch (error) {
       this.#failure = error
     } finally {

@@ -32,18 +32,20 @@ export class DurableBackends {
     return this.#backends.entries()
   }
 
-  /** What a process that was killed leaves behind: committed rows, and nothing of what it held in memory. */
-  crash(): void {
+  /**
+   * What a process that was killed leaves behind: committed rows, and nothing of what it held in memory. A zombie keeps
+   * its own: the lock of the state folder lets no two processes work on the same files.
+   */
+  survivors(): DurableBackends {
+    const result = new DurableBackends()
     for (const [id, backend] of this.#backends) {
       const survivor = new MemoryBackend()
       const checkpoint = backend.checkpoint()
-      if (checkpoint)
-        survivor.apply(
-          [...backend.range(undefined, undefined)].map(([k, v]) => [k.slice(), v.slice()] as const),
-          checkpoint,
-        )
-      this.#backends.set(id, survivor)
+      const rows = [...backend.range(undefined, undefined)].map(([key, value]) => [key.slice(), value.slice()] as const)
+      if (checkpoint) survivor.apply(rows, checkpoint)
+      result.#backends.set(id, survivor)
     }
+    return result
   }
 
   lose(): void {

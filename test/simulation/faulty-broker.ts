@@ -16,6 +16,7 @@ export type Tamper = (
   name: keyof BrokerPort,
   args: unknown[],
   call: (args: unknown[]) => Promise<unknown>,
+  other: (name: keyof BrokerPort, args: unknown[]) => Promise<unknown>,
 ) => Promise<unknown>
 
 const passive = new Set<string>(['close', 'connected', 'kind', 'then'])
@@ -49,7 +50,7 @@ export function faultyBroker(
       if (passive.has(String(property)) || typeof value !== 'function') return value
       return (...args: unknown[]) => {
         const call = (changed: unknown[]): Promise<unknown> => remote(name, changed)
-        return tamper ? tamper(name, args, call) : call(args)
+        return tamper ? tamper(name, args, call, remote) : call(args)
       }
     },
   }) as unknown as BrokerPort

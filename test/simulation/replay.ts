@@ -1,33 +1,22 @@
-import { World } from '/work/main/test/simulation/world.ts'
-import { checkRun } from '/work/main/test/simulation/checkers.ts'
-import { application } from '/work/main/test/simulation/workload.ts'
-const from = Number(process.argv[2] ?? 1),
-  n = Number(process.argv[3] ?? 1)
-process.on('unhandledRejection', (e) => {
-  console.log('UNHANDLED', e)
-  process.exit(1)
-})
-const specs = application({ next: () => undefined }).compile().stores
-for (let seed = from; seed < from + n; seed++) {
-  const w = new World({ seed })
-  const t = performance.now()
-  await w.run()
-  if (w.violations.length === 0)
-    await checkRun({ cluster: w.cluster, inputs: w.inputs, stores: w.stores, specs, violate: (v) => w.violate(v) })
-  const bad = w.violations.length > 0
-  if (bad || n < 20)
-    console.log(
-      seed,
-      JSON.stringify(w.derived),
-      w.scheduler.steps,
-      Math.round(w.scheduler.now),
-      Math.round(performance.now() - t) + 'ms',
-      w.violations,
-      w.facts
-        .filter((f) => f.type !== 'restore-progress')
-        .map((f) => f.type + ('cause' in f ? ':' + f.cause : ''))
-        .join(' ')
-        .slice(0, 1500),
-    )
-  if (bad) process.exitCode = 1
+/**
+ * Runs seeds: `node test/simulation/replay.ts [first] [how many] [mutant]`. Prints each violation with everything that
+ * the seed decided.
+ */
+import { mutants } from './mutants.ts'
+import { runSeed } from './run-seed.ts'
+
+const [first = '1', count = '1', name] = process.argv.slice(2)
+const mutant = mutants.find((m) => m.name === name)
+if (name !== undefined && mutant === undefined) {
+  process.stderr.write(`there is no mutant ${name}; there are ${mutants.map((m) => m.name).join(', ')}\n`)
+  process.exit(2)
 }
+let violated = 0
+for (let seed = Number(first); seed < Number(first) + Number(count); seed++) {
+  const { violations, derived, story } = await runSeed(seed, mutant)
+  if (violations.length === 0 && Number(count) > 1) continue
+  if (violations.length > 0) violated++
+  process.stdout.write(`${JSON.stringify({ seed, derived, violations, story }, null, 2)}\n`)
+}
+process.stdout.write(`${count} seeds, ${violated} violated\n`)
+process.exitCode = violated > 0 ? 1 : 0

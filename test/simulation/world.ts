@@ -47,6 +47,8 @@ export interface Derived {
   readonly losesStores: boolean
   readonly pauses: number
   readonly clockJumps: number
+  /** Chance that a process which should be dead goes on for a while beside its successor. */
+  readonly zombies: number
 }
 
 export class World {
@@ -54,11 +56,12 @@ export class World {
   readonly cluster: EmbeddedCluster
   readonly derived: Derived
   readonly inputs: Input[] = []
-  readonly stores = new DurableBackends()
+  stores = new DurableBackends()
   readonly facts: EngineFact[] = []
   readonly violations: string[] = []
   #mutant: Mutant | undefined
   #process: SimulatedProcess | undefined
+  #zombie: SimulatedProcess | undefined
   #owner = 0
   #quiet = false
   #lastGlobal = Number.NEGATIVE_INFINITY
@@ -82,7 +85,10 @@ export class World {
     this.#planInput()
     this.#start()
     this.#planFaults()
-    await this.#until(() => this.inputs.length === this.derived.records && this.scheduler.now > faultsEndMs, 400_000)
+    await this.#until(
+      () => this.inputs.length === this.derived.records && this.scheduler.now > faultsEndMs + longestZombieMs,
+      400_000,
+    )
     this.#quiet = true
     if (this.violations.length === 0) await this.#settle()
     return this.violations
@@ -168,14 +174,23 @@ export class World {
   }
 
   #crash(): void {
-    this.#process?.kill()
+    const dying = this.#process
+    if (this.scheduler.random.chance(this.derived.zombies)) {
+      this.#zombie = dying
+      // Stopped and woken, or cut off: it does not know that it has a successor.
+      this.scheduler.at(this.scheduler.random.next() * longestZombieMs, 0, () => dying?.kill())
+    } else {
+      dying?.kill()
+    }
     if (this.derived.losesStores && this.scheduler.random.chance(0.3)) this.stores.lose()
     this.scheduler.at(this.scheduler.random.next() * 200, 0, () => this.#start())
   }
 
   #start(): void {
-    this.#process?.kill()
-    this.stores.crash()
+    // Two crashes in a row: what the first brought up is still there.
+    if (this.#process !== this.#zombie) this.#process?.kill()
+    const stores = this.stores.survivors()
+    this.stores = stores
     const owner = ++this.#owner
     const { random } = this.scheduler
     const { lanes, messageMs, slowLane, asyncShare } = this.derived
@@ -204,7 +219,7 @@ export class World {
       ),
       settings,
       compile,
-      backends: () => this.stores.factory(),
+      backends: () => stores.factory(),
       layout: counterLayout(topology),
       messageMs,
       slowLane: lanes > 1 ? slowLane : -1,
@@ -215,6 +230,8 @@ export class World {
   }
 
   #fact(owner: number, fact: EngineFact): void {
+    // A zombie finds out that it was fenced, in one way or another; it has nothing more to say.
+    if (owner !== this.#owner) return
     if (fact.type === 'snapshot') {
       this.#checkWatermark(fact.snapshot.watermarks?.globalMs ?? Number.NEGATIVE_INFINITY)
       return
@@ -223,7 +240,9 @@ export class World {
     if (fact.type === 'restarting') this.#lastGlobal = Number.NEGATIVE_INFINITY
     if (fact.type === 'failed') {
       // A process that has used up its restarts is started again, as its supervisor would.
-      if (fact.error.code === 'RESTARTS_EXHAUSTED') {
+      const fencedByZombie = fact.error.code === 'FENCED' && this.derived.zombies > 0
+      if (fact.error.code === 'RESTARTS_EXHAUSTED' || fencedByZombie) {
+        this.#process?.kill()
         this.scheduler.at(10, 0, () => this.#start())
       } else {
         this.violate(`process ${owner} failed: ${fact.error.code} ${fact.error.message}\n${fact.error.stack ?? ''}`)
@@ -269,6 +288,8 @@ export class World {
 
 const feedMs = 2000
 const faultsEndMs = 3000
+/** Longer than the time until a crashed process is started again: at the end there is one process, and nothing to come. */
+const longestZombieMs = 600
 
 export function partitionOf(key: string, partitions: number): number {
   let sum = 0
@@ -292,6 +313,7 @@ function derive(random: Random): Derived {
     losesStores: random.chance(0.3),
     pauses: random.int(3),
     clockJumps: random.int(3),
+    zombies: random.pick([0, 0, 0.5, 1]),
   }
 }
 
