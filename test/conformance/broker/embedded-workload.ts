@@ -19,6 +19,8 @@ const producer = await Producer.start(client, 'workload')
 const [stored] = await client.committedOffsets('workload', [{ topic: 'left', partition: 0 }], true)
 let next = Math.max(stored?.offset ?? 0, 0)
 let lines = await client.feedMark('fed', 'lines')
+say(`committed ${next}`)
+say(`fed ${lines}`)
 say('begun')
 for (;;) {
   if (next % 5 === 4) {
