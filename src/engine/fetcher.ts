@@ -68,8 +68,6 @@ export class Fetcher {
   #running: Promise<void> | undefined
   /** Ends the wait under way: of a request, of a backoff, or for something to ask for. */
   #wake: (() => void) | undefined
-  /** Set by a change that the request under way does not know of. */
-  #stale = false
   #connected = true
   #backoffMs = shortestBackoffMs
   #rotation = 0
@@ -165,13 +163,11 @@ export class Fetcher {
   }
 
   #changed(): void {
-    this.#stale = true
     this.#wake?.()
   }
 
   async #loop(): Promise<void> {
     while (!this.#closed) {
-      this.#stale = false
       const wanted = [...this.#slots.values()].filter((slot) => this.#mayFetch(slot))
       if (wanted.length === 0) await this.#pauseUntilChange(undefined)
       else await this.#round(wanted)
@@ -310,14 +306,12 @@ export class Fetcher {
     const until = this.#o.clock.monotonic() + backoffMs
     // A change elsewhere does not make the broker answer: only closing cuts the wait short.
     for (let left = backoffMs; left > 0 && !this.#closed; left = until - this.#o.clock.monotonic()) {
-      this.#stale = false
       await this.#pauseUntilChange(left)
     }
   }
 
   /** Until something changes, and not longer than `atMostMs`. */
   #pauseUntilChange(atMostMs: number | undefined): Promise<void> {
-    if (this.#stale) return Promise.resolve()
     return new Promise((resolve) => {
       let cancel: (() => void) | undefined
       const done = (): void => {

@@ -77,8 +77,8 @@ export class IdleClocks {
 
   /** A record was dispatched: the clock begins anew, and runs if nothing is buffered any more. */
   dispatched(p: number, more: boolean, now: number): void {
-    this.#accrued[p] = 0
     if (more) return
+    this.#accrued[p] = 0
     const flags = (this.#flags[p] as number) & ~buffered
     this.#flags[p] = flags
     this.#since[p] = this.#runs(p) ? now : Number.NaN

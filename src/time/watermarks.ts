@@ -186,8 +186,8 @@ export class Watermarks {
     this.#headOffset[p] = nextOffset
     this.#behindSince[p] = Number.NaN
     if (!more) this.#bufferedSince[p] = Number.NaN
-    const changed = this.#findOldest(now)
-    if (changed || !more) this.#refresh(p)
+    // Where it is the oldest still, it has a head and its own watermark counts, as before.
+    if (this.#findOldest(now)) this.#refresh(p)
     return this.#global
   }
 

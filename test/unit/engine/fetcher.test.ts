@@ -180,6 +180,19 @@ describe('fetching', () => {
     assert.equal(buffer.lag, 0)
   })
 
+  test('counts what lies between the records of a transaction that is aborted later', async () => {
+    const world = await worldWith(1)
+    const aborted = await world.transaction('t', 0, [1], 'open', 'x')
+    await world.transaction('t', 0, [2, 3], 'commit', 'y')
+    await world.produce('t', 0, [4])
+    await world.broker.endTransaction('x', aborted, false)
+    await world.transaction('t', 0, [5], 'commit', 'x')
+    const harness = new Harness(world)
+    const [buffer] = (await harness.start(1)) as [PartitionBuffer]
+    assert.equal(buffer.buffered, 4)
+    assert.deepEqual(takeAll(buffer), [2, 3, 4, 5])
+  })
+
   test('moves past a tail of nothing but aborted records', async () => {
     const world = await worldWith(1)
     await world.transaction('t', 0, [3, 4, 5], 'abort')
@@ -325,6 +338,34 @@ describe('partitions that come and go', () => {
     harness.fetcher.seek(tp(0), 2)
     await world.settle()
     assert.deepEqual(takeAll(buffer), [3])
+  })
+})
+
+describe('answers that come late', () => {
+  test('do not count for a partition that was moved, nor for one that was given up and taken again', async () => {
+    const world = await worldWith(2)
+    await world.produce('t', 0, [1, 2, 3])
+    await world.produce('t', 1, [4, 5, 6])
+    const client = world.client()
+    let late: (() => void) | undefined
+    let calls = 0
+    const broker: BrokerPort = Object.create(client, {
+      fetch: {
+        value: async (request: FetchRequest) => {
+          const answer = await client.fetch(request)
+          if (calls++ === 0) await new Promise<void>((resolve) => (late = resolve))
+          return answer
+        },
+      },
+    })
+    const harness = new Harness(world, { broker })
+    const [moved] = (await harness.start(2)) as [PartitionBuffer]
+    harness.fetcher.seek(tp(0), 1)
+    harness.fetcher.remove(tp(1))
+    const again = harness.fetcher.add(tp(1), 2)
+    late?.()
+    await world.settle()
+    assert.deepEqual([takeAll(moved), takeAll(again)], [[2, 3], [6]])
   })
 })
 

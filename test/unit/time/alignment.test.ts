@@ -212,4 +212,12 @@ describe('alignment', () => {
     story.at(100)
     assert.deepEqual(story.snapshot().alignmentGroupMins, { g: 100 })
   })
+
+  test('also the one of a member that counted last and was revoked', () => {
+    const story = new Story().assign('a', { ...group, idle: 100 }).assign('b', group)
+    story.feed('a', [100]).feed('b', [150])
+    story.all()
+    story.at(100).feed('b', [170]).all()
+    assert.deepEqual(story.revoke('b').snapshot().alignmentGroupMins, { g: 170 })
+  })
 })

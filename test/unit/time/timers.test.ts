@@ -33,6 +33,14 @@ describe('timer queue', () => {
     assert.equal(queue.nextTime(), Number.POSITIVE_INFINITY)
   })
 
+  test('a timer set anew for the time it has keeps its place', () => {
+    const queue = new TimerQueue<string>()
+    queue.set('a', 10)
+    queue.set('b', 10)
+    queue.set('a', 10)
+    assert.deepEqual(drain(queue, 10), ['a@10', 'b@10'])
+  })
+
   test('does not fire what was cancelled', () => {
     const queue = new TimerQueue<string>()
     queue.set('a', 10)
