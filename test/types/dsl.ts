@@ -1,0 +1,122 @@
+/** Checked by the compiler alone: what types the operators infer, and what they refuse. */
+import {
+  defineApp,
+  type KeyValueStore,
+  keyValueStore,
+  type Serde,
+  session,
+  type Stream,
+  serdes,
+  type Table,
+  type Topology,
+  tumbling,
+  type Windowed,
+} from '../../src/index.ts'
+
+type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
+const same = <A, B>(_holds: Same<A, B>): void => undefined
+
+interface Flight {
+  readonly origin: string
+  readonly delay: number
+}
+interface Airport {
+  readonly city: string
+}
+
+declare const topology: Topology
+
+const flights = topology.stream('flights', { key: serdes.string, value: serdes.json<Flight>() })
+same<typeof flights, Stream<string, Flight>>(true)
+same<ReturnType<typeof flights.groupByKey> extends { count(): infer T } ? T : never, Table<string, number>>(true)
+
+const delays = flights.filter((flight) => flight.delay > 15).mapValues((flight) => flight.delay)
+same<typeof delays, Stream<string, number>>(true)
+const looked = flights.mapValues(async (flight) => ({ ...flight, at: Date.now() }))
+same<typeof looked extends Stream<string, infer V> ? V : never, { at: number; origin: string; delay: number }>(true)
+const pairs = flights.map((flight) => [flight.delay, flight.origin] as const)
+same<typeof pairs, Stream<number, string>>(true)
+const many = flights.flatMapValues((flight) => [flight.delay, flight.origin])
+same<typeof many, Stream<string, string | number>>(true)
+const rekeyed = flights.selectKey((flight) => flight.delay)
+same<typeof rekeyed, Stream<number, Flight>>(true)
+const narrowed = many.filter((value): value is number => typeof value === 'number')
+same<typeof narrowed, Stream<string, number>>(true)
+
+const counts = flights
+  .groupBy((flight) => flight.origin)
+  .windowedBy(tumbling('1h'))
+  .count({ store: 'counts' })
+same<typeof counts, Table<Windowed<string>, number>>(true)
+const sessions = flights
+  .groupByKey()
+  .windowedBy(session('5m'))
+  .aggregate(
+    () => [] as number[],
+    (list, flight) => [...list, flight.delay],
+    (left, right) => [...left, ...right],
+  )
+same<typeof sessions, Table<Windowed<string>, number[]>>(true)
+
+const airports = topology.table('airports', { key: serdes.string, value: serdes.json<Airport>() })
+const named = flights.join(airports, (flight, airport) => `${flight.origin} ${airport.city}`)
+same<typeof named, Stream<string, string>>(true)
+const perhaps = flights.leftJoin(airports, (flight, airport) => airport?.city ?? flight.origin)
+same<typeof perhaps, Stream<string, string>>(true)
+const both = flights.outerJoin(delays, (flight, delay) => [flight?.origin, delay] as const, { within: '5m' })
+same<typeof both, Stream<string, readonly [string | undefined, number | null]>>(true)
+const cities = airports.groupBy((airport) => [airport.city, 1] as const).count()
+same<typeof cities, Table<string, number>>(true)
+const byForeignKey = counts.join(airports, (count, airport) => `${airport.city} ${count}`, {
+  on: (_count, window) => window.key,
+})
+same<typeof byForeignKey, Table<Windowed<string>, string>>(true)
+
+const { late, rest } = flights.split({ late: (flight) => flight.delay > 15 }, { default: 'rest' })
+same<typeof late, Stream<string, Flight>>(true)
+same<typeof rest, Stream<string, Flight>>(true)
+
+const seen = keyValueStore<string, number>('seen')
+const processed = flights.process<string, number>(
+  (context) => {
+    const store = context.store(seen)
+    same<typeof store, KeyValueStore<string, number>>(true)
+    return (flight, key) => {
+      store.put(key, flight.delay)
+      return context.forward(key, store.get(key) ?? 0)
+    }
+  },
+  { stores: [seen] },
+)
+same<typeof processed, Stream<string, number>>(true)
+
+const app = defineApp({ applicationId: 'typed', build: (t) => t.stream('in').to('out') })
+same<typeof app.applicationId, string>(true)
+
+// What does not fit does not compile.
+// @ts-expect-error the value has no such field
+flights.filter((flight) => flight.delays > 15)
+// @ts-expect-error a map gives a pair of key and value
+flights.map((flight) => flight.delay)
+// @ts-expect-error the keys differ
+rekeyed.join(airports, (flight, airport) => `${flight.origin} ${airport.city}`)
+// @ts-expect-error a join of two streams needs a window
+flights.join(delays, (flight, delay) => flight.delay + delay)
+// @ts-expect-error the right side may be missing
+flights.leftJoin(airports, (_flight, airport) => airport.city)
+// @ts-expect-error the serde is of another type
+flights.to('out', { value: serdes.string })
+const inSessions = flights.groupByKey().windowedBy(session('5m'))
+const zero = (): number => 0
+// @ts-expect-error an aggregate over sessions needs a way to merge two of them
+inSessions.aggregate(zero, (sum: number) => sum + 1)
+// @ts-expect-error a table is not a stream
+airports.selectKey((airport) => airport.city)
+// @ts-expect-error the branch was not declared
+flights.split({ late: (flight) => flight.delay > 15 }).early
+// @ts-expect-error the store holds numbers
+flights.process((context) => (_flight, key) => context.store(seen).put(key, 'text'), { stores: [seen] })
+// @ts-expect-error a fold keeps the type of its aggregate
+flights.groupByKey().aggregate(zero, (sum, flight) => `${sum} ${flight.delay}`)
+
+export type Unused = Serde<unknown>

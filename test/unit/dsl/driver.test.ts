@@ -1,0 +1,361 @@
+import assert from 'node:assert/strict'
+import { setTimeout as delay } from 'node:timers/promises'
+import { describe, test } from 'node:test'
+import {
+  defineApp,
+  EngineError,
+  keyValueStore,
+  type KeyValueStore,
+  serdes,
+  type Topology,
+  tumbling,
+  unlimited,
+  type Windowed,
+} from '../../../src/index.ts'
+import { type DriverOptions, TopologyTestDriver } from '../../../src/testing/index.ts'
+
+const driverOf = (build: (topology: Topology) => void, options?: DriverOptions): TopologyTestDriver =>
+  new TopologyTestDriver(defineApp({ applicationId: 'test', build }), options)
+
+const values = (driver: TopologyTestDriver, topic = 'out'): unknown[] =>
+  driver
+    .output(topic)
+    .readAll()
+    .map((record) => record.value)
+
+describe('asynchronous functions', () => {
+  const later = async <T>(value: T): Promise<T> => {
+    await delay(1)
+    return value
+  }
+
+  test('may stand in every operator', async () => {
+    const driver = driverOf((topology) => {
+      const table = topology.table<string, number>('table', { value: serdes.json<number>() })
+      topology
+        .stream('in', { value: serdes.json<number>() })
+        .filter((value) => later(value > 0))
+        .mapValues((value) => later(value * 2))
+        .flatMapValues((value) => later([value, value + 1]))
+        .peek(() => later(0))
+        .map((value, key) => later([key, value] as const))
+        .leftJoin(table, (left, right) => later(left + (right ?? 0)))
+        .groupByKey()
+        .windowedBy(tumbling(100))
+        .aggregate(
+          () => 0,
+          (sum, value) => later(sum + value),
+        )
+        .filter((sum) => later(sum > 10))
+        .toStream()
+        .to('out')
+    })
+    await driver.input('table').pipe('a', 100, { timestamp: 0 })
+    await driver.input('in').pipe('a', -1, { timestamp: 1 })
+    await driver.input('in').pipe('a', 5, { timestamp: 2 })
+    await driver.input('in').pipe('a', 1, { timestamp: 3 })
+    assert.deepEqual(values(driver), [110, 221, 323, 426])
+  })
+
+  test('that fail are told with the operator and the record', async () => {
+    const driver = driverOf((topology) =>
+      topology
+        .stream('in')
+        .peek(async () => Promise.reject(new EngineFault('no')), { name: 'checked' })
+        .to('out'),
+    )
+    await assert.rejects(
+      driver.input('in').pipe('a', 1, { timestamp: 1 }),
+      (error) =>
+        EngineError.is(error) &&
+        error.code === 'PROCESSING_FAILED' &&
+        error.details.node === 'checked' &&
+        error.details.offset === 0,
+    )
+  })
+})
+
+class EngineFault extends Error {
+  override readonly name = 'EngineFault'
+}
+
+describe('errors', () => {
+  test('of a function name the operator and the record, once', async () => {
+    const driver = driverOf((topology) =>
+      topology
+        .stream('in')
+        .mapValues((value) => (value as { a: { b: number } }).a.b, { name: 'reader' })
+        .to('out'),
+    )
+    await assert.rejects(driver.input('in').pipe('a', {}, { timestamp: 1 }), (error) => {
+      assert.ok(EngineError.is(error))
+      assert.equal(error.code, 'PROCESSING_FAILED')
+      assert.deepEqual(
+        [error.details.node, error.details.topic, error.details.partition, error.details.offset],
+        ['reader', 'in', 0, 0],
+      )
+      assert.match(error.message, /^A function of reader failed on the record in\/0 at offset 0: Cannot read/)
+      return true
+    })
+  })
+
+  test('of a serde are those of decoding and of producing', async () => {
+    const decoding = driverOf((topology) =>
+      topology
+        .stream('in', { value: serdes.int32 })
+        .peek(() => 0)
+        .to('out'),
+    )
+    await assert.rejects(
+      decoding.input('in', { value: serdes.string }).pipe('a', 'x', { timestamp: 1 }),
+      (error) => EngineError.is(error) && error.code === 'DECODE_FAILED',
+    )
+    const producing = driverOf((topology) => topology.stream('in').to('out', { value: serdes.int32 as never }))
+    await assert.rejects(
+      producing.input('in').pipe('a', 'x', { timestamp: 1 }),
+      (error) => EngineError.is(error) && error.code === 'PRODUCE_FAILED',
+    )
+  })
+})
+
+describe('processors', () => {
+  test('keep state, forward any number of records, and see what record they are at', async () => {
+    const seen = keyValueStore<string, number>('seen')
+    const driver = driverOf((topology) =>
+      topology
+        .stream('in')
+        .process<string, number>(
+          (context) => {
+            const store = context.store(seen)
+            return (_value, key, record) => {
+              const count = (store.get(key) ?? 0) + 1
+              store.put(key, count)
+              for (let i = 0; i < count; i++) context.forward(key, i, { timestamp: record.timestamp + i })
+            }
+          },
+          { stores: [seen] },
+        )
+        .to('out'),
+    )
+    for (const at of [10, 20]) await driver.input('in').pipe('a', 'x', { timestamp: at, headers: [['h', 'v']] })
+    const told = driver.output('out').readAll()
+    assert.deepEqual(
+      told.map(({ value, timestamp }) => [value, timestamp]),
+      [
+        [0, 10],
+        [0, 20],
+        [1, 21],
+      ],
+    )
+    assert.deepEqual(told[0]?.headers, [['h', 'v']])
+    assert.equal(driver.store<KeyValueStore<string, number>>('seen').get('a'), 2)
+  })
+
+  test('have timers by key in event time, one a key', async () => {
+    const driver = driverOf((topology) =>
+      topology
+        .stream('in', { value: serdes.json<number>() })
+        .processValues<string>(
+          (context) => ({
+            process(value, key) {
+              if (value < 0) context.timers.delete(key)
+              else context.timers.set(key, value)
+            },
+            onTimer: (key, at) => context.forward(`${key} at ${at}`),
+          }),
+          { timers: true },
+        )
+        .to('out'),
+    )
+    const pipe = (key: string, value: number, timestamp: number): Promise<void> =>
+      driver.input('in').pipe(key, value, { timestamp })
+    await pipe('a', 100, 0)
+    await pipe('b', 50, 1)
+    await pipe('a', 60, 2)
+    await pipe('c', 55, 3)
+    await pipe('c', -1, 4)
+    assert.deepEqual(values(driver), [])
+    await pipe('d', 1000, 60)
+    const told = driver.output('out').readAll()
+    assert.deepEqual(
+      told.map(({ key, value, timestamp }) => [key, value, timestamp]),
+      [
+        ['b', 'b at 50', 50],
+        ['a', 'a at 60', 60],
+      ],
+    )
+  })
+
+  test('have schedules in event time and by the wall clock', async () => {
+    const driver = driverOf((topology) =>
+      topology
+        .stream('in')
+        .process<string, string>((context) => {
+          context.schedule('10ms', 'event-time', (at) => context.forward('event', `${at}`))
+          const wall = context.schedule('1s', 'wall-clock', (at) => {
+            wall.cancel()
+            return context.forward('wall', `${at}`)
+          })
+          return () => undefined
+        })
+        .to('out'),
+    )
+    for (const timestamp of [3, 5, 12, 41]) await driver.input('in').pipe('a', 'x', { timestamp })
+    await driver.advanceWallClock('1500ms')
+    await driver.advanceWallClock('1h')
+    assert.deepEqual(values(driver), ['3', '12', '41', '1500'])
+  })
+
+  test('may not touch stores they did not name', async () => {
+    assert.throws(
+      () =>
+        driverOf((topology) =>
+          topology
+            .stream('in')
+            .process((context) => {
+              context.store('other')
+              return () => undefined
+            })
+            .to('out'),
+        ),
+      (error) => EngineError.is(error) && /does? not name|do not name/.test(error.message),
+    )
+  })
+})
+
+describe('time', () => {
+  test('the watermark lies behind by what a source allows, so late is later', async () => {
+    const build = (topology: Topology): void =>
+      topology
+        .stream('in', { watermark: { maxOutOfOrderness: '5ms' } })
+        .groupByKey()
+        .windowedBy(tumbling(10), { emit: 'on-close' })
+        .count()
+        .toStream()
+        .to('out')
+    const driver = driverOf(build)
+    for (const timestamp of [1, 12, 3, 15, 4]) await driver.input('in').pipe('a', 1, { timestamp })
+    assert.deepEqual(values(driver), [2])
+    assert.deepEqual(
+      driver.dropped().map(({ reason, timestamp }) => [reason, timestamp]),
+      [['late', 4]],
+    )
+  })
+
+  test('windows that follow windows lose nothing when time jumps', async () => {
+    const driver = driverOf((topology) =>
+      topology
+        .stream('in')
+        .groupByKey()
+        .windowedBy(tumbling(10), { emit: 'on-close' })
+        .count()
+        .toStream()
+        .selectKey((_count, window) => window.key)
+        .groupByKey()
+        .windowedBy(tumbling(20), { emit: 'on-close' })
+        .reduce((a, b) => a + b)
+        .toStream()
+        .to('out'),
+    )
+    for (const timestamp of [1, 2, 11, 25, 1000]) await driver.input('in').pipe('a', 1, { timestamp })
+    const told = driver.output<Windowed<string>, number>('out').readAll()
+    assert.deepEqual(
+      told.map(({ key, value }) => [key.start, value]),
+      [
+        [0, 3],
+        [20, 1],
+      ],
+    )
+  })
+
+  test('windows may close while the input is quiet', async () => {
+    const driver = driverOf((topology) =>
+      topology
+        .stream('in')
+        .groupByKey()
+        .windowedBy(tumbling('10s', { closeAfterIdle: '30s' }), { emit: 'on-close' })
+        .count()
+        .toStream()
+        .to('out'),
+    )
+    await driver.input('in').pipe('a', 1, { timestamp: 1000 })
+    await driver.advanceWallClock('29s')
+    assert.deepEqual(values(driver), [])
+    await driver.advanceWallClock('2s')
+    assert.deepEqual(values(driver), [1])
+    await driver.input('in').pipe('a', 1, { timestamp: 2000 })
+    assert.deepEqual(
+      driver.dropped().map((drop) => drop.reason),
+      ['late'],
+    )
+  })
+
+  test('scheduled sources fire on their grid', async () => {
+    const driver = driverOf(
+      (topology) =>
+        topology
+          .scheduled('beat', {
+            every: '10s',
+            emit: ({ scheduledAt, count }) => ({ key: 'k', value: `${count}@${scheduledAt}` }),
+          })
+          .to('out'),
+      { startAt: 5000 },
+    )
+    await driver.advanceWallClock('35s')
+    assert.deepEqual(values(driver), ['0@15000', '1@25000', '2@35000'])
+  })
+})
+
+describe('the driver', () => {
+  test('spreads keys over partitions and keeps a store for each', async () => {
+    const driver = driverOf((topology) => topology.stream('in').groupByKey().count({ store: 'counts' }), {
+      partitions: 4,
+    })
+    for (const key of ['a', 'b', 'c', 'd', 'e', 'f']) await driver.input('in').pipe(key, 1, { timestamp: 1 })
+    const sizes = [0, 1, 2, 3].map(
+      (partition) => [...driver.store<KeyValueStore<string, unknown>>('counts', partition).all()].length,
+    )
+    assert.equal(
+      sizes.reduce((a, b) => a + b),
+      6,
+    )
+    assert.ok(sizes.filter((size) => size > 0).length > 1)
+  })
+
+  test('looks up a global table by any key', async () => {
+    const driver = driverOf(
+      (topology) => {
+        const ref = topology.globalTable<string, string>('ref')
+        topology
+          .stream<string, string>('in')
+          .join(ref, (value, name) => `${value} ${name}`, { on: (value) => value })
+          .to('out')
+      },
+      { partitions: 3 },
+    )
+    await driver.input('ref').pipe('x', 'eks', { timestamp: 1 })
+    await driver.input('in').pipe('k', 'x', { timestamp: 2 })
+    await driver.input('in').pipe('k', 'y', { timestamp: 3 })
+    assert.deepEqual(values(driver), ['x eks'])
+  })
+
+  test('an unlimited window never ends', async () => {
+    const driver = driverOf((topology) =>
+      topology
+        .stream('in')
+        .groupByKey()
+        .windowedBy(unlimited({ start: 10 }))
+        .count()
+        .toStream()
+        .to('out'),
+    )
+    for (const timestamp of [5, 10, 99_999]) await driver.input('in').pipe('a', 1, { timestamp })
+    assert.deepEqual(values(driver), [1, 2])
+  })
+
+  test('names the stores there are when asked for another', () => {
+    const driver = driverOf((topology) => topology.stream('in').groupByKey().count({ store: 'counts' }))
+    assert.throws(() => driver.store('count'), /There is no store count of partition 0 \(stores: counts\)/)
+    assert.throws(() => driver.input('elsewhere'), /does not read the topic elsewhere/)
+  })
+})
