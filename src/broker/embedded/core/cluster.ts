@@ -29,6 +29,7 @@ import { FeedMarks, plannedWrites } from './feed-marks.ts'
 import { answer, type FetchWaiter, isReady } from './fetch-waiter.ts'
 import { Group, type Reply } from './group.ts'
 import { Offsets } from './offsets.ts'
+import { recover } from './recovery.ts'
 import type { JournalEntry, Storage } from './storage.ts'
 import { type Partition, Topics, unknownPartition } from './topics.ts'
 import { Transactions } from './transactions.ts'
@@ -85,7 +86,10 @@ export class EmbeddedCluster {
         this.#orStop(() => this.#writeEnd(producerId, epoch, commit))
       },
     })
-    this.#restore(options.storage.journalEntries())
+    const entries = options.storage.journalEntries()
+    const [topics, transactions, offsets, feeds] = [this.#topics, this.#transactions, this.#offsets, this.#feeds]
+    recover(entries, { topics, transactions, offsets, feeds }, options.clock)
+    if (entries.length > 0) options.storage.replaceJournal(this.#snapshot())
   }
 
   topics(names: readonly string[] | null): TopicInfo[] {
@@ -403,68 +407,6 @@ export class EmbeddedCluster {
       ...this.#feeds.snapshot(),
     ]
   }
-
-  #restore(entries: readonly JournalEntry[]): void {
-    this.#topics.restore(livingTopics(entries))
-    for (const entry of entries) {
-      switch (entry.kind) {
-        case 'topic':
-          break
-        case 'topic-deleted':
-          this.#offsets.dropTopic(entry.topic)
-          this.#feeds.dropTopic(entry.topic)
-          break
-        case 'producer-ids':
-          this.#transactions.restoreProducerIds(BigInt(entry.next))
-          break
-        case 'producer':
-          this.#transactions.restore(entry)
-          // The decision of a transaction takes its pending offsets with it; another epoch's are not touched by it.
-          if (entry.ended !== null) this.#offsets.end(BigInt(entry.ended.producerId), entry.ended.commit)
-          break
-        case 'pending-offsets':
-          this.#offsets.addPending(BigInt(entry.producerId), entry.epoch, entry.groupId, entry.offsets)
-          break
-        case 'offsets':
-          this.#offsets.commit(entry.groupId, entry.offsets)
-          break
-        case 'feed':
-          this.#feeds.restore(entry)
-          break
-      }
-    }
-    this.#feeds.undoTornWrite(this.#topics)
-    this.#finishTransactions()
-    if (entries.length > 0) this.#storage.replaceJournal(this.#snapshot())
-  }
-
-  /** Writes the markers that a crash cut off, and takes up the transactions that are still open. */
-  #finishTransactions(): void {
-    const now = this.#clock.monotonic()
-    for (const topic of this.#topics.all()) {
-      for (const { log } of topic.partitions) {
-        for (const [producerId, { epoch }] of [...log.open]) {
-          const outcome = this.#transactions.outcomeOf(producerId, epoch, now)
-          if (outcome !== 'open') {
-            log.endTransaction(producerId, epoch + 1, outcome === 'committed', this.#clock.now())
-          }
-        }
-      }
-    }
-    for (const [producerId, epoch] of this.#offsets.openTransactions()) {
-      const outcome = this.#transactions.outcomeOf(producerId, epoch, now)
-      if (outcome !== 'open') this.#offsets.end(producerId, outcome === 'committed')
-    }
-  }
-}
-
-function livingTopics(entries: readonly JournalEntry[]): Array<Extract<JournalEntry, { kind: 'topic' }>> {
-  const living = new Map<string, Extract<JournalEntry, { kind: 'topic' }>>()
-  for (const entry of entries) {
-    if (entry.kind === 'topic') living.set(entry.topic, entry)
-    else if (entry.kind === 'topic-deleted') living.delete(entry.topic)
-  }
-  return [...living.values()]
 }
 
 function identityIn(records: Uint8Array): ProducerIdentity {
