@@ -359,13 +359,19 @@ describe('answers that come late', () => {
       },
     })
     const harness = new Harness(world, { broker })
-    const [moved] = (await harness.start(2)) as [PartitionBuffer]
-    harness.fetcher.seek(tp(0), 1)
+    const [moved] = (await harness.start(2, 2)) as [PartitionBuffer]
+    harness.fetcher.seek(tp(0), 0)
     harness.fetcher.remove(tp(1))
-    const again = harness.fetcher.add(tp(1), 2)
+    const again = harness.fetcher.add(tp(1), 1)
     late?.()
     await world.settle()
-    assert.deepEqual([takeAll(moved), takeAll(again)], [[2, 3], [6]])
+    assert.deepEqual(
+      [takeAll(moved), takeAll(again)],
+      [
+        [1, 2, 3],
+        [5, 6],
+      ],
+    )
   })
 })
 
