@@ -4,8 +4,12 @@ import { error, rawReply } from './reply.ts'
 interface Connection {
   readonly socket: Socket
   readonly address: string
-  /** Requests under way. */
+  /** Requests whose answer is under way: not those whose body is still awaited. */
   inFlight: number
+  /** The answer to the last request is on its way or out. */
+  answering: boolean
+  /** The last request, as far as it has come. */
+  request: { readonly complete: boolean } | undefined
   served: number
   /** The parser gave up: this is the last word, said once the answers before it are out. */
   lastWord: string | undefined
@@ -49,18 +53,36 @@ export class Connections {
       return
     }
     const key = keyOf(socket)
-    this.#open.set(key, { socket, address, inFlight: 0, served: 0, lastWord: undefined, ended: false })
+    this.#open.set(key, {
+      socket,
+      address,
+      inFlight: 0,
+      answering: false,
+      request: undefined,
+      served: 0,
+      lastWord: undefined,
+      ended: false,
+    })
     this.#perAddress.set(address, (this.#perAddress.get(address) ?? 0) + 1)
     socket.once('close', () => this.#forget(key))
   }
 
-  /** @returns false where this is the last request the connection may carry. */
-  began(socket: Socket): boolean {
+  /** A request's headers are read. @returns false where it is the last that the connection may carry. */
+  received(socket: Socket, request: { readonly complete: boolean }): boolean {
     const connection = this.#open.get(keyOf(socket))
     if (connection === undefined) return false
-    connection.inFlight++
     connection.served++
+    connection.request = request
+    connection.answering = false
     return connection.served < this.#limits.maxRequestsPerSocket
+  }
+
+  /** Its answer is being made. */
+  began(socket: Socket): void {
+    const connection = this.#open.get(keyOf(socket))
+    if (connection === undefined) return
+    connection.inFlight++
+    connection.answering = true
   }
 
   ended(socket: Socket): void {
@@ -78,8 +100,17 @@ export class Connections {
       return
     }
     if (connection.lastWord !== undefined) return
+    if (connection.answering && connection.inFlight === 0 && connection.request?.complete === false) {
+      // The rest of a request that was answered already: a second answer would be taken for that to the next one.
+      socket.destroy()
+      return
+    }
     connection.lastWord = raw
     if (connection.inFlight === 0) this.#sayLastWord(connection, socket)
+  }
+
+  destroyAll(): void {
+    for (const { socket } of this.#open.values()) socket.destroy()
   }
 
   #sayLastWord(connection: Connection, socket: Socket): void {

@@ -43,7 +43,8 @@ export class HttpListener {
     if (server === undefined || !server.listening) return
     const closed = new Promise<void>((resolve) => server.close(() => resolve()))
     server.closeIdleConnections()
-    const force = setTimeout(() => server.closeAllConnections(), closeGraceMs)
+    // The server forgets connections that its parser gave up on; the list kept here does not.
+    const force = setTimeout(() => this.#connections.destroyAll(), closeGraceMs)
     await closed
     clearTimeout(force)
   }
@@ -91,25 +92,37 @@ export class HttpListener {
 
   #serve(request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): void {
     const { socket } = request
-    if (!this.#connections.began(socket)) response.shouldKeepAlive = false
-    response.once('close', () => this.#connections.ended(socket))
+    if (!this.#connections.received(socket, request)) response.shouldKeepAlive = false
     const refusal = this.#refuseUnread(request)
     if (refusal !== undefined) {
+      this.#began(response, socket)
       refuseBody(request, response, refusal)
       return
     }
     if (expectsContinue) response.writeContinue()
     if (request.headers['transfer-encoding'] === undefined) {
       request.resume()
-      void this.#handler(request, response)
+      this.#answer(request, response)
       return
     }
     this.#awaitBody(request, response)
   }
 
+  #answer(request: IncomingMessage, response: ServerResponse): void {
+    this.#began(response, request.socket)
+    void this.#handler(request, response)
+  }
+
+  #began(response: ServerResponse, socket: Socket): void {
+    this.#connections.began(socket)
+    response.once('close', () => this.#connections.ended(socket))
+  }
+
   /** Faults of the request as such, known from its headers alone. */
   #refuseUnread(request: IncomingMessage): Reply | undefined {
     const { maxHeadersCount, maxBodyBytes } = this.#config
+    // The parser takes a bare request line for HTTP/0.9.
+    if (request.httpVersionMajor !== 1) return error(400, 'only HTTP/1.1 and HTTP/1.0 are spoken here')
     if (request.headers.host === undefined && request.httpVersion === '1.1') {
       return error(400, 'the Host header is missing')
     }
@@ -129,9 +142,10 @@ export class HttpListener {
       if (received <= maxBodyBytes) return
       request.off('data', count)
       request.off('end', proceed)
+      this.#began(response, request.socket)
       refuseBody(request, response, bodyTooLarge(maxBodyBytes))
     }
-    const proceed = (): void => void this.#handler(request, response)
+    const proceed = (): void => this.#answer(request, response)
     request.on('data', count)
     request.on('end', proceed)
   }

@@ -1,4 +1,4 @@
-import { Counter, collectDefaultMetrics, Histogram, Registry } from '@prometheus-io/client'
+import { Counter, collectDefaultMetrics, Histogram, type MetricValueWithName, Registry } from '@prometheus-io/client'
 import { type Clock, systemClock } from '../base/clock.ts'
 import type { BarrierSnapshot, EngineView } from '../engine/view.ts'
 import { messageOf } from '../errors.ts'
@@ -49,6 +49,21 @@ function processMetrics(): Registry {
   return processRegistry
 }
 
+/** Rendered here rather than by the client, which spells what is not a number in a way that the format does not know. */
+async function familiesOf(registry: Registry): Promise<Family[]> {
+  const metrics = await registry.getMetricsAsJSON()
+  return metrics.map(({ name, help, type, values }) => {
+    const lines = (values as Array<Partial<MetricValueWithName<string>>>).map(
+      ({ metricName = name, labels = {}, value = 0 }) => {
+        const entries = Object.entries(labels).map(([label, each]) => [label, String(each)] as const)
+        const names = entries.map(([label]) => label)
+        return renderSamples(metricName, names, [{ labels: Object.fromEntries(entries), value }])
+      },
+    )
+    return { name, help, type, text: lines.join('') }
+  })
+}
+
 export function createMetrics(options: MetricsOptions): Metrics {
   const { view } = options
   const clock = options.clock ?? systemClock
@@ -72,8 +87,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
       help,
       text: renderSamples(name, labels, samples(moment)),
     }))
-    const [seen, ofProcess] = await Promise.all([observed.registry.metrics(), processMetrics().metrics()])
-    const families = [...own, ...(parseFamilies(seen) ?? []), ...(parseFamilies(ofProcess) ?? [])]
+    const families = [...own, ...(await familiesOf(observed.registry)), ...(await familiesOf(processMetrics()))]
     return renderFamilies([...families, ...(await appended.families(new Set(families.map((family) => family.name))))])
   }
 

@@ -68,7 +68,8 @@ export async function talk(url: string, bytes: string | Buffer, quietMs = 300): 
       socket.destroy()
       resolve(Buffer.concat(chunks).toString('latin1'))
     }
-    let quiet: NodeJS.Timeout | undefined
+    // A server that says nothing at all is a finding, not a reason to wait for ever.
+    let quiet: NodeJS.Timeout | undefined = setTimeout(done, 15_000)
     socket.on('connect', () => socket.write(bytes))
     socket.on('data', (chunk: Buffer) => {
       chunks.push(chunk)

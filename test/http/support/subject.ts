@@ -5,6 +5,7 @@ import type { HttpConfig } from '../../../src/http/http-config.ts'
 import type { LicenseState } from '../../../src/http/license-seam.ts'
 import type { Answer, Ask } from './client.ts'
 import type { FakeEngine } from './fake-engine.ts'
+import type { RuleId } from '../rules.ts'
 
 export interface Situation {
   /** Default RUNNING. `UNINITIALIZED`: the server is up, the application not yet loaded. */
@@ -37,7 +38,7 @@ export interface Subject {
 /** One thing that must hold, through a real socket. */
 export interface Row {
   /** Rules of `rules.ts` that this row checks. */
-  readonly rules: readonly string[]
+  readonly rules: readonly RuleId[]
   readonly name: string
   readonly when?: Situation
   /** Sets snapshots beforehand: such a row needs the fake. */

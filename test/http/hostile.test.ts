@@ -1,0 +1,170 @@
+import assert from 'node:assert/strict'
+import { connect, type Socket } from 'node:net'
+import { once } from 'node:events'
+import { describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { answersIn, ask, talk } from './support/client.ts'
+import { startFake } from './support/fake-subject.ts'
+
+/** Opens connections that send something, or nothing, and then never go on. */
+async function hold(url: string, count: number, bytes: string): Promise<Socket[]> {
+  const { hostname, port } = new URL(url)
+  const sockets = Array.from({ length: count }, () => {
+    const socket = connect(Number(port), hostname)
+    socket.on('error', () => undefined)
+    return socket
+  })
+  await Promise.all(sockets.map((socket) => Promise.race([once(socket, 'connect'), once(socket, 'close')])))
+  for (const socket of sockets) if (bytes !== '' && socket.writable) socket.write(bytes)
+  return sockets
+}
+
+describe('hostile clients', { timeout: 60_000 }, () => {
+  for (const [what, bytes] of [
+    ['silent', ''],
+    ['half a request line', 'GET /hea'],
+    ['half a header', 'GET /state HTTP/1.1\r\nHost: a\r\nX-Slow: '],
+    ['half a body', 'POST /pause HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab'],
+  ] as const) {
+    test(`500 connections that hold ${what}: probes go on answering`, async (t) => {
+      const instance = await startFake()
+      const sockets = await hold(instance.url, 500, bytes)
+      t.after(async () => {
+        for (const socket of sockets) socket.destroy()
+        await instance.stop()
+      })
+      for (let i = 0; i < 50; i++) {
+        const answer = await ask(instance.url, { path: '/health/live' })
+        assert.equal(answer.status, 200)
+      }
+    })
+  }
+
+  test('connections over the limit are closed, the newest are kept', async (t) => {
+    const instance = await startFake({ config: { maxConnectionsPerAddress: 10 } })
+    const sockets = await hold(instance.url, 100, 'GET /')
+    t.after(async () => {
+      for (const socket of sockets) socket.destroy()
+      await instance.stop()
+    })
+    for (let i = 0; i < 200 && sockets.filter((socket) => !socket.destroyed).length > 10; i++) await sleep(10)
+    assert.ok(sockets.filter((socket) => !socket.destroyed).length <= 10)
+  })
+
+  test('a request that does not come to its end is answered 408 and closed', async (t) => {
+    const instance = await startFake({ config: { headersTimeoutMs: 200, requestTimeoutMs: 400 } })
+    t.after(() => instance.stop())
+    const [answer] = answersIn(await talk(instance.url, 'GET /state HTTP/1.1\r\nHost: a\r\nX: '))
+    assert.equal(answer?.status, 408)
+    assert.deepEqual(Object.keys(answer.json), ['error'])
+  })
+
+  test('oversized headers, targets and bodies get their status with the body that explains', async (t) => {
+    const instance = await startFake()
+    t.after(() => instance.stop())
+    const many = Array.from({ length: 70 }, (_, i) => `X-${i}: 1\r\n`).join('')
+    const sent: ReadonlyArray<readonly [bytes: string, status: number]> = [
+      [`GET /state HTTP/1.1\r\nHost: a\r\nX: ${'y'.repeat(20_000)}\r\n\r\n`, 431],
+      [`GET /state HTTP/1.1\r\nHost: a\r\n${many}\r\n`, 431],
+      [`GET /${'y'.repeat(10_000)} HTTP/1.1\r\nHost: a\r\n\r\n`, 414],
+      [`GET /state?${'y'.repeat(2100)} HTTP/1.1\r\nHost: a\r\n\r\n`, 414],
+      [`POST /pause HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n${'z'.repeat(100_000)}`, 413],
+      [`POST /pause HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999\r\n\r\n`, 413],
+      [`POST /pause HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4000\r\n${'z'.repeat(16_384)}\r\n`, 413],
+    ]
+    for (const [bytes, status] of sent) {
+      const [answer] = answersIn(await talk(instance.url, bytes))
+      assert.equal(answer?.status, status, bytes.slice(0, 30))
+      assert.deepEqual(Object.keys(answer.json), ['error'])
+    }
+    assert.deepEqual(instance.fake.given, [], 'no command was carried out')
+  })
+
+  test('invalid HTTP gets 400 with the body, and costs the others nothing', async (t) => {
+    const instance = await startFake()
+    t.after(() => instance.stop())
+    const sent = [
+      '\x16\x03\x01\x02\x00\x01\x00\x01',
+      'GET\r\n\r\n',
+      'GET /state\r\n\r\n',
+      'GET /state HTTP/9.9\r\nHost: a\r\n\r\n',
+      'GET /state HTTP/1.1\r\nHost a\r\n\r\n',
+      'GET /state HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n',
+      'GET /state HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n',
+      'POST /pause HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nZZZ\r\n',
+      'GET /state HTTP/1.1\nHost: a\r\nX\0: 1\r\n\r\n',
+      '{"json": true}\r\n\r\n',
+    ]
+    for (const bytes of sent) {
+      const [answer] = answersIn(await talk(instance.url, bytes))
+      assert.equal(answer?.status, 400, JSON.stringify(bytes))
+      assert.deepEqual(Object.keys(answer.json), ['error'])
+      assert.equal((await ask(instance.url, { path: '/health/live' })).status, 200)
+    }
+    assert.deepEqual(instance.fake.given, [])
+  })
+
+  test('a body that does not come to its end: 408 where the answer waits for it, silence where it was given', async (t) => {
+    const instance = await startFake({ config: { headersTimeoutMs: 200, requestTimeoutMs: 400 } })
+    t.after(() => instance.stop())
+    const chunked = 'POST /pause HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab'
+    assert.deepEqual(
+      answersIn(await talk(instance.url, chunked)).map((answer) => answer.status),
+      [408],
+    )
+    assert.deepEqual(instance.fake.given, [])
+    const short = 'POST /pause HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nab'
+    assert.deepEqual(
+      answersIn(await talk(instance.url, short, 4000)).map((answer) => answer.status),
+      [200],
+    )
+  })
+
+  test('pipelined requests are answered in order, and what is no request after them', async (t) => {
+    const instance = await startFake()
+    t.after(() => instance.stop())
+    const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`
+    const said = await talk(instance.url, `${get('/debug/threads')}${get('/nope')}${get('/metrics')}GARBAGE\r\n\r\n`)
+    assert.deepEqual(
+      answersIn(said).map((answer) => answer.status),
+      [200, 404, 200, 400],
+    )
+  })
+
+  test('a connection is closed after its number of requests, with every request before answered', async (t) => {
+    const instance = await startFake({ config: { maxRequestsPerSocket: 5 } })
+    t.after(() => instance.stop())
+    const said = await talk(instance.url, 'GET /health/live HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(8))
+    const answers = answersIn(said)
+    assert.equal(answers.length, 5)
+    assert.equal(answers[4]?.headers.connection, 'close')
+  })
+
+  test('methods of other protocols are refused with a body', async (t) => {
+    const instance = await startFake()
+    t.after(() => instance.stop())
+    const [tunnel] = answersIn(await talk(instance.url, 'CONNECT example.com:443 HTTP/1.1\r\nHost: a\r\n\r\n'))
+    assert.equal(tunnel?.status, 404)
+    const upgrade = 'GET /state HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
+    assert.equal(answersIn(await talk(instance.url, upgrade))[0]?.status, 200)
+    const [expects] = answersIn(await talk(instance.url, 'GET /state HTTP/1.1\r\nHost: a\r\nExpect: magic\r\n\r\n'))
+    assert.equal(expects?.status, 417)
+    assert.deepEqual(Object.keys(expects.json), ['error'])
+  })
+
+  test('memory stays flat under thousands of broken requests', async (t) => {
+    const instance = await startFake()
+    t.after(() => instance.stop())
+    const storm = async (): Promise<void> => {
+      for (let i = 0; i < 20; i++) {
+        await Promise.all(Array.from({ length: 20 }, () => talk(instance.url, `GET /${'x'.repeat(9000)}`, 1)))
+      }
+    }
+    await storm()
+    const before = process.memoryUsage().heapUsed
+    await storm()
+    await storm()
+    const grownMiB = (process.memoryUsage().heapUsed - before) / 2 ** 20
+    assert.ok(grownMiB < 40, `grew by ${grownMiB.toFixed(1)} MiB`)
+  })
+})

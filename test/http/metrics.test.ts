@@ -1,0 +1,242 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import {
+  dropReasons,
+  dropSlot,
+  engineIndex,
+  laneIndex,
+  nodeSlot,
+  sinkTopicSlot,
+  sourceTopicSlot,
+  storeSlot,
+  subtopologySlot,
+} from '../../src/base/counters.ts'
+import { createMetrics, metricTable, observedTable } from '../../src/metrics/index.ts'
+import { noKeyLicense } from '../../src/http/license-seam.ts'
+import { epochMs, FakeEngine, sampleLayout, sampleWatermarks, quietPartition } from './support/fake-engine.ts'
+import { standby } from './support/ha-samples.ts'
+import { type PrometheusFamily, readPrometheus } from './support/prometheus.ts'
+
+const health = {
+  report: () => ({ components: [{ name: 'engine', status: 'UP' as const }] }),
+}
+
+function metricsOf(engine: FakeEngine, over: Partial<Parameters<typeof createMetrics>[0]> = {}) {
+  const clock = { now: () => epochMs + 5000, monotonic: () => performance.now() }
+  return createMetrics({
+    view: engine,
+    health,
+    license: noKeyLicense(),
+    haMode: 'off',
+    version: '0.1.0',
+    clock,
+    ...over,
+  })
+}
+
+async function scraped(engine: FakeEngine, over?: Partial<Parameters<typeof createMetrics>[0]>) {
+  const metrics = metricsOf(engine, over)
+  const text = await metrics.scrape()
+  metrics.close()
+  return { text, families: readPrometheus(text) }
+}
+
+const value = (
+  families: readonly PrometheusFamily[],
+  name: string,
+  labels: Record<string, string> = {},
+): number | undefined =>
+  families
+    .find((family) => family.name === name)
+    ?.samples.find((sample) => Object.entries(labels).every(([label, wanted]) => sample.labels[label] === wanted))
+    ?.value
+
+describe('metrics', () => {
+  test('a scrape is valid text, sorted by name, in every state of knowledge', async () => {
+    const engine = new FakeEngine()
+    const nothing = new FakeEngine('CREATED')
+    nothing.initialized = false
+    for (const [subject, over] of [
+      [engine, {}],
+      [nothing, {}],
+      [engine, { ha: { status: () => standby }, haMode: 'hot-standby' }],
+    ] as const) {
+      const { families } = await scraped(subject, over)
+      const names = families.map((family) => family.name)
+      assert.deepEqual(names, [...names].sort())
+    }
+  })
+
+  test('names and labels follow the conventions', async () => {
+    const { families } = await scraped(new FakeEngine(), { ha: { status: () => standby } })
+    for (const { name, type, help, samples } of families.filter((family) => family.name.startsWith('engine_'))) {
+      assert.match(name, /^engine_[a-z0-9]+(_[a-z0-9]+)*$/)
+      assert.equal(name.endsWith('_total'), type === 'counter', `${name} is a ${type}`)
+      assert.doesNotMatch(name, /_(ms|millis|kb|minutes|hours)(_|$)/)
+      assert.match(help, /\.$/)
+      for (const { labels } of samples) {
+        const odd = Object.keys(labels).filter((label) => !/^[a-z][a-z0-9_]*$/.test(label) || label.startsWith('__'))
+        assert.deepEqual(odd, [])
+      }
+    }
+  })
+
+  test('every row of the table shows when there is something to show, and nothing beside the table does', async () => {
+    const engine = new FakeEngine('RESTORING')
+    engine.watermarkSnapshot = {
+      ...sampleWatermarks(),
+      alignmentGroupMins: { feeds: epochMs },
+      partitions: { 'words:0': { ...quietPartition, alignmentGroup: 'feeds', driftFromGroupMinMs: 5 } },
+    }
+    const metrics = metricsOf(engine, { ha: { status: () => standby } })
+    metrics.observeRequest('GET', '/state', 200, 0.001)
+    const families = readPrometheus(await metrics.scrape())
+    metrics.close()
+    const shown = families.map((family) => family.name).filter((name) => name.startsWith('engine_'))
+    const known = [...metricTable.map((row) => row.name), ...Object.keys(observedTable)].sort()
+    assert.deepEqual(shown, known)
+    for (const row of metricTable) {
+      const family = families.find((each) => each.name === row.name)
+      assert.equal(family?.type, row.type)
+      for (const { labels } of family.samples) assert.deepEqual(Object.keys(labels), row.labels)
+    }
+  })
+
+  test('counters begin at 0 and show what lanes and engine have counted', async () => {
+    const engine = new FakeEngine()
+    const { engine: block, lanes } = engine.countersView as NonNullable<FakeEngine['countersView']>
+    const fresh = await scraped(engine)
+    assert.equal(value(fresh.families, 'engine_records_dropped_total', { reason: 'late' }), 0)
+    const [first, second] = lanes as [Float64Array, Float64Array]
+    first[laneIndex.busyMs] = 1500
+    first[nodeSlot(sampleLayout, 4)] = 3
+    second[nodeSlot(sampleLayout, 4)] = 4
+    second[subtopologySlot(sampleLayout, 1)] = 9
+    first[dropSlot(sampleLayout, 1, dropReasons.indexOf('null_key'))] = 2
+    second[storeSlot(sampleLayout, 0, 3)] = 11
+    block[engineIndex.commitsAborted] = 5
+    block[sourceTopicSlot(sampleLayout, 0)] = 100
+    block[sourceTopicSlot(sampleLayout, 0) + 1] = 4096
+    block[sinkTopicSlot(sampleLayout, 0)] = 7
+    const { families } = await scraped(engine)
+    assert.equal(value(families, 'engine_lane_busy_seconds_total', { lane: 'lane-0' }), 1.5)
+    assert.equal(value(families, 'engine_node_records_total', { node: 'KSTREAM-AGGREGATE-0000000002' }), 7)
+    assert.equal(value(families, 'engine_records_processed_total', { subtopology: '1', lane: 'lane-1' }), 9)
+    assert.equal(value(families, 'engine_records_dropped_total', { subtopology: '1', reason: 'null_key' }), 2)
+    assert.equal(value(families, 'engine_store_operations_total', { store: 'counts', op: 'put' }), 11)
+    assert.equal(value(families, 'engine_commits_total', { outcome: 'aborted' }), 5)
+    assert.equal(value(families, 'engine_source_records_total', { topic: 'words' }), 100)
+    assert.equal(value(families, 'engine_source_bytes_total', { topic: 'words' }), 4096)
+    assert.equal(value(families, 'engine_sink_records_total', { topic: 'totals' }), 7)
+    assert.equal(value(families, 'engine_source_lag_records', { topic: 'words', partition: '0' }), 60)
+    assert.equal(value(families, 'engine_watermark_delay_seconds'), 605)
+  })
+
+  test('process and Node.js metrics have the names that stock dashboards chart', async () => {
+    const { families } = await scraped(new FakeEngine())
+    for (const name of [
+      'process_cpu_seconds_total',
+      'process_resident_memory_bytes',
+      'nodejs_eventloop_lag_p99_seconds',
+      'nodejs_heap_size_used_bytes',
+      'nodejs_version_info',
+    ]) {
+      assert.ok(
+        families.some((family) => family.name === name),
+        name,
+      )
+    }
+  })
+
+  test('each commit and each transition counts once, however often it is looked at', async () => {
+    const engine = new FakeEngine()
+    const clock = { at: 0 }
+    const metrics = metricsOf(engine, { clock: { now: () => epochMs, monotonic: () => clock.at } })
+    const scrape = async (): Promise<PrometheusFamily[]> => {
+      clock.at += 2000
+      return readPrometheus(await metrics.scrape())
+    }
+    const commits = (families: PrometheusFamily[]): number | undefined =>
+      families
+        .find((family) => family.name === 'engine_commit_duration_seconds')
+        ?.samples.find((sample) => sample.name.endsWith('_count'))?.value
+    await scrape()
+    assert.equal(commits(await scrape()), 1)
+    const before = engine.barrierSnapshot as NonNullable<FakeEngine['barrierSnapshot']>
+    const next = { ...(before.last[0] as (typeof before.last)[number]), commitId: '0.17' }
+    engine.barrierSnapshot = { ...before, last: [next, ...before.last] }
+    engine.pause()
+    const families = await scrape()
+    assert.equal(commits(families), 2)
+    assert.equal(value(families, 'engine_state_transitions_total', { from: 'RUNNING', to: 'DRAINING' }), 1)
+    assert.equal(value(families, 'engine_state_transitions_total', { from: 'STARTING', to: 'RUNNING' }), 1)
+    metrics.close()
+  })
+
+  test('a scrape is made at most once a second, and shared', async () => {
+    const engine = new FakeEngine()
+    let at = 0
+    const metrics = metricsOf(engine, { clock: { now: () => epochMs, monotonic: () => at } })
+    const first = metrics.scrape()
+    assert.equal(metrics.scrape(), first)
+    at = 999
+    assert.equal(metrics.scrape(), first)
+    at = 1000
+    assert.notEqual(metrics.scrape(), first)
+    await metrics.scrape()
+    metrics.close()
+  })
+
+  test('thousands of partitions end in a bounded number of series and a whole total', async () => {
+    const engine = new FakeEngine()
+    const partitions = Array.from({ length: 5000 }, (_, partition) => ({
+      partition,
+      committedOffset: 0,
+      logEndOffset: 2,
+    }))
+    engine.offsetsSnapshot = { sources: [{ topic: 'wide', partitions }], changelogs: [] }
+    const { families } = await scraped(engine)
+    const lag = families.find((family) => family.name === 'engine_source_lag_records')
+    assert.equal(lag?.samples.length, 2000)
+    assert.equal(value(families, 'engine_lag_records'), 10_000)
+  })
+
+  test('labels are escaped', async () => {
+    const engine = new FakeEngine()
+    engine.offsetsSnapshot = {
+      sources: [{ topic: 'a"b\\c\nd', partitions: [{ partition: 0, committedOffset: 0, logEndOffset: 1 }] }],
+      changelogs: [],
+    }
+    const { text } = await scraped(engine)
+    assert.ok(text.includes('engine_source_lag_records{topic="a\\"b\\\\c\\nd",partition="0"} 1'))
+  })
+
+  test('unknown methods and paths do not make series of their own', async () => {
+    const metrics = metricsOf(new FakeEngine())
+    for (const method of ['BREW', 'FETCH', 'X'.repeat(100)]) metrics.observeRequest(method, 'unmatched', 404, 0.001)
+    const families = readPrometheus(await metrics.scrape())
+    metrics.close()
+    const requests = families.find((family) => family.name === 'engine_http_requests_total')
+    assert.deepEqual(
+      requests?.samples.map((sample) => sample.labels.method),
+      ['other'],
+    )
+    assert.equal(requests.samples[0]?.value, 3)
+  })
+
+  test('registries of the application join the scrape; taken names and broken ones are left out and logged', async () => {
+    const log: string[] = []
+    const metrics = metricsOf(new FakeEngine(), { log: (_, message) => log.push(message) })
+    metrics.append(
+      () => '# HELP app_orders_total Orders.\n# TYPE app_orders_total counter\napp_orders_total{kind="a"} 4\n',
+    )
+    metrics.append(async () => '# HELP engine_info Mine.\n# TYPE engine_info gauge\nengine_info 2\n')
+    metrics.append(() => 'this is {no metric\n')
+    metrics.append(() => Promise.reject(new Error('gone')))
+    const families = readPrometheus(await metrics.scrape())
+    metrics.close()
+    assert.equal(value(families, 'app_orders_total', { kind: 'a' }), 4)
+    assert.equal(value(families, 'engine_info'), 1)
+    assert.equal(log.length, 3)
+  })
+})

@@ -1,0 +1,38 @@
+import type { HaPeer, HaStatus } from '../../../src/http/ha-seam.ts'
+
+export const readyPeer: HaPeer = {
+  podId: 'pod-b',
+  role: 'STANDBY',
+  state: 'READY_STANDBY',
+  replicationLagRecords: 3,
+  replicationLagMs: 20,
+  generation: 2,
+  freshnessMs: 400,
+  failoverPriority: 1,
+  restarting: false,
+}
+
+/** This pod is the active one, `pod-b` is ready to take over. */
+export const standby: HaStatus = {
+  selfPodId: 'pod-a',
+  selfRole: 'ACTIVE',
+  selfState: 'ACTIVE',
+  selfRestarting: false,
+  replicationLagRecords: 0,
+  replicationLagMs: 0,
+  tailFreshnessMs: 120,
+  tailCaughtUp: true,
+  readyStandbyCount: 1,
+  desiredStandbys: 1,
+  redundancyBelowDesired: false,
+  tokenEpoch: 7,
+  tokenHolder: 'pod-a',
+  restartRequired: null,
+  peers: [readyPeer],
+}
+
+export const withPeer = (over: Partial<HaPeer>, self: Partial<HaStatus> = {}): HaStatus => ({
+  ...standby,
+  ...self,
+  peers: [{ ...readyPeer, ...over }],
+})
