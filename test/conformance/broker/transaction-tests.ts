@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { SuiteContext } from './suite.ts'
-import { newTopic, Producer, readToEnd, refused, refusedAs, unique, valuesOf } from './support.ts'
+import { newTopic, outsider, Producer, readToEnd, refused, refusedAs, unique, valuesOf } from './support.ts'
 
 export function transactionTests(context: SuiteContext): void {
   const stableOffset = async (topic: string): Promise<number | undefined> =>
@@ -123,6 +123,35 @@ export function transactionTests(context: SuiteContext): void {
     const first = await Producer.start(context.one, id)
     await Producer.start(context.other, id)
     await refused(Producer.start(context.one, id, first.identity), 'PRODUCER_FENCED')
+  })
+
+  test('a stale holder can abort the open transaction with its attempt, but takes nothing over', async () => {
+    const topic = await newTopic(context.one)
+    const id = unique('tx')
+    const stale = await Producer.start(context.one, id)
+    const holder = await Producer.start(context.other, id)
+    await holder.send(topic, ['aborted'])
+    await refused(Producer.start(context.one, id, stale.identity), 'PRODUCER_FENCED')
+    await refusedAs(holder.end(true), 'epoch-lost')
+    const again = await Producer.start(context.other, id, holder.identity)
+    assert.equal(again.identity.producerId, holder.identity.producerId)
+    await again.send(topic, ['kept'])
+    await again.end(true)
+    assert.deepEqual(await valuesOf(context.one, topic), ['kept'])
+    await refused(Producer.start(context.one, id, stale.identity), 'PRODUCER_FENCED')
+  })
+
+  test('offsets alone make a transaction, and a take-over drops them', async () => {
+    const topic = await newTopic(context.one)
+    const [id, group] = [unique('tx'), unique('group')]
+    const offsets = (offset: number) => [{ topic, partition: 0, offset, metadata: '' }]
+    const first = await Producer.start(context.one, id)
+    await first.sendOffsets(outsider(group), offsets(3))
+    const second = await Producer.start(context.other, id)
+    assert.equal((await context.one.committedOffsets(group, offsets(0), true))[0]?.offset, -1)
+    await second.sendOffsets(outsider(group), offsets(4))
+    await second.end(true)
+    assert.equal((await context.one.committedOffsets(group, offsets(0), true))[0]?.offset, 4)
   })
 
   test('the outcome of an end whose answer was lost can be asked for again', async () => {
