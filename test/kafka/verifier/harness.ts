@@ -25,6 +25,7 @@ export interface Verdict {
 export class VerifierTool {
   readonly #broker: LocalKafka
   readonly #classes: string
+  readonly #running = new Set<ChildProcess>()
 
   private constructor(broker: LocalKafka, classes: string) {
     this.#broker = broker
@@ -39,6 +40,7 @@ export class VerifierTool {
   }
 
   dispose(): void {
+    for (const child of this.#running) child.kill('SIGKILL')
     rmSync(this.#classes, { recursive: true, force: true })
   }
 
@@ -72,10 +74,13 @@ export class VerifierTool {
       '-Dorg.slf4j.simpleLogger.defaultLogLevel=off',
     ]
     const bootstrap = ['--bootstrap', this.#broker.bootstrap]
-    const { stdout } = await run('java', [...jvm, '-cp', classPath, 'Verifier', command, ...bootstrap, ...args], {
-      maxBuffer: 1e8,
-    })
-    return stdout
+    const done = run('java', [...jvm, '-cp', classPath, 'Verifier', command, ...bootstrap, ...args], { maxBuffer: 1e8 })
+    this.#running.add(done.child)
+    try {
+      return (await done).stdout
+    } finally {
+      this.#running.delete(done.child)
+    }
   }
 }
 
