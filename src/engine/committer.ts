@@ -66,6 +66,7 @@ export class Committer {
   /** The last tag known to be committed. */
   #lastTag: { tokenEpoch: number; seq: number }
   #closed = false
+  #holds = 0
   readonly #waiting: Array<() => void> = []
 
   constructor(
@@ -132,9 +133,11 @@ export class Committer {
     this.#feed({ type: 'tick' })
   }
 
-  /** While held no commit begins; resolves when none is under way. */
+  /** While anybody holds, no commit begins; resolves when none is under way. Every hold is to be given back. */
   async hold(held: boolean): Promise<void> {
-    this.#feed({ type: 'hold', held })
+    // A hold may have been taken from the committer of the run before: giving it back here means nothing.
+    this.#holds = Math.max(0, this.#holds + (held ? 1 : -1))
+    this.#feed({ type: 'hold', held: this.#holds > 0 })
     while (held && !this.#closed && this.#machine.startedAtMs !== null) {
       await new Promise<void>((resolve) => this.#waiting.push(resolve))
     }

@@ -290,7 +290,12 @@ export class EngineCore {
     const known = new Set(this.#tasks.map((t) => `${t.subtopology}_${t.partition}`))
     const fresh = mine.filter((t) => !known.has(`${t.subtopology}_${t.partition}`))
     const byLane = tasksByLane(fresh, affinity)
-    const restored = await this.#restorer.restore(byLane, topics, position.newestTag, () => fact({ type: 'restoring' }))
+    const first = this.#flow === undefined
+    // Partitions that come later are restored while the others go on: that is no state of the whole application.
+    const restoring = (): void => {
+      if (first) fact({ type: 'restoring' })
+    }
+    const restored = await this.#restorer.restore(byLane, topics, position.newestTag, restoring)
     for (const [id, next] of restored) this.#changelogNext.set(id, next)
     if (run !== this.#run || this.#ended) return
     this.#tasks.push(...fresh)
@@ -299,11 +304,16 @@ export class EngineCore {
     const flow = this.#flow as unknown as Flow
     flow.restoreWatermark(position.watermark)
     flow.assign(position.partitions as StartingPoint[], topics)
-    const epoch = this.#committer?.machine.epoch ?? 1
-    await this.#restorer.start(byLane, settings.lanes, epoch, flow.watermark)
+    const committer = this.#committer as Committer
+    // A task that began in the middle of a barrier would not know whether it belongs to it.
+    await committer.hold(true)
+    if (run !== this.#run || this.#ended) return
+    await this.#restorer.start(byLane, settings.lanes, committer.machine.epoch, flow.watermark)
+    void committer.hold(false)
     if (run !== this.#run || this.#ended) return
     this.#ready = true
     this.#restarting = false
+    this.#reopening = false
     fact({ type: 'running' })
     flow.begin()
     this.#schedules.start()
@@ -466,12 +476,13 @@ export class EngineCore {
   }
 
   async #restart(cause: unknown, barrierTimeout: boolean): Promise<void> {
-    if (this.#restarting || this.#ended) return
+    if (this.#ended || (this.#restarting && !this.#reopening)) return
     if (!restartable(cause) && !barrierTimeout) {
       this.#failed(cause)
       return
     }
     this.#restarting = true
+    this.#reopening = false
     this.#ready = false
     const { clock, counters, fact, timers } = this.#o
     const shown = describeFailure(cause)
@@ -499,13 +510,23 @@ export class EngineCore {
     await this.#resetLanes()
     if (this.#ended) return
     await sleep(timers, unreachable ? 200 : this.#budget.backoffMs())
-    await this.#guard(() => this.#reopen())
+    if (this.#ended) return
+    this.#reopening = true
+    const run = this.#run
+    await this.#guard(() => this.#reopen(run))
   }
 
-  async #reopen(): Promise<void> {
+  /** From here on a failure begins a further restart, and this one ends where it stands. */
+  #reopening = false
+
+  async #reopen(run: number): Promise<void> {
     const { settings } = this.#o
+    if (run !== this.#run) return
     await this.#takeIdentity()
-    this.#topics = await resolveTopics(settings, this.#o.broker)
+    if (run !== this.#run) return
+    const topics = await resolveTopics(settings, this.#o.broker)
+    if (run !== this.#run) return
+    this.#topics = topics
     this.#affinity = affinityOf(settings.plan, settings.lanes, settings.split, this.#topics.changelogPartitions)
     await this.#configureLanes(this.#topics, this.#affinity)
     if (this.#group.joined) await this.#assigned(this.#group.assignment)

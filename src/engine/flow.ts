@@ -52,7 +52,8 @@ export class Flow {
     this.#o = options
     this.#host = host
     const { settings, broker, clock, timers } = options
-    this.#watermarks = new Watermarks()
+    // An empty partition is proved empty once a fetch, which may wait as long as this.
+    this.#watermarks = new Watermarks({ evidenceTtlMs: settings.fetchMaxWaitMs + 2500 })
     this.dispatcher = new Dispatcher(
       this.#watermarks,
       affinity,

@@ -81,14 +81,29 @@ export class GroupLink {
         assigned: (added, all) => this.#queue(() => this.#host.assigned(added, all)),
         revoke: (partitions) => this.#host.revoking(partitions),
         lost: (partitions) => this.#host.lost(partitions),
-        joining: () => this.#host.holdCommits(true),
-        joined: () => void this.#host.holdCommits(false),
+        joining: () => this.#hold(),
+        joined: () => this.#release(),
         roster: (members, memberId) => this.#roster(members, memberId),
         connected: (connected) => this.#host.connected(connected),
         failed: (error) => this.#host.failed(error),
       },
     )
     this.#membership.start()
+  }
+
+  #holding = false
+
+  /** Joining is tried again until it works: one hold for all tries. */
+  async #hold(): Promise<void> {
+    if (this.#holding) return
+    this.#holding = true
+    await this.#host.holdCommits(true)
+  }
+
+  #release(): void {
+    if (!this.#holding) return
+    this.#holding = false
+    void this.#host.holdCommits(false)
   }
 
   async leave(): Promise<void> {
