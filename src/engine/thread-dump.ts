@@ -28,8 +28,10 @@ export interface ThreadDumperOptions {
   readonly threads: () => readonly DumpedThread[]
   /** Node that a lane is at, by its counters: known even where the lane itself cannot be asked. */
   readonly currentNode?: (name: string) => string | null
-  /** Longest time a dump waits for answers. Default 250 milliseconds. */
+  /** Longest time a dump waits for answers of workers that run. Default 250 milliseconds. */
   readonly budgetMs?: number
+  /** Longest time it waits for those that sleep or are asked for the first time. Default 1,000 milliseconds. */
+  readonly patienceMs?: number
 }
 
 export interface ThreadDumper {
@@ -47,6 +49,7 @@ const idleAfterMs = 25
 
 export function createThreadDumper(options: ThreadDumperOptions): ThreadDumper {
   const { threads, currentNode = () => null, budgetMs = 250 } = options
+  const patienceMs = Math.max(budgetMs, options.patienceMs ?? 1000)
   const inspector = new WorkerInspector()
   let running: Promise<ThreadsSnapshot> | undefined
 
@@ -56,7 +59,11 @@ export function createThreadDumper(options: ThreadDumperOptions): ThreadDumper {
     const before = byName(await readOsThreads())
     await sleep(osSampleGapMs)
     const os = await readOsThreads()
-    const looks = await inspector.look(new Set(known.map((thread) => thread.threadId)), budgetMs)
+    const after = byName(os)
+    const budgets = new Map(
+      known.map(({ threadId, name }) => [threadId, after.get(name)?.state === 'WAITING' ? patienceMs : budgetMs]),
+    )
+    const looks = await inspector.look(budgets, patienceMs)
     const control: EngineThread = {
       name: 'control',
       role: 'control',
@@ -64,7 +71,6 @@ export function createThreadDumper(options: ThreadDumperOptions): ThreadDumper {
       currentNode: null,
       stack: currentFrames(maxFrames),
     }
-    const after = byName(os)
     const workers = known.map(({ name, role, threadId }): EngineThread => {
       const waits = isWaiting(before.get(name), after.get(name))
       const { state, stack } = judge(looks.get(threadId), waits, after.get(name))
@@ -121,6 +127,7 @@ interface Attached {
   /** Number of the request that asked for the pause; 0 when none is under way. */
   pauseId: number
   answered: boolean
+  everAnswered: boolean
   frames: readonly string[] | undefined
   /** Addresses of scripts by their id. */
   readonly scripts: Map<string, string>
@@ -148,14 +155,20 @@ class WorkerInspector {
   /** Called whenever a worker has said something. */
   #heard: () => void = () => undefined
 
-  /** Asks the workers of these thread ids where they stand. Workers that cannot be reached are left out. */
-  async look(threadIds: ReadonlySet<number>, budgetMs: number): Promise<ReadonlyMap<number, Look>> {
+  /**
+   * Asks the workers of these thread ids where they stand, each for its budget, or for `firstMs` where it never answered
+   * before: on a busy machine the first answer takes long. Workers that cannot be reached are left out.
+   */
+  async look(budgets: ReadonlyMap<number, number>, firstMs: number): Promise<ReadonlyMap<number, Look>> {
     if (this.#closing) return new Map()
     this.#connected ??= this.#connect()
     await this.#connected
-    const asked = [...this.#workers.values()].filter((worker) => threadIds.has(worker.threadId))
+    const asked = [...this.#workers.values()].filter((worker) => budgets.has(worker.threadId))
     for (const worker of asked) this.#askToPause(worker)
-    await this.#settled(asked, budgetMs)
+    const beganAt = performance.now()
+    const deadlineOf = (worker: Attached): number =>
+      beganAt + (worker.everAnswered ? (budgets.get(worker.threadId) ?? 0) : firstMs)
+    await this.#settled(asked, deadlineOf)
     const looks = asked.map(({ threadId, answered, frames }): [number, Look] => [threadId, { answered, frames }])
     for (const worker of asked) this.#letGo(worker)
     return new Map(looks)
@@ -188,6 +201,7 @@ class WorkerInspector {
       open: new Set(),
       pauseId: 0,
       answered: false,
+      everAnswered: false,
       frames: undefined,
       scripts: new Map(),
       debugging: false,
@@ -200,6 +214,7 @@ class WorkerInspector {
     const message = JSON.parse(params.message) as WorkerMessage
     if (message.id !== undefined) {
       worker.open.delete(message.id)
+      worker.everAnswered = true
       if (message.id === worker.pauseId) worker.answered = true
     } else if (message.method === 'Debugger.paused') {
       // First of all the worker goes on; what it said is looked at afterwards.
@@ -245,18 +260,21 @@ class WorkerInspector {
     this.#send(worker, 'Debugger.disable')
   }
 
-  /** Waits until each worker showed its stack, or agreed and had time to, or the budget is used up. */
-  async #settled(asked: readonly Attached[], budgetMs: number): Promise<void> {
-    const deadline = performance.now() + budgetMs
+  /** Waits until each worker showed its stack, or agreed and had time to, or its time is over. */
+  async #settled(asked: readonly Attached[], deadlineOf: (worker: Attached) => number): Promise<void> {
     let quietSince = Number.POSITIVE_INFINITY
-    while (asked.some((worker) => worker.frames === undefined && this.#workers.has(worker.sessionId))) {
+    for (;;) {
       const now = performance.now()
-      const silent = asked.some((worker) => isSilent(worker) && this.#workers.has(worker.sessionId))
-      if (silent) quietSince = Number.POSITIVE_INFINITY
+      const awaited = asked.filter(
+        (worker) => worker.frames === undefined && this.#workers.has(worker.sessionId) && deadlineOf(worker) > now,
+      )
+      if (awaited.length === 0) return
+      const silent = awaited.filter(isSilent)
+      if (silent.length > 0) quietSince = Number.POSITIVE_INFINITY
       else if (quietSince === Number.POSITIVE_INFINITY) quietSince = now
-      const until = Math.min(deadline, quietSince + idleAfterMs)
-      if (now >= until) return
-      await this.#news(until - now)
+      const until = Math.min(quietSince + idleAfterMs, ...awaited.map(deadlineOf))
+      if (silent.length === 0 && now >= until) return
+      await this.#news(Math.max(1, until - now))
     }
   }
 
