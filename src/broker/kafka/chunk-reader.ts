@@ -5,6 +5,11 @@
  */
 const scratch = Buffer.allocUnsafeSlow(8)
 
+/** Fields of an answer reach beyond its end: no broker sends that, so the connection is not to be trusted. */
+class AnswerCutShort extends Error {
+  override readonly name = 'AnswerCutShort'
+}
+
 export class ChunkReader {
   readonly #chunks: readonly Buffer[]
   #index = 0
@@ -101,7 +106,7 @@ export class ChunkReader {
 
   #next(): void {
     const next = this.#chunks[++this.#index]
-    if (next === undefined) throw new RangeError('the answer of the broker ends too early')
+    if (next === undefined) throw new AnswerCutShort('the answer of the broker ends too early')
     this.#chunk = next
     this.#at = 0
   }

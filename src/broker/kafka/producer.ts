@@ -37,7 +37,9 @@ export class Producer {
     const keys = outgoing.map((out) => partitionKey(out.topic, out.partition))
     const before = keys.map((key) => this.#last.get(key))
     const work = Promise.allSettled(before).then(() => this.#produceAll(request.transactionalId, outgoing))
-    const settled = work.catch(() => undefined)
+    const settled = work.catch(() => {
+      // Told to who asked for this write; the next one only waits for its end.
+    })
     for (const key of keys) this.#last.set(key, settled)
     try {
       await work

@@ -15,7 +15,10 @@ export class TokenSource {
   }
 
   async token(): Promise<string> {
-    const known = await this.#current?.catch(() => undefined)
+    const known = await this.#current?.catch(() => {
+      // Told to who asked for that token; who asks now asks anew.
+      return undefined
+    })
     if (known && known.renewAtMs > performance.now()) return known.token
     this.#current = this.#ask()
     return (await this.#current).token
