@@ -1,6 +1,6 @@
 /**
- * `npm run kafka [-- up | down] [-- --port N] [-- --heap 1g]`: starts a one-node Apache Kafka on this machine, prints its
- * bootstrap address and leaves it running; `down` stops it. Needs a JDK 17 or newer and Maven; the jars and the data
+ * `npm run kafka [-- up | down] [-- --port N] [-- --heap 1g]`: starts a one-node Apache Kafka on this machine, prints
+ * its bootstrap address and leaves it running; `down` stops it. Needs a JDK 17 or newer and Maven; the jars and the data
  * are kept under `$MILLRACE_CACHE` (`~/.cache/millrace`).
  */
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

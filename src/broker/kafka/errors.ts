@@ -80,7 +80,8 @@ export function neverAnswered(bootstrap: readonly Address[], cause: BrokerError)
   const where = bootstrap.map(addressText).join(', ')
   return new BrokerError(
     'UNREACHABLE',
-    `Kafka at ${where} takes the connection but ends it without an answer; check that \`broker.sasl.*\` and \`broker.tls.*\` fit this listener.`,
+    `Kafka at ${where} takes the connection but ends it without an answer; ` +
+      'check that `broker.sasl.*` and `broker.tls.*` fit this listener.',
     'unreachable',
     cause,
   )

@@ -8,20 +8,21 @@ const renewAfter = 0.8
 export class TokenSource {
   readonly #endpoint: TokenEndpoint
   readonly #abort = new AbortController()
-  #current: Promise<{ readonly token: string; readonly renewAtMs: number }> | undefined
+  #current: { readonly token: string; readonly renewAtMs: number } | undefined
+  #asking: Promise<{ readonly token: string; readonly renewAtMs: number }> | undefined
 
   constructor(endpoint: TokenEndpoint) {
     this.#endpoint = endpoint
   }
 
   async token(): Promise<string> {
-    const known = await this.#current?.catch(() => {
-      // Told to who asked for that token; who asks now asks anew.
-      return undefined
+    if (this.#current && this.#current.renewAtMs > performance.now()) return this.#current.token
+    // Connections that open together share one request.
+    this.#asking ??= this.#ask().finally(() => {
+      this.#asking = undefined
     })
-    if (known && known.renewAtMs > performance.now()) return known.token
-    this.#current = this.#ask()
-    return (await this.#current).token
+    this.#current = await this.#asking
+    return this.#current.token
   }
 
   close(): void {
@@ -30,10 +31,11 @@ export class TokenSource {
 
   async #ask(): Promise<{ token: string; renewAtMs: number }> {
     const { url, clientId, clientSecret, scope } = this.#endpoint
+    const basic = Buffer.from(`${encodeURIComponent(clientId)}:${encodeURIComponent(clientSecret)}`).toString('base64')
     const response = await fetch(url, {
       method: 'POST',
       headers: {
-        authorization: `Basic ${Buffer.from(`${encodeURIComponent(clientId)}:${encodeURIComponent(clientSecret)}`).toString('base64')}`,
+        authorization: `Basic ${basic}`,
         'content-type': 'application/x-www-form-urlencoded',
       },
       body: new URLSearchParams({ grant_type: 'client_credentials', ...(scope ? { scope } : {}) }),

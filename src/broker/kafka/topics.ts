@@ -102,7 +102,8 @@ export class Topics {
     const found: Array<TopicPartition & { offset: number }> = []
     let left = [...partitions]
     if (left.length === 0) return found
-    const what = `asking for the ${at} offsets of ${(left[0] as TopicPartition).topic}${left.length > 1 ? ' and others' : ''}`
+    const others = left.length > 1 ? ' and others' : ''
+    const what = `asking for the ${at} offsets of ${(left[0] as TopicPartition).topic}${others}`
     await this.#cluster.retrying(what, async () => {
       const faults: BrokerError[] = []
       const groups = await this.#cluster.byLeader(left, (_item, error) => faults.push(error))
