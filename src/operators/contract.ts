@@ -100,6 +100,8 @@ export interface TaskContext {
   store(name: string): AnyStore
   /** Largest watermark that this task was advanced to or saw on a record; -Infinity before the first. */
   streamTime(): number
+  /** What the task itself was advanced to: nothing older is under way to it. Behind `streamTime` while a record is ahead. */
+  advancedTo(): number
   wallClock(): number
   /**
    * True: each operator takes the largest timestamp that reached it for the time, as Kafka Streams does, and lets go of

@@ -68,6 +68,14 @@ export abstract class NodeOperator implements Operator {
     return this.clock === undefined ? rec.origin.watermark : this.clock.observe(rec.timestamp)
   }
 
+  /**
+   * The time by which this operator lets go what it holds back. A record's own watermark may be ahead of records that are
+   * still on their way to this task, through another channel or behind a promise: they have to find their windows open.
+   */
+  protected settledAt(rec: Rec): number {
+    return this.clock === undefined ? this.context.advancedTo() : this.timeAt(rec)
+  }
+
   /** Asks to be called at a time, unless time moves by records alone. */
   protected wakeAt(time: number): void {
     if (this.clock === undefined) this.context.wakeAt(this, time)

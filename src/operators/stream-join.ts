@@ -143,7 +143,7 @@ export class StreamJoinOperator extends NodeOperator {
       return this.#spec.outer ? this.#unmatched(rec.key, rec.value, this.#left, rec) : this.drop(rec, 'null_key')
     if (this.context.operatorTime && rec.timestamp < watermark) return this.#match(rec)
     const before = this.#lookedAt
-    const overdue = this.#overdue(watermark, heldBackOrigin(rec.origin, before), rec)
+    const overdue = this.#overdue(this.settledAt(rec), heldBackOrigin(rec.origin, before), rec)
     return overdue === undefined ? this.#match(rec) : overdue.then(() => this.#match(rec))
   }
 

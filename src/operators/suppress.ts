@@ -40,9 +40,8 @@ export class SuppressOperator extends NodeOperator {
   process(rec: Rec): Maybe {
     this.enter()
     this.#hold(rec)
-    const watermark = this.timeAt(rec)
     const before = this.#letOut
-    const due = this.#due(watermark)
+    const due = this.#due(this.settledAt(rec))
     const early = this.#overflow()
     this.#wake()
     if (due.length === 0 && early.length === 0) return

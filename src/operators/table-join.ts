@@ -62,7 +62,7 @@ export class StreamTableJoinOperator extends NodeOperator {
     // Too old to wait: it sees the table as it is now known for its time.
     if (absent(rec.key) || rec.timestamp < watermark - grace.ms) return this.#join(rec, rec.key)
     this.#hold(rec)
-    return this.#release(watermark, heldBackOrigin(rec.origin, before))
+    return this.#release(this.settledAt(rec), heldBackOrigin(rec.origin, before))
   }
 
   onWatermark(watermark: number): Maybe {

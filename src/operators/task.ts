@@ -52,6 +52,7 @@ export class Task {
   readonly #wakes: Float64Array
   readonly #wallWakes: Float64Array
   #streamTime = Number.NEGATIVE_INFINITY
+  #advancedTo = Number.NEGATIVE_INFINITY
   /** Earliest event time, and wall-clock time, at which there is something to do. */
   nextWake = never
   nextWallClock = never
@@ -140,6 +141,7 @@ export class Task {
         return store
       },
       streamTime: () => this.#streamTime,
+      advancedTo: () => this.#advancedTo,
       wallClock: () => host.wallClock(),
       wakeAt: (operator, time) => this.#wakeAt(operator, time),
       wakeAtWallClock: (operator, time) => this.#wakeAtWallClock(operator, time),
@@ -217,6 +219,7 @@ export class Task {
   /** Event time has come this far: windows close, timers fire. Cheap when nothing is due. */
   advance(watermark: number): Maybe {
     if (watermark > this.#streamTime) this.#streamTime = watermark
+    if (watermark > this.#advancedTo) this.#advancedTo = watermark
     if (watermark < this.nextWake) return
     return this.#fire(this.#wakes, watermark, 0, false)
   }

@@ -52,8 +52,8 @@ export abstract class WindowOperator extends NodeOperator {
   protected closeFor(rec: Rec): Maybe {
     const { pending } = this
     if (!pending) return
-    const watermark = this.timeAt(rec)
-    if (this.#idleMs !== undefined) this.#arrived(watermark, this.#idleMs)
+    if (this.#idleMs !== undefined) this.#arrived(this.timeAt(rec), this.#idleMs)
+    const watermark = this.settledAt(rec)
     if (watermark < pending.nextClose) return
     const before = pending.closedUpTo
     const headers = this.spec.window.type === 'session' ? noHeaders : rec.headers
