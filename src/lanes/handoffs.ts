@@ -74,6 +74,18 @@ export class Handoffs {
     }
   }
 
+  /** True while records for this level or a deeper one wait for the epoch's mark: no watermark may overtake them. */
+  holds(fromLevel: number): boolean {
+    for (let level = fromLevel; level < this.#levels; level++) {
+      const parity = ((this.#open[level] as number) + 1) & 1
+      const first = (parity * this.#levels + level) * this.#lanes
+      for (let at = first; at < first + this.#lanes; at++) {
+        if ((this.#writers[at]?.records ?? 0) > 0) return true
+      }
+    }
+    return false
+  }
+
   /** Tells every lane's level how far this lane's shallower levels have been advanced. */
   watermark(level: number, watermark: number): void {
     for (let lane = 0; lane < this.#lanes; lane++) {

@@ -15,17 +15,19 @@ import { EngineError, toWireError } from '../errors.ts'
 import { type Origin, Rec } from '../operators/contract.ts'
 import { decodeRecord } from '../operators/task.ts'
 import type { StoreBackendFactory } from '../state/contract.ts'
-import type { CompiledTopology } from '../topology/compiled.ts'
+import type { CompiledSource, CompiledTopology } from '../topology/compiled.ts'
 import { noHeaders } from '../wire/headers.ts'
 import { decodeHeaders } from '../wire/record-batch.ts'
 import { Affinity } from './affinity.ts'
 import { type ErrorPolicies, policyFor } from './error-policy.ts'
+import { extractAgain, failedTimestamp } from './extraction.ts'
 import { GlobalState } from './global-state.ts'
 import { Handoffs } from './handoffs.ts'
 import { LaneCounters } from './lane-counters.ts'
 import { isWork, type LevelInput, LevelState, type Work } from './level-state.ts'
 import { Outputs } from './outputs.ts'
-import type { ChangelogBatches, FromLane, LaneToLane, ToLane } from './protocol.ts'
+import type { ChangelogBatches, EmittedRecord, FromLane, LaneToLane, ToLane } from './protocol.ts'
+import { runSchedule } from './schedule-run.ts'
 import { TaskHostPort } from './task-host.ts'
 import { TaskRunner } from './task-runner.ts'
 import type { TaskSlot } from './task-slot.ts'
@@ -248,6 +250,9 @@ export class LaneCore {
         this.#commitAsked = false
         toEngine({ type: 'applied', lane, run: this.#run, epoch: message.epoch }, [])
         return
+      case 'tick':
+        this.#tick(message)
+        return
       case 'close':
         this.#tasks.closeTasks(message.tasks)
         toEngine({ type: 'closed', lane, run: this.#run, tasks: message.tasks }, [])
@@ -362,11 +367,54 @@ export class LaneCore {
     let rec: Rec
     try {
       rec = decodeRecord(source, key, value, reader.timestamp, headers, origin)
+      // Only a timestamp function of the application can have made it negative, or a producer without a clock.
+      if (rec.timestamp < 0 && !this.#timed(source, slot, rec)) return
     } catch (error) {
-      this.#failed(slot, new Rec(undefined, undefined, reader.timestamp, headers, origin, key, value), error)
+      const timestamp = reader.timestamp < 0 ? this.#options.clock.now() : reader.timestamp
+      this.#failed(slot, new Rec(undefined, undefined, timestamp, headers, origin, key, value), error)
       return
     }
     this.#runner.submit(slot, reader.source, rec)
+  }
+
+  /** False for a record that has no time: it goes no further. */
+  #timed(source: CompiledSource, slot: TaskSlot, rec: Rec): boolean {
+    if (rec.timestamp === failedTimestamp && source.timestampExtractor !== undefined) extractAgain(source, rec)
+    this.#tasks.host.dropped(slot, rec, 'negative_timestamp', source.name)
+    return false
+  }
+
+  /**
+   * A scheduled source is due. What its function answers goes to the engine, which knows the lane of each key; the
+   * barrier does not wait for it, since nothing of it belongs to an epoch before it is dispatched.
+   */
+  #tick({ source: index, scheduledAt, count }: Extract<ToLane, { type: 'tick' }>): void {
+    const source = this.#options.topology.sources[index]
+    assert(source !== undefined, `no source ${index}`)
+    const { toEngine, lane } = this.#options
+    const run = this.#run
+    const answer = (records: readonly EmittedRecord[]): void => {
+      if (run === this.#run) toEngine({ type: 'emitted', lane, run, source: index, count, records }, [])
+    }
+    const refuse = (error: unknown): void => {
+      if (run !== this.#run) return
+      if (policyFor(error, this.#options.policies) === 'fail') {
+        this.#fault(error)
+        return
+      }
+      // There is no record that a dead letter could carry: it is skipped and counted either way.
+      this.counters.dropped(source.subtopology, 'handler')
+      answer([])
+    }
+    this.counters.probe.currentNode = source.node
+    try {
+      const emitted = runSchedule(source, { scheduledAt, count })
+      if (Array.isArray(emitted)) answer(emitted)
+      else emitted.then(answer, refuse)
+    } catch (error) {
+      refuse(error)
+    }
+    this.counters.probe.currentNode = -1
   }
 
   #advance(level: LevelState, channel: number, watermark: number): void {
@@ -478,6 +526,7 @@ export class LaneCore {
 
   /** What all tasks of the level have been advanced to; true when it rose. */
   #report(level: LevelState): boolean {
+    if (this.#handoffs.holds(level.level + 1)) return false
     let least = level.watermark
     for (const slot of level.slots) {
       // A task with deeper sources still is advanced down there; here only what waits in it counts.

@@ -5,7 +5,7 @@ import { changelogTopic, restoreEntry } from '../../src/state/changelog.ts'
 import type { StoreSpec } from '../../src/state/contract.ts'
 import { RecordCursor } from '../../src/wire/record-batch.ts'
 import type { DurableBackends } from './durable-backends.ts'
-import { type Input, windowMs } from './workload.ts'
+import { graceMs, type Input, outOfOrdernessMs, windowMs } from './workload.ts'
 
 interface Committed {
   readonly key: Buffer
@@ -27,6 +27,7 @@ export async function checkRun(run: CheckedRun): Promise<void> {
   await checkEcho(run)
   await checkSums(run)
   await checkWindows(run)
+  await checkFinals(run)
   await checkOffsets(run)
   await checkStores(run)
 }
@@ -127,15 +128,29 @@ async function checkSums(run: CheckedRun): Promise<void> {
 /** No record is late: disorder is within what the source allows, and no fault may change that. */
 async function checkWindows(run: CheckedRun): Promise<void> {
   const window = (time: number): number => Math.floor(time / windowMs) * windowMs
-  const outputs = byKey(await committed(run.cluster, 'windows-out'), (r) => {
-    const key = r.key.subarray(0, r.key.length - 8).toString()
-    return `${key}@${r.key.readBigInt64BE(r.key.length - 8)}`
-  })
+  const outputs = byKey(await committed(run.cluster, 'windows-out'), windowId)
   for (const [id, inputs] of byKey(run.inputs, (i) => `${i.key}@${window(i.timestamp)}`)) {
     const expected = inputs.map((_, i) => String(i + 1))
     const actual = (outputs.get(id) ?? []).map((r) => String(r.value))
     compareLists(run, `windows-out of ${id}`, expected, actual)
   }
+}
+
+/** At most one result a window, and it is the whole one; windows long past have theirs. */
+async function checkFinals(run: CheckedRun): Promise<void> {
+  const start = (time: number): number => Math.floor(time / windowMs) * windowMs
+  const outputs = byKey(await committed(run.cluster, 'finals-out'), windowId)
+  const newest = Math.max(...run.inputs.map((i) => i.timestamp))
+  for (const [id, inputs] of byKey(run.inputs, (i) => `g${i.value % 3}@${start(i.timestamp)}`)) {
+    const actual = (outputs.get(id) ?? []).map((r) => String(r.value))
+    const closed = Number(id.slice(id.indexOf('@') + 1)) + windowMs + graceMs <= newest - outOfOrdernessMs
+    if (closed || actual.length > 0) compareLists(run, `finals-out of ${id}`, [String(inputs.length)], actual)
+  }
+}
+
+function windowId(record: Committed): string {
+  const { key } = record
+  return `${key.subarray(0, key.length - 8)}@${key.readBigInt64BE(key.length - 8)}`
 }
 
 async function checkOffsets(run: CheckedRun): Promise<void> {

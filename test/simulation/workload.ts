@@ -5,6 +5,7 @@ import { serdes } from '../../src/serde/index.ts'
 
 export const windowMs = 1000
 export const graceMs = 200
+export const outOfOrdernessMs = 100
 
 export interface Input {
   readonly key: string
@@ -25,7 +26,7 @@ export function application(delays: Delays) {
       const input = topology.stream('in', {
         key: serdes.string,
         value: serdes.json<number>(),
-        watermark: { maxOutOfOrderness: 100 },
+        watermark: { maxOutOfOrderness: outOfOrdernessMs },
       })
       // Everything seen of a key, in order: loss, repetition and reordering all show in the list.
       input
@@ -54,7 +55,15 @@ export function application(delays: Delays) {
           return wait ? wait.then(() => value) : value
         })
         .to('echo-out')
-      // Final results of windows.
+      // One final result for each window, behind a change of lanes: nothing may come after it.
+      input
+        .groupBy((value) => `g${value % 3}`)
+        .windowedBy(tumbling(windowMs, { grace: graceMs }))
+        .count({ store: 'finals' })
+        .suppress({ until: 'window-closes' })
+        .toStream()
+        .to('finals-out')
+      // Updates of windows.
       input
         .groupByKey()
         .windowedBy(tumbling(windowMs, { grace: graceMs }))
