@@ -25,6 +25,8 @@ export class MemoryBackend implements StoreBackend {
     for (const node of this.nodes.map.values()) {
       const bytes = this.#codec.toBackend(node.top)
       if (bytes !== null) node.top = codec.fromBackend(bytes)
+      // The store that now opens counts anew which rows came during a walk: what it finds was there before all of them.
+      node.born = 0
     }
     this.#codec = codec
   }

@@ -5,7 +5,7 @@ export class Node {
   readonly key: string
   top: Row
   /** Counts the nodes made: a walk over the keys leaves out those that are younger than itself. */
-  readonly born: number
+  born: number
 
   constructor(key: string, top: Row, born: number) {
     this.key = key

@@ -60,3 +60,20 @@ describe('a read-only view', () => {
     )
   })
 })
+
+test('a store that opens over rows of one before it sees them all', () => {
+  const backend = new MemoryBackend()
+  const before = open<TimestampedKeyValueStore<string, number>>(specOf({}), backend)
+  before.put('a', 1, 1)
+  before.put('b', 2, 2)
+  before.seal(1)
+  before.applied(1, checkpointAt(1))
+  before.put('c', 3, 3)
+  before.detach()
+  const after = open<TimestampedKeyValueStore<string, number>>(specOf({}), backend)
+  assert.deepEqual(
+    [...after.all()].map(([key]) => key),
+    ['a', 'b'],
+  )
+  assert.throws(() => before.put('d', 4, 4), /view|reading/)
+})
