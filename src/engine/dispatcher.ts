@@ -49,6 +49,8 @@ export class Dispatcher {
   /** Records dispatched since the last mark. */
   sinceMark = 0
   total = 0
+  /** Gives records without a key and a partition to the tasks in turn. */
+  #unkeyed = 0
 
   constructor(
     watermarks: Watermarks,
@@ -162,13 +164,22 @@ export class Dispatcher {
     }
   }
 
-  /** Hands one packed entry to a lane outside the order of partitions (scheduled sources). */
-  tick(lane: number, source: number, timestamp: number, payload: Uint8Array): void {
-    const writer = this.#writers[lane] as TransferWriter
+  /** Dispatches a record that no partition brought (scheduled sources): it goes to the lane of its key. */
+  inject(
+    source: number,
+    subtopology: number,
+    key: Uint8Array | null,
+    value: Uint8Array | null,
+    timestamp: number,
+  ): void {
+    const slot = key === null ? this.#unkeyed++ : keySlot(key)
+    const task = this.#affinity.task(subtopology, slot, -1)
+    const writer = this.#writers[this.#affinity.lane(subtopology, task)] as TransferWriter
     const watermark = this.#watermarks.global()
-    writer.append(source, -1, -1, -1, -1, timestamp, watermark, null, -1, -1, payload, 0, payload.length, null, 0, 0)
+    const keyEnd = key?.length ?? -1
+    const valueEnd = value?.length ?? -1
+    writer.append(source, task, -1, -1, -1, timestamp, watermark, key, 0, keyEnd, value, 0, valueEnd, null, 0, 0)
     this.sinceMark++
-    this.#send(lane, writer, watermark)
   }
 
   #send(lane: number, writer: TransferWriter, watermark: number): void {

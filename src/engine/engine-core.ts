@@ -7,26 +7,26 @@ import { type CounterLayout, engineIndex, sinkTopicSlot } from '../base/counters
 import type { TopicPartition } from '../base/ids.ts'
 import { sleep, type Timers } from '../base/timers.ts'
 import { BrokerError, type BrokerPort } from '../broker/port.ts'
-import type { CommitReport, CommitTrigger } from '../commit/machine.ts'
+import type { CommitReport } from '../commit/machine.ts'
 import { encodeTag } from '../commit/tag.ts'
 import { EngineError, toWireError } from '../errors.ts'
 import { type Affinity, affinityOf, type TaskRef } from '../lanes/affinity.ts'
+import type { CursorTimestamp } from '../lanes/extraction.ts'
 import type { FromLane, ToLane } from '../lanes/protocol.ts'
 import { allTasks, groupPosition, type StartingPoint, tasksOf } from './assignment.ts'
-import type { RecordCursor } from '../wire/record-batch.ts'
 import { Committer, type Frozen } from './committer.ts'
 import { describeFailure, restartable } from './failure.ts'
 import { Flow } from './flow.ts'
 import { GroupLink } from './group-link.ts'
+import { configureLanes, loadGlobals, resolveSinks } from './lane-setup.ts'
 import { Producer } from './producer.ts'
-import type { EngineFact, EngineSnapshot } from './protocol.ts'
+import type { EngineFact } from './protocol.ts'
 import { RestartBudget } from './restart-budget.ts'
 import { Restorer, tasksByLane } from './restorer.ts'
 import { Schedules } from './schedules.ts'
 import type { EngineSettings } from './settings.ts'
-import { barrierSnapshot, offsetsSnapshot } from './snapshots.ts'
+import { Reports } from './reports.ts'
 import { type ResolvedTopics, resolveTopics } from './topics.ts'
-import type { ConsumerSnapshot } from './view.ts'
 
 export interface EngineOptions {
   readonly settings: EngineSettings
@@ -40,14 +40,13 @@ export interface EngineOptions {
   readonly nodeNames: readonly string[]
   readonly send: (lane: number, message: ToLane, transfer: ArrayBuffer[]) => void
   readonly fact: (fact: EngineFact) => void
-  /** Timestamp extractors of the application by source; NaN drops the record. */
-  readonly extractors?: ReadonlyMap<number, (cursor: RecordCursor, topic: string, partition: number) => number>
+  /** Timestamp functions of the application by source. */
+  readonly extractors?: ReadonlyMap<number, CursorTimestamp>
 }
 
 /** A lane that does not give up its work within this time has to be ended with its process. */
 const resetDeadlineMs = 5_000
 const snapshotEveryMs = 100
-const reportsKept = 50
 
 export class EngineCore {
   readonly #o: EngineOptions
@@ -63,9 +62,9 @@ export class EngineCore {
   #committer: Committer | undefined
   #changelogNext = new Map<string, number>()
   #tasks: TaskRef[] = []
-  #reports: Array<{ report: CommitReport; commitId: string; atMs: number; outcome: 'COMMITTED' | 'ABORTED' }> = []
-  #lastCommitMs: number | null = null
+  readonly #reports: Reports
   #paused = false
+  #pauseId = 0
   #restarting = false
   #ended = false
   #ready = false
@@ -73,13 +72,10 @@ export class EngineCore {
   #tokenEpoch = 0
   #resetting: { waiting: Set<number>; done: () => void } | undefined
   readonly #sinkIndex: ReadonlyMap<string, number>
-  readonly #wallOffset: number
-  #connected = true
-  #connectedSince: number
 
   constructor(options: EngineOptions) {
     this.#o = options
-    const { settings, broker, clock } = options
+    const { settings, broker } = options
     const id = settings.guarantee === 'exactly-once' ? `${settings.applicationId}-${settings.instanceId}` : null
     this.#producer = new Producer(broker, id, settings.transactionTimeoutMs)
     this.#budget = new RestartBudget(settings.maxRestarts, settings.restartWindowMs)
@@ -97,17 +93,23 @@ export class EngineCore {
         if (partitions.length > 0)
           void this.#restart(new EngineError('TRANSACTION_ABORTED', 'the group went on without this member'), false)
       },
-      connected: (connected) => this.#setConnected(connected),
+      connected: (connected) => this.#reports.setConnected(connected),
       rebalanced: () => this.#count(engineIndex.rebalances),
       failed: (error) => this.#failed(error),
       holdCommits: async (held) => this.#committer?.hold(held),
     })
     this.#schedules = new Schedules(options, {
-      fire: (source, dueMs, payload) => this.#fire(source, dueMs, payload),
+      fire: (source, scheduledAt, count) => this.#fire(source, scheduledAt, count),
+      dispatch: (source, records) => {
+        this.#dirty = true
+        this.#flow?.inject(source, records)
+      },
+      changed: () => {
+        this.#dirty = true
+      },
     })
     this.#sinkIndex = new Map(options.layout.sinkTopics.map((topic, i) => [topic, i]))
-    this.#wallOffset = clock.now() - clock.monotonic()
-    this.#connectedSince = clock.now()
+    this.#reports = new Reports(options)
   }
 
   // ── commands of the control thread ──────────────────────────────────────────────────────────────────────────────
@@ -118,15 +120,19 @@ export class EngineCore {
     await this.#guard(() => this.#open())
   }
 
-  pause(): void {
+  /** `drained` follows with the same number, unless the engine is unpaused before. */
+  pause(id: number): void {
+    this.#pauseId = id
     this.#paused = true
     this.#flow?.setPaused(true)
+    this.#schedules.stop()
     if (this.#ready) void this.#drain()
   }
 
   unpause(): void {
     this.#paused = false
     this.#flow?.setPaused(false)
+    if (this.#ready) this.#schedules.start()
   }
 
   /** Drains, commits, leaves the group and stops the lanes. */
@@ -134,6 +140,7 @@ export class EngineCore {
     if (this.#ended) return
     if (this.#ready) {
       this.#flow?.setPaused(true)
+      this.#schedules.stop()
       await this.#committer?.commitNow('shutdown')
     }
     await this.#end()
@@ -155,12 +162,13 @@ export class EngineCore {
         await sleep(this.#o.timers, 5)
         continue
       }
-      const raised = flow.closeInput()
-      const before = this.#commits
+      const before = this.#reports.commits
       await committer.commitNow('idle')
+      // What was on its way between sub-topologies may have come out as new input.
+      const still = (await this.#exhausted(flow)) && flow.dispatcher.total === total
       // A restart in between makes all of it void: the input is read again.
-      const same = this.#ready && flow === this.#flow
-      const quiet = same && !raised && flow.dispatcher.total === total && this.#commits > before
+      const done = still && this.#ready && flow === this.#flow && this.#reports.commits > before
+      const quiet = done && !flow.closeInput()
       quietRounds = quiet ? quietRounds + 1 : 0
     }
   }
@@ -173,8 +181,6 @@ export class EngineCore {
       throw error
     }
   }
-
-  #commits = 0
 
   /** The thread of a lane has ended by itself: its state is gone, and with it the run of this process. */
   laneLost(lane: number, reason: string): void {
@@ -209,8 +215,11 @@ export class EngineCore {
         this.#dirty = true
         if (message.urgent) this.#committer?.trigger('requested')
         return
+      case 'emitted':
+        this.#schedules.emitted(message.source, message.count, message.records)
+        return
       case 'resolve-topics':
-        void this.#guard(() => this.#resolveSinks(message.lane, message.topics))
+        void this.#guard(() => resolveSinks(this.#o, message.lane, message.topics))
         return
       case 'reset-done':
         this.#resetting?.waiting.delete(message.lane)
@@ -234,42 +243,8 @@ export class EngineCore {
     this.#topics = await resolveTopics(settings, broker)
     if (settings.guarantee === 'exactly-once' || settings.guarantee === 'at-least-once') await this.#producer.init()
     this.#affinity = affinityOf(settings.plan, settings.lanes, settings.split, this.#topics.changelogPartitions)
-    await this.#configureLanes(this.#topics, this.#affinity)
+    await configureLanes(this.#o, this.#run, this.#topics, this.#affinity)
     this.#group.join(this.#topics)
-  }
-
-  async #configureLanes(topics: ResolvedTopics, affinity: Affinity): Promise<void> {
-    const { settings, broker } = this.#o
-    const originTopics = [...new Set(topics.bySource.flat())]
-    const known = await broker.topics([...settings.sinkTopics])
-    const missing = settings.sinkTopics.filter((topic) => !known.some((k) => k.topic === topic))
-    const created = missing.length > 0 ? await this.#createSinks(missing) : []
-    const sinks = [...known, ...created].map(({ topic, partitions }) => ({ topic, partitions }))
-    this.#toLanes({ type: 'configure', run: this.#run, affinity: affinity.toJSON(), originTopics })
-    this.#toLanes({ type: 'topics', topics: sinks })
-  }
-
-  async #createSinks(missing: readonly string[]): Promise<Array<{ topic: string; partitions: number }>> {
-    const { settings, broker } = this.#o
-    const { deadLetterTopic } = settings
-    const refused = broker.kind === 'kafka' ? missing.filter((topic) => topic !== deadLetterTopic) : []
-    if (refused.length > 0) {
-      throw new EngineError(
-        'TOPIC_MISSING',
-        `the output topic ${refused.join(', ')} does not exist on the broker: create it first`,
-      )
-    }
-    await broker.createTopics(missing.map((topic) => ({ topic, partitions: settings.defaultPartitions })))
-    return broker.topics(missing)
-  }
-
-  async #resolveSinks(lane: number, names: readonly string[]): Promise<void> {
-    const { broker, send } = this.#o
-    const known = await broker.topics(names)
-    const missing = names.filter((topic) => !known.some((k) => k.topic === topic))
-    const created = missing.length > 0 ? await this.#createSinks(missing) : []
-    const topics = [...known, ...created].map(({ topic, partitions }) => ({ topic, partitions }))
-    send(lane, { type: 'topics', topics }, [])
   }
 
   async #groupAssigned(added: readonly TopicPartition[], all: readonly TopicPartition[]): Promise<void> {
@@ -316,8 +291,8 @@ export class EngineCore {
     this.#reopening = false
     fact({ type: 'running' })
     flow.begin()
-    this.#schedules.start()
     if (this.#paused) void this.#drain()
+    else this.#schedules.start()
   }
 
   async #firstAssignment(
@@ -330,7 +305,7 @@ export class EngineCore {
     this.#flow = new Flow(this.#o, affinity, {
       run: () => this.#run,
       failed: (error) => this.#failed(error),
-      connected: (connected) => this.#setConnected(connected),
+      connected: (connected) => this.#reports.setConnected(connected),
       heldBytes: () => this.#committer?.heldBytes ?? 0,
       commitWanted: () => this.#committer?.trigger('bytes'),
     })
@@ -353,20 +328,10 @@ export class EngineCore {
       { tokenEpoch: this.#tokenEpoch, groupId: settings.applicationId },
       newestTag ?? { tokenEpoch: 0, seq: 0 },
     )
-    await this.#loadGlobals(topics)
+    await loadGlobals(settings, this.#restorer, topics, (source, topic, positions) =>
+      this.#flow?.followGlobal(source, topic, positions),
+    )
     await this.#schedules.restore()
-  }
-
-  async #loadGlobals(topics: ResolvedTopics): Promise<void> {
-    const { settings } = this.#o
-    for (const source of settings.plan.sources) {
-      if (source.kind !== 'global') continue
-      for (const topic of topics.bySource[source.index] ?? []) {
-        const partitions = topics.topics.get(topic)?.partitions ?? 0
-        const positions = await this.#restorer.loadGlobal(source.index, topic, partitions, settings.lanes)
-        this.#flow?.followGlobal(source.index, topic, positions)
-      }
-    }
   }
 
   /** Partitions go to another process: everything done for them is committed before they do. */
@@ -409,25 +374,20 @@ export class EngineCore {
   #committed(frozen: Frozen, next: ReadonlyMap<string, number>): void {
     this.#flow?.committed(frozen.offsets)
     for (const [id, offset] of next) this.#changelogNext.set(id, offset)
-    this.#lastCommitMs = this.#o.clock.now()
+    this.#reports.tookEffect()
   }
 
   #commitDone(report: CommitReport): void {
-    this.#commits++
-    const { counters, clock } = this.#o
-    counters[engineIndex.commitsCommitted] = this.#commits
-    const commitId = `${this.#tokenEpoch}.${report.epoch}`
-    this.#reports = [{ report, commitId, atMs: clock.now(), outcome: 'COMMITTED' as const }, ...this.#reports].slice(
-      0,
-      reportsKept,
-    )
+    this.#reports.committed(report, this.#tokenEpoch)
     this.#flow?.wake()
   }
 
   async #drain(): Promise<void> {
     const run = this.#run
+    const id = this.#pauseId
     await this.#committer?.commitNow('pause')
-    if (this.#paused && this.#ready && run === this.#run) this.#o.fact({ type: 'drained' })
+    const same = run === this.#run && id === this.#pauseId
+    if (same && this.#paused && this.#ready) this.#o.fact({ type: 'drained', id })
   }
 
   #countOut(batches: Extract<FromLane, { type: 'out' }>['batches']): void {
@@ -441,10 +401,10 @@ export class EngineCore {
     }
   }
 
-  #fire(source: number, dueMs: number, payload: Uint8Array): void {
-    this.#dirty = true
-    this.#o.counters[engineIndex.scheduledRuns] = (this.#o.counters[engineIndex.scheduledRuns] as number) + 1
-    this.#flow?.dispatcher.tick(source % this.#o.settings.lanes, source, dueMs, payload)
+  #fire(source: number, scheduledAt: number, count: number): void {
+    this.#count(engineIndex.scheduledRuns)
+    const { send, settings } = this.#o
+    send(source % settings.lanes, { type: 'tick', run: this.#run, source, scheduledAt, count }, [])
   }
 
   // ── failing, restarting, ending ─────────────────────────────────────────────────────────────────────────────────
@@ -488,7 +448,8 @@ export class EngineCore {
     const shown = describeFailure(cause)
     const message = shown instanceof Error ? shown.message : String(shown)
     const unreachable = cause instanceof BrokerError && cause.errorClass === 'unreachable'
-    this.#noteAborted()
+    const machine = this.#committer?.machine
+    if (machine) this.#reports.aborted(machine, this.#tokenEpoch)
     if (!unreachable && !this.#budget.take(message, clock.monotonic())) {
       this.#failed(
         new EngineError('RESTARTS_EXHAUSTED', `the engine was restarted in place too often, last because ${message}`, {
@@ -528,7 +489,7 @@ export class EngineCore {
     if (run !== this.#run) return
     this.#topics = topics
     this.#affinity = affinityOf(settings.plan, settings.lanes, settings.split, this.#topics.changelogPartitions)
-    await this.#configureLanes(this.#topics, this.#affinity)
+    await configureLanes(this.#o, this.#run, this.#topics, this.#affinity)
     if (this.#group.joined) await this.#assigned(this.#group.assignment)
     else this.#group.join(this.#topics)
   }
@@ -551,24 +512,6 @@ export class EngineCore {
   #count(slot: number): void {
     const { counters } = this.#o
     counters[slot] = (counters[slot] as number) + 1
-  }
-
-  #noteAborted(): void {
-    const { counters, clock } = this.#o
-    const machine = this.#committer?.machine
-    if (!machine) return
-    counters[engineIndex.commitsAborted] = (counters[engineIndex.commitsAborted] as number) + 1
-    const report: CommitReport = {
-      epoch: machine.epoch,
-      trigger: (machine.trigger ?? 'requested') as CommitTrigger,
-      startedAtMs: machine.startedAtMs ?? clock.monotonic(),
-      durationsMs: { align: 0, flush: 0, offsets: 0, endTransaction: 0, apply: 0 },
-    }
-    const commitId = `${this.#tokenEpoch}.${machine.epoch}`
-    this.#reports = [{ report, commitId, atMs: clock.now(), outcome: 'ABORTED' as const }, ...this.#reports].slice(
-      0,
-      reportsKept,
-    )
   }
 
   async #resetLanes(): Promise<void> {
@@ -610,7 +553,7 @@ export class EngineCore {
       this.#restarting = false
       const unreachable = error instanceof BrokerError && ['unreachable', 'retriable'].includes(error.errorClass)
       if (unreachable && !this.#ended) {
-        this.#setConnected(false)
+        this.#reports.setConnected(false)
         this.#o.fact({ type: 'log', level: 'warn', message: `${error.message}; trying again` })
         await sleep(this.#o.timers, 500)
         if (!this.#ended) await this.#guard(step)
@@ -620,60 +563,16 @@ export class EngineCore {
     }
   }
 
-  // ── reporting ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-  #setConnected(connected: boolean): void {
-    if (connected === this.#connected) return
-    this.#connected = connected
-    this.#connectedSince = this.#o.clock.now()
-  }
-
   #snapshot(): void {
-    const { counters, clock, fact } = this.#o
-    counters[engineIndex.heartbeats] = (counters[engineIndex.heartbeats] as number) + 1
-    counters[engineIndex.lastTickMs] = clock.now()
-    const snapshot: EngineSnapshot = {
-      watermarks: this.#flow?.watermarkSnapshot() ?? null,
-      offsets:
-        this.#flow && this.#topics
-          ? offsetsSnapshot(this.#o.settings, this.#topics, this.#flow.progress(), this.#changelogNext)
-          : null,
-      consumer: this.#consumer(),
-      barriers: this.#barriers(),
-      broker: { connected: this.#connected && this.#o.broker.connected, sinceMs: this.#connectedSince },
-    }
-    fact({ type: 'snapshot', snapshot })
-  }
-
-  #consumer(): ConsumerSnapshot | null {
-    const { settings } = this.#o
-    if (!this.#topics) return null
-    const { memberId, generationId, groupInstanceId } = this.#group.member()
-    return {
-      groupId: settings.applicationId,
-      memberId,
-      generationId,
-      groupInstanceId,
-      subscription: this.#group.subscription(this.#topics),
-      lastCommitMs: this.#lastCommitMs,
-      assignment: this.#flow?.assignment(this.#ready) ?? {},
-    }
-  }
-
-  #barriers(): EngineSnapshot['barriers'] {
-    const { settings, clock, laneCounters, layout, nodeNames } = this.#o
-    return barrierSnapshot({
-      settings,
+    this.#reports.publish({
+      flow: this.#flow,
+      topics: this.#topics,
       committer: this.#committer,
       producer: this.#producer,
+      group: this.#group,
       budget: this.#budget,
-      reports: this.#reports,
-      laneCounters,
-      layout,
-      sourceTopic: (source) => settings.plan.sources[source]?.topics[0] ?? settings.plan.sources[source]?.name ?? '',
-      nodeName: (node) => nodeNames[node] ?? null,
-      now: clock.monotonic(),
-      wallOffset: this.#wallOffset,
+      changelogNext: this.#changelogNext,
+      ready: this.#ready,
     })
   }
 

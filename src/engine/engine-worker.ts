@@ -6,12 +6,16 @@ import { systemTimers } from '../base/timers.ts'
 import type { BrokerPort } from '../broker/port.ts'
 import { type BrokerAddress, connectBroker } from '../broker/connect.ts'
 import { EngineError, messageOf, toWireError } from '../errors.ts'
+import { loadApplication } from '../lanes/application.ts'
+import { type CursorTimestamp, extractorsOf } from '../lanes/extraction.ts'
 import type { FromLane } from '../lanes/protocol.ts'
 import { EngineCore } from './engine-core.ts'
 import type { EngineFact, ToEngine } from './protocol.ts'
 import type { EngineSettings } from './settings.ts'
 
 export interface EngineWorkerData {
+  readonly application: string
+  readonly optimize: boolean
   readonly settings: EngineSettings
   readonly broker: BrokerAddress
   readonly lanes: readonly MessagePort[]
@@ -39,6 +43,7 @@ async function main(): Promise<void> {
     counters: data.counters,
     laneCounters: data.laneCounters,
     nodeNames: data.nodeNames,
+    extractors: await extractors(),
     send: (lane, message, transfer) => (data.lanes[lane] as MessagePort).postMessage(message, transfer),
     fact,
   })
@@ -49,7 +54,7 @@ async function main(): Promise<void> {
         void core.start()
         return
       case 'pause':
-        core.pause()
+        core.pause(message.id)
         return
       case 'unpause':
         core.unpause()
@@ -70,6 +75,13 @@ async function main(): Promise<void> {
   })
   sampleUsage()
   fact({ type: 'started' })
+}
+
+/** The application is loaded here only where it has timestamp functions of its own. */
+async function extractors(): Promise<ReadonlyMap<number, CursorTimestamp>> {
+  if (!data.settings.plan.sources.some((source) => source.extractsTimestamp)) return new Map()
+  const application = await loadApplication(data.application)
+  return extractorsOf(application.compile({ optimize: data.optimize }).sources)
 }
 
 /** CPU and heap of this thread, for the metrics. */

@@ -2,6 +2,7 @@
 import { engineIndex } from '../base/counters.ts'
 import { type PartitionKey, partitionKey, type TopicPartition } from '../base/ids.ts'
 import type { Affinity } from '../lanes/affinity.ts'
+import type { EmittedRecord } from '../lanes/protocol.ts'
 import { noHead, type PartitionTiming, Watermarks } from '../time/watermarks.ts'
 import type { RecordCursor } from '../wire/record-batch.ts'
 import type { StartingPoint } from './assignment.ts'
@@ -26,6 +27,9 @@ export interface FrozenPosition extends TopicPartition {
   readonly offset: number
   readonly maxTimestamp: number
 }
+
+/** What goes in shows with the next commit: a partition is idle when several of them brought nothing. */
+const boundaryIdlenessMs = (commitIntervalMs: number): number => Math.max(1000, 10 * commitIntervalMs)
 
 /** Records dispatched before the event loop gets its turn again. */
 const dispatchBudget = 2048
@@ -193,6 +197,17 @@ export class Flow {
     )
   }
 
+  /** Dispatches the records of a scheduled source. */
+  inject(source: number, records: readonly EmittedRecord[]): void {
+    const subtopology = this.#o.settings.plan.sources[source]?.subtopology ?? 0
+    for (const { key, value, timestamp } of records) {
+      // Where no topic tells the time, the schedules do.
+      if (this.#routes.size === 0) this.restoreWatermark(timestamp)
+      this.dispatcher.inject(source, subtopology, key, value, timestamp)
+    }
+    this.dispatcher.flush()
+  }
+
   // ── committing ──────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** True when a partition has moved past what is committed, or a barrier has records to close in. */
@@ -346,11 +361,14 @@ export class Flow {
   }
 
   #timing(source: number): PartitionTiming {
-    const { plan, idlenessMs } = this.#o.settings
-    const watermark = plan.sources[source]?.watermark
+    const { plan, idlenessMs, commitIntervalMs } = this.#o.settings
+    const { watermark, kind } = plan.sources[source] ?? {}
+    // Nobody can say of a topic between sub-topologies that it will get a record: without an end to waiting, a
+    // partition that no key falls into would hold the application's time for ever.
+    const idleness = kind === 'boundary' && idlenessMs === 0 ? boundaryIdlenessMs(commitIntervalMs) : idlenessMs
     return {
       maxOutOfOrdernessMs: watermark?.maxOutOfOrdernessMs ?? 0,
-      idlenessMs: watermark?.idlenessMs ?? idlenessMs,
+      idlenessMs: watermark?.idlenessMs ?? idleness,
       alignment: watermark?.alignment,
     }
   }

@@ -4,7 +4,7 @@ import type { BarrierSnapshot, ConsumerSnapshot, OffsetsSnapshot, RestoreProgres
 
 export type ToEngine =
   | { readonly type: 'start' }
-  | { readonly type: 'pause' }
+  | { readonly type: 'pause'; readonly id: number }
   | { readonly type: 'unpause' }
   /** Drain, commit, close. */
   | { readonly type: 'stop' }
@@ -28,7 +28,8 @@ export type EngineFact =
   | { readonly type: 'restore-progress'; readonly progress: readonly RestoreProgress[] }
   /** Stores are complete and records are processed (or would be, were the application not paused). */
   | { readonly type: 'running' }
-  | { readonly type: 'drained' }
+  /** Nothing of the pause with this number is under way any more. */
+  | { readonly type: 'drained'; readonly id: number }
   | { readonly type: 'restarting'; readonly cause: string }
   | { readonly type: 'idle'; readonly id: number }
   | { readonly type: 'stopped' }

@@ -7,10 +7,16 @@ import { nextFiring } from '../time/schedule.ts'
 import { noHeaders } from '../wire/headers.ts'
 import { RecordBatchBuilder, RecordCursor } from '../wire/record-batch.ts'
 import type { EngineOptions } from './engine-core.ts'
+import type { EmittedRecord } from '../lanes/protocol.ts'
 import type { ToProduce } from './producer.ts'
 
 export interface SchedulesHost {
-  fire(source: number, dueMs: number, payload: Uint8Array): void
+  /** Has a lane run the source's function; `emitted` is its answer. */
+  fire(source: number, scheduledAt: number, count: number): void
+  /** Dispatches what a firing brought. */
+  dispatch(source: number, records: readonly EmittedRecord[]): void
+  /** There is something to commit, though perhaps no record. */
+  changed(): void
 }
 
 interface Schedule {
@@ -18,9 +24,13 @@ interface Schedule {
   readonly name: string
   readonly everyMs: number | undefined
   readonly cron: string | undefined
+  /** Instant of the last firing, or the source's beginning; NaN before that. */
   lastMs: number
+  /** Firings whose records were dispatched. */
   count: number
   changed: boolean
+  /** Instant of the firing whose function has not answered yet: there is one at a time. */
+  firing: number | undefined
   cancel: (() => void) | undefined
 }
 
@@ -52,6 +62,7 @@ export class Schedules {
         lastMs: Number.NaN,
         count: 0,
         changed: false,
+        firing: undefined,
         cancel: undefined,
       }))
     if (this.#schedules.length === 0) return
@@ -67,12 +78,40 @@ export class Schedules {
   start(): void {
     if (this.#running) return
     this.#running = true
-    for (const schedule of this.#schedules) this.#arm(schedule)
+    const now = this.#o.clock.now()
+    for (const schedule of this.#schedules) {
+      if (Number.isNaN(schedule.lastMs)) {
+        // Kept from the first moment: else an application that is restarted often would never see a long interval end.
+        schedule.lastMs = now
+        schedule.changed = true
+        this.#host.changed()
+      }
+      if (schedule.firing === undefined) this.#arm(schedule)
+    }
   }
 
+  /** Nothing fires any more. What a function under way answers is void: its firing is made up for. */
   stop(): void {
     this.#running = false
-    for (const schedule of this.#schedules) schedule.cancel?.()
+    for (const schedule of this.#schedules) {
+      schedule.cancel?.()
+      schedule.firing = undefined
+    }
+  }
+
+  /**
+   * A source's function has answered. Its firing counts from here on: its records and the new count are part of the
+   * same commit.
+   */
+  emitted(source: number, count: number, records: readonly EmittedRecord[]): void {
+    const schedule = this.#schedules.find((s) => s.source === source)
+    if (!this.#running || schedule?.firing === undefined || schedule.count !== count) return
+    schedule.lastMs = schedule.firing
+    schedule.firing = undefined
+    schedule.count++
+    schedule.changed = true
+    this.#host.dispatch(source, records)
+    this.#arm(schedule)
   }
 
   /** The state of the sources that fired since the last commit. */
@@ -91,21 +130,17 @@ export class Schedules {
     if (!this.#running) return
     const { clock, timers } = this.#o
     const now = clock.now()
-    const due = nextFiring(schedule, Number.isNaN(schedule.lastMs) ? now : schedule.lastMs, now)
+    const due = nextFiring(schedule, schedule.lastMs, now)
     const wait = Math.min(Math.max(0, due - now), longestTimerMs)
     schedule.cancel = timers.after(wait, () => {
       if (!this.#running) return
-      if (clock.now() >= due) this.#fire(schedule, due)
-      this.#arm(schedule)
+      if (clock.now() >= due) {
+        schedule.firing = due
+        this.#host.fire(schedule.source, due, schedule.count)
+      } else {
+        this.#arm(schedule)
+      }
     })
-  }
-
-  #fire(schedule: Schedule, due: number): void {
-    const payload = Buffer.from(JSON.stringify({ scheduledAt: due, count: schedule.count }))
-    schedule.lastMs = due
-    schedule.count++
-    schedule.changed = true
-    this.#host.fire(schedule.source, due, payload)
   }
 }
 

@@ -3,7 +3,7 @@ import type { BrokerPort, TopicInfo } from '../broker/port.ts'
 import { EngineError } from '../errors.ts'
 import { changelogPartitions } from '../lanes/affinity.ts'
 import { changelogTopic, changelogConfig } from '../state/changelog.ts'
-import type { SourcePlan, StorePlan } from '../topology/plan.ts'
+import type { BoundaryPlan, SourcePlan, StorePlan } from '../topology/plan.ts'
 import type { EngineSettings } from './settings.ts'
 
 export interface ResolvedTopics {
@@ -14,10 +14,12 @@ export interface ResolvedTopics {
   readonly changelogPartitions: readonly number[]
   /** Changelog topics by store. */
   readonly changelogs: ReadonlyMap<string, TopicInfo>
+  /** Topics through which sub-topologies exchange records; none where they hand over in process. */
+  readonly boundaries: readonly TopicInfo[]
 }
 
-export function boundaryTopic(settings: EngineSettings, name: string): string {
-  return `${settings.applicationId}-${name}-repartition`
+export function boundaryTopic(settings: EngineSettings, boundary: BoundaryPlan): string {
+  return `${settings.applicationId}-${boundary.topic}`
 }
 
 export function changelogOf(settings: EngineSettings, store: StorePlan): string {
@@ -37,9 +39,10 @@ export async function resolveTopics(settings: EngineSettings, broker: BrokerPort
   const bySource = plan.sources.map((source) => topicsOf(settings, source, topics))
   const partitionsOf = (topic: string): number => topics.get(topic)?.partitions ?? 1
   const partitions = changelogPartitions(plan, partitionsOf, (source) => bySource[source] ?? [])
-  if (settings.split === 'repartition-topics') await createBoundaryTopics(settings, broker, partitions, topics)
+  const boundaries = await createBoundaryTopics(settings, broker, partitions)
+  for (const info of boundaries) topics.set(info.topic, info)
   const changelogs = await createChangelogs(settings, broker, partitions)
-  return { topics, bySource, changelogPartitions: partitions, changelogs }
+  return { topics, bySource, changelogPartitions: partitions, changelogs, boundaries }
 }
 
 function topicsOf(
@@ -49,7 +52,7 @@ function topicsOf(
 ): readonly string[] {
   if (source.kind === 'boundary') {
     const boundary = settings.plan.boundaries[source.boundary ?? -1]
-    return settings.split === 'repartition-topics' && boundary ? [boundaryTopic(settings, boundary.name)] : []
+    return settings.split === 'repartition-topics' && boundary ? [boundaryTopic(settings, boundary)] : []
   }
   if (source.pattern === undefined) return source.topics
   const pattern = new RegExp(`^(?:${source.pattern})$`)
@@ -57,6 +60,7 @@ function topicsOf(
 }
 
 function isInternal(settings: EngineSettings, topic: string): boolean {
+  if (settings.plan.boundaries.some((boundary) => boundaryTopic(settings, boundary) === topic)) return true
   return topic.startsWith(`${settings.applicationId}-`) && /-(changelog|repartition)$/.test(topic)
 }
 
@@ -82,16 +86,16 @@ async function createBoundaryTopics(
   settings: EngineSettings,
   broker: BrokerPort,
   partitions: readonly number[],
-  topics: Map<string, TopicInfo>,
-): Promise<void> {
+): Promise<TopicInfo[]> {
+  if (settings.split === 'in-process') return []
   const specs = settings.plan.boundaries.map((boundary) => ({
-    topic: boundaryTopic(settings, boundary.name),
+    topic: boundaryTopic(settings, boundary),
     partitions: partitions[boundary.toSubtopology] ?? 1,
     config: { 'cleanup.policy': 'delete', 'retention.ms': '-1', 'segment.bytes': '52428800' },
   }))
-  if (specs.length === 0) return
+  if (specs.length === 0) return []
   await broker.createTopics(specs)
-  for (const info of await broker.topics(specs.map((s) => s.topic))) topics.set(info.topic, info)
+  return broker.topics(specs.map((s) => s.topic))
 }
 
 async function createChangelogs(

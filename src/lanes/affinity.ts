@@ -8,8 +8,9 @@
  * belongs to the task of its own partition, as in Kafka Streams.
  */
 import type { SubtopologyPlan, TopologyPlan } from '../topology/plan.ts'
+import type { SplitMode } from '../topology/split.ts'
 
-export type SplitMode = 'in-process' | 'repartition-topics'
+export type { SplitMode }
 
 export interface TaskRef {
   readonly subtopology: number

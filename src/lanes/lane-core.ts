@@ -97,6 +97,7 @@ export class LaneCore {
     )
     const host = new TaskHostPort({
       topology,
+      applicationId: options.applicationId,
       outputs: this.#outputs,
       handoffs: this.#handoffs,
       counters: this.counters,

@@ -6,6 +6,7 @@ import { type CounterLayout, laneIndex } from '../base/counters.ts'
 import { systemTimers } from '../base/timers.ts'
 import { EngineError, messageOf, toWireError } from '../errors.ts'
 import { lmdbBackends, memoryBackends } from '../state/backends.ts'
+import { type SplitMode, splitTopology } from '../topology/split.ts'
 import { loadApplication } from './application.ts'
 import type { ErrorPolicies } from './error-policy.ts'
 import { LaneCore } from './lane-core.ts'
@@ -17,6 +18,7 @@ export interface LaneWorkerData {
   readonly application: string
   readonly applicationId: string
   readonly optimize: boolean
+  readonly split: SplitMode
   readonly stateDir: string | null
   readonly policies: ErrorPolicies
   readonly maxInFlight: number
@@ -40,7 +42,8 @@ function fault(error: unknown, run = -1): void {
 }
 
 async function main(): Promise<void> {
-  const topology = (await loadApplication(data.application)).compile({ optimize: data.optimize })
+  const compiled = (await loadApplication(data.application)).compile({ optimize: data.optimize })
+  const topology = splitTopology(compiled, data.split)
   let scheduled = false
   let timer: (() => void) | undefined
   let timerAt = Number.POSITIVE_INFINITY

@@ -28,6 +28,13 @@ export interface StorePartition {
   readonly partition: number
 }
 
+/** A record of a scheduled source, encoded. */
+export interface EmittedRecord {
+  readonly key: Uint8Array | null
+  readonly value: Uint8Array | null
+  readonly timestamp: number
+}
+
 export type ToLane =
   | {
       readonly type: 'configure'
@@ -85,6 +92,14 @@ export type ToLane =
       readonly run: number
       readonly epoch: CommitEpoch
       readonly checkpoints: ReadonlyArray<StorePartition & { readonly checkpoint: Checkpoint }>
+    }
+  /** A scheduled source is due: run its function and answer with `emitted`. */
+  | {
+      readonly type: 'tick'
+      readonly run: number
+      readonly source: number
+      readonly scheduledAt: number
+      readonly count: number
     }
   /** Tasks that leave this process; all they did is committed. */
   | { readonly type: 'close'; readonly run: number; readonly tasks: readonly TaskRef[] }
@@ -174,6 +189,14 @@ export type FromLane =
   | { readonly type: 'applied'; readonly lane: number; readonly run: number; readonly epoch: CommitEpoch }
   /** Something is to be committed (timers fired); at once when urgent. */
   | { readonly type: 'commit-wanted'; readonly lane: number; readonly run: number; readonly urgent: boolean }
+  | {
+      readonly type: 'emitted'
+      readonly lane: number
+      readonly run: number
+      readonly source: number
+      readonly count: number
+      readonly records: readonly EmittedRecord[]
+    }
   | { readonly type: 'resolve-topics'; readonly lane: number; readonly topics: readonly string[] }
   | { readonly type: 'closed'; readonly lane: number; readonly run: number; readonly tasks: readonly TaskRef[] }
   | { readonly type: 'reset-done'; readonly lane: number; readonly run: number }

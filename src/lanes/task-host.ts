@@ -16,6 +16,7 @@ import type { TaskSlot } from './task-slot.ts'
 
 export interface TaskHostOptions {
   readonly topology: CompiledTopology
+  readonly applicationId: string
   readonly outputs: Outputs
   readonly handoffs: Handoffs
   readonly counters: LaneCounters
@@ -32,6 +33,8 @@ interface Target {
   readonly source: number
   readonly subtopology: number
   readonly level: number
+  /** Its topic, where sub-topologies exchange records through topics. */
+  readonly topic: string
 }
 
 export class TaskHostPort {
@@ -40,10 +43,12 @@ export class TaskHostPort {
 
   constructor(options: TaskHostOptions) {
     this.#options = options
-    const { topology } = options
+    const { topology, applicationId } = options
     this.#targets = topology.boundaries.map((boundary) => {
       const source = topology.sources.find((s) => s.boundary === boundary.index)
-      return { source: source?.index ?? -1, subtopology: boundary.toSubtopology, level: source?.level ?? 0 }
+      const { toSubtopology: subtopology } = boundary
+      const topic = `${applicationId}-${boundary.topic}`
+      return { source: source?.index ?? -1, subtopology, level: source?.level ?? 0, topic }
     })
   }
 
@@ -105,15 +110,20 @@ export class TaskHostPort {
     rec: Rec,
     partitionKey: Uint8Array | undefined,
   ): void {
-    const { handoffs, counters } = this.#options
+    const { handoffs, counters, outputs } = this.#options
     const affinity = this.#options.affinity()
     const target = this.#targets[boundary] as Target
     const by = partitionKey ?? key
     const { origin } = rec
+    const epoch = (origin.epoch || slot.epoch) as CommitEpoch
+    counters.add(laneIndex.handedOff, 1)
+    if (affinity.split === 'repartition-topics') {
+      outputs.add(epoch, target.topic, key, value, rec.timestamp, rec.headers, partitionKey)
+      return
+    }
     const hash = by === null ? Math.max(0, origin.partition) : keySlot(by)
     const task = hash % affinity.tasks(target.subtopology)
     const lane = affinity.lane(target.subtopology, task)
-    const epoch = (origin.epoch || slot.epoch) as CommitEpoch
     const headers = rec.headers.length === 0 ? null : encodeHeaders(rec.headers)
     // A record made by a timer has no dispatch of its own: it is as late as the task's watermark says.
     const watermark = origin.partition < 0 ? slot.watermark : origin.watermark
@@ -138,6 +148,5 @@ export class TaskHostPort {
         headers?.length ?? 0,
       )
     handoffs.written(epoch, target.level, lane, Number.NEGATIVE_INFINITY)
-    counters.add(laneIndex.handedOff, 1)
   }
 }

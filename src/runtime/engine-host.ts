@@ -93,6 +93,7 @@ export class EngineHost implements EngineView, EngineCommands {
   #failure: StateSnapshot['failure'] = null
   #error: EngineError | undefined
   #paused = false
+  #pauseId = 0
   #stopping = false
   #lastSign: number
   #ended = false
@@ -207,7 +208,7 @@ export class EngineHost implements EngineView, EngineCommands {
     if (!pausableStates.includes(state)) return this.#refused('pause', pausableStates)
     this.#paused = true
     this.#to('DRAINING')
-    this.#send({ type: 'pause' })
+    this.#send({ type: 'pause', id: ++this.#pauseId })
     return { ok: true, state: 'DRAINING' }
   }
 
@@ -252,6 +253,7 @@ export class EngineHost implements EngineView, EngineCommands {
         application,
         applicationId,
         optimize,
+        split: settings.split,
         stateDir,
         policies,
         maxInFlight,
@@ -274,8 +276,10 @@ export class EngineHost implements EngineView, EngineCommands {
   }
 
   #startEngine(lanes: MessagePort[]): void {
-    const { settings, broker, layout, topology } = this.#o
+    const { settings, broker, layout, topology, application, optimize } = this.#o
     const data: EngineWorkerData = {
+      application,
+      optimize,
       settings,
       broker,
       lanes,
@@ -362,7 +366,7 @@ export class EngineHost implements EngineView, EngineCommands {
     switch (fact.type) {
       case 'started':
         this.#send({ type: 'start' })
-        if (this.#paused) this.#send({ type: 'pause' })
+        if (this.#paused) this.#send({ type: 'pause', id: this.#pauseId })
         return
       case 'snapshot':
         this.#snapshot = fact.snapshot
@@ -378,7 +382,8 @@ export class EngineHost implements EngineView, EngineCommands {
         this.#running()
         return
       case 'drained':
-        if (this.#lifecycle.state === 'DRAINING') this.#to('PAUSED')
+        // An answer to a pause that was taken back meanwhile says nothing of the one in force.
+        if (this.#lifecycle.state === 'DRAINING' && fact.id === this.#pauseId) this.#to('PAUSED')
         return
       case 'restarting':
         this.#o.log({ level: 'warn', component: 'engine', message: `restarting in place: ${fact.cause}` })

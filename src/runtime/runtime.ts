@@ -6,9 +6,12 @@ import type { BrokerPort } from '../broker/port.ts'
 import type { Config } from '../config/config.ts'
 import { loadConfig } from '../config/load.ts'
 import type { EngineCommands, EngineView } from '../engine/view.ts'
+import { EngineError } from '../errors.ts'
 import { loadApplication } from '../lanes/application.ts'
 import { createLicense } from '../license/license.ts'
 import { lockStateFolder } from '../state/state-lock.ts'
+import type { CompiledTopology } from '../topology/compiled.ts'
+import { splitTopology } from '../topology/split.ts'
 import { type BrokerHandle, openBroker } from './broker.ts'
 import type { LogLine, Runtime, RuntimeOptions } from './contract.ts'
 import { EngineHost } from './engine-host.ts'
@@ -31,7 +34,7 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
   const application = applicationUrl(options.application)
   const app = await loadApplication(application)
   const config = loadConfig({
-    application: { ...app.config, ...options.config },
+    application: [app.config, options.config],
     ...(options.configFile !== undefined && { file: options.configFile }),
     ...(options.environment && { environment: options.environment }),
     ...(options.set && { set: options.set }),
@@ -39,7 +42,10 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
   const log = masked(config, options.log ?? plainLog(config.get('log.level')))
   for (const warning of config.warnings) log({ level: 'warn', component: 'config', message: warning })
   const { applicationId } = app
-  const topology = app.compile({ optimize: config.get('topology.optimization') === 'all' })
+  refuseUnavailable(config)
+  const compiled = app.compile({ optimize: config.get('topology.optimization') === 'all' })
+  const topology = splitTopology(compiled, config.get('topology.sub-topology-split'))
+  refuseSchedules(config, topology)
   const stateDir = isDurable(config) ? config.get('engine.state.dir') : null
   const lock = stateDir === null ? undefined : lockStateFolder(stateDir, applicationId)
   let broker: BrokerHandle | undefined
@@ -53,6 +59,27 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
     lock?.release()
     throw error
   }
+}
+
+/** Keys that are known and valid, but ask for what this version does not do. */
+function refuseUnavailable(config: Config): void {
+  if (config.get('ha.mode') !== 'hot-standby') return
+  throw new EngineError(
+    'CONFIG_INVALID',
+    'ha.mode: hot-standby is not available in this version; leave the key out and run one process',
+  )
+}
+
+/** Every process of a split application would fire every schedule: nobody says which of them should. */
+function refuseSchedules(config: Config, topology: CompiledTopology): void {
+  if (config.get('topology.sub-topology-split') === 'in-process') return
+  const scheduled = topology.sources.find((source) => source.kind === 'scheduled')
+  if (!scheduled) return
+  throw new EngineError(
+    'CONFIG_INVALID',
+    `topology.sub-topology-split: the scheduled source ${scheduled.name} runs in one process only; set it to in-process, ` +
+      'or give the schedule an application of its own that writes to a topic',
+  )
 }
 
 function applicationUrl(application: string | URL): string {

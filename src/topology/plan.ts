@@ -37,6 +37,8 @@ export interface SubtopologyPlan {
 export interface BoundaryPlan {
   readonly index: number
   readonly name: string
+  /** Name of its topic without the application's prefix. */
+  readonly topic: string
   readonly fromSubtopology: number
   readonly toSubtopology: number
   readonly toSource: number
@@ -96,9 +98,10 @@ export function planOf(topology: CompiledTopology): TopologyPlan {
       stores,
       sources,
     })),
-    boundaries: topology.boundaries.map(({ index, name, fromSubtopology, toSubtopology, toSource }) => ({
+    boundaries: topology.boundaries.map(({ index, name, topic, fromSubtopology, toSubtopology, toSource }) => ({
       index,
       name,
+      topic,
       fromSubtopology,
       toSubtopology,
       toSource,

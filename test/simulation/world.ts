@@ -162,7 +162,7 @@ export class World {
     }
     for (let i = 0; i < pauses; i++) {
       this.scheduler.at(random.next() * faultsEndMs, 0, () => {
-        this.#process?.engine.pause()
+        this.#process?.engine.pause(i + 1)
         this.scheduler.at(random.next() * 300, 0, () => this.#process?.engine.unpause())
       })
     }

@@ -1,0 +1,137 @@
+/** What the engine tells of itself: its last commits, its link to the broker, and a snapshot every now and then. */
+import { engineIndex } from '../base/counters.ts'
+import type { CommitMachine, CommitReport } from '../commit/machine.ts'
+import type { Committer } from './committer.ts'
+import type { EngineOptions } from './engine-core.ts'
+import type { Flow } from './flow.ts'
+import type { GroupLink } from './group-link.ts'
+import type { Producer } from './producer.ts'
+import type { EngineSnapshot } from './protocol.ts'
+import type { RestartBudget } from './restart-budget.ts'
+import { barrierSnapshot, offsetsSnapshot } from './snapshots.ts'
+import type { ResolvedTopics } from './topics.ts'
+import type { ConsumerSnapshot } from './view.ts'
+
+const reportsKept = 50
+
+interface KeptReport {
+  readonly report: CommitReport
+  readonly commitId: string
+  readonly atMs: number
+  readonly outcome: 'COMMITTED' | 'ABORTED'
+}
+
+/** The engine's parts at the moment of a snapshot; those of a run are undefined between runs. */
+export interface EngineParts {
+  readonly flow: Flow | undefined
+  readonly topics: ResolvedTopics | undefined
+  readonly committer: Committer | undefined
+  readonly producer: Producer
+  readonly group: GroupLink
+  readonly budget: RestartBudget
+  readonly changelogNext: ReadonlyMap<string, number>
+  readonly ready: boolean
+}
+
+export class Reports {
+  readonly #o: EngineOptions
+  /** Wall clock minus the machine's monotonic clock. */
+  readonly #wallOffset: number
+  #kept: readonly KeptReport[] = []
+  #lastCommitMs: number | null = null
+  #connected = true
+  #connectedSince: number
+  /** Commits since the process began. */
+  commits = 0
+
+  constructor(options: EngineOptions) {
+    this.#o = options
+    this.#wallOffset = options.clock.now() - options.clock.monotonic()
+    this.#connectedSince = options.clock.now()
+  }
+
+  /** The broker has committed; the stores have yet to follow. */
+  tookEffect(): void {
+    this.#lastCommitMs = this.#o.clock.now()
+  }
+
+  committed(report: CommitReport, tokenEpoch: number): void {
+    this.commits++
+    this.#o.counters[engineIndex.commitsCommitted] = this.commits
+    this.#keep(report, tokenEpoch, 'COMMITTED')
+  }
+
+  aborted(machine: CommitMachine, tokenEpoch: number): void {
+    const { counters, clock } = this.#o
+    counters[engineIndex.commitsAborted] = (counters[engineIndex.commitsAborted] as number) + 1
+    const report: CommitReport = {
+      epoch: machine.epoch,
+      trigger: machine.trigger ?? 'requested',
+      startedAtMs: machine.startedAtMs ?? clock.monotonic(),
+      durationsMs: { align: 0, flush: 0, offsets: 0, endTransaction: 0, apply: 0 },
+    }
+    this.#keep(report, tokenEpoch, 'ABORTED')
+  }
+
+  setConnected(connected: boolean): void {
+    if (connected === this.#connected) return
+    this.#connected = connected
+    this.#connectedSince = this.#o.clock.now()
+  }
+
+  publish(parts: EngineParts): void {
+    const { counters, clock, fact, settings, broker } = this.#o
+    counters[engineIndex.heartbeats] = (counters[engineIndex.heartbeats] as number) + 1
+    counters[engineIndex.lastTickMs] = clock.now()
+    const { flow, topics, changelogNext } = parts
+    const snapshot: EngineSnapshot = {
+      watermarks: flow?.watermarkSnapshot() ?? null,
+      offsets: flow && topics ? offsetsSnapshot(settings, topics, flow.progress(), changelogNext) : null,
+      consumer: this.#consumer(parts),
+      barriers: this.#barriers(parts),
+      broker: { connected: this.#connected && broker.connected, sinceMs: this.#connectedSince },
+    }
+    fact({ type: 'snapshot', snapshot })
+  }
+
+  #keep(report: CommitReport, tokenEpoch: number, outcome: KeptReport['outcome']): void {
+    const kept: KeptReport = {
+      report,
+      commitId: `${tokenEpoch}.${report.epoch}`,
+      atMs: this.#o.clock.now(),
+      outcome,
+    }
+    this.#kept = [kept, ...this.#kept].slice(0, reportsKept)
+  }
+
+  #consumer({ topics, group, flow, ready }: EngineParts): ConsumerSnapshot | null {
+    if (!topics) return null
+    const { memberId, generationId, groupInstanceId } = group.member()
+    return {
+      groupId: this.#o.settings.applicationId,
+      memberId,
+      generationId,
+      groupInstanceId,
+      subscription: group.subscription(topics),
+      lastCommitMs: this.#lastCommitMs,
+      assignment: flow?.assignment(ready) ?? {},
+    }
+  }
+
+  #barriers({ committer, producer, budget }: EngineParts): EngineSnapshot['barriers'] {
+    const { settings, clock, laneCounters, layout, nodeNames } = this.#o
+    return barrierSnapshot({
+      settings,
+      committer,
+      producer,
+      budget,
+      reports: this.#kept,
+      laneCounters,
+      layout,
+      sourceTopic: (source) => settings.plan.sources[source]?.topics[0] ?? settings.plan.sources[source]?.name ?? '',
+      nodeName: (node) => nodeNames[node] ?? null,
+      now: clock.monotonic(),
+      wallOffset: this.#wallOffset,
+    })
+  }
+}

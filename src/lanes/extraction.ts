@@ -1,0 +1,73 @@
+/**
+ * Custom timestamps. They decide the order of dispatch, so the engine thread asks for them: the one place where it
+ * runs code of the application. What goes wrong there is left to the lane, which knows the error policies.
+ */
+import { EngineError, messageOf } from '../errors.ts'
+import type { Origin, Rec } from '../operators/contract.ts'
+import { decodeRecord } from '../operators/task.ts'
+import type { CompiledSource } from '../topology/compiled.ts'
+import { noHeaders } from '../wire/headers.ts'
+import { decodeHeaders, type RecordCursor } from '../wire/record-batch.ts'
+
+/** The extractor answered a time before 1970: the record is dropped and counted. */
+export const negativeTimestamp = -1
+/** The extractor threw: the lane asks it again and does as the policy for processing says. */
+export const failedTimestamp = -2
+
+/** Answers the time of the record at the cursor; as the extractor says, or one of the two signs above. */
+export type CursorTimestamp = (cursor: RecordCursor, topic: string, partition: number) => number
+
+export function extractorsOf(sources: readonly CompiledSource[]): Map<number, CursorTimestamp> {
+  const extractors = new Map<number, CursorTimestamp>()
+  for (const source of sources) {
+    if (source.timestampExtractor === undefined || source.kind === 'global') continue
+    extractors.set(source.index, (cursor, topic, partition) => timestampAt(source, cursor, topic, partition))
+  }
+  return extractors
+}
+
+function timestampAt(source: CompiledSource, cursor: RecordCursor, topic: string, partition: number): number {
+  const { bytes, offset, timestamp, keyStart, valueStart } = cursor
+  const origin: Origin = { topic, partition, offset, watermark: Number.NEGATIVE_INFINITY, epoch: 0 }
+  const key = keyStart < 0 ? null : bytes.subarray(keyStart, cursor.keyEnd)
+  const value = valueStart < 0 ? null : bytes.subarray(valueStart, cursor.valueEnd)
+  const headers =
+    cursor.headersEnd > cursor.headersStart ? decodeHeaders(bytes, cursor.headersStart, cursor.headersEnd) : noHeaders
+  let rec: Rec
+  try {
+    rec = decodeRecord(source, key, value, timestamp, headers, origin)
+  } catch {
+    // The lane decodes it again, fails again, and does what `errors.decoding` says.
+    return timestamp
+  }
+  try {
+    return extracted(source, rec)
+  } catch {
+    return failedTimestamp
+  }
+}
+
+/** What the source's extractor makes of a record; its own timestamp where the answer is no whole number. */
+function extracted(source: CompiledSource, rec: Rec): number {
+  const answer = source.timestampExtractor?.(rec.value, rec.key, rec)
+  if (answer === undefined || !Number.isSafeInteger(answer)) return Math.max(rec.timestamp, negativeTimestamp)
+  return answer < 0 ? negativeTimestamp : answer
+}
+
+/**
+ * Asks an extractor that failed on the engine thread again, for its error.
+ *
+ * @throws EngineError `PROCESSING_FAILED`
+ */
+export function extractAgain(source: CompiledSource, rec: Rec): number {
+  try {
+    return extracted(source, rec)
+  } catch (error) {
+    const { topic, partition, offset } = rec.origin
+    throw new EngineError(
+      'PROCESSING_FAILED',
+      `the timestamp function of ${source.name} failed at the record ${topic}/${partition} at offset ${offset}: ${messageOf(error)}`,
+      { cause: error, node: source.name, topic, partition, offset },
+    )
+  }
+}
