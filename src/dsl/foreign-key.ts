@@ -94,7 +94,8 @@ export function addForeignKeyJoin(
     },
   }
   const answers = addRightSide(join, addSend(join))
-  return addResult(left, addResolve(join, answers), names.result, options)
+  const result: { model?: SourceTable } = {}
+  return addResult(left, addResolve(join, answers, result), result, names.result, options)
 }
 
 function processor(
@@ -205,7 +206,7 @@ function addRightSide(join: ForeignJoin, receiveSource: GraphNode): GraphNode {
   })
 }
 
-function addResolve(join: ForeignJoin, responseSource: GraphNode): GraphNode {
+function addResolve(join: ForeignJoin, responseSource: GraphNode, result: { model?: SourceTable }): GraphNode {
   const { left, names, leftValueSerde } = join
   const { leftOuter, joiner } = join.shape
   const getter = left.model.getter()
@@ -213,17 +214,31 @@ function addResolve(join: ForeignJoin, responseSource: GraphNode): GraphNode {
     left,
     responseSource,
     names.resolve,
-    () => ({ op: 'foreignKeyResolve', left: getter, leftValueSerde, leftOuter, joiner }),
+    () => ({
+      op: 'foreignKeyResolve',
+      left: getter,
+      leftValueSerde,
+      leftOuter,
+      joiner,
+      result: result.model?.output().store,
+    }),
     (builder) => builder.connect(names.resolve, ...getterStores(getter)),
   )
 }
 
-function addResult(left: TableParts, resolve: GraphNode, name: string, options: Stored | undefined): TableParts {
+function addResult(
+  left: TableParts,
+  resolve: GraphNode,
+  result: { model?: SourceTable },
+  name: string,
+  options: Stored | undefined,
+): TableParts {
   const { build, key } = left
   const settings = settingsOf(options?.store)
   const storeName = settings.name ?? build.names.store(`${prefix}OUTPUT-`)
   const definition = tableStore({ name: storeName, key, valueSerde: undefined, settings })
   const model = new SourceTable(definition, settings.name !== undefined)
+  result.model = model
   const write = (builder: PhysicalBuilder, node: GraphNode): void => {
     builder.addProcessor(name, () => ({ op: 'tableSource', ...model.output() }), node.parentNames())
     if (model.kept) builder.addStore(definition, name)

@@ -5,7 +5,7 @@ import { identityOf, type Subscription, type SubscriptionAnswer } from '../topol
 import type { SpecOf } from '../topology/operator-spec.ts'
 import { type Change, type Downstream, forward, type Maybe, Rec } from './contract.ts'
 import { inTurn, NodeOperator, type OperatorEnv } from './node-operator.ts'
-import { type Row, type RowReader, rowReader } from './rows.ts'
+import { type Row, type RowReader, RowStore, rowReader } from './rows.ts'
 import { withKeyAndValue, withValue } from './stateless.ts'
 
 const absent = (value: unknown): value is null | undefined => value === null || value === undefined
@@ -63,7 +63,7 @@ export class ForeignKeySendOperator extends NodeOperator {
   #innerSteps(change: Change, before: unknown, after: unknown): Array<readonly [unknown, Subscription['instruction']]> {
     if (absent(change.oldValue) || absent(before)) return absent(after) ? [] : [[after, 'answer-if-found']]
     if (absent(after)) return [[before, 'unsubscribe-and-answer']]
-    if (this.#same(before, after)) return [[after, 'answer']]
+    if (this.#same(before, after)) return [[after, 'answer-again']]
     return [
       [before, 'unsubscribe'],
       [after, 'answer'],
@@ -146,7 +146,7 @@ export class ForeignKeyJoinOperator extends NodeOperator {
     if (instruction === 'answer-if-found' && row === undefined) return
     const value = instruction === 'unsubscribe-and-answer' ? null : (row?.value ?? null)
     const timestamp = row ? Math.max(rec.timestamp, row.timestamp) : rec.timestamp
-    const answer: SubscriptionAnswer = { hash, value }
+    const answer: SubscriptionAnswer = { hash, value, quiet: instruction === 'answer-again' }
     const key = this.#primaryKeySerde.deserialize(primaryKey)
     return forward(this.children, new Rec(key, answer, timestamp, rec.headers, rec.origin, primaryKey, undefined))
   }
@@ -175,7 +175,7 @@ export class ForeignTableJoinOperator extends NodeOperator {
       if (prefix.every((byte, i) => bytes[i] === byte)) subscriptions.push(row.value)
     }
     return inTurn(subscriptions, ({ primaryKey, hash }) => {
-      const answer: SubscriptionAnswer = { hash, value: change.newValue ?? null }
+      const answer: SubscriptionAnswer = { hash, value: change.newValue ?? null, quiet: false }
       const key = this.#spec.primaryKeySerde.deserialize(primaryKey)
       return forward(this.children, new Rec(key, answer, rec.timestamp, rec.headers, rec.origin, primaryKey, undefined))
     })
@@ -198,10 +198,18 @@ export class ForeignKeyResolveOperator extends NodeOperator {
     return this.then(this.#rows.get(rec.key) as Row | undefined, rec, (row) => this.#resolve(rec, row))
   }
 
+  /** Kafka Streams leaves such a result behind: the deletion that was to end it met a newer left row and was dropped. */
+  #hasResult(key: unknown): boolean {
+    const { result } = this.#spec
+    if (result === undefined || this.context.operatorTime) return false
+    return new RowStore(this.context.store(result.name), result.kind).get(key) !== undefined
+  }
+
   #resolve(rec: Rec, row: Row | undefined): Maybe {
-    const { hash, value } = rec.value as SubscriptionAnswer
+    const { hash, value, quiet } = rec.value as SubscriptionAnswer
     const current = row === undefined ? null : identityOf(this.#spec.leftValueSerde.serialize(row.value))
     if (hash !== current) return
+    if (absent(value) && quiet && !this.#hasResult(rec.key)) return
     if (absent(row) || (absent(value) && !this.#spec.leftOuter)) return forward(this.children, withValue(rec, null))
     return this.then(this.#spec.joiner(row.value, value ?? null, rec.key), rec, (result) =>
       forward(this.children, withValue(rec, result)),

@@ -56,8 +56,8 @@ export class StreamTableJoinOperator extends NodeOperator {
     this.enter()
     const { grace } = this.#spec
     if (!grace || !this.#buffer) return this.#lookUp(rec)
-    const watermark = this.timeAt(rec)
     if (this.#refused(rec, rec.key)) return
+    const watermark = this.timeAt(rec)
     const before = this.#letOut
     // Too old to wait: it sees the table as it is now known for its time.
     if (absent(rec.key) || rec.timestamp < watermark - grace.ms) return this.#join(rec, rec.key)

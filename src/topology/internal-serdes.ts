@@ -210,13 +210,17 @@ export function suppressedSerde(value: Serde<unknown>): Serde<Suppressed> {
 
 /** What a left row of a foreign-key join tells the right side. */
 export interface Subscription {
-  readonly instruction: 'unsubscribe' | 'unsubscribe-and-answer' | 'answer-if-found' | 'answer'
+  /**
+   * `answer-if-found` says nothing where there is no right row; `answer-again`, of a row that names the same right row
+   * as before, has its answer matter only where there is a result to take back.
+   */
+  readonly instruction: 'unsubscribe' | 'unsubscribe-and-answer' | 'answer-if-found' | 'answer' | 'answer-again'
   readonly primaryKey: Uint8Array
   /** Identity of the left value; null when there is none. */
   readonly hash: number | null
 }
 
-const instructions = ['unsubscribe', 'unsubscribe-and-answer', 'answer-if-found', 'answer'] as const
+const instructions = ['unsubscribe', 'unsubscribe-and-answer', 'answer-if-found', 'answer', 'answer-again'] as const
 
 export const subscriptionSerde: Serde<Subscription> = {
   name: 'subscription',
@@ -239,20 +243,22 @@ export const subscriptionSerde: Serde<Subscription> = {
 export interface SubscriptionAnswer {
   readonly hash: number | null
   readonly value: unknown
+  /** A missing value takes back a result that is there, and is nothing otherwise. */
+  readonly quiet: boolean
 }
 
 export function answerSerde(value: Serde<unknown>): Serde<SubscriptionAnswer> {
   return {
     name: `answer(${value.name})`,
     serialize(answer) {
-      const writer = new Writer().byte(answer.hash === null ? 0 : 1).int64(answer.hash ?? 0)
+      const writer = new Writer().byte((answer.hash === null ? 0 : 1) + (answer.quiet ? 2 : 0)).int64(answer.hash ?? 0)
       return writer.value(value, answer.value).done()
     },
     deserialize(bytes) {
       const reader = new Reader(bytes)
-      const present = reader.byte() === 1
+      const flags = reader.byte()
       const hash = reader.int64()
-      return { hash: present ? hash : null, value: reader.value(value) }
+      return { hash: flags & 1 ? hash : null, value: reader.value(value), quiet: (flags & 2) !== 0 }
     },
   }
 }

@@ -209,6 +209,8 @@ export type OperatorSpec =
     }
   | {
       readonly op: 'foreignKeyResolve'
+      /** Where the join's rows are kept, if they are. */
+      readonly result: StoreRefSpec | undefined
       readonly left: Getter
       readonly leftValueSerde: Serde<unknown>
       readonly leftOuter: boolean
