@@ -9,7 +9,7 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 
 const version = '4.32.5'
-const cache = process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache')
+const cache = process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache')
 const environment = join(cache, `millrace-schemathesis-${version}`)
 const command = join(environment, 'bin', 'schemathesis')
 

@@ -7,7 +7,7 @@ import type { LifecycleState } from '../engine/view.ts'
 import { isCrossSite } from './guard.ts'
 import { isProbe } from './openapi.ts'
 import { parseParameters } from './parameters.ts'
-import { error, type Reply } from './reply.ts'
+import { error, notInitialized, type Reply } from './reply.ts'
 import type { Gate, Route, RouteServices } from './route.ts'
 
 export interface HttpRequest {
@@ -35,7 +35,6 @@ export interface DispatcherOptions {
 }
 
 const notFound = error(404, 'unknown path; GET /info lists the endpoints of this instance')
-const notInitialized = error(503, 'engine is not initialized yet; retry once it has loaded the application')
 const crossSite = error(403, 'cross-site requests are refused; send it from this origin, or without the Origin header')
 
 /** An endpoint that is off is unknown, save `/metrics`, whose own handler says that it is off. */
@@ -59,7 +58,7 @@ export function createDispatcher(options: DispatcherOptions): (request: HttpRequ
   const answer = async (route: Route, query: string, request: HttpRequest): Promise<Reply> => {
     const parsed = parseParameters(route.parameters, query)
     if (!parsed.ok) return error(400, parsed.error)
-    if (route.needs !== 'nothing' && services.view.topology() === null) return notInitialized
+    if (route.needs !== 'nothing' && services.view.topology() === null) return notInitialized(services.view)
     if (route.needs === 'started' && !hasStarted()) {
       return error(503, `application has not started yet (state is ${services.view.state().current}); retry later`)
     }

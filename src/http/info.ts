@@ -1,16 +1,11 @@
 import { isoDuration } from '../base/duration.ts'
-import { maskText } from '../config/mask.ts'
-import type { EngineView } from '../engine/view.ts'
 import { renderOffsets } from './render-state.ts'
+import type { RouteServices } from './route.ts'
 import { iso } from './time.ts'
 
 /** `/info`. The optional sections appear once the engine has what they tell. */
-export function renderInfo(
-  view: EngineView,
-  startedAtMs: number,
-  uptimeMs: number,
-  endpoints: readonly string[],
-): object {
+export function renderInfo(services: RouteServices): object {
+  const { view, mask, startedAtMs } = services
   const state = view.state()
   const watermarks = view.watermarks()
   const offsets = view.offsets()
@@ -23,8 +18,8 @@ export function renderInfo(
       vendor: 'OpenJS Foundation',
       runtime: `Node.js / V8 ${process.versions.v8}`,
     },
-    broker: { bootstrapServers: maskText(view.broker().bootstrapServers), applicationId: view.applicationId },
-    uptime: { startTime: iso(startedAtMs), uptime: isoDuration(uptimeMs) },
+    broker: { bootstrapServers: mask(view.broker().bootstrapServers), applicationId: view.applicationId },
+    uptime: { startTime: iso(startedAtMs), uptime: isoDuration(services.uptimeMs()) },
     state: { current: state.current, since: iso(state.sinceMs) },
     ...(watermarks === null
       ? {}
@@ -45,6 +40,6 @@ export function renderInfo(
             split: view.split,
           },
         }),
-    endpoints,
+    endpoints: services.endpoints(),
   }
 }

@@ -9,13 +9,14 @@ import type {
 } from '../engine/view.ts'
 import { iso } from './time.ts'
 
-export function renderState(state: StateSnapshot): object {
+/** `mask` takes secrets out of a failure's message: it may quote what the application threw. */
+export function renderState(state: StateSnapshot, mask: (text: string) => string): object {
   const { failure, restore } = state
   return {
     current: state.current,
     since: iso(state.sinceMs),
     history: state.history.map((entry) => ({ state: entry.state, from: entry.from, at: iso(entry.atMs) })),
-    ...(failure === null ? {} : { failure: { code: failure.code, message: failure.message } }),
+    ...(failure === null ? {} : { failure: { code: failure.code, message: mask(failure.message) } }),
     ...(restore.length === 0 ? {} : { restore }),
   }
 }

@@ -36,6 +36,11 @@ export function error(status: number, message: string, headers?: Readonly<Record
   return json(status, { error: message }, headers)
 }
 
+/** Whatever depends on the engine, before there is one. */
+export function notInitialized(view: { state(): { readonly current: string } }): Reply {
+  return error(503, `engine is not initialized yet (state is ${view.state().current}); retry later`)
+}
+
 const reasons: Readonly<Record<number, string>> = {
   400: 'Bad Request',
   404: 'Not Found',

@@ -27,6 +27,8 @@ export interface RouteServices {
   /** Epoch milliseconds of the process's start, and how long ago that was. */
   readonly startedAtMs: number
   uptimeMs(): number
+  /** Takes secrets out of free text. */
+  mask(text: string): string
   /** Paths registered in this instance. */
   endpoints(): readonly string[]
   openApi(): object

@@ -17,10 +17,9 @@ import {
   type ThreadFilter,
 } from './render-state.ts'
 import { compiledText, topologyText, viewCompiled, viewTopology } from './render-topology.ts'
-import { contentTypes, error, json, type Reply, text } from './reply.ts'
+import { contentTypes, error, json, notInitialized, type Reply, text } from './reply.ts'
 import type { Route, RouteRequest, RouteServices } from './route.ts'
 
-const notInitialized = error(503, 'engine is not initialized yet; retry once it has loaded the application')
 const varies = { Vary: 'Accept' }
 
 const pod: Parameter = {
@@ -65,7 +64,7 @@ function commandReply(result: CommandResult, status: 'pausing' | 'resumed'): Rep
 
 async function haReply(services: RouteServices, command: HaCommand): Promise<Reply> {
   const status = services.ha?.status() ?? null
-  if (services.ha === null || status === null) return notInitialized
+  if (services.ha === null || status === null) return notInitialized(services.view)
   const verdict = judgeHaCommand(status, command)
   if (!verdict.ok) return error(verdict.status, verdict.reason)
   const commandOffset = await services.ha.publish(command)
@@ -120,8 +119,7 @@ const about: readonly Route[] = [
     schema: 'Info',
     summary: 'Application, platform, state and registered endpoints',
     doc: 'Always answered once the server is up. `lanes` is the count in force. The sections `watermark`, `offsets`, `consumer` and `topology` appear once the engine has them.',
-    handle: ({ view, startedAtMs, uptimeMs, endpoints }) =>
-      json(200, renderInfo(view, startedAtMs, uptimeMs(), endpoints())),
+    handle: (services) => json(200, renderInfo(services)),
   },
   {
     ...base,
@@ -160,7 +158,7 @@ const introspection: readonly Route[] = [
     schema: 'State',
     summary: 'Lifecycle state and its history',
     doc: 'The current state, since when, and the last transitions, newest first. `failure` tells why the engine is FAILED; `restore` what is left while state is restored.',
-    handle: ({ view }) => json(200, renderState(view.state())),
+    handle: ({ view, mask }) => json(200, renderState(view.state(), mask)),
   },
   {
     ...base,
@@ -233,7 +231,7 @@ const progress: readonly Route[] = [
     doc: 'The global watermark, each partition’s own, idleness, alignment groups and the hold that stops dispatch, if one does. 503 while no partition is registered.',
     handle: ({ view }) => {
       const snapshot = view.watermarks()
-      if (snapshot === null) return notInitialized
+      if (snapshot === null) return notInitialized(view)
       if (Object.keys(snapshot.partitions).length === 0) {
         return error(503, 'no partitions are registered yet; retry once the consumer has its assignment')
       }
@@ -250,7 +248,7 @@ const progress: readonly Route[] = [
     doc: 'Per source partition the committed offset, the end of the log and the lag; per changelog partition the committed offset. From cached values: the broker is not asked.',
     handle: ({ view }) => {
       const snapshot = view.offsets()
-      return snapshot === null ? notInitialized : json(200, renderOffsets(snapshot))
+      return snapshot === null ? notInitialized(view) : json(200, renderOffsets(snapshot))
     },
   },
   {
@@ -263,7 +261,7 @@ const progress: readonly Route[] = [
     doc: '`bufferCapacity` is the threshold at which a partition is paused, not a hard limit: `buffered` may exceed it by up to `consumer.max.poll.records` − 1. `paused` is true whenever the partition is not fetched: buffer full, application paused, or stores restoring. 503 while no partition is assigned.',
     handle: ({ view }) => {
       const snapshot = view.consumer()
-      if (snapshot === null) return notInitialized
+      if (snapshot === null) return notInitialized(view)
       if (Object.keys(snapshot.assignment).length === 0) {
         return error(503, 'no partitions are assigned to the consumer yet; retry after the group has rebalanced')
       }
@@ -310,9 +308,9 @@ const highAvailability: readonly Route[] = [
     schema: 'HaStatus',
     summary: 'Roles, states and replication lag of all pods',
     doc: 'This pod’s view of the hot-standby group. 404 where `ha.mode` is `off`.',
-    handle: ({ ha }) => {
+    handle: ({ ha, view }) => {
       const status = ha?.status() ?? null
-      return status === null ? notInitialized : json(200, status)
+      return status === null ? notInitialized(view) : json(200, status)
     },
   },
   {
@@ -407,7 +405,7 @@ const debug: readonly Route[] = [
     doc: 'Phase of the commit under way, the lanes it waits for and what each is at, the last commits and the restarts used.',
     handle: ({ view, clock }) => {
       const snapshot = view.barriers()
-      return snapshot === null ? notInitialized : json(200, renderBarriers(snapshot, clock.now()))
+      return snapshot === null ? notInitialized(view) : json(200, renderBarriers(snapshot, clock.now()))
     },
   },
 ]

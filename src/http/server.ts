@@ -76,7 +76,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const registered = known.filter((route) => isRegistered(route, gates))
   const dispatch = createDispatcher({
     routes: known,
-    services: servicesOf(options, registered, clock),
+    services: servicesOf(options, registered, clock, mask),
     gates,
     maxUrlLength: config.maxUrlLength,
     guards: [hostGuard(config.allowedHosts), tokenGuard(config.token)],
@@ -112,7 +112,12 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   }
 }
 
-function servicesOf(options: HttpServerOptions, registered: readonly Route[], clock: Clock): RouteServices {
+function servicesOf(
+  options: HttpServerOptions,
+  registered: readonly Route[],
+  clock: Clock,
+  mask: (text: string) => string,
+): RouteServices {
   const { view, commands, health, license, configView, config } = options
   const startedAtMs = options.startedAtMs ?? clock.now()
   // Uptime goes by the monotonic clock: a wall clock that is set must not bend it.
@@ -130,6 +135,7 @@ function servicesOf(options: HttpServerOptions, registered: readonly Route[], cl
     metrics: config.metricsEnabled ? options.metrics : null,
     ha: options.ha ?? null,
     uptimeMs: () => clock.monotonic() - origin,
+    mask,
     endpoints: () => paths,
     openApi: () => document,
   }

@@ -7,7 +7,7 @@ import { standby } from './support/ha-samples.ts'
 test('Schemathesis finds nothing that /openapi.json does not say', async (t) => {
   const missing = installSchemathesis()
   if (missing !== undefined) {
-    assert.ok(process.env['CI'] === undefined, missing)
+    assert.ok(process.env.CI === undefined, missing)
     t.skip(missing)
     return
   }

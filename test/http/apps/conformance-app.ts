@@ -5,9 +5,12 @@ interface Word {
   readonly text: string
   /** Processing takes so long. */
   readonly slowMs?: number
+  /** Processing fails. */
+  readonly poison?: boolean
 }
 
 async function takeTime(word: Word): Promise<Word> {
+  if (word.poison === true) throw new Error('a poisoned record')
   if (word.slowMs !== undefined) await new Promise((resolve) => setTimeout(resolve, word.slowMs))
   return word
 }

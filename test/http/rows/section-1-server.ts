@@ -65,7 +65,7 @@ const everyState: Row[] = lifecycleStates.flatMap((state) =>
   routes.map((route) => ({
     rules: ['R8', '1.error', 'R30'] as const,
     name: `${route.method} ${route.path} keeps its word in ${state}`,
-    when: { state, ha: standby },
+    when: route.gate === 'ha' ? { state, ha: standby } : { state },
     check: async (instance) => {
       const query = route.parameters.some((parameter) => parameter.name === 'pod') ? '?pod=pod-b' : ''
       const answer = await instance.ask({ method: route.method, path: route.path + query })

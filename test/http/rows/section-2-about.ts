@@ -49,6 +49,8 @@ function row(state: NonNullable<NonNullable<Row['when']>['state']>, ready: Expec
     rules: ['R7', '3.1.health', '4.live', '4.ready', 'R4', '2.1.report', '2.1.engine'],
     name: `in ${state} readiness is ${ready}, liveness ${live}`,
     when: { state },
+    // Whether a failure takes liveness away depends on its cause, which the fake has for certain.
+    ...(state === 'FAILED' ? { given: () => undefined } : {}),
     check: async (instance) => {
       await expectProbe(instance, 'ready', ready)
       await expectProbe(instance, 'live', live)
@@ -347,7 +349,8 @@ export const section24: readonly Row[] = [
       const { json } = await instance.ask({ path: '/config', headers: { accept: 'application/json' } })
       assert.deepEqual(parse(yaml.body), json)
       expectKeys(json, ['engine', 'runtime', 'broker'])
-      assert.equal(json.engine?.lanes?.count, null)
+      if (instance.fake !== undefined) assert.equal(json.engine?.lanes?.count, null)
+      else assert.equal(json.engine?.lanes?.count, 2)
     },
   },
   {

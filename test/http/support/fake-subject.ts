@@ -90,6 +90,7 @@ export async function startFake(
 
 export const fakeSubject: Subject = {
   name: 'a fake engine',
+  isFake: true,
   cannot: () => undefined,
   start: (situation) => startFake(situation),
 }

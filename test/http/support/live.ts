@@ -98,3 +98,11 @@ async function feed({ broker }: Runtime, topic: string, records: readonly LiveRe
   const batches = [...builders].map(([partition, builder]) => ({ topic, partition, records: builder.finish() }))
   await broker.produce({ transactionalId: null, batches })
 }
+
+/**
+ * Threads that are stuck for good, as some tests want them, keep a process alive. Once everything is stopped and told,
+ * it is ended all the same; the exit code is then what the test runner has set.
+ */
+export function endLeftThreads(): void {
+  setTimeout(() => process.exit(), 2000).unref()
+}

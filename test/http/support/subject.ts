@@ -30,6 +30,8 @@ export interface Instance {
 
 export interface Subject {
   readonly name: string
+  /** Snapshots can be set, and each row has an instance of its own. */
+  readonly isFake: boolean
   /** Why a situation cannot be brought about, undefined where it can. */
   cannot(situation: Situation): string | undefined
   start(situation: Situation): Promise<Instance>
