@@ -21,6 +21,7 @@ public class Verifier {
 
   final Map<String, String> options = new HashMap<>();
   final List<String> errors = new ArrayList<>();
+  final Map<String, Integer> kinds = new HashMap<>();
   long errorCount;
 
   public static void main(String[] args) throws Exception {
@@ -119,7 +120,8 @@ public class Verifier {
 
   void error(String text) {
     errorCount++;
-    if (errors.size() < 20) errors.add(text);
+    // A few of each kind: one fault may bring many errors of its kind about.
+    if (kinds.merge(text.split(" ")[0], 1, Integer::sum) <= 6) errors.add(text);
   }
 
   record Line(String key, String value) {}

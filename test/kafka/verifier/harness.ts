@@ -56,8 +56,10 @@ export class VerifierTool {
     await this.#run('produce', { prefix, ...options })
   }
 
-  async verify(prefix: string, timeoutMs: number): Promise<Verdict> {
-    const text = await this.#run('verify', { prefix, application: prefix, 'timeout-ms': timeoutMs }).catch(
+  /** With `application` the changelog of its lists is judged as well. */
+  async verify(prefix: string, timeoutMs: number, application: string | null = prefix): Promise<Verdict> {
+    const options = { prefix, 'timeout-ms': timeoutMs, ...(application !== null && { application }) }
+    const text = await this.#run('verify', options).catch(
       (error: { stdout?: string; stderr?: string }) =>
         error.stdout || JSON.stringify({ ok: false, errors: [error.stderr] }),
     )
