@@ -137,8 +137,8 @@ export class Producer {
 
   async sendRaw(topic: string, records: Uint8Array, partition = 0): Promise<ProducedPartition> {
     const { transactionalId } = this
-    this.#written.set(`${topic}:${partition}`, { topic, partition })
     const [produced] = await this.client.produce({ transactionalId, batches: [{ topic, partition, records }] })
+    this.#written.set(`${topic}:${partition}`, { topic, partition })
     return produced as ProducedPartition
   }
 
@@ -153,8 +153,12 @@ export class Producer {
     const before = await this.client.listOffsets(places, 'latest')
     await this.#end(commit)
     for (;;) {
-      const behind = await this.client.listOffsets(places, 'latest')
-      if (before.every(({ offset }, i) => (behind[i]?.offset ?? -1) > offset)) return
+      const [latest, stable] = await Promise.all([
+        this.client.listOffsets(places, 'latest'),
+        this.client.listOffsets(places, 'stable'),
+      ])
+      // Either the marker came now, or nothing was open there any more.
+      if (before.every(({ offset }, i) => (latest[i]?.offset ?? 0) > offset || stable[i]?.offset === offset)) return
     }
   }
 
