@@ -117,7 +117,8 @@ export class TaskSet {
         task,
         stores,
         epoch,
-        levels.size === 1 && (compiled.level === 0 || this.#options.lanes === 1),
+        // Deeper down a record may come before an older one that waits in an asynchronous function above.
+        levels.size === 1 && compiled.level === 0,
       )
       slot.watermark = watermark
       slot.target = watermark
