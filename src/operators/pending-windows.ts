@@ -12,7 +12,7 @@ export interface PendingWindow {
 
 interface Bucket {
   readonly closesAt: number
-  /** By the key's bytes and the start. */
+  /** By the start and the key's bytes. */
   readonly windows: Map<string, PendingWindow>
 }
 
@@ -50,7 +50,7 @@ export class PendingWindows {
     if (bucket.windows.size === 0) this.#buckets.splice(at, 1)
   }
 
-  /** Takes out all windows that close at or before `time`, in order of closing time, then key, then start. */
+  /** Takes out all windows that close at or before `time`, in order of closing time, then start, then key. */
   close(time: number): PendingWindow[] {
     const closed: PendingWindow[] = []
     let taken = 0
@@ -69,7 +69,7 @@ export class PendingWindows {
   }
 
   #name(window: PendingWindow): string {
-    return `${this.#identity(window.key)}\0${String(window.start).padStart(16, '0')}`
+    return `${String(window.start).padStart(16, '0')}${this.#identity(window.key)}`
   }
 
   #bucket(closesAt: number): Bucket {

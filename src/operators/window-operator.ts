@@ -45,16 +45,21 @@ export abstract class WindowOperator extends NodeOperator {
   /** The time by which lateness is judged. */
   protected now(rec: Rec): number {
     const time = this.timeAt(rec)
-    return this.#idleMs === undefined ? time : Math.max(time, this.pending?.closedUpTo ?? time)
+    const closed = this.pending?.closedUpTo
+    return closed !== undefined && closed > time ? closed : time
   }
 
-  /** Tells the results that this record's time makes final; called before the record is added to its own windows. */
+  /**
+   * With a clock of its own, tells the results that this record makes final, before it is added to its own windows. By
+   * the watermark they are told between records, operator after operator, so that a window fed by windows gets the last
+   * of their results before it closes itself.
+   */
   protected closeFor(rec: Rec): Maybe {
     const { pending } = this
     if (!pending) return
     if (this.#idleMs !== undefined) this.#arrived(this.timeAt(rec), this.#idleMs)
     const watermark = this.settledAt(rec)
-    if (watermark < pending.nextClose) return
+    if (this.clock === undefined || watermark < pending.nextClose) return
     const before = pending.closedUpTo
     const headers = this.spec.window.type === 'session' ? noHeaders : rec.headers
     return this.#tell(pending.close(watermark), heldBackOrigin(rec.origin, before), headers)
