@@ -531,7 +531,7 @@ export class LaneCore {
     let least = level.watermark
     for (const slot of level.slots) {
       // A task with deeper sources still is advanced down there; here only what waits in it counts.
-      const reached = slot.level === level.level ? slot.watermark : (slot.outstanding[0]?.watermark ?? least)
+      const reached = slot.level === level.level ? slot.watermark : slot.waiting.oldest
       if (reached < least) least = reached
     }
     if (least <= level.reported) return false

@@ -4,7 +4,8 @@
  */
 import type { CommitEpoch } from '../base/ids.ts'
 import type { Maybe, Rec } from '../operators/contract.ts'
-import { keyIdentity, type Outstanding, type Parked, type TaskSlot } from './task-slot.ts'
+import { keyIdentity, type Parked, type TaskSlot } from './task-slot.ts'
+import type { Waiting } from './waiting.ts'
 
 export interface RunnerHost {
   /** A user function threw, or its promise was rejected; the policy was applied when this returns. */
@@ -40,38 +41,43 @@ export class TaskRunner {
   }
 
   submit(slot: TaskSlot, source: number, rec: Rec): void {
-    if (slot.parked.length > 0 || slot.timerBusy || (slot.stateful && rec.origin.epoch !== slot.epoch)) {
-      slot.parked.push({ source, rec })
+    const early = slot.timerBusy || (slot.stateful && rec.origin.epoch !== slot.epoch)
+    if (early || slot.parked.length > 0) {
+      slot.parked.push({ source, rec, waiting: slot.waiting.add(rec.origin.watermark) })
       this.parked++
       return
     }
-    if (slot.keys.size > 0) {
-      const queue = slot.keys.get(keyIdentity(rec))
-      if (queue !== undefined) {
-        queue.push({ source, rec })
-        this.parked++
-        return
-      }
-    }
-    this.#execute(slot, source, rec)
+    this.#admit(slot, source, rec, undefined)
   }
 
   /** Lets records in that had to wait for the task's next epoch or for a timer. */
   unpark(slot: TaskSlot): void {
-    while (slot.parked.length > 0 && !slot.timerBusy) {
-      const next = slot.parked[0] as Parked
-      if (slot.stateful && next.rec.origin.epoch !== slot.epoch) return
-      const waiting = slot.parked.splice(0)
-      this.parked -= waiting.length
-      for (const { source, rec } of waiting) this.submit(slot, source, rec)
-      return
+    while (slot.parked.length > 0 && !slot.timerBusy && this.#host.alive(slot)) {
+      const { source, rec, waiting } = slot.parked[0] as Parked
+      if (slot.stateful && rec.origin.epoch !== slot.epoch) return
+      slot.parked.shift()
+      this.parked--
+      this.#admit(slot, source, rec, waiting)
     }
+  }
+
+  /** Behind a record of its key that is outstanding, or at once. */
+  #admit(slot: TaskSlot, source: number, rec: Rec, waiting: Waiting | undefined): void {
+    if (slot.keys.size > 0) {
+      const queue = slot.keys.get(keyIdentity(rec))
+      if (queue !== undefined) {
+        queue.push({ source, rec, waiting: waiting ?? slot.waiting.add(rec.origin.watermark) })
+        this.parked++
+        return
+      }
+    }
+    this.#execute(slot, source, rec, waiting)
   }
 
   /** Moves the task's watermark as far as outstanding records allow. */
   advance(slot: TaskSlot, watermark: number): void {
     if (watermark > slot.target) slot.target = watermark
-    const allowed = slot.outstanding.length === 0 ? slot.target : slot.allowedWatermark()
+    const allowed = slot.allowedWatermark()
     if (allowed <= slot.watermark || slot.timerBusy || slot.straddling) return
     slot.watermark = allowed
     let pending: Maybe
@@ -96,37 +102,49 @@ export class TaskRunner {
     if (pending !== undefined) this.#timer(slot, pending)
   }
 
-  #execute(slot: TaskSlot, source: number, rec: Rec): void {
+  #execute(slot: TaskSlot, source: number, rec: Rec, waiting: Waiting | undefined): void {
     this.processed++
     let pending: Maybe
     try {
       pending = slot.task.process(source, rec)
     } catch (error) {
       this.#host.failed(slot, rec, error)
+      if (waiting !== undefined) waiting.done = true
       return
     }
     if (pending === undefined) {
+      if (waiting !== undefined) waiting.done = true
       const watermark = rec.origin.watermark
       if (slot.advancedByRecords && watermark > slot.watermark) this.advance(slot, watermark)
       return
     }
-    const entry = slot.begin(rec.origin.watermark, (rec.origin.epoch || slot.epoch) as CommitEpoch)
+    const entry = waiting ?? slot.waiting.add(rec.origin.watermark)
+    const epoch = (rec.origin.epoch || slot.epoch) as CommitEpoch
+    slot.begin(epoch)
     const identity = keyIdentity(rec)
     if (!slot.keys.has(identity)) slot.keys.set(identity, [])
     this.inFlight++
     pending.then(
-      () => this.#settle(slot, entry, identity, rec, undefined),
+      () => this.#settle(slot, entry, epoch, identity, rec, undefined),
       (error) =>
-        this.#settle(slot, entry, identity, rec, error ?? new TypeError('a promise was rejected without a reason')),
+        this.#settle(
+          slot,
+          entry,
+          epoch,
+          identity,
+          rec,
+          error ?? new TypeError('a promise was rejected without a reason'),
+        ),
     )
   }
 
-  #settle(slot: TaskSlot, entry: Outstanding, identity: string, rec: Rec, error: unknown): void {
+  #settle(slot: TaskSlot, entry: Waiting, epoch: CommitEpoch, identity: string, rec: Rec, error: unknown): void {
     if (!this.#host.alive(slot)) return
     if (error !== undefined) this.#host.failed(slot, rec, error)
     if (!this.#host.alive(slot)) return
     this.inFlight--
-    slot.end(entry)
+    slot.end(epoch)
+    entry.done = true
     const queue = slot.keys.get(identity)
     slot.keys.delete(identity)
     if (queue !== undefined && queue.length > 0) this.#nextOfKey(slot, identity, queue)
@@ -137,9 +155,9 @@ export class TaskRunner {
   /** The records behind the settled one, until one of them is outstanding in its turn. */
   #nextOfKey(slot: TaskSlot, identity: string, queue: Parked[]): void {
     for (let i = 0; i < queue.length; i++) {
-      const { source, rec } = queue[i] as Parked
+      const { source, rec, waiting } = queue[i] as Parked
       this.parked--
-      this.#execute(slot, source, rec)
+      this.#execute(slot, source, rec, waiting)
       if (!this.#host.alive(slot)) return
       if (slot.keys.has(identity)) {
         slot.keys.set(identity, queue.slice(i + 1))
@@ -149,7 +167,9 @@ export class TaskRunner {
   }
 
   #timer(slot: TaskSlot, pending: Promise<void>): void {
-    const entry = slot.begin(slot.watermark, slot.epoch)
+    const entry = slot.waiting.add(slot.watermark)
+    const { epoch } = slot
+    slot.begin(epoch)
     slot.timerBusy = true
     this.inFlight++
     const done = (error?: unknown): void => {
@@ -157,7 +177,8 @@ export class TaskRunner {
       if (error !== undefined) this.#host.failed(slot, undefined, error)
       this.inFlight--
       slot.timerBusy = false
-      slot.end(entry)
+      slot.end(epoch)
+      entry.done = true
       this.unpark(slot)
       this.advance(slot, slot.target)
       this.#host.settled(slot)

@@ -3,17 +3,13 @@ import type { CommitEpoch } from '../base/ids.ts'
 import type { Rec } from '../operators/contract.ts'
 import type { Task } from '../operators/task.ts'
 import type { AnyStore, StoreLifecycle } from '../state/contract.ts'
+import { type Waiting, WaitingRecords } from './waiting.ts'
 
-/** A record whose user function has not answered yet. */
-export interface Outstanding {
-  readonly watermark: number
-  readonly epoch: CommitEpoch
-  done: boolean
-}
-
+/** A record that cannot be processed yet. */
 export interface Parked {
   readonly source: number
   readonly rec: Rec
+  readonly waiting: Waiting
 }
 
 export class TaskSlot {
@@ -38,8 +34,8 @@ export class TaskSlot {
   straddling = false
   /** A timer's user function has not answered: records wait. */
   timerBusy = false
-  /** In order of arrival; those that are done leave from the front. */
-  readonly outstanding: Outstanding[] = []
+  /** Everything that came and is not done. */
+  readonly waiting = new WaitingRecords()
   /** Outstanding records (and timers) of the even and the odd epoch. */
   readonly outstandingByParity: [number, number] = [0, 0]
   /** Keys with an outstanding record, and the records that wait behind it. */
@@ -73,23 +69,15 @@ export class TaskSlot {
 
   /** The watermark must not overtake a record that waits: its own windows have to be open when it goes on. */
   allowedWatermark(): number {
-    const oldest = this.outstanding[0]
-    return oldest === undefined ? this.target : Math.min(this.target, oldest.watermark)
+    return Math.min(this.target, this.waiting.oldest)
   }
 
-  begin(watermark: number, epoch: CommitEpoch): Outstanding {
-    const entry: Outstanding = { watermark, epoch, done: false }
-    this.outstanding.push(entry)
+  begin(epoch: CommitEpoch): void {
     this.outstandingByParity[epoch & 1]!++
-    return entry
   }
 
-  end(entry: Outstanding): void {
-    entry.done = true
-    this.outstandingByParity[entry.epoch & 1]!--
-    let finished = 0
-    while (finished < this.outstanding.length && (this.outstanding[finished] as Outstanding).done) finished++
-    if (finished > 0) this.outstanding.splice(0, finished)
+  end(epoch: CommitEpoch): void {
+    this.outstandingByParity[epoch & 1]!--
   }
 
   uncommittedBytes(): number {
