@@ -11,6 +11,8 @@ import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Random } from '../../src/base/random.ts'
 import type { LocalKafka } from '../../scripts/kafka/local-kafka.ts'
+import { connectKafka } from '../../src/broker/kafka/kafka-broker.ts'
+import { TestProducer } from '../support/broker-io.ts'
 import { kafkaForTests } from '../support/kafka.ts'
 import { type ApiName, KafkaProxy } from '../support/proxy.ts'
 import { EngineProcess, VerifierTool } from './verifier/harness.ts'
@@ -161,6 +163,31 @@ describe(`exactly-once (EXACTLY_ONCE_SEED=${seed})`, { skip }, () => {
       },
       { base: 1_000_000_000_000 },
     ))
+
+  test('aborted transactions in the input, and one that stays open for a while', () =>
+    withFaults(6, async ({ prefix, engine, fed }) => {
+      const port = connectKafka({ bootstrapServers: [broker.bootstrap], clientId: 'aborter' })
+      try {
+        const aborter = await TestProducer.open(port, `${prefix}-aborter`)
+        const hanging = await TestProducer.open(port, `${prefix}-hanging`)
+        const poison = [{ key: 'k1', value: '77|7|g7' }]
+        for (let i = 0; fed(); i++) {
+          const write = (producer: TestProducer): Promise<number> => producer.write(`${prefix}-in`, i % 4, poison)
+          await write(aborter)
+          if (i % 20 === 3) await write(hanging)
+          if (i % 20 === 13) await hanging.end(false)
+          if (i === 30) {
+            engine.kill()
+            await engine.start()
+          }
+          await sleep(50)
+          await aborter.end(false)
+        }
+        await hanging.end(false)
+      } finally {
+        await port.close()
+      }
+    }))
 
   test('durable stores', () =>
     withFaults(
