@@ -1,4 +1,5 @@
 /** The user's own processors: their context, schedules and timers. */
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { tryParseDuration } from '../base/duration.ts'
 import { EngineError } from '../errors.ts'
 import { readInt64, writeInt64 } from '../serde/primitive.ts'
@@ -33,17 +34,28 @@ interface KeyTimer {
 
 const noHeaders: Headers = []
 
+/** A timer that is firing: what it forwards is as of its time. */
+class Firing {
+  readonly key: unknown
+  readonly time: number
+  readonly origin: Origin
+
+  constructor(key: unknown, time: number, origin: Origin) {
+    this.key = key
+    this.time = time
+    this.origin = origin
+  }
+}
+
+/** The record or timer a function was called for, also behind its awaits, while others of other keys are under way. */
+const cause = new AsyncLocalStorage<Rec | Firing>()
+
 export class ProcessOperator extends NodeOperator {
   readonly #spec: SpecOf<'process'>
   readonly #schedules: Schedule[] = []
   readonly #timers = new SortedList<KeyTimer>((a, b) => a.at - b.at || byText(a.text, b.text))
   readonly #allowed: ReadonlySet<string>
   #processor: UserProcessor | undefined
-  /** The record whose functions run; undefined in a timer. */
-  #record: Rec | undefined
-  #timerKey: unknown
-  #timerTime = 0
-  #timerOrigin: Origin = timerOrigin(Number.NEGATIVE_INFINITY)
   #lastWatermark = Number.NEGATIVE_INFINITY
 
   constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'process'>) {
@@ -69,10 +81,8 @@ export class ProcessOperator extends NodeOperator {
   process(rec: Rec): Maybe {
     this.enter()
     const processor = this.#processor as UserProcessor
-    this.#record = rec
-    const done = processor.process(rec.value, rec.key, rec)
+    const done = cause.run(rec, () => processor.process(rec.value, rec.key, rec))
     if (isPromise(done)) return this.later(done, rec, () => undefined)
-    this.#record = undefined
   }
 
   onWatermark(watermark: number): Maybe {
@@ -101,8 +111,7 @@ export class ProcessOperator extends NodeOperator {
 
   #fireTimer(timer: KeyTimer, origin: Origin): Maybe {
     this.#timerStore()?.delete(timer.key)
-    this.#begin(timer.key, timer.at, origin)
-    return this.#run(() => this.#processor?.onTimer?.(timer.key, timer.at))
+    return this.#run(new Firing(timer.key, timer.at, origin), () => this.#processor?.onTimer?.(timer.key, timer.at))
   }
 
   #fireSchedules(clock: Schedule['clock'], now: number, origin: Origin): Maybe {
@@ -111,23 +120,15 @@ export class ProcessOperator extends NodeOperator {
     )
     return inTurn(due, (schedule) => {
       schedule.due += (Math.floor((now - schedule.due) / schedule.intervalMs) + 1) * schedule.intervalMs
-      this.#begin(undefined, now, origin)
-      return this.#run(() => schedule.run(now))
+      return this.#run(new Firing(undefined, now, origin), () => schedule.run(now))
     })
   }
 
-  #begin(key: unknown, time: number, origin: Origin): void {
-    this.#record = undefined
-    this.#timerKey = key
-    this.#timerTime = time
-    this.#timerOrigin = origin
-    this.atWork()
-  }
-
-  #run(fn: () => Answer | undefined): Maybe {
+  #run(firing: Firing, fn: () => Answer | undefined): Maybe {
     let done: Answer | undefined
+    this.atWork()
     try {
-      done = fn()
+      done = cause.run(firing, fn)
     } catch (error) {
       throw processingFailed(error, this.name, undefined)
     }
@@ -205,19 +206,21 @@ export class ProcessOperator extends NodeOperator {
   }
 
   /** Sends a record on, as of the record or timer at hand. */
-  #forward(
-    rec: Rec | undefined,
-    key: unknown,
-    value: unknown,
-    options: { timestamp?: number; headers?: Headers } | undefined,
-  ): Maybe {
-    const timestamp = options?.timestamp ?? rec?.timestamp ?? this.#timerTime
-    const headers = options?.headers ?? rec?.headers ?? noHeaders
-    const sameKey = rec !== undefined && rec.key === key
-    const origin = rec?.origin ?? this.#timerOrigin
+  #forward(key: unknown, value: unknown, options: { timestamp?: number; headers?: Headers } | undefined): Maybe {
+    const at = cause.getStore()
+    if (at instanceof Rec) {
+      const timestamp = options?.timestamp ?? at.timestamp
+      const keyBytes = at.key === key ? at.keyBytes : undefined
+      return forward(
+        this.children,
+        new Rec(key, value, timestamp, options?.headers ?? at.headers, at.origin, keyBytes, undefined),
+      )
+    }
+    const origin = at?.origin ?? timerOrigin(this.#lastWatermark)
+    const timestamp = options?.timestamp ?? at?.time ?? Math.max(0, this.context.streamTime())
     return forward(
       this.children,
-      new Rec(key, value, timestamp, headers, origin, sameKey ? rec.keyBytes : undefined, undefined),
+      new Rec(key, value, timestamp, options?.headers ?? noHeaders, origin, undefined, undefined),
     )
   }
 
@@ -242,9 +245,9 @@ export class ProcessOperator extends NodeOperator {
       requestCommit: () => context.requestCommit(),
       forward: this.#spec.fixedKey
         ? (value: unknown, options?: { timestamp?: number; headers?: Headers }) =>
-            this.#forward(this.#record, this.#record ? this.#record.key : this.#timerKey, value, options)
+            this.#forward(cause.getStore()?.key, value, options)
         : (key: unknown, value: unknown, options?: { timestamp?: number; headers?: Headers }) =>
-            this.#forward(this.#record, key, value, options),
+            this.#forward(key, value, options),
     }
   }
 }
