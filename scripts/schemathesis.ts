@@ -3,9 +3,9 @@
  * serves a fake engine. Schemathesis comes from the Python package registry, into a virtual environment that is kept in the
  * user's cache folder.
  */
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync } from 'node:fs'
-import { homedir } from 'node:os'
+import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 const version = '4.32.5'
@@ -33,17 +33,21 @@ export function installSchemathesis(): string | undefined {
 
 /** @returns the exit code and what it printed. */
 export async function runSchemathesis(url: string, examples = 40): Promise<{ code: number; output: string }> {
-  const { spawn } = await import('node:child_process')
-  const run = spawn(command, [
-    'run',
-    `${url}/openapi.json`,
-    '--checks=all',
-    '--phases=examples,coverage,fuzzing',
-    `--max-examples=${examples}`,
-    '--seed=20260301',
-    '--no-color',
-    '--generation-database=none',
-  ])
+  // It keeps a folder of its own where it runs.
+  const run = spawn(
+    command,
+    [
+      'run',
+      `${url}/openapi.json`,
+      '--checks=all',
+      '--phases=examples,coverage,fuzzing',
+      `--max-examples=${examples}`,
+      '--seed=20260301',
+      '--no-color',
+      '--generation-database=none',
+    ],
+    { cwd: tmpdir() },
+  )
   let output = ''
   run.stdout.on('data', (chunk: Buffer) => {
     output += chunk.toString()

@@ -1,0 +1,27 @@
+/** Records tell by themselves how they want to be processed: at once, late, blocking the lane, or never. */
+import { defineApp, serdes } from 'millrace'
+
+export interface Order {
+  readonly slowMs?: number
+  readonly blockMs?: number
+  readonly loop?: boolean
+}
+
+/** Its name is what the thread view must show. */
+function loopWithoutEnd(): void {
+  for (let turns = 0; ; turns++) if (turns < 0) return
+}
+
+async function obey(order: Order): Promise<Order> {
+  if (order.loop === true) loopWithoutEnd()
+  if (order.blockMs !== undefined) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, order.blockMs)
+  if (order.slowMs !== undefined) await new Promise((resolve) => setTimeout(resolve, order.slowMs))
+  return order
+}
+
+export default defineApp({
+  applicationId: 'scenario',
+  build(topology) {
+    topology.stream('orders', { key: serdes.string, value: serdes.json<Order>() }).mapValues(obey).to('done')
+  },
+})
