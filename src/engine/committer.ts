@@ -43,7 +43,8 @@ export interface CommitterHost {
 }
 
 export interface CommitIdentity {
-  readonly tokenEpoch: number
+  /** Of the run; rises when partitions come whose commits were counted further. */
+  readonly tokenEpoch: () => number
   /** Sequence number of the run's first commit is epoch 1's: the epoch itself. */
   readonly groupId: string
 }
@@ -106,7 +107,7 @@ export class Committer {
   }
 
   get commitId(): string {
-    return `${this.#identity.tokenEpoch}.${this.#machine.epoch}`
+    return `${this.#identity.tokenEpoch()}.${this.#machine.epoch}`
   }
 
   trigger(cause: CommitTrigger): void {
@@ -289,7 +290,7 @@ export class Committer {
     }
     const partitions = offsets.map(({ topic, partition }) => ({ topic, partition }))
     const committed = await this.#broker.committedOffsets(this.#identity.groupId, partitions, true)
-    const mine = { tokenEpoch: this.#identity.tokenEpoch, seq: this.#machine.epoch }
+    const mine = { tokenEpoch: this.#identity.tokenEpoch(), seq: this.#machine.epoch }
     let newest: { tokenEpoch: number; seq: number } | undefined
     for (const { metadata } of committed) {
       const tag = decodeTag(metadata)
@@ -304,7 +305,7 @@ export class Committer {
   }
 
   #apply(epoch: CommitEpoch): void {
-    this.#lastTag = { tokenEpoch: this.#identity.tokenEpoch, seq: epoch }
+    this.#lastTag = { tokenEpoch: this.#identity.tokenEpoch(), seq: epoch }
     const checkpoints: Array<StorePartition & { checkpoint: Checkpoint }> = []
     for (const { store, partition } of this.#changelogs) {
       const changelogOffset = this.#changelogNext.get(`${store}/${partition}`) ?? 0

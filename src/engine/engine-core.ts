@@ -270,7 +270,7 @@ export class EngineCore {
     const restoring = (): void => {
       if (first) fact({ type: 'restoring' })
     }
-    const restored = await this.#restorer.restore(byLane, topics, position.newestTag, restoring)
+    const restored = await this.#restorer.restore(byLane, topics, position, restoring)
     for (const [id, next] of restored) this.#changelogNext.set(id, next)
     if (run !== this.#run || this.#ended) return
     this.#tasks.push(...fresh)
@@ -283,6 +283,8 @@ export class EngineCore {
     // A task that began in the middle of a barrier would not know whether it belongs to it.
     await committer.hold(true)
     if (run !== this.#run || this.#ended) return
+    // A partition's commits keep their order when it comes from another process, which counted by itself.
+    this.#tokenEpoch = Math.max(this.#tokenEpoch, first ? 0 : (position.newestTag?.tokenEpoch ?? 0) + 1)
     await this.#restorer.start(byLane, settings.lanes, committer.machine.epoch, flow.watermark)
     void committer.hold(false)
     if (run !== this.#run || this.#ended) return
@@ -325,7 +327,7 @@ export class EngineCore {
         restart: (cause, timeout) => void this.#restart(cause, timeout),
       },
       clock,
-      { tokenEpoch: this.#tokenEpoch, groupId: settings.applicationId },
+      { tokenEpoch: () => this.#tokenEpoch, groupId: settings.applicationId },
       newestTag ?? { tokenEpoch: 0, seq: 0 },
     )
     await loadGlobals(settings, this.#restorer, topics, (source, topic, positions) =>

@@ -6,6 +6,7 @@ import type { Affinity, TaskRef } from '../lanes/affinity.ts'
 import type { FromLane, ToLane } from '../lanes/protocol.ts'
 import type { Checkpoint } from '../state/contract.ts'
 import { RecordCursor } from '../wire/record-batch.ts'
+import type { GroupPosition } from './assignment.ts'
 import type { ResolvedTopics } from './topics.ts'
 import type { RestoreProgress } from './view.ts'
 
@@ -86,16 +87,17 @@ export class Restorer {
   async restore(
     tasks: ReadonlyMap<number, readonly TaskRef[]>,
     topics: ResolvedTopics,
-    newestTag: { tokenEpoch: number; seq: number } | undefined,
+    group: GroupPosition,
     restoring: () => void,
   ): Promise<Map<string, number>> {
     const run = this.#host.run()
+    const { newestTag } = group
     const opened = await this.#open(tasks)
     this.#stores = []
     for (const message of opened) {
       for (const { store, partition, checkpoint } of message.stores) {
         const info = topics.changelogs.get(store)
-        if (info) this.#stores.push({ ...this.#begin(store, partition, message.lane, info, checkpoint, newestTag) })
+        if (info) this.#stores.push({ ...this.#begin(store, partition, message.lane, info, checkpoint, group) })
       }
     }
     await this.#findEnds()
@@ -201,7 +203,7 @@ export class Restorer {
     lane: number,
     info: { topic: string; topicId: string },
     checkpoint: Checkpoint | null,
-    newestTag: { tokenEpoch: number; seq: number } | undefined,
+    { newestTag, partitions }: GroupPosition,
   ): StoreToRestore {
     // Another incarnation of the topic: what the store holds has nothing to do with it.
     const usable = checkpoint !== null && checkpoint.topicId === info.topicId
@@ -210,6 +212,13 @@ export class Restorer {
       throw new EngineError(
         'STORE_AHEAD',
         `store ${store} of partition ${partition} holds commit ${checkpoint?.commitId}, newer than the group's offsets: they were moved back`,
+      )
+    }
+    // Offsets that nobody has although commits were made: to begin at zero over such a store would count all twice.
+    if (applied && !newestTag && partitions.length > 0) {
+      throw new EngineError(
+        'OFFSETS_MISSING',
+        `store ${store} of partition ${partition} holds commit ${checkpoint?.commitId}, but the group has no offsets: they were deleted or have expired`,
       )
     }
     const position = usable && checkpoint ? checkpoint.changelogOffset : 0
