@@ -20,7 +20,7 @@ export function tryParseDuration(duration: unknown): number | undefined {
   const text = duration.trim()
   if (/^\d+$/.test(text)) return Number(text)
   const m = text.length > 1 ? iso.exec(text) : null
-  if (m && m.slice(1).some((part) => part !== undefined)) {
+  if (m?.slice(1).some((part) => part !== undefined)) {
     const [w = 0, d = 0, h = 0, min = 0, s = 0] = m.slice(1).map((part) => Number(part ?? 0))
     return Math.round(w * 604_800_000 + d * 86_400_000 + h * 3_600_000 + min * 60_000 + s * 1000)
   }

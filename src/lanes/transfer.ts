@@ -58,7 +58,7 @@ export class TransferWriter {
     const keyLength = key === null || keyStart < 0 ? -1 : keyEnd - keyStart
     const valueLength = value === null || valueStart < 0 ? -1 : valueEnd - valueStart
     const headersLength = headers === null ? 0 : headersEnd - headersStart
-    const payload = (keyLength > 0 ? keyLength : 0) + (valueLength > 0 ? valueLength : 0) + headersLength
+    const payload = Math.max(keyLength, 0) + Math.max(valueLength, 0) + headersLength
     const size = (headBytes + payload + 7) & ~7
     if (this.#length + size > this.#bytes.length) this.#grow(this.#length + size)
     const i = this.#length >> 2
