@@ -1,16 +1,17 @@
-import { readFileSync } from 'node:fs'
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
-import { EngineError, messageOf } from '../errors.ts'
+import { EngineError } from '../errors.ts'
 import { Connections } from './connections.ts'
 import type { HttpConfig } from './http-config.ts'
 import { parserReply } from './parser-errors.ts'
 import { commonHeaders, error, type Reply, rawReply } from './reply.ts'
+import { readCertificate, watchCertificate } from './tls.ts'
 
 const closeGraceMs = 1000
 const drainLimitBytes = 262_144
 
+export type HttpLog = (level: 'info' | 'warn' | 'error', message: string) => void
 type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<void>
 
 /** The listening socket with its limits on what a client may send, hold and ask. */
@@ -18,12 +19,14 @@ export class HttpListener {
   readonly #config: HttpConfig
   readonly #handler: Handler
   readonly #connections: Connections
+  readonly #log: HttpLog
   #server: Server | undefined
 
-  constructor(config: HttpConfig, handler: Handler) {
+  constructor(config: HttpConfig, handler: Handler, log: HttpLog) {
     this.#config = config
     this.#handler = handler
     this.#connections = new Connections(config)
+    this.#log = log
   }
 
   async listen(): Promise<{ url: string; host: string; port: number }> {
@@ -65,8 +68,7 @@ export class HttpListener {
       requireHostHeader: false,
       insecureHTTPParser: false,
     }
-    const server: Server =
-      config.tlsCertFile === null ? createServer(limits) : createTlsServer({ ...limits, ...tlsOptions(config) })
+    const server = config.tlsCertFile === null ? createServer(limits) : this.#createTls(limits)
     // One more than is allowed, so that an excess is seen rather than cut off.
     server.maxHeadersCount = config.maxHeadersCount + 1
     server.on('connection', (socket: Socket) => this.#connections.admit(socket))
@@ -79,6 +81,19 @@ export class HttpListener {
     server.on('connect', (_request, socket: Socket) => {
       this.#connections.refuse(socket, rawReply(error(404, 'this server is no proxy')))
     })
+    return server
+  }
+
+  #createTls(limits: ServerOptions): Server {
+    const config = this.#config
+    const server = createTlsServer({
+      ...limits,
+      ...readCertificate(config),
+      minVersion: 'TLSv1.2',
+      handshakeTimeout: config.headersTimeoutMs,
+    })
+    const unwatch = watchCertificate(config, this.#log, (certificate) => server.setSecureContext(certificate))
+    server.once('close', unwatch)
     return server
   }
 
@@ -175,28 +190,6 @@ function refuseBody(request: IncomingMessage, response: ServerResponse, reply: R
   })
   request.once('end', end)
   request.resume()
-}
-
-function tlsOptions(config: HttpConfig): {
-  cert: Buffer
-  key: Buffer
-  minVersion: 'TLSv1.2'
-  handshakeTimeout: number
-} {
-  const read = (key: string, path: string | null): Buffer => {
-    if (path === null) throw new EngineError('CONFIG_INVALID', `${key} must be set where the other TLS file is`)
-    try {
-      return readFileSync(path)
-    } catch (cause) {
-      throw new EngineError('CONFIG_INVALID', `${key} cannot be read: ${messageOf(cause)}`, { cause })
-    }
-  }
-  return {
-    cert: read('runtime.http.tls.cert-file', config.tlsCertFile),
-    key: read('runtime.http.tls.key-file', config.tlsKeyFile),
-    minVersion: 'TLSv1.2',
-    handshakeTimeout: config.headersTimeoutMs,
-  }
 }
 
 function listenError(cause: NodeJS.ErrnoException, host: string, port: number): EngineError {

@@ -10,7 +10,7 @@ import type { HealthRegistry } from './health.ts'
 import type { HttpConfig } from './http-config.ts'
 import type { LicenseSource } from './license-seam.ts'
 import { openApi } from './openapi.ts'
-import { HttpListener, send } from './listener.ts'
+import { HttpListener, type HttpLog, send } from './listener.ts'
 import type { Gate, Route, RouteServices } from './route.ts'
 import { routes as allRoutes } from './routes.ts'
 
@@ -36,7 +36,7 @@ export interface HttpServerOptions {
   readonly clock?: Clock
   /** Epoch milliseconds of the process's start; default: now. */
   readonly startedAtMs?: number
-  readonly log?: (level: 'info' | 'warn' | 'error', message: string) => void
+  readonly log?: HttpLog
   /** Takes secrets out of what is logged. Default: by the look of it. */
   readonly maskText?: (text: string) => string
 }
@@ -62,7 +62,7 @@ export interface HttpServer {
  */
 export function createHttpServer(options: HttpServerOptions): HttpServer {
   const { config } = options
-  const log = options.log ?? (() => undefined)
+  const log: HttpLog = options.log ?? (() => undefined)
   const clock = options.clock ?? systemClock
   const mask = options.maskText ?? maskText
   const gates: Readonly<Record<Gate, boolean>> = {
@@ -98,7 +98,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     options.metrics?.observeRequest(method, route, reply.status, (clock.monotonic() - startedAt) / 1000)
   }
 
-  const own = new HttpListener(config, handler)
+  const own = new HttpListener(config, handler, log)
   return {
     handler,
     routes: registered,
