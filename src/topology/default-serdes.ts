@@ -1,24 +1,17 @@
 /** What stands in where no serde is known: strings as UTF-8, everything else as JSON. */
+import { json } from '../serde/json.ts'
+import { string } from '../serde/primitive.ts'
 import type { Serde } from '../serde/serde.ts'
 
-const encoder = new TextEncoder()
-const decoder = new TextDecoder('utf-8', { fatal: true })
-
-function toJson(value: unknown): Uint8Array {
-  return encoder.encode(JSON.stringify(value ?? null))
-}
+/** Values, and keys that are no text. */
+export const plainValueSerde: Serde<unknown> = json<unknown>()
 
 /** Keys of topics: text is text, anything else JSON; read back as text. */
 export const plainKeySerde: Serde<unknown> = {
   name: 'string',
-  serialize: (key) => (typeof key === 'string' ? encoder.encode(key) : toJson(key)),
-  deserialize: (bytes) => decoder.decode(bytes),
-}
-
-export const plainValueSerde: Serde<unknown> = {
-  name: 'json',
-  serialize: toJson,
-  deserialize: (bytes) => JSON.parse(decoder.decode(bytes)),
+  serialize: (key) => (typeof key === 'string' ? string.serialize(key) : plainValueSerde.serialize(key)),
+  deserialize: (bytes) => string.deserialize(bytes),
+  isPlain: (key) => typeof key === 'string' && key.isWellFormed(),
 }
 
 /**
@@ -28,11 +21,12 @@ export const plainValueSerde: Serde<unknown> = {
 export const internalKeySerde: Serde<unknown> = {
   name: 'auto',
   serialize: (key) => {
-    if (typeof key === 'string' && key.charCodeAt(0) !== 0) return encoder.encode(key)
-    return encoder.encode(`\0${JSON.stringify(key ?? null)}`)
+    if (typeof key === 'string' && key.charCodeAt(0) !== 0) return string.serialize(key)
+    const text = plainValueSerde.serialize(key)
+    const bytes = new Uint8Array(text.length + 1)
+    bytes.set(text, 1)
+    return bytes
   },
-  deserialize: (bytes) => {
-    if (bytes[0] !== 0) return decoder.decode(bytes)
-    return JSON.parse(decoder.decode(bytes.subarray(1)))
-  },
+  deserialize: (bytes) => (bytes[0] === 0 ? plainValueSerde.deserialize(bytes.subarray(1)) : string.deserialize(bytes)),
+  isPlain: (key) => typeof key === 'string' && key.charCodeAt(0) !== 0 && key.isWellFormed(),
 }
