@@ -210,8 +210,12 @@ export class Committer {
         return
       case 'restart':
         if (this.#error !== undefined || !this.#closed)
-          this.#host.restart(this.#error ?? new EngineError('TRANSACTION_ABORTED', effect.cause), effect.barrierTimeout)
+          this.#host.restart(this.#error ?? this.#aborted(effect.cause, effect.barrierTimeout), effect.barrierTimeout)
     }
+  }
+
+  #aborted(cause: string, barrierTimeout: boolean): EngineError {
+    return new EngineError(barrierTimeout ? 'BARRIER_TIMEOUT' : 'TRANSACTION_ABORTED', cause)
   }
 
   #error: unknown

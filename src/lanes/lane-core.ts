@@ -24,7 +24,7 @@ import { extractAgain, failedTimestamp } from './extraction.ts'
 import { GlobalState } from './global-state.ts'
 import { Handoffs } from './handoffs.ts'
 import { LaneCounters } from './lane-counters.ts'
-import { isWork, type LevelInput, LevelState, type Work } from './level-state.ts'
+import { isWork, LevelState, type Work } from './level-state.ts'
 import { Outputs } from './outputs.ts'
 import type { ChangelogBatches, EmittedRecord, FromLane, LaneToLane, ToLane } from './protocol.ts'
 import { runSchedule } from './schedule-run.ts'
@@ -219,33 +219,11 @@ export class LaneCore {
       case 'start':
         this.#start(message)
         return
-      case 'data': {
-        const { buffer, length, records, watermark } = message
-        const work: Work = {
-          reader: new TransferReader(buffer, length),
-          epoch: this.#inputEpoch,
-          watermark,
-          bytes: length,
-          records,
-          from: 0,
-        }
-        ;(this.#levels[0] as LevelState).push(0, work)
-        this.counters.queued(records)
-        this.#options.wake()
-        return
-      }
+      case 'data':
       case 'watermark':
-      case 'mark': {
-        const { run, watermark } = message
-        const input: LevelInput =
-          message.type === 'watermark'
-            ? { type: 'hand-watermark', run, from: 0, level: 0, watermark }
-            : { type: 'hand-mark', run, from: 0, level: 0, epoch: message.epoch, watermark, sent: -1 }
-        if (message.type === 'mark') this.#inputEpoch = message.epoch + 1
-        ;(this.#levels[0] as LevelState).push(0, input)
-        this.#options.wake()
+      case 'mark':
+        this.#input(message)
         return
-      }
       case 'result':
         this.#tasks.applied(message.epoch, message.checkpoints)
         this.#commitAsked = false
@@ -272,6 +250,25 @@ export class LaneCore {
 
   /** Epoch of the records that come next from the engine. */
   #inputEpoch: CommitEpoch = 1
+
+  /** What comes from the engine goes into the one queue of the shallowest level, in its order. */
+  #input(message: Extract<ToLane, { type: 'data' | 'watermark' | 'mark' }>): void {
+    const level = this.#levels[0] as LevelState
+    const { watermark } = message
+    if (message.type === 'data') {
+      const { buffer, length: bytes, records } = message
+      const reader = new TransferReader(buffer, bytes)
+      level.push(0, { reader, epoch: this.#inputEpoch, watermark, bytes, records, from: 0 })
+      this.counters.queued(records)
+    } else if (message.type === 'watermark') {
+      level.push(0, { type: 'hand-watermark', run: message.run, from: 0, level: 0, watermark })
+    } else {
+      const { run, epoch } = message
+      this.#inputEpoch = epoch + 1
+      level.push(0, { type: 'hand-mark', run, from: 0, level: 0, epoch, watermark, sent: -1 })
+    }
+    this.#options.wake()
+  }
 
   #start(message: Extract<ToLane, { type: 'start' }>): void {
     const { toEngine, lane } = this.#options

@@ -41,93 +41,106 @@ function fault(error: unknown, run = -1): void {
   send({ type: 'fault', lane, run, error: toWireError(error) })
 }
 
-async function main(): Promise<void> {
-  const compiled = (await loadApplication(data.application)).compile({ optimize: data.optimize })
-  const topology = splitTopology(compiled, data.split)
-  let scheduled = false
-  let timer: (() => void) | undefined
-  let timerAt = Number.POSITIVE_INFINITY
-  const loop = (): void => {
-    scheduled = false
+/** Gives the core its turns: after every message, and when a wall-clock timer is due. */
+class Turns {
+  readonly #core: () => LaneCore
+  #scheduled = false
+  #cancelTimer: (() => void) | undefined
+  #timerAt = Number.POSITIVE_INFINITY
+
+  constructor(core: () => LaneCore) {
+    this.#core = core
+  }
+
+  wake(): void {
+    if (this.#scheduled) return
+    this.#scheduled = true
+    systemTimers.soon(() => this.#turn())
+  }
+
+  stop(): void {
+    this.#cancelTimer?.()
+  }
+
+  #turn(): void {
+    this.#scheduled = false
+    const core = this.#core()
     const before = performance.now()
     const more = core.run()
-    const spent = performance.now() - before
-    core.counters.add(laneIndex.busyMs, spent)
-    if (more) wake()
-    arm()
+    core.counters.add(laneIndex.busyMs, performance.now() - before)
+    if (more) this.wake()
+    this.#arm()
   }
-  const wake = (): void => {
-    if (scheduled) return
-    scheduled = true
-    systemTimers.soon(loop)
-  }
+
   /** One timer for the earliest wall-clock deadline of all tasks. */
-  const arm = (): void => {
+  #arm(): void {
+    const core = this.#core()
     const next = core.nextWallClock()
-    if (next === timerAt) return
-    timer?.()
-    timerAt = next
-    timer = undefined
+    if (next === this.#timerAt) return
+    this.#cancelTimer?.()
+    this.#cancelTimer = undefined
+    this.#timerAt = next
     if (next === Number.POSITIVE_INFINITY) return
-    timer = systemTimers.after(Math.min(Math.max(0, next - systemClock.now()), 2 ** 31 - 1), () => {
-      timerAt = Number.POSITIVE_INFINITY
+    const delay = Math.min(Math.max(0, next - systemClock.now()), longestTimerMs)
+    this.#cancelTimer = systemTimers.after(delay, () => {
+      this.#timerAt = Number.POSITIVE_INFINITY
       core.tick(systemClock.now())
-      wake()
-      arm()
+      this.wake()
+      this.#arm()
     })
   }
-  const backends =
-    data.stateDir === null
-      ? memoryBackends()
-      : lmdbBackends({ dir: data.stateDir, applicationId: data.applicationId, lane })
+}
+
+const longestTimerMs = 2 ** 31 - 1
+
+async function main(): Promise<void> {
+  const compiled = (await loadApplication(data.application)).compile({ optimize: data.optimize })
+  const { lanes, stateDir, applicationId, peers } = data
+  const turns = new Turns(() => core)
   const core = new LaneCore({
     lane,
-    lanes: data.lanes,
-    applicationId: data.applicationId,
-    topology,
+    lanes,
+    applicationId,
+    topology: splitTopology(compiled, data.split),
     clock: systemClock,
-    backends,
+    backends: stateDir === null ? memoryBackends() : lmdbBackends({ dir: stateDir, applicationId, lane }),
     policies: data.policies,
     maxInFlight: data.maxInFlight,
     uncommittedMaxBytes: data.uncommittedMaxBytes,
     layout: data.layout,
     counters: data.counters,
     toEngine: send,
-    toLane: (to, message, transfer) => (data.peers[to] as MessagePort).postMessage(message, transfer),
-    wake,
+    toLane: (to, message, transfer) => (peers[to] as MessagePort).postMessage(message, transfer),
+    wake: () => turns.wake(),
   })
-  for (const peer of data.peers) peer?.on('message', (message: LaneToLane) => core.receiveFromLane(message))
+  for (const peer of peers) peer?.on('message', (message: LaneToLane) => core.receiveFromLane(message))
   engine.on('message', (message: ToLane) => {
     core.receive(message)
     if (message.type === 'stop') {
-      timer?.()
-      for (const peer of data.peers) peer?.close()
+      turns.stop()
+      for (const peer of peers) peer?.close()
       engine.close()
       parentPort?.close()
-      return
+    } else {
+      turns.wake()
     }
-    wake()
   })
-  process.on('unhandledRejection', (reason) => {
-    fault(
-      new EngineError(
-        'PROCESSING_FAILED',
-        `a promise in the application was rejected and nobody handled it: ${messageOf(reason)}`,
-        {
-          cause: reason,
-          lane,
-        },
-      ),
-    )
+  process.on('unhandledRejection', (cause) => {
+    const message = `a promise in the application was rejected and nobody handled it: ${messageOf(cause)}`
+    fault(new EngineError('PROCESSING_FAILED', message, { cause, lane }))
   })
   sampleUsage()
   send({ type: 'ready', lane })
 }
 
+const startedAt = performance.now()
+
 /** CPU and heap of this thread, for the metrics. */
 function sampleUsage(): void {
   const usage = process.threadCpuUsage()
   data.counters[laneIndex.cpuMs] = (usage.user + usage.system) / 1000
+  const busy = data.counters[laneIndex.busyMs] ?? 0
+  data.counters[laneIndex.idleMs] = Math.max(0, performance.now() - startedAt - busy)
   data.counters[laneIndex.heapUsedBytes] = process.memoryUsage().heapUsed
   setTimeout(sampleUsage, 1000).unref()
 }
