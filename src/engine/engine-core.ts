@@ -137,7 +137,11 @@ export class EngineCore {
 
   /** Drains, commits, leaves the group and stops the lanes. */
   async stop(): Promise<void> {
-    if (this.#ended) return
+    if (this.#ended) {
+      // It has failed: there is nothing to save, only threads to end.
+      this.#toLanes({ type: 'stop' })
+      return
+    }
     if (this.#ready) {
       this.#flow?.setPaused(true)
       this.#schedules.stop()

@@ -59,6 +59,9 @@ export interface EngineHostOptions {
   readonly ended: (code: number, error: EngineError | undefined) => void
 }
 
+/** For the other threads to end, when one of them will not. */
+const stuckPatienceMs = 500
+
 export const exitCodes = { clean: 0, crash: 1, usage: 2, fenced: 3, license: 4, laneStuck: 70 } as const
 
 export function exitCodeFor(code: WireError['code']): number {
@@ -99,8 +102,13 @@ export class EngineHost implements EngineView, EngineCommands {
   #ended = false
   #idleId = 0
   readonly #idle = new Map<number, () => void>()
-  #stopped: Promise<void>
-  #resolveStopped: () => void = () => undefined
+  readonly #stopped: Promise<void>
+  readonly #resolveStopped: () => void
+  readonly #laneEnds: Promise<void>[] = []
+  #hurry: () => void = () => undefined
+  /** Settled when a stop is through. */
+  readonly #over: Promise<void>
+  readonly #resolveOver: () => void
 
   constructor(options: EngineHostOptions) {
     this.#o = options
@@ -114,9 +122,12 @@ export class EngineHost implements EngineView, EngineCommands {
       lanes: Array.from({ length: settings.lanes }, () => newBlock(laneBlockLength(layout))),
     }
     this.#lastSign = clock.monotonic()
-    this.#stopped = new Promise((resolve) => {
-      this.#resolveStopped = resolve
-    })
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#stopped = promise
+    this.#resolveStopped = resolve
+    const over = Promise.withResolvers<void>()
+    this.#over = over.promise
+    this.#resolveOver = over.resolve
   }
 
   // ── EngineView ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -270,7 +281,12 @@ export class EngineHost implements EngineView, EngineCommands {
     }
     this.#startEngine(engineChannels.map((channel) => channel.port1))
     this.#lanes.forEach((worker, lane) => {
-      worker.on('exit', (code) => this.#laneExited(lane, code))
+      const { promise, resolve } = Promise.withResolvers<void>()
+      this.#laneEnds.push(promise)
+      worker.on('exit', (code) => {
+        resolve()
+        this.#laneExited(lane, code)
+      })
       worker.on('error', (error) => this.#send({ type: 'lane-lost', lane, reason: error.message }))
     })
   }
@@ -325,28 +341,45 @@ export class EngineHost implements EngineView, EngineCommands {
 
   /** Drains, commits and ends the threads, within the deadline; then whatever still runs is ended with the process. */
   async stop(deadlineMs: number): Promise<number> {
-    if (this.#stopping) return this.#exitCode()
+    if (this.#stopping) {
+      this.#hurry()
+      await this.#over
+      return this.#exitCode()
+    }
     this.#stopping = true
     if (this.#lifecycle.can('STOPPING')) this.#to('STOPPING')
     if (this.#engine) {
       this.#send({ type: 'stop' })
-      const timer = new Promise<'late'>((resolve) => setTimeout(resolve, deadlineMs, 'late').unref())
-      if ((await Promise.race([this.#stopped, timer])) === 'late') {
-        this.#o.log({
-          level: 'warn',
-          component: 'engine',
-          message: `the shutdown took longer than ${deadlineMs} ms; what was not committed is replayed at the next start`,
-        })
-      }
+      const { promise: late, resolve } = Promise.withResolvers<'late'>()
+      this.#hurry = () => resolve('late')
+      // A lane that is known not to come back is not waited for.
+      const patience = this.#error?.code === 'LANE_STUCK' ? Math.min(deadlineMs, stuckPatienceMs) : deadlineMs
+      const timer = setTimeout(this.#hurry, patience)
+      const threads = Promise.all([this.#stopped, ...this.#laneEnds])
+      if ((await Promise.race([threads, late])) === 'late') await this.#abandon(deadlineMs)
+      clearTimeout(timer)
     }
     if (this.#lifecycle.can('STOPPED')) this.#to('STOPPED')
     this.#finish()
+    this.#resolveOver()
     return this.#exitCode()
   }
 
-  /** Ends all threads at once. Only for a process that is about to end. */
-  async terminate(): Promise<void> {
-    await Promise.all([this.#engine, ...this.#lanes].map((worker) => worker?.terminate()))
+  /** The deadline has passed, or somebody asked again: what still runs is not waited for. */
+  async #abandon(deadlineMs: number): Promise<void> {
+    const { log, stateDir } = this.#o
+    const stuck = this.#engine === undefined ? [] : (this.#snapshot?.barriers.outstandingLanes ?? [])
+    const sentence = `the shutdown was not over after ${deadlineMs} ms or was hurried on; what was not committed is replayed at the next start`
+    log({ level: 'warn', component: 'engine', message: sentence })
+    if (stuck.length > 0 && !this.#error) {
+      const message = `${stuck.join(', ')} did not come back from a function of the application before the end of the shutdown`
+      this.#error = fromWireError({ code: 'LANE_STUCK', message, stack: undefined, details: {} })
+      log({ level: 'error', component: 'engine', message, fields: { code: 'LANE_STUCK' } })
+    }
+    await this.#engine?.terminate()
+    // A thread that is torn away from a native store may take the process with it: that ends with the process itself.
+    if (stateDir === null) await Promise.all(this.#lanes.map((worker) => worker.terminate()))
+    else for (const worker of this.#lanes) worker.unref()
   }
 
   #exitCode(): number {

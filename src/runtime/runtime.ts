@@ -167,6 +167,7 @@ class RunningApplication implements Runtime {
   async stop(): Promise<number> {
     const code = await this.#host.stop(this.#config.get('runtime.shutdown.timeout'))
     await this.#close()
+    this.#resolveEnded(code)
     return code
   }
 

@@ -1,0 +1,95 @@
+/** A record that cannot be decoded, processed or encoded: fails the run, is skipped, or becomes a dead letter. */
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { byKey, type In, lastByKey, type Out, TestEngine } from './support/engine.ts'
+
+const good = (n: number): In => ({ key: `k${n % 3}`, value: { n } })
+const faults: Readonly<Record<'decoding' | 'processing' | 'producing', readonly In[]>> = {
+  decoding: [{ key: 'k1', value: Buffer.from('{"n":') }],
+  processing: [
+    { key: 'k1', value: { n: 100, fault: 'throws' } },
+    { key: 'k2', value: { n: 101, fault: 'rejects' } },
+  ],
+  producing: [{ key: 'k1', value: { n: 102, fault: 'unencodable' } }],
+}
+const sentences = {
+  decoding: /could not be decoded/,
+  processing: /order 100 is wrong/,
+  producing: /could not encode/,
+} as const
+
+function feed(kind: keyof typeof faults): In[] {
+  const before = Array.from({ length: 30 }, (_, n) => good(n))
+  const after = Array.from({ length: 30 }, (_, n) => good(n + 30))
+  return [...before, ...faults[kind], ...after]
+}
+
+const numbers = (records: readonly Out[]): number[] =>
+  records.map(({ value }) => (value as { n: number }).n).sort((a, b) => a - b)
+
+for (const kind of ['decoding', 'processing', 'producing'] as const) {
+  describe(`an error in ${kind}`, () => {
+    test('fails the run, naming the record, and commits nothing behind it', async (t) => {
+      const engine = await TestEngine.start(t, 'faulty', {
+        [`errors.${kind}`]: 'fail',
+        'broker.embedded.partitions': 1,
+        'runtime.exit-on-failure': true,
+      })
+      await engine.put('orders', feed(kind))
+      await engine.reaches('FAILED')
+      const { failure } = engine.runtime.view.state()
+      assert.match(failure?.message ?? '', sentences[kind])
+      assert.match(failure?.message ?? '', /orders\/0 at offset 30/)
+      assert.deepEqual(
+        numbers(await engine.read('checked')).filter((n) => n >= 30),
+        [],
+        'nothing of the failed epoch is committed',
+      )
+      assert.equal(await engine.runtime.ended, 1)
+    })
+
+    test('is skipped and counted', async (t) => {
+      const engine = await TestEngine.start(t, 'faulty', { [`errors.${kind}`]: 'skip' })
+      await engine.put('orders', feed(kind))
+      await engine.idle()
+      const all = Array.from({ length: 60 }, (_, n) => n)
+      assert.deepEqual(numbers(await engine.read('checked')), all)
+      const dropped = engine.dropped('deserialize') + engine.dropped('handler')
+      assert.equal(dropped, faults[kind].length)
+    })
+
+    test('becomes a dead letter in the same transaction, with the reason in its headers', async (t) => {
+      const engine = await TestEngine.start(t, 'faulty', {
+        [`errors.${kind}`]: 'dead-letter',
+        'errors.dead-letter-topic': 'refused',
+        'broker.embedded.partitions': 1,
+      })
+      await engine.put('orders', feed(kind))
+      await engine.idle()
+      assert.equal(numbers(await engine.read('checked')).length, 60)
+      const letters = await engine.read('refused')
+      assert.equal(letters.length, faults[kind].length)
+      letters.forEach(({ key, value, headers }, i) => {
+        const refused = faults[kind][i] as In
+        assert.equal(key, refused.key)
+        const sent = refused.value instanceof Uint8Array ? '{"n":' : refused.value
+        assert.deepEqual(value, sent, 'key and value as they came')
+        assert.equal(headers['__streams.errors.topic'], 'orders')
+        assert.equal(headers['__streams.errors.partition'], '0')
+        assert.equal(headers['__streams.errors.offset'], String(30 + i))
+        assert.notEqual(headers['__streams.errors.exception'] ?? '', '')
+        assert.notEqual(headers['__streams.errors.message'] ?? '', '')
+      })
+    })
+  })
+}
+
+describe('a skipped record', () => {
+  test('leaves no trace in the state behind the fault', async (t) => {
+    const engine = await TestEngine.start(t, 'faulty', { 'errors.processing': 'skip' })
+    await engine.put('orders', feed('processing'))
+    await engine.idle()
+    assert.deepEqual(lastByKey(await engine.read('counts')), { k0: 20, k1: 20, k2: 20 })
+    assert.deepEqual(Object.keys(byKey(await engine.read('checked'))).sort(), ['k0', 'k1', 'k2'])
+  })
+})

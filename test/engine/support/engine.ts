@@ -1,0 +1,194 @@
+/** A running application for tests: real threads, a real broker in the process, records in and committed records out. */
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { keySlot } from '../../../src/base/hash.ts'
+import { dropReasons, dropSlot } from '../../../src/base/counters.ts'
+import type { BrokerPort } from '../../../src/broker/port.ts'
+import type { LifecycleState } from '../../../src/engine/view.ts'
+import { type LogLine, type Runtime, startRuntime } from '../../../src/runtime/index.ts'
+import { decodeHeaders, RecordBatchBuilder, RecordCursor } from '../../../src/wire/record-batch.ts'
+import { eventually } from '../../support/millrace.ts'
+
+export interface In {
+  readonly key: string | null
+  readonly value: unknown
+  readonly timestamp?: number
+  readonly partition?: number
+}
+
+export interface Out {
+  readonly partition: number
+  readonly offset: number
+  readonly timestamp: number
+  /** Key bytes as text; a windowed key's inner part, see `start`. */
+  readonly key: string | null
+  readonly value: unknown
+  readonly headers: Readonly<Record<string, string>>
+}
+
+export const firstTime = 1_700_000_000_000
+
+export function appFile(name: string): string {
+  return join(import.meta.dirname, '..', 'apps', `${name}.ts`)
+}
+
+export class TestEngine {
+  readonly runtime: Runtime
+  readonly log: LogLine[]
+  readonly #partitions: number
+  #closed = false
+
+  private constructor(runtime: Runtime, log: LogLine[], partitions: number) {
+    this.runtime = runtime
+    this.log = log
+    this.#partitions = partitions
+  }
+
+  static async start(
+    t: TestContext,
+    application: string,
+    config: Readonly<Record<string, unknown>> = {},
+  ): Promise<TestEngine> {
+    const log: LogLine[] = []
+    const runtime = await startRuntime({
+      application: appFile(application),
+      config: { 'runtime.http.enabled': false, 'engine.lanes.count': 2, 'commit-barrier.interval-ms': 20, ...config },
+      log: (line) => log.push(line),
+    })
+    const engine = new TestEngine(runtime, log, Number(config['broker.embedded.partitions'] ?? 4))
+    t.after(() => engine.stop())
+    return engine
+  }
+
+  get broker(): BrokerPort {
+    return this.runtime.broker
+  }
+
+  get state(): LifecycleState {
+    return this.runtime.view.state().current
+  }
+
+  async reaches(state: LifecycleState): Promise<void> {
+    await eventually(`the engine is ${state} (it is ${this.state})`, () => this.state === state)
+  }
+
+  async put(topic: string, records: readonly In[]): Promise<void> {
+    await produce(this.broker, topic, records, this.#partitions)
+  }
+
+  /** Everything committed so far, by partition and offset. */
+  read(topic: string): Promise<Out[]> {
+    return consume(this.broker, topic)
+  }
+
+  idle(): Promise<void> {
+    return this.runtime.untilIdle()
+  }
+
+  /** Records dropped for this reason, over all lanes. */
+  dropped(reason: (typeof dropReasons)[number]): number {
+    const counters = this.runtime.view.counters()
+    if (!counters) return 0
+    const { layout, lanes } = counters
+    let sum = 0
+    for (const lane of lanes) {
+      for (let sub = 0; sub < layout.subtopologies; sub++) {
+        sum += lane[dropSlot(layout, sub, dropReasons.indexOf(reason))] ?? 0
+      }
+    }
+    return sum
+  }
+
+  async stop(): Promise<number> {
+    if (this.#closed) return 0
+    this.#closed = true
+    return await this.runtime.stop()
+  }
+}
+
+export async function produce(broker: BrokerPort, topic: string, records: readonly In[], count = 4): Promise<void> {
+  let info = (await broker.topics([topic]))[0]
+  if (!info) {
+    await broker.createTopics([{ topic, partitions: count }])
+    info = (await broker.topics([topic]))[0]
+  }
+  const partitions = info?.partitions ?? 1
+  const builders = new Map<number, RecordBatchBuilder>()
+  for (const { key, value, timestamp, partition } of records) {
+    const keyBytes = key === null ? null : Buffer.from(key)
+    const to = partition ?? (keyBytes === null ? 0 : keySlot(keyBytes) % partitions)
+    const builder = builders.get(to) ?? new RecordBatchBuilder()
+    builders.set(to, builder)
+    const bytes = value === null ? null : value instanceof Uint8Array ? value : Buffer.from(JSON.stringify(value))
+    builder.append(timestamp ?? firstTime, keyBytes, bytes, [])
+  }
+  const batches = [...builders].map(([to, builder]) => ({ topic, partition: to, records: builder.finish() }))
+  if (batches.length > 0) await broker.produce({ transactionalId: null, batches })
+}
+
+export async function consume(broker: BrokerPort, topic: string): Promise<Out[]> {
+  const [info] = await broker.topics([topic])
+  const out: Out[] = []
+  const cursor = new RecordCursor()
+  for (let partition = 0; partition < (info?.partitions ?? 0); partition++) {
+    const [end] = await broker.listOffsets([{ topic, partition }], 'stable')
+    let offset = 0
+    while (offset < (end?.offset ?? 0)) {
+      const [fetched] = await broker.fetch({
+        partitions: [{ topic, partition, offset, maxBytes: 1 << 22 }],
+        maxWaitMs: 100,
+        maxBytes: 1 << 24,
+        isolation: 'read_committed',
+      })
+      if (!fetched || fetched.records.length === 0) continue
+      cursor.reset(fetched.records, offset, fetched.aborted, 'read_committed')
+      while (cursor.next()) out.push(outOf(cursor, partition))
+      offset = Math.max(offset, cursor.position)
+    }
+  }
+  return out
+}
+
+function outOf(cursor: RecordCursor, partition: number): Out {
+  const { bytes, offset, timestamp, keyStart, keyEnd, valueStart, valueEnd, headersStart, headersEnd } = cursor
+  const text = (from: number, to: number): string => Buffer.from(bytes.subarray(from, to)).toString()
+  const headers: Record<string, string> = {}
+  if (headersEnd > headersStart) {
+    for (const [name, value] of decodeHeaders(bytes, headersStart, headersEnd)) {
+      headers[name] = value === null ? '' : typeof value === 'string' ? value : Buffer.from(value).toString()
+    }
+  }
+  return {
+    partition,
+    offset,
+    timestamp,
+    key: keyStart < 0 ? null : text(keyStart, keyEnd),
+    value: valueStart < 0 ? null : parsed(text(valueStart, valueEnd)),
+    headers,
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // Not every value is JSON: what a decoder refused lies in a dead letter as it came.
+    return text
+  }
+}
+
+/** Values by key, in order. */
+export function byKey<T = unknown>(records: readonly Out[]): Record<string, T[]> {
+  const result: Record<string, T[]> = {}
+  for (const { key, value } of records) {
+    const list = result[key ?? ''] ?? []
+    result[key ?? ''] = list
+    list.push(value as T)
+  }
+  return result
+}
+
+/** The last value by key. */
+export function lastByKey<T = unknown>(records: readonly Out[]): Record<string, T> {
+  return Object.fromEntries(Object.entries(byKey<T>(records)).map(([key, values]) => [key, values.at(-1) as T]))
+}
