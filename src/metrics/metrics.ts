@@ -38,6 +38,9 @@ const cacheMs = 1000
 const lookEveryMs = 250
 const knownMethods = new Set(['GET', 'POST', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'PATCH'])
 
+/** The client's names that Prometheus' own linter objects to: gauges that end like counters, types within names. */
+const misnamed = /^nodejs_(active_\w+_total|eventloop_utilization_(histogram|summary))$/
+
 let processRegistry: Registry | undefined
 
 /** `process_*` and `nodejs_*` tell of the process, not of one engine in it: one registry serves all. */
@@ -87,7 +90,11 @@ export function createMetrics(options: MetricsOptions): Metrics {
       help,
       text: renderSamples(name, labels, samples(moment)),
     }))
-    const families = [...own, ...(await familiesOf(observed.registry)), ...(await familiesOf(processMetrics()))]
+    const families = [
+      ...own,
+      ...(await familiesOf(observed.registry)),
+      ...(await familiesOf(processMetrics())).filter(({ name }) => !misnamed.test(name)),
+    ]
     return renderFamilies([...families, ...(await appended.families(new Set(families.map((family) => family.name))))])
   }
 

@@ -70,7 +70,6 @@ export const aroundRows: readonly MetricRow[] = [
   licenseGauge('engine_license_expires_timestamp_seconds', 'When the license expires; 0 without one.', (license) =>
     epochSeconds(license.expiresAt),
   ),
-  licenseGauge('engine_license_days_remaining', 'Days until the license expires.', (license) => license.daysRemaining),
   licenseGauge(
     'engine_license_grace_remaining_seconds',
     'What is left of the grace period.',

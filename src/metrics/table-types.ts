@@ -18,7 +18,6 @@ export interface Sample {
 export interface LicenseFigures {
   readonly status: string
   readonly expiresAt: string | null
-  readonly daysRemaining: number
   readonly machinesUsed: number
   readonly machinesAllowed: number
   readonly lastValidatedAt: string | null

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { describe, test } from 'node:test'
 import {
   dropReasons,
@@ -79,6 +80,20 @@ describe('metrics', () => {
         assert.deepEqual(odd, [])
       }
     }
+  })
+
+  test('no name breaks a rule of promtool, those of the process included', async () => {
+    const { text, families } = await scraped(new FakeEngine(), { ha: { status: () => standby } })
+    for (const { name, type } of families) {
+      if (type !== 'counter') assert.doesNotMatch(name, /_total$/)
+      assert.doesNotMatch(name, /_(counter|gauge|histogram|summary)$/)
+      assert.doesNotMatch(name, /_(milliseconds|minutes|hours|days|weeks|kilobytes|megabytes)(_|$)/)
+    }
+    const { status, stdout, stderr, error } = spawnSync('promtool', ['check', 'metrics'], {
+      input: text,
+      encoding: 'utf8',
+    })
+    if (error === undefined) assert.equal(status, 0, stdout + stderr)
   })
 
   test('every row of the table shows when there is something to show, and nothing beside the table does', async () => {

@@ -298,7 +298,7 @@ export const section23: readonly Row[] = [
         lines.filter((line) => line.endsWith(' 1')),
         ['engine_license_status{status="VALID"} 1'],
       )
-      assert.match(body, /^engine_license_days_remaining 300$/m)
+      assert.match(body, /^engine_license_machines_used 2$/m)
       assert.ok(!body.includes('Northern Lines') && !body.includes('lic-0001'))
     },
   },
