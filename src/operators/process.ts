@@ -47,15 +47,20 @@ class Firing {
   }
 }
 
-/** The record or timer a function was called for, also behind its awaits, while others of other keys are under way. */
-const cause = new AsyncLocalStorage<Rec | Firing>()
-
 export class ProcessOperator extends NodeOperator {
   readonly #spec: SpecOf<'process'>
   readonly #schedules: Schedule[] = []
   readonly #timers = new SortedList<KeyTimer>((a, b) => a.at - b.at || byText(a.text, b.text))
   readonly #allowed: ReadonlySet<string>
   #processor: UserProcessor | undefined
+  /**
+   * The record or timer that functions were called for. A synchronous function has it here; one that awaits carries it
+   * along in `#behindAwaits`, because other records may be under way meanwhile. That costs time, so it begins with the
+   * first promise; the call that gave it has its cause in `#first`.
+   */
+  #cause: Rec | Firing | undefined
+  #first: Rec | Firing | undefined
+  #behindAwaits: AsyncLocalStorage<Rec | Firing> | undefined
   #lastWatermark = Number.NEGATIVE_INFINITY
 
   constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'process'>) {
@@ -81,8 +86,14 @@ export class ProcessOperator extends NodeOperator {
   process(rec: Rec): Maybe {
     this.enter()
     const processor = this.#processor as UserProcessor
-    const done = cause.run(rec, () => processor.process(rec.value, rec.key, rec))
-    if (isPromise(done)) return this.later(done, rec, () => undefined)
+    if (this.#behindAwaits) {
+      const done = this.#behindAwaits.run(rec, () => processor.process(rec.value, rec.key, rec))
+      return isPromise(done) ? this.later(done, rec, () => undefined) : undefined
+    }
+    this.#cause = rec
+    const done = processor.process(rec.value, rec.key, rec)
+    this.#cause = undefined
+    if (isPromise(done)) return this.#firstPromise(done, rec, rec)
   }
 
   onWatermark(watermark: number): Maybe {
@@ -128,11 +139,20 @@ export class ProcessOperator extends NodeOperator {
     let done: Answer | undefined
     this.atWork()
     try {
-      done = cause.run(firing, fn)
+      if (this.#behindAwaits) {
+        done = this.#behindAwaits.run(firing, fn)
+      } else {
+        this.#cause = firing
+        done = fn()
+        this.#cause = undefined
+      }
     } catch (error) {
       throw processingFailed(error, this.name, undefined)
     }
-    if (isPromise(done)) return this.later(done, undefined, () => undefined)
+    if (!isPromise(done)) return
+    return this.#behindAwaits
+      ? this.later(done, undefined, () => undefined)
+      : this.#firstPromise(done, firing, undefined)
   }
 
   #wake(): void {
@@ -205,9 +225,22 @@ export class ProcessOperator extends NodeOperator {
     }
   }
 
+  /** From now on causes are carried behind awaits. */
+  #firstPromise(promise: PromiseLike<void>, cause: Rec | Firing, rec: Rec | undefined): Promise<void> {
+    this.#behindAwaits = new AsyncLocalStorage()
+    this.#first = cause
+    return this.later(promise, rec, () => {
+      this.#first = undefined
+    })
+  }
+
+  #now(): Rec | Firing | undefined {
+    return this.#cause ?? this.#behindAwaits?.getStore() ?? this.#first
+  }
+
   /** Sends a record on, as of the record or timer at hand. */
   #forward(key: unknown, value: unknown, options: { timestamp?: number; headers?: Headers } | undefined): Maybe {
-    const at = cause.getStore()
+    const at = this.#now()
     if (at instanceof Rec) {
       const timestamp = options?.timestamp ?? at.timestamp
       const keyBytes = at.key === key ? at.keyBytes : undefined
@@ -245,7 +278,7 @@ export class ProcessOperator extends NodeOperator {
       requestCommit: () => context.requestCommit(),
       forward: this.#spec.fixedKey
         ? (value: unknown, options?: { timestamp?: number; headers?: Headers }) =>
-            this.#forward(cause.getStore()?.key, value, options)
+            this.#forward(this.#now()?.key, value, options)
         : (key: unknown, value: unknown, options?: { timestamp?: number; headers?: Headers }) =>
             this.#forward(key, value, options),
     }
