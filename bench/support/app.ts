@@ -1,0 +1,73 @@
+/**
+ * The workloads, chosen by `BENCH_WORKLOAD`; topics come from `BENCH_IN`, `BENCH_TABLE` and `BENCH_OUT`, so that every
+ * thread that loads this module builds the same topology.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { defineApp, serdes, type Topology, tumbling } from '../../src/index.ts'
+import type { Event, User } from './events.ts'
+
+const workload = process.env.BENCH_WORKLOAD ?? 'map'
+const input = process.env.BENCH_IN ?? 'ev'
+const table = process.env.BENCH_TABLE ?? 'users'
+const output = process.env.BENCH_OUT ?? 'out'
+const callMs = Number(process.env.BENCH_IO_MS ?? 5)
+
+/** Cuts the sum of a user's windows every ten seconds of event time. */
+const windowSize = '10s'
+
+const text = { key: serdes.string }
+const events = { ...text, value: serdes.json<Event>() }
+const raw = { ...text, value: serdes.bytes }
+
+const builders: Record<string, (topology: Topology) => void> = {
+  map: (topology) =>
+    topology
+      .stream(input, events)
+      .mapValues((event) => ({ ...event, slow: event.ms > 2500 }))
+      .filter((event) => event.ok)
+      .to(output),
+  count: (topology) => topology.stream(input, raw).groupByKey().count({ store: 'counts' }).toStream().to(output),
+  'rekey-count': (topology) =>
+    topology
+      .stream(input, events)
+      .groupBy((event) => event.page, text)
+      .count({ store: 'counts' })
+      .toStream()
+      .to(output),
+  window: (topology) =>
+    topology
+      .stream(input, events)
+      .groupByKey()
+      .windowedBy(tumbling(windowSize), { emit: 'on-close' })
+      .aggregate(
+        () => 0,
+        (sum, event) => sum + event.ms,
+        { store: { name: 'sums', value: serdes.number } },
+      )
+      .toStream()
+      .map((sum, window): readonly [string, unknown] => [window.key, { user: window.key, start: window.start, sum }])
+      .to(output, { key: serdes.string, value: serdes.json<unknown>() }),
+  join: (topology) => {
+    const users = topology.table(table, { ...text, value: serdes.json<User>(), store: 'users' })
+    topology
+      .stream(input, events)
+      .join(users, (event, { tier, country }) => ({ ...event, tier, country }))
+      .to(output)
+  },
+  'slow-io': (topology) =>
+    topology
+      .stream(input, raw)
+      .mapValues(async (value) => {
+        await sleep(callMs)
+        return value
+      })
+      .to(output, raw),
+}
+builders.latency = builders['rekey-count'] as (topology: Topology) => void
+
+export const workloads = Object.keys(builders)
+
+export default defineApp({
+  applicationId: process.env.BENCH_APPLICATION ?? 'bench',
+  build: builders[workload] ?? (builders.map as (topology: Topology) => void),
+})
