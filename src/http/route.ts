@@ -59,3 +59,15 @@ export interface Route {
   readonly doc: string
   readonly handle: (services: RouteServices, request: RouteRequest) => Reply | Promise<Reply>
 }
+
+/** What most endpoints have in common. */
+export const routeDefaults = {
+  method: 'GET',
+  gate: 'always',
+  needs: 'nothing',
+  sensitive: false,
+  parameters: [],
+  success: 200,
+  failures: [],
+  formats: 'json',
+} as const

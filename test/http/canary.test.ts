@@ -13,6 +13,7 @@ import { routes } from '../../src/http/routes.ts'
 import { createMetrics } from '../../src/metrics/index.ts'
 import { ask } from './support/client.ts'
 import { FakeEngine } from './support/fake-engine.ts'
+import { endLeftThreads, startLive } from './support/live.ts'
 
 const canary = 'kanarienvogel-7f3a91'
 
@@ -49,6 +50,35 @@ function secretConfig(folder: string) {
 }
 
 describe('a canary secret', () => {
+  test('in the configuration and the errors of a running application stays inside', async (t) => {
+    const live = await startLive({
+      app: 'scenario-app',
+      config: {
+        'producer.sasl.password': `${canary}-a`,
+        'broker.sasl.jaas.config': `required username="u" password="${canary}-b";`,
+        'schema-registry.url': `http://reader:${canary}-c@127.0.0.1:1`,
+        'runtime.http.auth.token': `${canary}-d`,
+      },
+    })
+    t.after(() => live.stop())
+    t.after(endLeftThreads)
+    await live.untilState('RUNNING')
+    const fail = `cannot log in at https://app:${canary}-e@host with ${canary}-a`
+    await live.feed('orders', [{ key: 'a', value: { fail }, timestamp: 1e12, partition: 0 }])
+    await live.untilState('FAILED')
+    const headers = { authorization: `Bearer ${canary}-d`, accept: 'application/json' }
+    const state = await live.ask({ path: '/state', headers })
+    assert.match(String(state.json.failure?.message), /cannot log in/)
+    for (const { method, path } of routes) {
+      const answer = await live.ask({ method, path, headers })
+      assert.ok(!answer.body.includes(canary), `${path}: ${answer.body.slice(0, 300)}`)
+    }
+    assert.deepEqual(
+      live.log.filter((line) => JSON.stringify(line).includes(canary)),
+      [],
+    )
+  })
+
   test('appears in no response, no header, no log line', async (t) => {
     const folder = mkdtempSync(join(tmpdir(), 'canary-'))
     t.after(() => rmSync(folder, { recursive: true }))

@@ -5,6 +5,8 @@ export interface Order {
   readonly slowMs?: number
   readonly blockMs?: number
   readonly loop?: boolean
+  /** Text of the error to throw. */
+  readonly fail?: string
 }
 
 /** Its name is what the thread view must show. */
@@ -13,6 +15,7 @@ function loopWithoutEnd(): void {
 }
 
 async function obey(order: Order): Promise<Order> {
+  if (order.fail !== undefined) throw new Error(order.fail)
   if (order.loop === true) loopWithoutEnd()
   if (order.blockMs !== undefined) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, order.blockMs)
   if (order.slowMs !== undefined) await new Promise((resolve) => setTimeout(resolve, order.slowMs))
