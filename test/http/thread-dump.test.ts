@@ -74,7 +74,7 @@ describe('thread dump', () => {
     const native = workers[0] as Worker
     const done = once(native, 'message')
     const threads = workers.map((w, i): DumpedThread => ({ name: `lane-${i}`, role: 'lane', threadId: w.threadId }))
-    const dumper = createThreadDumper({ threads: () => threads, budgetMs: 150 })
+    const dumper = createThreadDumper({ threads: () => threads, budgetMs: 150, patienceMs: 150 })
     t.after(() => dumper.close())
     const first = await dumper.dump({ depth: 40 })
     assert.equal(lane(first, 0).state, 'BLOCKED')

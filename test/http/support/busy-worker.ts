@@ -11,7 +11,7 @@ function waitForEver(): void {
 }
 
 function blockInNativeCode(): void {
-  pbkdf2Sync('password', 'salt', 2_000_000, 64, 'sha512')
+  pbkdf2Sync('password', 'salt', 4_000_000, 64, 'sha512')
 }
 
 function workInSlices(): void {

@@ -53,7 +53,7 @@ export async function startLive({ app, config }: LiveOptions): Promise<Live> {
   const url = String(runtime.url)
   const get = async (path: string): Promise<Json> => (await ask(url, { path })).json
   const state = async (): Promise<string> => runtime.view.state().current
-  const until: Live['until'] = async (what, look, withinMs = 20_000) => {
+  const until: Live['until'] = async (what, look, withinMs = 60_000) => {
     const deadline = performance.now() + withinMs
     for (;;) {
       const found = await look()
