@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { keySlot } from '../../../src/base/hash.ts'
-import { dropReasons, dropSlot } from '../../../src/base/counters.ts'
+import { dropReasons, dropSlot, storeSlot, storeSlots } from '../../../src/base/counters.ts'
 import type { BrokerPort } from '../../../src/broker/port.ts'
 import type { LifecycleState } from '../../../src/engine/view.ts'
 import { type LogLine, type Runtime, startRuntime } from '../../../src/runtime/index.ts'
@@ -97,6 +97,17 @@ export class TestEngine {
       }
     }
     return sum
+  }
+
+  /** Changelog records that were replayed into stores. */
+  restored(): number {
+    const counters = this.runtime.view.counters()
+    if (!counters) return 0
+    const { layout, lanes } = counters
+    const slot = storeSlots.indexOf('restored')
+    return lanes
+      .flatMap((lane) => layout.stores.map((_, i) => lane[storeSlot(layout, i, slot)] ?? 0))
+      .reduce((sum, n) => sum + n, 0)
   }
 
   async stop(): Promise<number> {

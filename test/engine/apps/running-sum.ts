@@ -1,0 +1,23 @@
+/** A sum and the list of all that was seen for each key: loss, repetition and disorder show at once. */
+import { defineApp, serdes } from 'millrace'
+
+export default defineApp({
+  applicationId: 'running-sum',
+  build(topology) {
+    const numbers = topology.stream('numbers', { key: serdes.string, value: serdes.json<number>() })
+    numbers
+      .groupByKey()
+      .aggregate(
+        () => [] as number[],
+        (seen, n) => [...seen, n],
+        { store: 'seen' },
+      )
+      .toStream()
+      .to('seen')
+    numbers
+      .groupBy((n) => `mod-${n % 3}`)
+      .reduce((sum, n) => sum + n, { store: 'sums' })
+      .toStream()
+      .to('sums')
+  },
+})

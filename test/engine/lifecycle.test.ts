@@ -1,0 +1,156 @@
+/** Pausing, restarting, and what state is worth over the lives of an application. */
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, type TestContext, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { eventually } from '../support/millrace.ts'
+import { byKey, type In, lastByKey, TestEngine } from './support/engine.ts'
+
+const keys = 20
+const records = (from: number, to: number): In[] =>
+  Array.from({ length: to - from }, (_, i) => ({ key: `k${(from + i) % keys}`, value: from + i }))
+
+async function check(engine: TestEngine, n: number): Promise<void> {
+  const seen = lastByKey<number[]>(await engine.read('seen'))
+  for (let key = 0; key < keys; key++) {
+    const expected = records(0, n).flatMap((r) => (r.key === `k${key}` ? [r.value] : []))
+    assert.deepEqual(seen[`k${key}`], expected)
+  }
+  const steps = byKey(await engine.read('seen'))
+  for (const list of Object.values(steps)) {
+    assert.deepEqual(
+      list.map((entry) => (entry as number[]).length),
+      list.map((_, i) => i + 1),
+      'every update once',
+    )
+  }
+  const sums = lastByKey<number>(await engine.read('sums'))
+  for (let mod = 0; mod < 3; mod++) {
+    const expected = records(0, n).reduce(
+      (sum, r) => sum + ((r.value as number) % 3 === mod ? (r.value as number) : 0),
+      0,
+    )
+    assert.equal(sums[`mod-${mod}`], expected)
+  }
+}
+
+function folders(t: TestContext): { 'broker.bootstrap-servers': string; 'engine.state.dir': string } {
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-lives-'))
+  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  return { 'broker.bootstrap-servers': `embedded:${join(folder, 'broker')}`, 'engine.state.dir': join(folder, 'state') }
+}
+
+describe('a paused application', () => {
+  test('drains first, processes nothing then, and goes on where it was', async (t) => {
+    const engine = await TestEngine.start(t, 'running-sum')
+    await engine.put('numbers', records(0, 2000))
+    await engine.reaches('RUNNING')
+    const answer = engine.runtime.commands.pause()
+    assert.deepEqual(answer, { ok: true, state: 'DRAINING' })
+    await engine.reaches('PAUSED')
+    const before = (await engine.read('seen')).length
+    const committed = engine.runtime.view.offsets()
+    await engine.put('numbers', records(2000, 2500))
+    await sleep(300)
+    assert.equal((await engine.read('seen')).length, before)
+    assert.ok(committed !== null)
+    assert.equal(engine.runtime.commands.pause().ok, false)
+    assert.deepEqual(engine.runtime.commands.unpause(), { ok: true, state: 'RUNNING' })
+    await engine.idle()
+    await check(engine, 2500)
+  })
+
+  test('paused and unpaused in quick succession ends in the state asked for last', async (t) => {
+    const engine = await TestEngine.start(t, 'running-sum')
+    await engine.reaches('RUNNING')
+    await engine.put('numbers', records(0, 1000))
+    for (let i = 0; i < 20; i++) {
+      assert.ok(engine.runtime.commands.pause().ok)
+      assert.ok(engine.runtime.commands.unpause().ok)
+    }
+    assert.ok(engine.runtime.commands.pause().ok)
+    await engine.reaches('PAUSED')
+    const before = (await engine.read('seen')).length
+    await engine.put('numbers', records(1000, 1100))
+    await sleep(200)
+    assert.equal((await engine.read('seen')).length, before)
+    assert.ok(engine.runtime.commands.unpause().ok)
+    await engine.idle()
+    await check(engine, 1100)
+  })
+})
+
+describe('state over several lives', () => {
+  for (const [store, lives] of [
+    ['memory', [2, 2, 2]],
+    ['lmdb', [2, 3, 1]],
+  ] as const) {
+    test(`is whole each time: ${store} stores, ${lives.join(', then ')} lanes`, async (t) => {
+      const config = { ...folders(t), 'engine.state.store': store }
+      let n = 0
+      for (const lanes of lives) {
+        const engine = await TestEngine.start(t, 'running-sum', { ...config, 'engine.lanes.count': lanes })
+        await engine.put('numbers', records(n, n + 500))
+        n += 500
+        await engine.idle()
+        await check(engine, n)
+        // What lies in memory is restored from the changelog; what lies on disk is there.
+        if (n > 500) assert.equal(engine.restored() > 0, store === 'memory')
+        assert.equal(await engine.stop(), 0)
+      }
+    })
+  }
+
+  test('is refused to a second process on the same folder', async (t) => {
+    const config = { ...folders(t), 'engine.state.store': 'lmdb' }
+    await TestEngine.start(t, 'running-sum', config)
+    await assert.rejects(
+      TestEngine.start(t, 'running-sum', { ...config, 'broker.bootstrap-servers': 'embedded:' }),
+      (error) => (error as { code?: string }).code === 'STORE_LOCKED',
+    )
+  })
+})
+
+describe('what is not there yet', () => {
+  test('hot standby is refused in a sentence', async (t) => {
+    await assert.rejects(TestEngine.start(t, 'running-sum', { 'ha.mode': 'hot-standby' }), (error) => {
+      assert.equal((error as { code?: string }).code, 'CONFIG_INVALID')
+      assert.match(String(error), /not available in this version/)
+      return true
+    })
+  })
+})
+
+describe('a restart in place', () => {
+  test('follows a transaction that the broker aborted, and nothing is lost or told twice', async (t) => {
+    const engine = await TestEngine.start(t, 'running-sum')
+    await engine.put('numbers', records(0, 1000))
+    await engine.idle()
+    // Whoever takes the transactional identity aborts what is open under it: a broker's own clean-up does the same.
+    const id = 'running-sum-main'
+    await engine.put('numbers', records(1000, 3000))
+    await engine.broker.initProducer(id, 10_000)
+    await eventually('the engine has noticed', () =>
+      engine.runtime.view.state().history.some((entry) => entry.state === 'RESTARTING'),
+    )
+    await engine.idle()
+    await check(engine, 3000)
+    assert.equal(engine.state, 'RUNNING')
+  })
+
+  test('keeps the wish to be paused', async (t) => {
+    const engine = await TestEngine.start(t, 'running-sum')
+    await engine.put('numbers', records(0, 500))
+    await engine.idle()
+    assert.ok(engine.runtime.commands.pause().ok)
+    await engine.reaches('PAUSED')
+    await engine.broker.initProducer('running-sum-main', 10_000)
+    await engine.put('numbers', records(500, 600))
+    await sleep(300)
+    assert.ok(engine.runtime.commands.unpause().ok)
+    await engine.idle()
+    await check(engine, 600)
+  })
+})

@@ -1,0 +1,106 @@
+/** Where records come from: topics, patterns, global tables, times of their own. */
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, test } from 'node:test'
+import { eventually } from '../support/millrace.ts'
+import { byKey, lastByKey, TestEngine } from './support/engine.ts'
+
+const minute = 60_000
+const start = 1_700_000_040_000
+
+describe('sources on the running engine', () => {
+  test('several topics feed one stream, with one state for a key', async (t) => {
+    const engine = await TestEngine.start(t, 'many-shapes')
+    await engine.put('sales-a', [
+      { key: 'x', value: { amount: 1 } },
+      { key: 'y', value: { amount: 10 } },
+    ])
+    await engine.put('sales-b', [
+      { key: 'x', value: { amount: 2 } },
+      { key: 'y', value: { amount: 20 } },
+    ])
+    await engine.idle()
+    assert.deepEqual(lastByKey(await engine.read('both')), { x: 3, y: 30 })
+  })
+
+  test('a pattern takes in every topic that it fits, whole names only', async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), 'millrace-pattern-'))
+    t.after(() => rmSync(folder, { recursive: true, force: true }))
+    const config = { 'broker.bootstrap-servers': `embedded:${folder}` }
+    const first = await TestEngine.start(t, 'many-shapes', config)
+    for (const topic of ['region-north', 'region-south', 'no-region-1']) {
+      await first.put(topic, [{ key: topic, value: { amount: 1 } }])
+    }
+    await first.stop()
+    const second = await TestEngine.start(t, 'many-shapes', config)
+    await second.idle()
+    const regions = byKey<{ from: string }>(await second.read('regions'))
+    assert.deepEqual(Object.keys(regions).sort(), ['region-north', 'region-south'])
+    assert.deepEqual(regions['region-north'], [{ amount: 1, from: 'region-north' }])
+  })
+
+  test('a global table is there before the first record, and its later rows are seen', async (t) => {
+    const engine = await TestEngine.start(t, 'many-shapes')
+    await engine.put('countries', [{ key: 'ch', value: 'Switzerland' }])
+    await engine.put('orders', [{ key: 'o1', value: { amount: 5, country: 'ch' } }])
+    await eventually('the row is joined', async () => {
+      if ((await engine.read('named')).length > 0) return true
+      await engine.put('orders', [{ key: 'o1', value: { amount: 5, country: 'ch' } }])
+      return false
+    })
+    await engine.put('countries', [{ key: 'no', value: 'Norway' }])
+    await eventually('the new row is joined', async () => {
+      await engine.put('orders', [{ key: 'o2', value: { amount: 7, country: 'no' } }])
+      return (await engine.read('named')).some(({ value }) => value === 'Norway: 7')
+    })
+  })
+
+  test('a timestamp function decides windows, watermarks and what is dropped', async (t) => {
+    const engine = await TestEngine.start(t, 'own-time', { 'broker.embedded.partitions': 1 })
+    const at = (ms: number): object => ({ amount: 1, at: start + ms })
+    await engine.put('timed', [
+      { key: 'a', value: at(1000), timestamp: 5 },
+      { key: 'a', value: at(30_000), timestamp: 4 },
+      { key: 'a', value: { amount: 1 }, timestamp: 3 },
+      { key: 'a', value: at(minute + 20_000), timestamp: 2 },
+      // Late by 20 s: its window was closed by the record before.
+      { key: 'a', value: at(2000), timestamp: 1 },
+      { key: 'a', value: at(3 * minute), timestamp: 0 },
+    ])
+    await engine.idle()
+    assert.deepEqual(byKey(await engine.read('minutes')).a, [
+      [start, 2],
+      [start + minute, 1],
+    ])
+    assert.equal(engine.dropped('negative_timestamp'), 1)
+    assert.equal(engine.dropped('late'), 1)
+  })
+
+  for (const [policy, outcome] of [
+    ['fail', 'fails the run with its sentence'],
+    ['dead-letter', 'makes a dead letter of the record'],
+  ] as const) {
+    test(`a timestamp function that throws ${outcome} (${policy})`, async (t) => {
+      const engine = await TestEngine.start(t, 'own-time', {
+        'broker.embedded.partitions': 1,
+        'errors.processing': policy,
+      })
+      await engine.put('timed', [
+        { key: 'a', value: { amount: 1, at: start } },
+        { key: 'a', value: { amount: -3 } },
+        { key: 'a', value: { amount: 1, at: start + 1 } },
+      ])
+      if (policy === 'fail') {
+        await engine.reaches('FAILED')
+        assert.match(engine.runtime.view.state().failure?.message ?? '', /timed\/0 at offset 1: no time for -3/)
+      } else {
+        await engine.idle()
+        const [letter] = await engine.read('own-time-dead-letters')
+        assert.deepEqual(letter?.value, { amount: -3 })
+        assert.equal(letter?.headers['__streams.errors.offset'], '1')
+      }
+    })
+  }
+})
