@@ -1,5 +1,5 @@
 /** Makes the operator of an aggregate, with the repartition before it where keys changed. */
-import { GraphNode } from '../topology/graph.ts'
+import { GraphNode, type WindowClose } from '../topology/graph.ts'
 import { repartitionNames } from '../topology/names.ts'
 import type { OperatorSpec, WindowSpec } from '../topology/operator-spec.ts'
 import type { PhysicalBuilder, StoreDefinition } from '../topology/physical.ts'
@@ -28,15 +28,11 @@ export function groupedParent(parts: GroupParts, storeName: string): GraphNode {
   return node
 }
 
-export function windowGraceMs(window: WindowSpec): number {
-  switch (window.type) {
-    case 'session':
-      return window.graceMs + window.gapMs
-    case 'unlimited':
-      return 0
-    default:
-      return window.graceMs
-  }
+function windowClose(window: WindowSpec): WindowClose {
+  if (window.type === 'unlimited') return { graceMs: 0, inclusiveEnd: false, closeAfterIdleMs: undefined }
+  const { graceMs, closeAfterIdleMs } = window
+  if (window.type === 'session') return { graceMs: graceMs + window.gapMs, inclusiveEnd: true, closeAfterIdleMs }
+  return { graceMs, inclusiveEnd: window.type === 'sliding', closeAfterIdleMs }
 }
 
 function progressStore(store: string): StoreDefinition {
@@ -76,7 +72,7 @@ export function addAggregate(
   }
   const node = new GraphNode(name, {
     outputVersioned: definition.kind === 'versioned',
-    ...(window ? { windowGraceMs: windowGraceMs(window) } : {}),
+    ...(window ? { windowClose: windowClose(window) } : {}),
     write,
   })
   return parts.build.graph.add(parent, node)

@@ -139,13 +139,16 @@ export function tableStore(plan: StorePlan): StoreDefinition {
 /** At least as long as a window may still change; endless windows are never forgotten. */
 function windowRetention(plan: StorePlan, window: WindowSpec): number | undefined {
   if (window.type === 'unlimited') return undefined
-  const least = (window.type === 'sliding' ? 2 * window.differenceMs : windowSize(window)) + window.graceMs
+  const base = window.type === 'sliding' ? 2 * window.differenceMs : windowSize(window)
+  const asked = base + window.graceMs
+  // A store forgets what is as old as its retention, and the ends of sliding and session windows belong to them.
+  const least = window.type === 'time' ? asked : asked + 1
   if (plan.settings.retention === undefined) return least
   const retention = ms(plan.settings.retention, `retention of ${plan.name}`)
-  if (retention < least) {
+  if (retention < asked) {
     throw invalid(
-      `the retention of ${plan.name} is ${retention} ms, shorter than its windows with their grace (${least} ms); make it at least that`,
+      `the retention of ${plan.name} is ${retention} ms, shorter than its windows with their grace (${asked} ms); make it at least that`,
     )
   }
-  return retention
+  return Math.max(retention, least)
 }

@@ -5,7 +5,7 @@ import { GraphNode } from '../topology/graph.ts'
 import { suppressedSerde } from '../topology/internal-serdes.ts'
 import type { OperatorSpec } from '../topology/operator-spec.ts'
 import { invalid, type PhysicalBuilder, type StoreDefinition } from '../topology/physical.ts'
-import { windowGrace } from '../topology/rewrite.ts'
+import { windowCloseOf } from '../topology/rewrite.ts'
 import { type AnySerde, keyInfo, ownKeySerde, settingsOf, tableStore, valueSerdeOr } from './build.ts'
 import { addForeignKeyJoin } from './foreign-key.ts'
 import { GroupedTable } from './grouped-table.ts'
@@ -207,7 +207,7 @@ export class Table<K, V> {
     const name = options.name ?? names.generate('KTABLE-SUPPRESS-')
     const final = options.until === 'window-closes'
     const until = final
-      ? ({ type: 'windowCloses', graceMs: windowGrace(above) } as const)
+      ? ({ type: 'windowCloses', ...windowCloseOf(above) } as const)
       : ({ type: 'timeLimit', ms: ms(options.until, 'the time of a suppress') } as const)
     const store = options.name !== undefined ? `${options.name}-store` : names.store('KTABLE-SUPPRESS-')
     parts.model.enableOldValues(true)

@@ -7,6 +7,7 @@ import type { SpecOf } from '../topology/operator-spec.ts'
 import { bytesText } from './bytes-text.ts'
 import { Change, type Downstream, forward, type Maybe, type Origin, Rec } from './contract.ts'
 import { heldBackOrigin, inTurn, NodeOperator, type OperatorEnv, timerOrigin } from './node-operator.ts'
+import { QuietInput } from './quiet-input.ts'
 import { byText, SortedList } from './sorted-list.ts'
 
 interface Place {
@@ -22,6 +23,7 @@ export class SuppressOperator extends NodeOperator {
   readonly #keySerde: Serde<unknown>
   readonly #places = new SortedList<Place>((a, b) => a.time - b.time || byText(a.text, b.text))
   readonly #delay: number
+  readonly #quiet: QuietInput | undefined
   #letOut = Number.NEGATIVE_INFINITY
 
   constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'suppress'>, keySerde: Serde<unknown>) {
@@ -29,7 +31,14 @@ export class SuppressOperator extends NodeOperator {
     this.#spec = spec
     this.#keySerde = keySerde
     this.#store = env.context.store(spec.store) as KeyValueStore<unknown, Suppressed>
-    this.#delay = spec.until.type === 'windowCloses' ? spec.until.graceMs : spec.until.ms
+    const { until } = spec
+    if (until.type === 'timeLimit') {
+      this.#delay = until.ms
+      return
+    }
+    // Kafka Streams lets go one instant before the last record of such a window may come, and then once more.
+    this.#delay = until.graceMs + (until.inclusiveEnd && !env.context.operatorTime ? 1 : 0)
+    if (until.closeAfterIdleMs !== undefined) this.#quiet = new QuietInput(this, env.context, until.closeAfterIdleMs)
   }
 
   init(): void {
@@ -39,6 +48,8 @@ export class SuppressOperator extends NodeOperator {
 
   process(rec: Rec): Maybe {
     this.enter()
+    if (this.#quiet && this.#told(rec)) return this.drop(rec, 'late')
+    this.#quiet?.arrived(this.timeAt(rec))
     this.#hold(rec)
     const before = this.#letOut
     const due = this.#due(this.settledAt(rec))
@@ -53,6 +64,16 @@ export class SuppressOperator extends NodeOperator {
     const due = this.#due(watermark)
     this.#wake()
     return this.#release(due, timerOrigin(before))
+  }
+
+  onWallClock(nowMs: number): Maybe {
+    const time = this.#quiet?.timeAt(nowMs, () => (this.#places.first?.time ?? Number.POSITIVE_INFINITY) + this.#delay)
+    if (time !== undefined) return this.onWatermark(time)
+  }
+
+  /** Its window's final result went out while the input was quiet. */
+  #told(rec: Rec): boolean {
+    return (rec.key as Windowed<unknown>).end + this.#delay <= this.#letOut && rec.origin.watermark < this.#letOut
   }
 
   #place(time: number, key: unknown): Place {

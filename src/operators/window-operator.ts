@@ -7,15 +7,14 @@ import { Change, type Downstream, forward, type Maybe, type Origin, Rec } from '
 import { heldBackOrigin, inTurn, NodeOperator, type OperatorEnv, timerOrigin } from './node-operator.ts'
 import { bytesText } from './bytes-text.ts'
 import { type PendingWindow, PendingWindows } from './pending-windows.ts'
+import { QuietInput } from './quiet-input.ts'
 
 const noHeaders: Headers = []
 
 export abstract class WindowOperator extends NodeOperator {
   protected readonly spec: SpecOf<'windowAggregate'>
   protected readonly pending: PendingWindows | undefined
-  readonly #idleMs: number | undefined
-  #lastArrival = 0
-  #lastWatermark = Number.NEGATIVE_INFINITY
+  readonly #quiet: QuietInput | undefined
 
   constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'windowAggregate'>, keySerde: Serde<unknown>) {
     super(env, children)
@@ -26,7 +25,7 @@ export abstract class WindowOperator extends NodeOperator {
       this.pending = new PendingWindows(progress, (key) => bytesText(keySerde.serialize(key)))
     }
     const idle = 'closeAfterIdleMs' in spec.window ? spec.window.closeAfterIdleMs : undefined
-    this.#idleMs = this.pending ? idle : undefined
+    if (this.pending && idle !== undefined) this.#quiet = new QuietInput(this, env.context, idle)
   }
 
   init(): void {
@@ -57,7 +56,7 @@ export abstract class WindowOperator extends NodeOperator {
   protected closeFor(rec: Rec): Maybe {
     const { pending } = this
     if (!pending) return
-    if (this.#idleMs !== undefined) this.#arrived(this.timeAt(rec), this.#idleMs)
+    this.#quiet?.arrived(this.timeAt(rec))
     const watermark = this.settledAt(rec)
     if (this.clock === undefined || watermark < pending.nextClose) return
     const before = pending.closedUpTo
@@ -70,24 +69,9 @@ export abstract class WindowOperator extends NodeOperator {
   }
 
   onWallClock(nowMs: number): Maybe {
-    const idleMs = this.#idleMs
-    if (idleMs === undefined || !this.pending) return
-    const quiet = nowMs - this.#lastArrival
-    if (quiet < idleMs || this.#lastWatermark === Number.NEGATIVE_INFINITY) {
-      this.context.wakeAtWallClock(this, this.#lastArrival + idleMs)
-      return
-    }
-    const time = this.#lastWatermark + quiet
-    if (this.pending.nextClose !== Number.POSITIVE_INFINITY) {
-      this.context.wakeAtWallClock(this, nowMs + Math.max(1, this.pending.nextClose - time))
-    }
-    return this.#closeUpTo(time)
-  }
-
-  #arrived(watermark: number, idleMs: number): void {
-    this.#lastArrival = this.context.wallClock()
-    this.#lastWatermark = Math.max(this.#lastWatermark, watermark)
-    this.context.wakeAtWallClock(this, this.#lastArrival + idleMs)
+    const { pending } = this
+    const time = pending && this.#quiet?.timeAt(nowMs, () => pending.nextClose)
+    if (time !== undefined) return this.#closeUpTo(time)
   }
 
   #closeUpTo(time: number): Maybe {

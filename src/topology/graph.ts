@@ -18,6 +18,14 @@ export interface RepartitionPart {
   readonly remake: ((base: string) => GraphNode) | undefined
 }
 
+/** When the windows of an aggregate can change no more. */
+export interface WindowClose {
+  readonly graceMs: number
+  /** The end itself belongs to the window, which closes one instant later. */
+  readonly inclusiveEnd: boolean
+  readonly closeAfterIdleMs: number | undefined
+}
+
 export interface GraphNodeOptions {
   readonly kind?: GraphKind
   readonly write?: (builder: PhysicalBuilder, node: GraphNode) => void
@@ -33,8 +41,8 @@ export interface GraphNodeOptions {
   readonly repartition?: RepartitionPart
   /** Self-joins are recognised by these. */
   readonly windowNodes?: readonly [left: GraphNode, right: GraphNode]
-  /** How long after a window's end its results may still change, for those operators that make windows. */
-  readonly windowGraceMs?: number
+  /** For operators that make windows. */
+  readonly windowClose?: WindowClose
 }
 
 export class GraphNode {

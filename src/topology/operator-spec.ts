@@ -141,7 +141,12 @@ export type OperatorSpec =
       readonly op: 'suppress'
       readonly store: string
       readonly until:
-        | { readonly type: 'windowCloses'; readonly graceMs: number }
+        | {
+            readonly type: 'windowCloses'
+            readonly graceMs: number
+            readonly inclusiveEnd: boolean
+            readonly closeAfterIdleMs: number | undefined
+          }
         | { readonly type: 'timeLimit'; readonly ms: number }
       readonly maxRecords: number | undefined
       readonly whenFull: 'fail' | 'emit'

@@ -1,5 +1,5 @@
 /** Rewrites the logical graph: one source a topic, versioned semantics, and what `topology.optimization=all` allows. */
-import { findAbove, type Graph, type GraphNode } from './graph.ts'
+import { findAbove, type Graph, type GraphNode, type WindowClose } from './graph.ts'
 import { invalid } from './physical.ts'
 
 export function rewrite(graph: Graph, optimize: boolean): void {
@@ -140,15 +140,21 @@ function isVersioned(node: GraphNode): boolean {
   return [...node.parents].every((parent) => isVersioned(parent))
 }
 
-/** The grace of the windows that the rows of this node belong to. Refused where there are none. */
-export function windowGrace(node: GraphNode): number {
-  const grace = node.options.windowGraceMs
-  if (grace !== undefined) return grace
+/** When the windows that the rows of this node belong to close. Refused where there are none. */
+export function windowCloseOf(node: GraphNode): WindowClose {
+  const close = node.options.windowClose
+  if (close !== undefined) return close
   const parents = [...node.parents].filter((parent) => parent.name !== 'root')
   if (parents.length === 0) {
     throw invalid(
       `${node.name} has no windows above it, so nothing can be suppressed until a window closes; window the aggregate first`,
     )
   }
-  return Math.max(...parents.map(windowGrace))
+  const above = parents.map(windowCloseOf)
+  const idle = above.map((one) => one.closeAfterIdleMs)
+  return {
+    graceMs: Math.max(...above.map((one) => one.graceMs)),
+    inclusiveEnd: above.some((one) => one.inclusiveEnd),
+    closeAfterIdleMs: idle.includes(undefined) ? undefined : Math.max(...(idle as number[])),
+  }
 }

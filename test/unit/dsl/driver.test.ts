@@ -290,6 +290,24 @@ describe('time', () => {
     )
   })
 
+  test('suppressed windows may close while the input is quiet, once', async () => {
+    const driver = driverOf((topology) =>
+      topology
+        .stream('in')
+        .groupByKey()
+        .windowedBy(tumbling('10s', { closeAfterIdle: '30s' }))
+        .count()
+        .suppress({ until: 'window-closes' })
+        .toStream()
+        .to('out'),
+    )
+    await driver.input('in').pipe('a', 1, { timestamp: 1000 })
+    await driver.advanceWallClock('31s')
+    await driver.input('in').pipe('a', 1, { timestamp: 2000 })
+    await driver.input('in').pipe('a', 1, { timestamp: 20_000 })
+    assert.deepEqual(values(driver), [1])
+  })
+
   test('scheduled sources fire on their grid', async () => {
     const driver = driverOf(
       (topology) =>

@@ -8,6 +8,7 @@ import {
   type Stream,
   serdes,
   sliding,
+  type Table,
   type Topology,
   tumbling,
   type Windowed,
@@ -99,6 +100,49 @@ describe('windows against naive models', () => {
           const expected = [...windowSums(list, size, size, grace)].map(([window, sum]) => `${window}=${sum}`).sort()
           assert.deepEqual(told('closed'), expected)
           assert.deepEqual(told('suppressed'), expected)
+        },
+      ),
+      runs,
+    )
+  })
+
+  test('windows with an inclusive end tell one final result too, with either operator', async () => {
+    const kinds = fc.constantFrom('session', 'sliding')
+    await fc.assert(
+      fc.asyncProperty(
+        events,
+        kinds,
+        fc.integer({ min: 1, max: 20 }),
+        fc.integer({ min: 0, max: 20 }),
+        async (list, kind, length, grace) => {
+          const app = defineApp({
+            applicationId: 'inclusive',
+            build(topology) {
+              const grouped = numbers(topology, 'in').groupByKey()
+              const add = (a: number, b: number): number => a + b
+              const windowed = (emit: 'on-close' | 'on-update'): Table<Windowed<string>, number> =>
+                kind === 'session'
+                  ? grouped.windowedBy(session(length, { grace }), { emit }).reduce(add)
+                  : grouped.windowedBy(sliding(length, { grace }), { emit }).reduce(add)
+              windowed('on-close').toStream().to('closed')
+              windowed('on-update').suppress({ until: 'window-closes' }).toStream().to('suppressed')
+            },
+          })
+          const driver = new TopologyTestDriver(app)
+          await feedAll(driver, 'in', [
+            ...list.map((e) => ({ ...e, at: e.at + 50 })),
+            { key: 'end', value: 0, at: 10_000 },
+          ])
+          const told = (topic: string): string[] =>
+            driver
+              .output<Windowed<string>, number>(topic)
+              .readAll()
+              .map(({ key, value }) => `${key.key}@${key.start}-${key.end}=${value}`)
+              .sort()
+          const closed = told('closed')
+          const names = closed.map((line) => line.split('=')[0])
+          assert.equal(new Set(names).size, names.length)
+          assert.deepEqual(told('suppressed'), closed)
         },
       ),
       runs,

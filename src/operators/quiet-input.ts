@@ -1,0 +1,38 @@
+/** Lets event time go on with the wall clock while no records come, for windows that ask for it. */
+import type { Operator, TaskContext } from './contract.ts'
+
+export class QuietInput {
+  readonly #operator: Operator
+  readonly #context: TaskContext
+  readonly #idleMs: number
+  #lastArrival = 0
+  #lastTime = Number.NEGATIVE_INFINITY
+
+  constructor(operator: Operator, context: TaskContext, idleMs: number) {
+    this.#operator = operator
+    this.#context = context
+    this.#idleMs = idleMs
+  }
+
+  /** A record has come at this event time. */
+  arrived(time: number): void {
+    this.#lastArrival = this.#context.wallClock()
+    if (time > this.#lastTime) this.#lastTime = time
+    this.#context.wakeAtWallClock(this.#operator, this.#lastArrival + this.#idleMs)
+  }
+
+  /** The event time that the quiet has come to, or undefined while there was none; asks to be called again for `next`. */
+  timeAt(nowMs: number, next: () => number): number | undefined {
+    const quiet = nowMs - this.#lastArrival
+    if (this.#lastTime === Number.NEGATIVE_INFINITY) return undefined
+    if (quiet < this.#idleMs) {
+      this.#context.wakeAtWallClock(this.#operator, this.#lastArrival + this.#idleMs)
+      return undefined
+    }
+    const time = this.#lastTime + quiet
+    const due = next()
+    if (due !== Number.POSITIVE_INFINITY && due > time)
+      this.#context.wakeAtWallClock(this.#operator, nowMs + due - time)
+    return time
+  }
+}
