@@ -72,12 +72,27 @@ function check(scenario: Recorded, result: ScenarioResult): void {
   assert.deepEqual(content(result.stores), content(expect.stores))
 }
 
+/** What the engine gives instead, where a scenario is touched by such an accident. */
+const ownResults = JSON.parse(readFileSync(new URL('./baselines/own-results.json', import.meta.url), 'utf8')) as Readonly<
+  Record<string, Pick<ScenarioResult, 'output' | 'stores'>>
+>
+
 for (const file of readdirSync(folder).sort()) {
   const scenarios = JSON.parse(readFileSync(new URL(file, folder), 'utf8')) as readonly Recorded[]
   describe(file.replace('.json', ''), () => {
     for (const scenario of scenarios) {
-      if (scenario.tags?.some((tag) => accidents.has(tag))) continue
-      test(scenario.name, async () => check(scenario, await runScenario(scenario)))
+      const own = ownResults[scenario.name]
+      if (own === undefined) {
+        test(scenario.name, async () => check(scenario, await runScenario(scenario)))
+        continue
+      }
+      test(`${scenario.name}, the engine's own result`, async () => {
+        assert.ok(
+          scenario.tags?.some((tag) => accidents.has(tag)),
+          'only an accident excuses another result',
+        )
+        check({ ...scenario, expect: { ...scenario.expect, ...own } }, await runScenario(scenario))
+      })
     }
   })
 }
