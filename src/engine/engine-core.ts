@@ -96,6 +96,7 @@ export class EngineCore {
       connected: (connected) => this.#reports.setConnected(connected),
       rebalanced: () => this.#count(engineIndex.rebalances),
       failed: (error) => this.#failed(error),
+      runEnded: () => this.#runEnded.promise,
       holdCommits: async (held) => this.#committer?.hold(held),
     })
     this.#schedules = new Schedules(options, {
@@ -111,8 +112,6 @@ export class EngineCore {
     this.#sinkIndex = new Map(options.layout.sinkTopics.map((topic, i) => [topic, i]))
     this.#reports = new Reports(options)
   }
-
-  // ── commands of the control thread ──────────────────────────────────────────────────────────────────────────────
 
   async start(): Promise<void> {
     this.#every(snapshotEveryMs, () => this.#snapshot())
@@ -192,8 +191,6 @@ export class EngineCore {
     this.#failed(new EngineError('LANE_FAILED', `lane-${lane} has ended: ${reason}`, { lane }))
   }
 
-  // ── messages of the lanes ───────────────────────────────────────────────────────────────────────────────────────
-
   laneMessage(message: FromLane): void {
     if ('run' in message && message.run !== -1 && message.run !== this.#run) return
     switch (message.type) {
@@ -234,12 +231,9 @@ export class EngineCore {
         return
       case 'ready':
       case 'closed':
-      case 'answer':
         return
     }
   }
-
-  // ── opening ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
   async #open(): Promise<void> {
     const { settings, broker } = this.#o
@@ -282,7 +276,6 @@ export class EngineCore {
     if (run !== this.#run || this.#ended) return
     const flow = this.#flow as unknown as Flow
     flow.restoreWatermark(position.watermark)
-    flow.assign(position.partitions as StartingPoint[], topics)
     const committer = this.#committer as Committer
     // A task that began in the middle of a barrier would not know whether it belongs to it.
     await committer.hold(true)
@@ -292,6 +285,8 @@ export class EngineCore {
     await this.#restorer.start(byLane, settings.lanes, committer.machine.epoch, flow.watermark)
     void committer.hold(false)
     if (run !== this.#run || this.#ended) return
+    // Only now: what is fetched of them is dispatched at once, and the tasks have to be there.
+    flow.assign(position.partitions as StartingPoint[], topics)
     this.#ready = true
     this.#restarting = false
     this.#reopening = false
@@ -353,8 +348,6 @@ export class EngineCore {
     }
   }
 
-  // ── committing ──────────────────────────────────────────────────────────────────────────────────────────────────
-
   #interval(): void {
     this.#committer?.tick()
     if (!this.#ready || this.#restarting) return
@@ -412,8 +405,6 @@ export class EngineCore {
     const { send, settings } = this.#o
     send(source % settings.lanes, { type: 'tick', run: this.#run, source, scheduledAt, count }, [])
   }
-
-  // ── failing, restarting, ending ─────────────────────────────────────────────────────────────────────────────────
 
   #laneFault(message: Extract<FromLane, { type: 'fault' }>): void {
     const error = describeFailure(message.error)
@@ -474,6 +465,8 @@ export class EngineCore {
     this.#producer = this.#producer.successor()
     this.#tasks = []
     this.#run++
+    this.#runEnded.resolve()
+    this.#runEnded = Promise.withResolvers<void>()
     await this.#resetLanes()
     if (this.#ended) return
     await sleep(timers, unreachable ? 200 : this.#budget.backoffMs())
@@ -482,6 +475,8 @@ export class EngineCore {
     const run = this.#run
     await this.#guard(() => this.#reopen(run))
   }
+
+  #runEnded = Promise.withResolvers<void>()
 
   /** From here on a failure begins a further restart, and this one ends where it stands. */
   #reopening = false
@@ -496,7 +491,7 @@ export class EngineCore {
     this.#topics = topics
     this.#affinity = affinityOf(settings.plan, settings.lanes, settings.split, this.#topics.changelogPartitions)
     await configureLanes(this.#o, this.#run, this.#topics, this.#affinity)
-    if (this.#group.joined) await this.#assigned(this.#group.assignment)
+    if (this.#group.joined) await this.#group.inTurn(() => this.#assigned(this.#group.assignment))
     else this.#group.join(this.#topics)
   }
 

@@ -17,6 +17,8 @@ export interface GroupLinkHost {
   /** A rebalance happened. */
   rebalanced(): void
   failed(error: unknown): void
+  /** Settles when the run of the engine at this moment is over: what it was waiting for will not come. */
+  runEnded(): Promise<void>
   /** Offsets may not be committed until it is called with false. */
   holdCommits(held: boolean): Promise<void>
 }
@@ -79,7 +81,7 @@ export class GroupLink {
       },
       {
         assigned: (added, all) => this.#queue(() => this.#host.assigned(added, all)),
-        revoke: (partitions) => this.#host.revoking(partitions),
+        revoke: (partitions) => this.inTurn(() => this.#host.revoking(partitions)),
         lost: (partitions) => this.#host.lost(partitions),
         joining: () => this.#hold(),
         joined: () => this.#release(),
@@ -110,8 +112,16 @@ export class GroupLink {
     await this.#membership?.leave()
   }
 
+  /** Assignments, revocations and restarts change the same things: one after the other. */
+  inTurn(step: () => Promise<void>): Promise<void> {
+    const turn = this.#work.then(() => Promise.race([step(), this.#host.runEnded()]))
+    // Whoever asked for the turn hears of its failure; the next one has its turn all the same.
+    this.#work = turn.catch(() => undefined)
+    return turn
+  }
+
   #queue(step: () => Promise<void>): void {
-    this.#work = this.#work.then(step).catch((error) => this.#host.failed(error))
+    this.inTurn(step).catch((error) => this.#host.failed(error))
   }
 
   /** Topics that the group shares out: those of streams and tables, not of global tables. */
