@@ -6,6 +6,8 @@ interface Connection {
   readonly address: string
   /** Requests whose answer is under way: not those whose body is still awaited. */
   inFlight: number
+  /** When the answer under way was begun, by the monotonic clock. */
+  beganAt: number
   /** The answer to the last request is on its way or out. */
   answering: boolean
   /** The last request, as far as it has come. */
@@ -20,6 +22,8 @@ export interface ConnectionLimits {
   readonly maxConnections: number
   readonly maxConnectionsPerAddress: number
   readonly maxRequestsPerSocket: number
+  /** An answer that is not taken within this time no longer protects its connection. */
+  readonly requestTimeoutMs: number
 }
 
 const lingerMs = 500
@@ -57,6 +61,7 @@ export class Connections {
       socket,
       address,
       inFlight: 0,
+      beganAt: 0,
       answering: false,
       request: undefined,
       served: 0,
@@ -82,6 +87,7 @@ export class Connections {
     const connection = this.#open.get(keyOf(socket))
     if (connection === undefined) return
     connection.inFlight++
+    connection.beganAt = performance.now()
     connection.answering = true
   }
 
@@ -119,19 +125,26 @@ export class Connections {
     endGently(socket, connection.lastWord)
   }
 
-  /** The oldest connection that never asked anything, else the oldest that asks nothing now. */
+  /**
+   * In this order: the oldest connection that never asked anything, the oldest that asks nothing now, the oldest that
+   * does not take its answer.
+   */
   #makeRoom(address: string): boolean {
     const crowded = (this.#perAddress.get(address) ?? 0) >= this.#limits.maxConnectionsPerAddress
+    const overdue = performance.now() - this.#limits.requestTimeoutMs
     let idle: [string, Connection] | undefined
+    let stalled: [string, Connection] | undefined
     for (const entry of this.#open) {
       const [, connection] = entry
-      if (connection.inFlight > 0 || (crowded && connection.address !== address)) continue
-      if (connection.served === 0) {
+      if (crowded && connection.address !== address) continue
+      if (connection.inFlight > 0) {
+        if (connection.beganAt < overdue) stalled ??= entry
+      } else if (connection.served === 0) {
         idle = entry
         break
-      }
-      idle ??= entry
+      } else idle ??= entry
     }
+    idle ??= stalled
     if (idle === undefined) return false
     this.#forget(idle[0])
     idle[1].socket.destroy()

@@ -59,7 +59,7 @@ export class HttpListener {
   #create(): Server {
     const config = this.#config
     const limits = {
-      headersTimeout: config.headersTimeoutMs,
+      headersTimeout: Math.min(config.headersTimeoutMs, config.requestTimeoutMs),
       requestTimeout: config.requestTimeoutMs,
       keepAliveTimeout: config.keepAliveTimeoutMs,
       connectionsCheckingInterval: 1000,
@@ -69,6 +69,8 @@ export class HttpListener {
       insecureHTTPParser: false,
     }
     const server = config.tlsCertFile === null ? createServer(limits) : this.#createTls(limits)
+    // For clients that ask and then take nothing of the answer; those that do not finish asking are told 408 before.
+    server.timeout = 2 * config.requestTimeoutMs + 2000
     // One more than is allowed, so that an excess is seen rather than cut off.
     server.maxHeadersCount = config.maxHeadersCount + 1
     server.on('connection', (socket: Socket) => this.#connections.admit(socket))

@@ -59,6 +59,34 @@ describe('hostile clients', { timeout: 60_000 }, () => {
     assert.deepEqual(Object.keys(answer.json), ['error'])
   })
 
+  test('clients that ask for much and take nothing of it do not keep the others out', async (t) => {
+    const instance = await startFake({ config: { maxConnectionsPerAddress: 10, requestTimeoutMs: 500 } })
+    const partitions = Array.from({ length: 200_000 }, (_, partition) => ({
+      partition,
+      committedOffset: 1_000_000_000,
+      logEndOffset: 2_000_000_000,
+    }))
+    instance.fake.offsetsSnapshot = { sources: [{ topic: 'wide', partitions }], changelogs: [] }
+    const { hostname, port } = new URL(instance.url)
+    const sockets = Array.from({ length: 10 }, () => {
+      const socket = connect(Number(port), hostname)
+      socket.on('error', () => undefined)
+      socket.pause()
+      socket.write('GET /offsets HTTP/1.1\r\nHost: a\r\n\r\n')
+      return socket
+    })
+    t.after(async () => {
+      for (const socket of sockets) socket.destroy()
+      await instance.stop()
+    })
+    for (let i = 0; ; i++) {
+      const answer = await ask(instance.url, { path: '/health/live' }).catch(() => undefined)
+      if (answer?.status === 200) break
+      assert.ok(i < 200, 'the probe is never answered')
+      await sleep(50)
+    }
+  })
+
   test('oversized headers, targets and bodies get their status with the body that explains', async (t) => {
     const instance = await startFake()
     t.after(() => instance.stop())
