@@ -72,6 +72,11 @@ export const errorTable = {
     "The group's offsets were moved back behind the state; restore them, or delete the state folder to rebuild it.",
   ),
   STORE_LOCKED: row('user', 'stop', 'Give every process its own `engine.state.dir`.'),
+  STORE_UNAVAILABLE: row(
+    'external',
+    'retry',
+    'Ask again once the application is RUNNING; on several processes ask the one that has the partition.',
+  ),
   STORE_CORRUPT: row('external', 'restart-engine', 'Nothing: the store is rebuilt from its changelog. Check the disk.'),
   BARRIER_TIMEOUT: row(
     'user',

@@ -26,8 +26,17 @@ import { Handoffs } from './handoffs.ts'
 import { LaneCounters } from './lane-counters.ts'
 import { isWork, LevelState, type Work } from './level-state.ts'
 import { Outputs } from './outputs.ts'
-import type { ChangelogBatches, EmittedRecord, FromLane, LaneToLane, ToLane } from './protocol.ts'
+import type {
+  ChangelogBatches,
+  EmittedRecord,
+  FromLane,
+  LaneAnswer,
+  LaneQuery,
+  LaneToLane,
+  ToLane,
+} from './protocol.ts'
 import { runSchedule } from './schedule-run.ts'
+import { queryStores } from './store-query.ts'
 import { TaskHostPort } from './task-host.ts'
 import { TaskRunner } from './task-runner.ts'
 import type { TaskSlot } from './task-slot.ts'
@@ -72,6 +81,8 @@ export class LaneCore {
   #run = 0
   #epoch: CommitEpoch = 1
   #faulted = false
+  /** The tasks are complete: queries may be answered. */
+  #started = false
   #commitAsked = false
   /** Epoch that is aligned on all levels and waits for topics to be resolved; 0: none. */
   #acknowledging: CommitEpoch = 0
@@ -185,6 +196,21 @@ export class LaneCore {
     return this.#tasks
   }
 
+  /** Answers from committed rows, whatever waits to be processed. */
+  query({ id, store, query, limit }: LaneQuery): LaneAnswer {
+    try {
+      if (!this.#started) {
+        throw new EngineError(
+          'STORE_UNAVAILABLE',
+          `the store ${store} is not complete yet: its state is being restored`,
+        )
+      }
+      return { type: 'answer', id, ...queryStores(this.#tasks.queried(store), query, limit) }
+    } catch (error) {
+      return { type: 'answer', id, rows: [], count: 0, error: toWireError(error) }
+    }
+  }
+
   close(): void {
     this.#tasks.close()
     this.#options.backends.close()
@@ -240,9 +266,6 @@ export class LaneCore {
         this.#reset(message.run)
         toEngine({ type: 'reset-done', lane, run: message.run }, [])
         return
-      case 'query':
-        toEngine({ type: 'answer', lane, id: message.id, ...this.#tasks.query(message.store, message.query) }, [])
-        return
       case 'stop':
         this.close()
     }
@@ -280,11 +303,13 @@ export class LaneCore {
       for (const level of this.#levels) level.reset(message.watermark)
     }
     this.#tasks.start(message.tasks, this.#epoch, message.watermark)
+    this.#started = true
     toEngine({ type: 'started', lane, run: this.#run }, [])
   }
 
   #reset(run: number): void {
     this.#run = run
+    this.#started = false
     this.#faulted = false
     this.#acknowledging = 0
     this.#changelogs = []

@@ -10,7 +10,7 @@ import { type SplitMode, splitTopology } from '../topology/split.ts'
 import { loadApplication } from './application.ts'
 import type { ErrorPolicies } from './error-policy.ts'
 import { LaneCore } from './lane-core.ts'
-import type { FromLane, LaneToLane, ToLane } from './protocol.ts'
+import type { FromLane, LaneQuery, LaneToLane, ToLane } from './protocol.ts'
 
 export interface LaneWorkerData {
   readonly lane: number
@@ -114,6 +114,7 @@ async function main(): Promise<void> {
     wake: () => turns.wake(),
   })
   for (const peer of peers) peer?.on('message', (message: LaneToLane) => core.receiveFromLane(message))
+  parentPort?.on('message', (query: LaneQuery) => parentPort?.postMessage(core.query(query)))
   engine.on('message', (message: ToLane) => {
     core.receive(message)
     if (message.type === 'stop') {

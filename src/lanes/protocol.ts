@@ -7,6 +7,7 @@ import type { AbortedRange as AbortedTransaction } from '../wire/record-batch.ts
 import type { WireError } from '../errors.ts'
 import type { Checkpoint } from '../state/contract.ts'
 import type { AffinityPlan, TaskRef } from './affinity.ts'
+import type { StoreQuery, StoreRow } from './store-query.ts'
 
 export interface PackedBatches {
   readonly topic: string
@@ -105,14 +106,25 @@ export type ToLane =
   | { readonly type: 'close'; readonly run: number; readonly tasks: readonly TaskRef[] }
   /** In-place restart: drop everything that is not committed. */
   | { readonly type: 'reset'; readonly run: number }
-  | { readonly type: 'query'; readonly id: number; readonly store: string; readonly query: StoreQuery }
   | { readonly type: 'stop' }
 
-/** An interactive query: answered from committed state. */
-export type StoreQuery =
-  | { readonly kind: 'get'; readonly key: Uint8Array }
-  | { readonly kind: 'range'; readonly from: Uint8Array | null; readonly to: Uint8Array | null; readonly limit: number }
-  | { readonly kind: 'size' }
+/** An interactive query, from the control thread; answered from committed state, past the queue of records. */
+export interface LaneQuery {
+  readonly type: 'query'
+  readonly id: number
+  readonly store: string
+  readonly query: StoreQuery
+  /** Most rows to answer with. */
+  readonly limit: number
+}
+
+export interface LaneAnswer {
+  readonly type: 'answer'
+  readonly id: number
+  readonly rows: readonly StoreRow[]
+  readonly count: number
+  readonly error?: WireError
+}
 
 export type LaneToLane =
   | {
@@ -201,10 +213,3 @@ export type FromLane =
   | { readonly type: 'closed'; readonly lane: number; readonly run: number; readonly tasks: readonly TaskRef[] }
   | { readonly type: 'reset-done'; readonly lane: number; readonly run: number }
   | { readonly type: 'fault'; readonly lane: number; readonly run: number; readonly error: WireError }
-  | {
-      readonly type: 'answer'
-      readonly lane: number
-      readonly id: number
-      readonly rows: ReadonlyArray<readonly [Uint8Array, Uint8Array]>
-      readonly error?: WireError
-    }

@@ -1,18 +1,19 @@
 /** The tasks of a lane: their stores opened, restored, sealed and applied. */
 import { assert } from '../base/assert.ts'
-import { storeSlots } from '../base/counters.ts'
+import { storeSlot, storeSlots } from '../base/counters.ts'
 import type { CommitEpoch } from '../base/ids.ts'
-import { EngineError, toWireError, type WireError } from '../errors.ts'
 import { Task } from '../operators/task.ts'
 import { changelogBatches } from './changelog-batches.ts'
 import type { AnyStore, Checkpoint, StoreBackend, StoreLifecycle, StoreSpec } from '../state/contract.ts'
+import type { StoreOperation } from '../state/base-store.ts'
 import { openStore } from '../state/open-store.ts'
 import type { Affinity, TaskRef } from './affinity.ts'
 import type { GlobalState } from './global-state.ts'
 import type { LaneOptions } from './lane-core.ts'
 import type { LevelState } from './level-state.ts'
-import type { ChangelogBatches, StorePartition, StoreQuery, ToLane } from './protocol.ts'
+import type { ChangelogBatches, StorePartition, ToLane } from './protocol.ts'
 import { restoreInto } from './restore.ts'
+import type { QueriedStore } from './store-query.ts'
 import type { TaskHostPort } from './task-host.ts'
 import { TaskSlot } from './task-slot.ts'
 
@@ -146,8 +147,10 @@ export class TaskSet {
     for (const { store, partition, checkpoint } of checkpoints) {
       this.#stores.get(`${store}/${partition}`)?.applied(epoch, checkpoint)
     }
-    for (const slot of this.#all) {
-      for (const [name, store] of slot.stores) this.#count(name, entriesSlot, store.entries(), true)
+    for (const name of this.#options.layout.stores) {
+      let entries = 0
+      for (const slot of this.#all) entries += slot.stores.get(name)?.entries() ?? 0
+      this.#count(name, entriesSlot, entries, true)
     }
   }
 
@@ -185,25 +188,18 @@ export class TaskSet {
     this.#backends.clear()
   }
 
-  /** Rows of committed state. */
-  query(name: string, query: StoreQuery): { rows: Array<readonly [Uint8Array, Uint8Array]>; error?: WireError } {
-    const rows: Array<readonly [Uint8Array, Uint8Array]> = []
-    let found = false
-    for (const [id, backend] of this.#backends) {
-      if (id.slice(0, id.lastIndexOf('/')) !== name) continue
-      found = true
-      if (query.kind === 'get') {
-        const value = backend.get(query.key)
-        if (value) rows.push([query.key, value.slice()])
-      } else if (query.kind === 'range') {
-        for (const [key, value] of backend.range(query.from ?? undefined, query.to ?? undefined)) {
-          if (rows.length >= query.limit) break
-          rows.push([key.slice(), value.slice()])
-        }
-      }
+  /** The store's partitions on this lane; a global table's rows, which every lane has, are the first lane's to tell. */
+  queried(name: string): QueriedStore[] {
+    const global = this.#globals.stores.get(name)
+    if (global !== undefined) {
+      return this.#options.lane === 0 ? [{ store: global as OpenStore, streamTime: Number.NEGATIVE_INFINITY }] : []
     }
-    if (found) return { rows }
-    return { rows, error: toWireError(new EngineError('USAGE', `there is no store ${name} on this lane`)) }
+    const found: QueriedStore[] = []
+    for (const slot of this.#all) {
+      const store = slot.stores.get(name)
+      if (store !== undefined) found.push({ store, streamTime: slot.watermark })
+    }
+    return found
   }
 
   #drop(slot: TaskSlot): void {
@@ -234,16 +230,30 @@ export class TaskSet {
     this.#backends.set(id, backend)
     const store = openStore(spec, backend, task.partition, {
       streamTime: () => this.get(task.subtopology, task.partition)?.watermark ?? Number.NEGATIVE_INFINITY,
+      onOperation: this.#operationCounter(name),
     }) as OpenStore
     this.#stores.set(id, store)
     return store
+  }
+
+  /** Counts reads and writes in the lane's block; made once a store, for it is called for every one of them. */
+  #operationCounter(name: string): ((operation: StoreOperation) => void) | undefined {
+    const { layout, counters } = this.#options
+    const index = layout.stores.indexOf(name)
+    if (index < 0) return undefined
+    const gets = storeSlot(layout, index, storeSlots.indexOf('gets'))
+    const puts = storeSlot(layout, index, storeSlots.indexOf('puts'))
+    return (operation) => {
+      const at = operation === 'get' ? gets : puts
+      counters[at] = (counters[at] as number) + 1
+    }
   }
 
   #count(store: string, slot: number, value: number, set = false): void {
     const index = this.#options.layout.stores.indexOf(store)
     if (index < 0) return
     const { counters, layout } = this.#options
-    const at = counters.length - layout.stores.length * storeSlots.length + index * storeSlots.length + slot
+    const at = storeSlot(layout, index, slot)
     counters[at] = set ? value : (counters[at] as number) + value
   }
 }

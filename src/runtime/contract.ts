@@ -23,6 +23,38 @@ export interface LogLine {
   readonly fields?: Readonly<Record<string, unknown>>
 }
 
+/** A row of a store. */
+export interface StoreEntry<K, V> {
+  readonly key: K
+  readonly value: V
+  /** Event time of the row, epoch milliseconds: where the store keeps it. Versioned stores: valid from. */
+  readonly timestamp?: number
+  /** Window and session stores: the window's first instant, epoch milliseconds. */
+  readonly start?: number
+  /** The window's end: exclusive for tumbling and hopping windows, inclusive for sliding and session windows. */
+  readonly end?: number
+  /** Versioned stores: the instant from which another version holds; absent for the newest. */
+  readonly validTo?: number
+}
+
+/**
+ * Interactive queries: the committed rows of one store, while the application runs. What is processed and not yet
+ * committed does not show. Every call rejects with `STORE_UNAVAILABLE` while the state is restored, and when a lane does
+ * not answer within ten seconds; with `USAGE` where the kind of store does not know the question. With several processes
+ * each has the rows of its own partitions. `limit` bounds the rows of an answer; default 10,000.
+ */
+export interface StoreReader<K, V> {
+  /** Key-value and versioned stores: the value of a key. */
+  get(key: K): Promise<V | undefined>
+  /** Key-value stores: keys between two, both included, by the order of their bytes. */
+  range(from?: K, to?: K, limit?: number): Promise<Array<StoreEntry<K, V>>>
+  all(limit?: number): Promise<Array<StoreEntry<K, V>>>
+  /** Windows of a key that start in [from, to], epoch milliseconds; sessions that meet that span. */
+  fetch(key: K, from: number, to: number, limit?: number): Promise<Array<StoreEntry<K, V>>>
+  fetchAll(from: number, to: number, limit?: number): Promise<Array<StoreEntry<K, V>>>
+  approximateEntries(): Promise<number>
+}
+
 export interface Runtime {
   readonly view: EngineView
   readonly commands: EngineCommands
@@ -35,6 +67,14 @@ export interface Runtime {
    * closes is emitted, and all is committed.
    */
   untilIdle(): Promise<void>
+  /**
+   * The rows of a store, by the name it has in the topology.
+   *
+   * @throws EngineError `USAGE` when there is no such store.
+   * @example
+   * const count = await runtime.store<string, number>('late-by-origin').get('SFO')
+   */
+  store<K, V>(name: string): StoreReader<K, V>
   /** Drains, commits and closes; resolves with the exit code. Again: ends at once. */
   stop(): Promise<number>
   /** Resolves with the exit code when the runtime has ended by itself or by `stop`. */

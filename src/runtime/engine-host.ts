@@ -32,12 +32,14 @@ import type {
   ThreadsSnapshot,
   WatermarkSnapshot,
 } from '../engine/view.ts'
-import { fromWireError, type EngineError, type WireError } from '../errors.ts'
+import { EngineError, fromWireError, type WireError } from '../errors.ts'
 import type { ErrorPolicies } from '../lanes/error-policy.ts'
 import type { LaneWorkerData } from '../lanes/lane-worker.ts'
 import type { FromLane } from '../lanes/protocol.ts'
+import type { StoreQuery, StoreRow } from '../lanes/store-query.ts'
 import type { CompiledTopology } from '../topology/compiled.ts'
 import type { LogLine } from './contract.ts'
+import { LaneQueries } from './store-queries.ts'
 
 export interface EngineHostOptions {
   readonly applicationId: string
@@ -90,6 +92,7 @@ export class EngineHost implements EngineView, EngineCommands {
   readonly #counters: CountersView
   readonly #lanes: Worker[] = []
   #engine: Worker | undefined
+  #queries: LaneQueries | undefined
   #dumper: ThreadDumper | undefined
   #snapshot: EngineSnapshot | undefined
   #restore: readonly RestoreProgress[] = []
@@ -144,7 +147,7 @@ export class EngineHost implements EngineView, EngineCommands {
     return this.#o.settings.split
   }
 
-  topology(): CompiledTopology | null {
+  topology(): CompiledTopology {
     return this.#o.topology
   }
 
@@ -279,6 +282,7 @@ export class EngineHost implements EngineView, EngineCommands {
         this.#worker(new URL('../lanes/lane-worker.ts', import.meta.url), `lane-${lane}`, data, transfer),
       )
     }
+    this.#queries = new LaneQueries(this.#lanes)
     this.#startEngine(engineChannels.map((channel) => channel.port1))
     this.#lanes.forEach((worker, lane) => {
       const { promise, resolve } = Promise.withResolvers<void>()
@@ -328,6 +332,15 @@ export class EngineHost implements EngineView, EngineCommands {
   #laneExited(lane: number, code: number): void {
     if (this.#stopping || this.#ended) return
     this.#send({ type: 'lane-lost', lane, reason: `its thread ended with code ${code}` })
+  }
+
+  /** Rows of a store, from all lanes. */
+  async query(store: string, query: StoreQuery, limit: number): Promise<{ rows: StoreRow[]; count: number }> {
+    if (this.#queries === undefined || this.#stopping || this.#ended) {
+      const { state } = this.#lifecycle
+      throw new EngineError('STORE_UNAVAILABLE', `the store ${store} cannot be read: the state is ${state}`)
+    }
+    return this.#queries.ask(store, query, limit)
   }
 
   /** Resolves when all input is processed and committed. */

@@ -1,3 +1,3 @@
 /** `millrace/runtime`: run an application from your own program. */
-export type { LogLine, Runtime, RuntimeOptions } from './contract.ts'
+export type { LogLine, Runtime, RuntimeOptions, StoreEntry, StoreReader } from './contract.ts'
 export { startRuntime } from './runtime.ts'

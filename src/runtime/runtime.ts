@@ -13,10 +13,11 @@ import { lockStateFolder } from '../state/state-lock.ts'
 import type { CompiledTopology } from '../topology/compiled.ts'
 import { splitTopology } from '../topology/split.ts'
 import { type BrokerHandle, openBroker } from './broker.ts'
-import type { LogLine, Runtime, RuntimeOptions } from './contract.ts'
+import type { LogLine, Runtime, RuntimeOptions, StoreReader } from './contract.ts'
 import { EngineHost } from './engine-host.ts'
 import { type HttpHandle, startHttp } from './http.ts'
 import { plainLog } from './log.ts'
+import { StoreQueries } from './store-queries.ts'
 import { counterLayout, engineSettings, isDurable, policiesOf } from './settings.ts'
 
 /**
@@ -158,6 +159,16 @@ class RunningApplication implements Runtime {
     this.#http = await startHttp({ config, host: this.#host, license: this.#license, log: this.#log })
     this.#license.start()
     this.#host.start()
+  }
+
+  store<K, V>(name: string): StoreReader<K, V> {
+    const stores = this.#host.topology().stores
+    const spec = stores.get(name)
+    if (spec === undefined) {
+      const known = [...stores.keys()].sort().join(', ') || 'none'
+      throw new EngineError('USAGE', `there is no store ${name}; the application has ${known}`)
+    }
+    return new StoreQueries<K, V>(spec, (query, limit) => this.#host.query(name, query, limit))
   }
 
   untilIdle(): Promise<void> {
