@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { Parameter } from '../src/http/parameters.ts'
 import type { Gate, Route } from '../src/http/route.ts'
 import { routes } from '../src/http/routes.ts'
+import { fieldsOf, type Schema, schemas } from '../src/http/schemas.ts'
 
 export const httpPage = join(import.meta.dirname, '..', 'docs', 'http.md')
 
@@ -32,7 +33,35 @@ function parameterLine(parameter: Parameter): string {
   return `- \`${parameter.name}\` (${kind}): ${parameter.doc}`
 }
 
+function typeOf(schema: Schema): string {
+  const alternatives = schema.anyOf as readonly Schema[] | undefined
+  if (alternatives !== undefined) return alternatives.map(typeOf).join(' or ')
+  const values = schema.enum as readonly string[] | undefined
+  if (values !== undefined && values.length <= 4) return values.map((value) => `\`${value}\``).join(', ')
+  if (schema.format === 'date-time') return 'timestamp'
+  return String(schema.type ?? 'any')
+}
+
+/** Only schemas whose every field is described get a table; the rest are told by `/openapi.json`. */
+function fieldTable(route: Route): string[] {
+  if (route.schema === null) return []
+  const rows = fieldsOf(schemas[route.schema]).filter(
+    ({ path, schema }) => path !== '' && schema.description !== undefined,
+  )
+  if (rows.length === 0) return []
+  const lines = rows.map(
+    ({ path, schema, optional }) =>
+      `| \`${path}\`${optional ? ' (optional)' : ''} | ${typeOf(schema)} | ${String(schema.description)} |`,
+  )
+  return ['| Field | Type | Meaning |', '|---|---|---|', ...lines, '']
+}
+
+const shown = new Set<string>()
+
 function section(route: Route): string[] {
+  const fields = route.schema !== null && shown.has(route.schema) ? [] : fieldTable(route)
+  if (route.schema !== null) shown.add(route.schema)
+
   const failures = route.failures.filter((status) => status !== route.success)
   return [
     `### ${route.method} ${route.path}`,
@@ -42,6 +71,7 @@ function section(route: Route): string[] {
     ...(route.parameters.length === 0 ? [] : ['Parameters:', ...route.parameters.map(parameterLine), '']),
     `Answers ${route.success} with ${formats[route.formats]}${failures.length === 0 ? '' : `; refuses with ${failures.join(', ')}`}.`,
     '',
+    ...fields,
   ]
 }
 
@@ -79,6 +109,7 @@ All of them are configurable, see \`runtime.http.*\` in [the configuration](conf
 `
 
 export function renderHttpPage(): string {
+  shown.clear()
   const rows = routes.map(
     (route) => `| ${route.method} | \`${route.path}\` | ${gates[route.gate]} | ${route.summary} |`,
   )

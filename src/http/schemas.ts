@@ -1,5 +1,6 @@
 /** JSON Schemas of the answers, as OpenAPI 3.1 takes them. Objects may grow fields; those listed are there. */
 import { commitPhases, lifecycleStates } from '../engine/view.ts'
+import { fieldDocs } from './field-docs.ts'
 import { licenseStatuses } from './license-seam.ts'
 
 export type Schema = Readonly<Record<string, unknown>>
@@ -243,7 +244,7 @@ const barriers = object({
   last: list(object({ commitId: string, outcome: { type: 'string', enum: ['COMMITTED', 'ABORTED'] } })),
 })
 
-export const schemas = {
+const plain = {
   Error: object({ error: string }),
   HealthReport: healthReport,
   Info: info,
@@ -263,4 +264,51 @@ export const schemas = {
   Barriers: barriers,
   OpenApi: object({ openapi: string, info: { type: 'object' }, paths: { type: 'object' } }),
 } as const satisfies Readonly<Record<string, Schema>>
-export type SchemaName = keyof typeof schemas
+export type SchemaName = keyof typeof plain
+
+/** Every path of a schema with what stands there, in order: objects, lists (`[]`) and maps (`*`) are walked through. */
+export function fieldsOf(schema: Schema, path = ''): Array<{ path: string; schema: Schema; optional: boolean }> {
+  const inner = nullableOf(schema)
+  const properties = inner.properties as Readonly<Record<string, Schema>> | undefined
+  if (properties !== undefined) {
+    const required = new Set(inner.required as readonly string[])
+    return Object.entries(properties).flatMap(([name, each]) => {
+      const found = fieldsOf(each, path === '' ? name : `${path}.${name}`)
+      return found.map((field) => ({ ...field, optional: field.optional || !required.has(name) }))
+    })
+  }
+  if (inner.items !== undefined) return fieldsOf(inner.items as Schema, `${path}[]`)
+  if (inner.additionalProperties !== undefined) return fieldsOf(inner.additionalProperties as Schema, `${path}.*`)
+  return [{ path, schema, optional: false }]
+}
+
+function nullableOf(schema: Schema): Schema {
+  const [first] = (schema.anyOf ?? [schema]) as readonly Schema[]
+  return first ?? schema
+}
+
+/** The same schema with the meaning of each field written into it. */
+function described(schema: Schema, docs: Readonly<Record<string, string>>, path: string): Schema {
+  const doc = docs[path]
+  const properties = schema.properties as Readonly<Record<string, Schema>> | undefined
+  const entries = Object.entries(properties ?? {}).map(([name, each]) => [
+    name,
+    described(each, docs, path === '' ? name : `${path}.${name}`),
+  ])
+  const { anyOf, items, additionalProperties } = schema as Readonly<Record<string, Schema | readonly Schema[]>>
+  return {
+    ...schema,
+    ...(doc === undefined ? {} : { description: doc }),
+    ...(properties === undefined ? {} : { properties: Object.fromEntries(entries) }),
+    ...(anyOf === undefined ? {} : { anyOf: (anyOf as readonly Schema[]).map((each) => described(each, docs, path)) }),
+    ...(items === undefined ? {} : { items: described(items as Schema, docs, `${path}[]`) }),
+    ...(additionalProperties === undefined
+      ? {}
+      : { additionalProperties: described(additionalProperties as Schema, docs, `${path}.*`) }),
+  }
+}
+
+/** All schemas by name, with the meaning of their fields. */
+export const schemas = Object.fromEntries(
+  Object.entries(plain).map(([name, schema]) => [name, described(schema, fieldDocs[name] ?? {}, '')]),
+) as Readonly<Record<SchemaName, Schema>>
