@@ -8,22 +8,28 @@ import type {
   WindowStore,
   KeyValueStore,
 } from '../src/index.ts'
-import { TopologyTestDriver } from '../src/testing/index.ts'
+import type { AnyStore } from '../src/state/contract.ts'
+import { type DriverOptions, TopologyTestDriver } from '../src/testing/index.ts'
 import { type NamedStore, ScenarioBuilder } from './build.ts'
 import { type Json, jsonOf } from './expr.ts'
 import type { Scenario, ScenarioInput, ScenarioOutput, ScenarioResult } from './scenario.ts'
 
-/** Runs one scenario; what the engine refuses is its result too. */
-export async function runScenario(scenario: Scenario): Promise<ScenarioResult> {
+type DriverTime = NonNullable<DriverOptions['time']>
+
+/**
+ * Runs one scenario; what the engine refuses is its result too. `time` as for the driver: Kafka Streams' by default, to be
+ * compared with its results; `watermark` gives the engine's own.
+ */
+export async function runScenario(scenario: Scenario, time: DriverTime = 'kafka-streams'): Promise<ScenarioResult> {
   const { name } = scenario
   try {
-    return await results(scenario)
+    return await results(scenario, time)
   } catch (error) {
     return { name, error: error instanceof Error ? error.message : String(error) }
   }
 }
 
-async function results(scenario: Scenario): Promise<ScenarioResult> {
+async function results(scenario: Scenario, time: DriverTime): Promise<ScenarioResult> {
   const { name } = scenario
   let builder: ScenarioBuilder | undefined
   const app = defineApp({
@@ -34,7 +40,7 @@ async function results(scenario: Scenario): Promise<ScenarioResult> {
     },
   })
   const driver = new TopologyTestDriver(app, {
-    time: 'kafka-streams',
+    time,
     config: scenario.optimize ? { 'topology.optimization': 'all' } : {},
   })
   const describe = driver.describe()
@@ -50,7 +56,7 @@ async function results(scenario: Scenario): Promise<ScenarioResult> {
   }
   const times = (scenario.input ?? []).flatMap((input) => ('timestamp' in input ? [input.timestamp] : []))
   const stores: Record<string, Json[]> = {}
-  for (const [store, how] of builder?.stores ?? []) stores[store] = contentOf(driver, store, how, times)
+  for (const [store, how] of builder?.stores ?? []) stores[store] = contentOf(driver.store(store), how, times)
   return { name, output, stores, describe }
 }
 
@@ -60,35 +66,36 @@ async function feed(driver: TopologyTestDriver, input: ScenarioInput): Promise<v
   await driver.input(topic).pipe(key, value, { timestamp, headers: headers ?? [] })
 }
 
-function contentOf(driver: TopologyTestDriver, name: string, how: NamedStore, times: readonly number[]): Json[] {
+/** What a store holds, in the form of the scenarios. */
+export function contentOf(store: AnyStore, how: NamedStore, times: readonly number[]): Json[] {
   const end = how.end ?? ((start: number) => start)
   switch (how.kind) {
     case 'rows':
-      return [...driver.store<TimestampedKeyValueStore<Json, Json>>(name).all()].map(([key, row]) => [
+      return [...(store as TimestampedKeyValueStore<Json, Json>).all()].map(([key, row]) => [
         jsonOf(key),
         row.value,
         row.timestamp,
       ])
     case 'values':
-      return [...driver.store<KeyValueStore<Json, Json>>(name).all()].map(([key, value]) => [jsonOf(key), value])
+      return [...(store as KeyValueStore<Json, Json>).all()].map(([key, value]) => [jsonOf(key), value])
     case 'windows':
-      return [...driver.store<WindowStore<Json, Json>>(name).all()].map(([key, start, row]) => [
+      return [...(store as WindowStore<Json, Json>).all()].map(([key, start, row]) => [
         { key, start, end: end(start) },
         row.value,
         row.timestamp,
       ])
     case 'history':
-      return [...driver.store<WindowStore<Json, Json>>(name).all()].map(([key, start, row]) => [
+      return [...(store as WindowStore<Json, Json>).all()].map(([key, start, row]) => [
         { key, start, end: end(start) },
         row.value,
       ])
     case 'sessions':
-      return [...driver.store<SessionStore<Json, Json>>(name).all()].map(([key, start, to, value]) => [
+      return [...(store as SessionStore<Json, Json>).all()].map(([key, start, to, value]) => [
         { key, start, end: to },
         value,
       ])
     default:
-      return versionsOf(driver.store<VersionedStore<Json, Json>>(name), times)
+      return versionsOf(store as VersionedStore<Json, Json>, times)
   }
 }
 
