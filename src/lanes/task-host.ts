@@ -6,9 +6,10 @@ import type { CommitEpoch } from '../base/ids.ts'
 import type { DropReason, Rec } from '../operators/contract.ts'
 import type { TaskHost } from '../operators/task.ts'
 import type { CompiledTopology } from '../topology/compiled.ts'
+import type { Headers } from '../wire/headers.ts'
 import { encodeHeaders } from '../wire/record-batch.ts'
 import type { Affinity } from './affinity.ts'
-import { deadLetterHeaders, type ErrorPolicies } from './error-policy.ts'
+import { deadLetterHeaders, dropSentence, type ErrorPolicies } from './error-policy.ts'
 import type { Handoffs } from './handoffs.ts'
 import type { LaneCounters } from './lane-counters.ts'
 import type { Outputs } from './outputs.ts'
@@ -79,27 +80,26 @@ export class TaskHostPort {
   }
 
   /** A record that goes no further although nothing is wrong with the function: late, without a key, … */
-  dropped(slot: TaskSlot, _rec: Rec, reason: DropReason, _node: string): void {
-    this.#options.counters.dropped(slot.subtopology, reason)
+  dropped(slot: TaskSlot, rec: Rec, reason: DropReason, node: string): void {
+    const { counters, policies } = this.#options
+    counters.dropped(slot.subtopology, reason)
+    if (policies.dropped !== 'dead-letter') return
+    this.#deadLetter(slot, rec, deadLetterHeaders(undefined, rec.origin, rec.headers, dropSentence(reason, node)))
   }
 
   /** A record that could not be decoded, processed or encoded. */
   rejected(slot: TaskSlot, rec: Rec, error: unknown, reason: DropReason, deadLetter: boolean): void {
+    this.#options.counters.dropped(slot.subtopology, reason)
+    if (deadLetter) this.#deadLetter(slot, rec, deadLetterHeaders(error, rec.origin, rec.headers))
+  }
+
+  #deadLetter(slot: TaskSlot, rec: Rec, headers: Headers): void {
     const { counters, outputs, policies } = this.#options
-    counters.dropped(slot.subtopology, reason)
-    if (!deadLetter) return
     counters.add(laneIndex.deadLetters, 1)
     const epoch = (rec.origin.epoch || slot.epoch) as CommitEpoch
-    const headers = deadLetterHeaders(error, rec.origin, rec.headers)
-    outputs.add(
-      epoch,
-      policies.deadLetterTopic,
-      rec.keyBytes ?? null,
-      rec.valueBytes ?? null,
-      rec.timestamp,
-      headers,
-      undefined,
-    )
+    const key = readable(rec.keyBytes, rec.key)
+    const value = readable(rec.valueBytes, rec.value)
+    outputs.add(epoch, policies.deadLetterTopic, key, value, Math.max(0, rec.timestamp), headers, undefined)
   }
 
   #handOff(
@@ -125,8 +125,8 @@ export class TaskHostPort {
     const task = hash % affinity.tasks(target.subtopology)
     const lane = affinity.lane(target.subtopology, task)
     const headers = rec.headers.length === 0 ? null : encodeHeaders(rec.headers)
-    // A record made by a timer has no dispatch of its own: it is as late as the task's watermark says.
-    const watermark = origin.partition < 0 ? slot.watermark : origin.watermark
+    // A timer's record carries the time before the timer: nothing behind the hand-off may find it late.
+    const { watermark } = origin
     handoffs
       .writer(epoch, target.level, lane)
       .append(
@@ -149,4 +149,13 @@ export class TaskHostPort {
       )
     handoffs.written(epoch, target.level, lane, Number.NEGATIVE_INFINITY)
   }
+}
+
+/** The bytes as they came; of a record that was changed on its way, something that people can read. */
+function readable(bytes: Uint8Array | null | undefined, data: unknown): Uint8Array | null {
+  if (bytes !== undefined) return bytes
+  if (data === null || data === undefined) return null
+  if (typeof data === 'string') return Buffer.from(data)
+  const plain = (_: string, x: unknown): unknown => (typeof x === 'bigint' ? String(x) : x)
+  return Buffer.from(JSON.stringify(data, plain) ?? String(data))
 }

@@ -138,6 +138,16 @@ export abstract class BaseStore implements StoreLifecycle {
     return []
   }
 
+  /**
+   * Rows past their retention. The changelog hears of each: a broker that cut it off by time would go by its own clock,
+   * and throw away windows of records that were written long after they happened.
+   */
+  protected forget(rows: readonly string[]): readonly string[] {
+    if (!this.spec.changelog) return rows
+    for (const at of rows) this.overlay.delete(at)
+    return []
+  }
+
   /** Adds or replaces a row; refuses a key that the backend could not take once the change is committed. */
   protected putValue(at: string, value: unknown, timestamp: number): void {
     this.#checkLength(at)

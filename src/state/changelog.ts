@@ -19,11 +19,11 @@ export function changelogConfig(spec: Pick<StoreSpec, 'kind' | 'retentionMs'>): 
   const retention = spec.retentionMs
   switch (spec.kind) {
     case 'key-value':
-      return { ...common, 'cleanup.policy': 'compact' }
     case 'window':
     case 'session':
-      if (retention === undefined) return { ...common, 'cleanup.policy': 'compact' }
-      return { ...common, 'cleanup.policy': 'compact,delete', 'retention.ms': String(retention + slackMs) }
+      // Kafka Streams also lets the broker delete windows by time. The broker compares the records' timestamps with its own
+      // clock: data from the past would be gone before it is needed. The store writes a tombstone for each window instead.
+      return { ...common, 'cleanup.policy': 'compact' }
     case 'versioned':
       // Older versions share their key with the newest one: compaction must leave them alone while they are history.
       return {

@@ -77,6 +77,6 @@ export class SessionWindowStore extends BaseStore implements SessionStore<unknow
 
   protected override expire(): readonly string[] {
     if (this.clock.horizon < 0) return []
-    return this.#sweep.next((at: string, _row: Row) => endOf(at) <= this.clock.horizon)
+    return this.forget(this.#sweep.next((at: string, _row: Row) => endOf(at) <= this.clock.horizon))
   }
 }

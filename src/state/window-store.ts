@@ -130,7 +130,7 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
       if (at >= end) break
       if (dropped.push(at) === dropsPerCommit) break
     }
-    return dropped
+    return this.forget(dropped)
   }
 
   #rowOf(key: string, windowStart: number): string {

@@ -124,12 +124,13 @@ describe('the changelog', () => {
     assert.equal(changelogTopic('app', specOf({ changelogTopic: 'users' })), 'users')
   })
 
-  test('is compacted; that of windows also ends with their retention', () => {
+  test('is compacted and never cut off by time: its records may be of years ago', () => {
     const config = (over: Partial<StoreSpec>) => changelogConfig(specOf(over))
     assert.equal(config({})['cleanup.policy'], 'compact')
-    const windows = config({ kind: 'window', retentionMs: 1000 })
-    assert.equal(windows['cleanup.policy'], 'compact,delete')
-    assert.equal(windows['retention.ms'], String(1000 + 86_400_000))
+    for (const kind of ['window', 'session'] as const) {
+      assert.equal(config({ kind, retentionMs: 1000 })['cleanup.policy'], 'compact')
+      assert.equal(config({ kind, retentionMs: 1000 })['retention.ms'], undefined)
+    }
     assert.equal(config({ kind: 'versioned', retentionMs: 1000 })['min.compaction.lag.ms'], String(1000 + 86_400_000))
   })
 
