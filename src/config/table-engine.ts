@@ -128,6 +128,13 @@ export const engineRows = {
     scope: 'application',
     doc: 'What happens to an output that cannot be encoded or that the broker refuses.',
   },
+  'errors.dropped': {
+    type: 'enum',
+    values: ['count', 'dead-letter'],
+    default: 'count',
+    scope: 'application',
+    doc: 'What happens to a record that goes no further although nothing failed: it came too late for its window, or has no key where one is needed. It is counted either way.',
+  },
   'errors.dead-letter-topic': {
     type: 'string',
     default: null,

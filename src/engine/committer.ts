@@ -312,8 +312,10 @@ export class Committer {
     this.#lastTag = { tokenEpoch: this.#identity.tokenEpoch(), seq: epoch }
     const checkpoints: Array<StorePartition & { checkpoint: Checkpoint }> = []
     for (const { store, partition } of this.#changelogs) {
-      const changelogOffset = this.#changelogNext.get(`${store}/${partition}`) ?? 0
-      const { topicId } = this.#host.changelogTopic(store)
+      const { topic, topicId } = this.#host.changelogTopic(store)
+      // A source topic that serves as changelog is known as far as it was read.
+      const source = this.#frozen?.offsets.find((o) => o.topic === topic && o.partition === partition)
+      const changelogOffset = source?.offset ?? this.#changelogNext.get(`${store}/${partition}`) ?? 0
       checkpoints.push({ store, partition, checkpoint: { changelogOffset, commitId: this.commitId, topicId } })
     }
     this.#host.committed(this.#frozen as Frozen, this.#changelogNext)

@@ -15,7 +15,7 @@ import type { CursorTimestamp } from '../lanes/extraction.ts'
 import type { FromLane, ToLane } from '../lanes/protocol.ts'
 import { allTasks, groupPosition, type StartingPoint, tasksOf } from './assignment.ts'
 import { Committer, type Frozen } from './committer.ts'
-import { describeFailure, restartable } from './failure.ts'
+import { describeFailure, placeOf, restartable } from './failure.ts'
 import { Flow } from './flow.ts'
 import { GroupLink } from './group-link.ts'
 import { configureLanes, loadGlobals, resolveSinks } from './lane-setup.ts'
@@ -447,12 +447,10 @@ export class EngineCore {
     const unreachable = cause instanceof BrokerError && cause.errorClass === 'unreachable'
     const machine = this.#committer?.machine
     if (machine) this.#reports.aborted(machine, this.#tokenEpoch)
-    if (!unreachable && !this.#budget.take(message, clock.monotonic())) {
-      this.#failed(
-        new EngineError('RESTARTS_EXHAUSTED', `the engine was restarted in place too often, last because ${message}`, {
-          cause,
-        }),
-      )
+    if (!unreachable && !this.#budget.take(message, clock.monotonic(), this.#reports.commits)) {
+      const often = this.#budget.fruitless ? 'again and again without one commit in between' : 'too often'
+      const sentence = `the engine was restarted in place ${often}, last because ${message}`
+      this.#failed(new EngineError('RESTARTS_EXHAUSTED', sentence, { ...placeOf(shown), cause }))
       return
     }
     counters[engineIndex.restarts] = (counters[engineIndex.restarts] as number) + 1

@@ -1,6 +1,6 @@
 /** What an error means for the engine: who sees which sentence, and whether a restart in place can help. */
 import { BrokerError } from '../broker/port.ts'
-import { EngineError, fromWireError, messageOf, type WireError } from '../errors.ts'
+import { EngineError, type EngineErrorDetails, fromWireError, messageOf, type WireError } from '../errors.ts'
 
 /** The error as the engine's own, whatever it was. */
 export function describeFailure(error: unknown): unknown {
@@ -32,6 +32,13 @@ export function restartable(error: unknown): boolean {
   const shown = describeFailure(error)
   if (!EngineError.is(shown)) return false
   return ['restart-engine', 'retry'].includes(shown.recovery)
+}
+
+/** The record at hand, where the error knows it. */
+export function placeOf(error: unknown): Pick<EngineErrorDetails, 'topic' | 'partition' | 'offset' | 'node' | 'lane'> {
+  if (!EngineError.is(error)) return {}
+  const { cause: _, ...place } = error.details
+  return place
 }
 
 function isWire(error: unknown): error is WireError {

@@ -1,19 +1,32 @@
-/** How often the engine may restart in place: so many times within a sliding window. */
+/**
+ * How often the engine may restart in place: so many times within a sliding window, and never more often than that in a
+ * row without a commit in between. The second rule ends what the first cannot see: a record at which every run ends in
+ * the same way, but slowly.
+ */
 export class RestartBudget {
   readonly #max: number
   readonly #windowMs: number
   #used: Array<{ at: number; cause: string }> = []
+  #commits = Number.NaN
+  #fruitless = 0
 
   constructor(max: number, windowMs: number) {
     this.#max = max
     this.#windowMs = windowMs
   }
 
-  /** Takes one restart; false when the budget is spent. */
-  take(cause: string, now: number): boolean {
+  /** Takes one restart; false when the budget is spent. `commits`: how many the engine has made so far. */
+  take(cause: string, now: number, commits: number): boolean {
     this.#expire(now)
     this.#used.push({ at: now, cause })
-    return this.#used.length <= this.#max
+    this.#fruitless = commits === this.#commits ? this.#fruitless + 1 : 1
+    this.#commits = commits
+    return this.#used.length <= this.#max && !this.fruitless
+  }
+
+  /** The last restarts brought nothing: not one commit lies between them. */
+  get fruitless(): boolean {
+    return this.#fruitless > this.#max
   }
 
   /** Wait before the next attempt: none, then 1 s, then 4 s. */

@@ -100,7 +100,7 @@ export class Restorer {
         if (info) this.#stores.push({ ...this.#begin(store, partition, message.lane, info, checkpoint, group) })
       }
     }
-    await this.#findEnds()
+    await this.#findEnds(group)
     const behind = this.#stores.filter((s) => s.position < s.end)
     for (const store of this.#stores) if (store.rebuild && store.position >= store.end) this.#wipe(store)
     if (behind.length > 0) restoring()
@@ -226,14 +226,16 @@ export class Restorer {
     return { store, partition, lane, topic, topicId, rebuild: !usable, position, end: 0, restored: 0, underWay: 0 }
   }
 
-  async #findEnds(): Promise<void> {
+  async #findEnds(group: GroupPosition): Promise<void> {
     if (this.#stores.length === 0) return
     const partitions = this.#stores.map(({ topic, partition }) => ({ topic, partition }))
     const id = (o: { topic: string; partition: number }): string => `${o.topic}:${o.partition}`
     const ends = new Map((await this.#broker.listOffsets(partitions, 'stable')).map((o) => [id(o), o.offset]))
     const starts = new Map((await this.#broker.listOffsets(partitions, 'earliest')).map((o) => [id(o), o.offset]))
+    // What lies behind the group's position in a source topic that serves as changelog is input, not yet state.
+    const read = new Map(group.partitions.map((p) => [id(p), p.offset]))
     for (const store of this.#stores) {
-      store.end = ends.get(id(store)) ?? 0
+      store.end = Math.min(ends.get(id(store)) ?? 0, read.get(id(store)) ?? Number.POSITIVE_INFINITY)
       const start = starts.get(id(store)) ?? 0
       // Behind what the broker still has, or ahead of it: the tail cannot be trusted to fit, so all is replayed.
       if (store.position > store.end || store.position < start) store.rebuild = true

@@ -1,6 +1,6 @@
 /** What becomes of a record that cannot be decoded, processed or encoded. */
 import { EngineError, messageOf } from '../errors.ts'
-import type { Origin } from '../operators/contract.ts'
+import type { DropReason, Origin } from '../operators/contract.ts'
 import type { Headers } from '../wire/headers.ts'
 
 export type ErrorPolicy = 'fail' | 'skip' | 'dead-letter'
@@ -9,6 +9,8 @@ export interface ErrorPolicies {
   readonly decoding: ErrorPolicy
   readonly processing: ErrorPolicy
   readonly producing: ErrorPolicy
+  /** Of records that go no further although nothing failed. */
+  readonly dropped: 'count' | 'dead-letter'
   readonly deadLetterTopic: string
 }
 
@@ -24,6 +26,20 @@ export function policyFor(error: unknown, policies: ErrorPolicies): ErrorPolicy 
     default:
       return 'fail'
   }
+}
+
+const dropSentences: Readonly<Record<DropReason, string>> = {
+  late: 'it came after the time for which it was waited',
+  null_key: 'it has no key where one is needed',
+  null_value: 'it has no value where one is needed',
+  deserialize: 'it could not be decoded',
+  handler: 'a function of the application refused it',
+  negative_timestamp: 'its timestamp is negative',
+  expired: 'it is older than what its store keeps',
+}
+
+export function dropSentence(reason: DropReason, node: string): string {
+  return `${node} dropped the record: ${dropSentences[reason]}`
 }
 
 /** Header names as Kafka Streams gives them, so that existing tools read them. */

@@ -137,7 +137,8 @@ export class TaskSet {
     for (const [name, store] of slot.stores) {
       const sealed = store.seal(epoch)
       if (sealed === null || !store.spec.changelog) continue
-      const records = changelogBatches(sealed)
+      // Where the source topic is the changelog, the changes stand there already.
+      const records = store.spec.changelogTopic === undefined ? changelogBatches(sealed) : []
       result.push({ store: name, partition: slot.partition, records, count: sealed.changes.length })
     }
     return result

@@ -19,6 +19,7 @@ export function policiesOf(config: Config, applicationId: string): ErrorPolicies
     decoding: config.get('errors.decoding'),
     processing: config.get('errors.processing'),
     producing: config.get('errors.producing'),
+    dropped: config.get('errors.dropped'),
     deadLetterTopic: config.get('errors.dead-letter-topic') ?? `${applicationId}-dead-letters`,
   }
 }
@@ -70,7 +71,9 @@ export function instanceId(config: Config, applicationId: string): string {
 
 export function engineSettings(config: Config, applicationId: string, topology: CompiledTopology): EngineSettings {
   const policies = policiesOf(config, applicationId)
-  const usesDeadLetters = [policies.decoding, policies.processing, policies.producing].includes('dead-letter')
+  const usesDeadLetters = [policies.decoding, policies.processing, policies.producing, policies.dropped].includes(
+    'dead-letter',
+  )
   const sinks = sinkTopics(topology)
   const split = config.get('topology.sub-topology-split')
   const instance = instanceId(config, applicationId)

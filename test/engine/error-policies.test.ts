@@ -84,6 +84,49 @@ for (const kind of ['decoding', 'processing', 'producing'] as const) {
   })
 }
 
+describe('a record that is dropped although nothing failed', () => {
+  const start = 1_700_000_040_000
+  const timed = (value: object): In => ({ key: 'a', value, timestamp: 1 })
+  const feed: In[] = [
+    timed({ amount: 1, at: start }),
+    timed({ amount: 2 }),
+    timed({ amount: 3, at: start + 200_000 }),
+    timed({ amount: 4, at: start + 1000 }),
+    { key: null, value: { amount: 5, at: start + 200_000 } },
+  ]
+
+  for (const policy of ['count', 'dead-letter'] as const) {
+    test(`is counted${policy === 'count' ? '' : ', and becomes a dead letter with the reason'} (${policy})`, async (t) => {
+      const engine = await TestEngine.start(t, 'own-time', {
+        'errors.dropped': policy,
+        'broker.embedded.partitions': 1,
+      })
+      await engine.put('timed', feed)
+      await engine.idle()
+      for (const reason of ['negative_timestamp', 'late', 'null_key'] as const) assert.equal(engine.dropped(reason), 1)
+      const letters = await engine.read('own-time-dead-letters')
+      if (policy === 'count') {
+        assert.deepEqual(letters, [])
+        return
+      }
+      assert.deepEqual(
+        letters.map(({ value, headers }) => [
+          (value as { amount: number }).amount,
+          headers['__streams.errors.offset'],
+          headers['__streams.errors.message'],
+        ]),
+        [
+          [2, '1', 'KSTREAM-SOURCE-0000000000 dropped the record: its timestamp is negative'],
+          [4, '3', letters[1]?.headers['__streams.errors.message']],
+          [5, '4', letters[2]?.headers['__streams.errors.message']],
+        ],
+      )
+      assert.match(letters[1]?.headers['__streams.errors.message'] ?? '', /came after the time/)
+      assert.match(letters[2]?.headers['__streams.errors.message'] ?? '', /has no key/)
+    })
+  }
+})
+
 describe('a skipped record', () => {
   test('leaves no trace in the state behind the fault', async (t) => {
     const engine = await TestEngine.start(t, 'faulty', { 'errors.processing': 'skip' })

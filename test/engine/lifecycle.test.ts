@@ -124,6 +124,25 @@ describe('what is not there yet', () => {
 })
 
 describe('a restart in place', () => {
+  test('is not repeated for ever where every run ends at the same record', async (t) => {
+    const engine = await TestEngine.start(t, 'never', {
+      'commit-barrier.timeout-ms': 200,
+      // The window would forgive every one of them.
+      'commit-barrier.restart-window-ms': 1000,
+      'commit-barrier.max-engine-restarts': 1,
+      'runtime.exit-on-failure': true,
+    })
+    await engine.put('questions', [
+      { key: 'a', value: 'how are you' },
+      { key: 'b', value: 'unanswerable' },
+    ])
+    assert.equal(await engine.runtime.ended, 1)
+    const { failure } = engine.runtime.view.state()
+    assert.equal(failure?.code, 'RESTARTS_EXHAUSTED')
+    assert.match(failure?.message ?? '', /did not reach the barrier in time/)
+    assert.deepEqual(await engine.read('answers'), [], 'nothing of the epoch is committed')
+  })
+
   test('follows a transaction that the broker aborted, and nothing is lost or told twice', async (t) => {
     const engine = await TestEngine.start(t, 'running-sum')
     await engine.put('numbers', records(0, 1000))

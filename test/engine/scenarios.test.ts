@@ -19,11 +19,14 @@ import {
   contentOf,
   eligibleScenarios,
   type InputRecord,
+  mixesKeys,
   type NamedStore,
   prefixOf,
   type Recorded,
   recordsOf,
+  timelessScenarios,
 } from './support/scenario-bundle.ts'
+import { ScenarioWorld } from './support/scenario-world.ts'
 
 /** Results by topic and key, each in order. */
 type Outputs = Record<string, string[]>
@@ -38,7 +41,13 @@ const ownResult = new Set([
   'processors/fan-out-window',
 ])
 
-const perApplication = 60
+const perApplication = 40
+const applicationId = 'scenarios'
+
+interface Running {
+  readonly broker: BrokerPort
+  readonly topology: CompiledTopology
+}
 
 async function expected(scenario: Recorded): Promise<{ outputs: Outputs; stores: Contents }> {
   const own = ownResult.has(scenario.name) || scenario.tags?.some((tag) => ownResult.has(tag))
@@ -64,17 +73,20 @@ function sortedRows(stores: Readonly<Record<string, readonly Json[]>>): Contents
  * The input cut where two records of different topics have one timestamp: nothing but their arrival says which is first.
  * Within a round all topics are there at once, and the engine orders them itself.
  */
-function rounds(scenario: Recorded, globalTopics: ReadonlySet<string>): InputRecord[][] {
-  const result: InputRecord[][] = [[]]
+function rounds(scenario: Recorded, oneByOne: boolean): InputRecord[][] {
+  const result: InputRecord[][] = []
   let last: InputRecord | undefined
   for (const record of recordsOf(scenario)) {
     const tie = last && last.topic !== record.topic && last.timestamp === record.timestamp
-    const global = last && globalTopics.has(last.topic) !== globalTopics.has(record.topic)
-    if (tie || global) result.push([])
+    if (!last || oneByOne || tie) result.push([])
     result.at(-1)?.push(record)
     last = record
   }
   return result
+}
+
+function mustGoOneByOne(scenario: Recorded): boolean {
+  return mixesKeys(scenario) || scenario.topology.nodes.some(({ op }) => op === 'globalTable' || op === 'globalStore')
 }
 
 async function produce(
@@ -112,13 +124,13 @@ async function eachCommitted(broker: BrokerPort, topic: string, visit: (cursor: 
 
 /** What the changelog says the store holds. */
 async function storeContent(
-  runtime: Runtime,
+  engine: Running,
   spec: StoreSpec,
   how: NamedStore,
   times: readonly number[],
 ): Promise<Json[]> {
   const changes: ByteChange[] = []
-  await eachCommitted(runtime.broker, changelogTopic(runtime.view.applicationId, spec), (cursor) => {
+  await eachCommitted(engine.broker, changelogTopic(applicationId, spec), (cursor) => {
     const [key, value] = [keyBytesOf(cursor), valueBytesOf(cursor)]
     changes.push(
       restoreEntry(spec, { key: key && key.slice(), value: value && value.slice(), timestamp: cursor.timestamp }),
@@ -129,12 +141,12 @@ async function storeContent(
   return contentOf(store, how, times)
 }
 
-async function outputsOf(runtime: Runtime, scenario: Recorded, prefix: string, topics: string[]): Promise<Outputs> {
+async function outputsOf(engine: Running, scenario: Recorded, prefix: string, topics: string[]): Promise<Outputs> {
   const inputs = new Set(recordsOf(scenario).map((record) => prefix + record.topic))
   const outputs: Outputs = {}
   for (const topic of topics.filter((name) => name.startsWith(prefix) && !inputs.has(name))) {
-    const decoder = new PrintDecoder(runtime.view.topology(), topic)
-    await eachCommitted(runtime.broker, topic, (cursor) => {
+    const decoder = new PrintDecoder(engine.topology, topic)
+    await eachCommitted(engine.broker, topic, (cursor) => {
       const key = keyBytesOf(cursor)
       const value = valueBytesOf(cursor)
       const headers = cursor.headersEnd > cursor.headersStart ? headersOf(cursor) : []
@@ -156,24 +168,73 @@ function headersOf(cursor: RecordCursor): Json {
   ]) as Json
 }
 
-function topicsOf(topology: CompiledTopology, kind: 'topics' | 'global'): Set<string> {
-  return new Set(topology.sources.flatMap((source) => (source.kind === kind ? source.topics : [])))
+async function compare(
+  engine: Running,
+  scenario: Recorded,
+  prefix: string,
+  kinds: ReadonlyMap<string, NamedStore>,
+): Promise<string | undefined> {
+  const { topology, broker } = engine
+  const want = await expected(scenario)
+  const times = recordsOf(scenario).map((record) => record.timestamp)
+  const stores: Record<string, Json[]> = {}
+  for (const name of Object.keys(want.stores)) {
+    const spec = topology.stores.get(prefix + name)
+    const how = kinds.get(prefix + name)
+    assert.ok(spec && how, `${scenario.name} has no store ${name}`)
+    // A global store has no changelog but its topic: nothing to see there.
+    if (topology.globalStores.has(prefix + name)) stores[name] = want.stores[name]?.map((row) => JSON.parse(row)) ?? []
+    else stores[name] = await storeContent(engine, spec, how, times)
+  }
+  const own = new Set([...topology.stores.values()].map((spec) => changelogTopic(applicationId, spec)))
+  const topics = (await broker.topics(null)).map((info) => info.topic).filter((topic) => !own.has(topic))
+  const outputs = await outputsOf(engine, scenario, prefix, topics)
+  try {
+    assert.deepEqual(outputs, want.outputs)
+    assert.deepEqual(sortedRows(stores), want.stores)
+  } catch (error) {
+    return `${scenario.name}: ${(error as Error).message}`
+  }
 }
 
-async function runBundle(from: number, to: number, lanes: number, optimize: boolean): Promise<void> {
-  const scenarios = eligibleScenarios(optimize).slice(from, to)
+async function inVirtualTime(scenario: Recorded, lanes: number): Promise<string | undefined> {
+  let kinds: ReadonlyMap<string, NamedStore> = new Map()
+  const application = defineApp({
+    applicationId,
+    build: (topology) => {
+      kinds = buildBundle(topology, [scenario])[0] ?? kinds
+    },
+  })
+  const world = new ScenarioWorld(application, lanes, scenario.optimize === true, 1)
+  world.start()
+  await world.idle()
+  for (const round of rounds(scenario, mustGoOneByOne(scenario))) {
+    await world.drive(
+      produce(
+        world.broker,
+        round.map((record) => [prefixOf(0), record]),
+      ),
+    )
+    await world.idle()
+  }
+  assert.deepEqual(world.problems, [], scenario.name)
+  return world.drive(compare(world, scenario, prefixOf(0), kinds))
+}
+
+async function onThreads(scenarios: readonly Recorded[], search: URLSearchParams, lanes: number): Promise<void> {
+  const optimize = search.get('optimize') === 'all'
   let kinds: Array<Map<string, NamedStore>> = []
   defineApp({
-    applicationId: 'scenarios',
+    applicationId,
     build: (topology) => {
       kinds = buildBundle(topology, scenarios)
     },
   }).compile({ optimize })
-  const url = new URL('./apps/scenarios.ts', import.meta.url)
-  url.search = new URLSearchParams({ from: `${from}`, to: `${to}`, optimize: optimize ? 'all' : 'none' }).toString()
+  const application = new URL('./apps/scenarios.ts', import.meta.url)
+  application.search = search.toString()
   const problems: string[] = []
   const runtime = await startRuntime({
-    application: url,
+    application,
     config: {
       'runtime.http.enabled': false,
       'engine.lanes.count': lanes,
@@ -181,33 +242,32 @@ async function runBundle(from: number, to: number, lanes: number, optimize: bool
       'broker.embedded.partitions': 1,
       'watermark.idleness-timeout': 20,
       'commit-barrier.interval-ms': 20,
-      ...(optimize && { 'topology.optimization': 'all' }),
+      'topology.optimization': optimize ? 'all' : 'none',
     },
     log: (line) => {
-      if (line.level !== 'info' && line.level !== 'debug') problems.push(line.message)
+      if (line.level === 'warn' || line.level === 'error') problems.push(line.message)
     },
   })
   try {
-    const topology = runtime.view.topology() as CompiledTopology
-    await feed(runtime, scenarios, topicsOf(topology, 'global'))
-    const topics = (await runtime.broker.topics(null)).map((topic) => topic.topic)
-    const wrong: string[] = []
+    await runtime.untilIdle()
+    await feed(runtime, scenarios)
+    const engine: Running = { broker: runtime.broker, topology: runtime.view.topology() as CompiledTopology }
+    const wrong: Array<string | undefined> = []
     for (const [i, scenario] of scenarios.entries()) {
-      const difference = await compare(runtime, scenario, prefixOf(i), topics, kinds[i] ?? new Map())
-      if (difference !== undefined) wrong.push(`${scenario.name}: ${difference}`)
+      wrong.push(await compare(engine, scenario, prefixOf(i), kinds[i] ?? new Map()))
     }
-    assert.deepEqual(wrong, [], problems.join('\n'))
+    assert.deepEqual(
+      wrong.filter((difference) => difference !== undefined),
+      [],
+      problems.join('\n'),
+    )
   } finally {
     await runtime.stop()
   }
 }
 
-async function feed(runtime: Runtime, scenarios: readonly Recorded[], globalTopics: Set<string>): Promise<void> {
-  const all = scenarios.map((scenario, i) => {
-    const prefix = prefixOf(i)
-    const own = [...globalTopics].filter((topic) => topic.startsWith(prefix))
-    return rounds(scenario, new Set(own.map((topic) => topic.slice(prefix.length))))
-  })
+async function feed(runtime: Runtime, scenarios: readonly Recorded[]): Promise<void> {
+  const all = scenarios.map((scenario) => rounds(scenario, mustGoOneByOne(scenario)))
   const count = Math.max(...all.map((list) => list.length))
   for (let round = 0; round < count; round++) {
     const records = all.flatMap((list, i) => (list[round] ?? []).map((record) => [prefixOf(i), record] as const))
@@ -216,42 +276,27 @@ async function feed(runtime: Runtime, scenarios: readonly Recorded[], globalTopi
   }
 }
 
-async function compare(
-  runtime: Runtime,
-  scenario: Recorded,
-  prefix: string,
-  topics: string[],
-  kinds: ReadonlyMap<string, NamedStore>,
-): Promise<string | undefined> {
-  const topology = runtime.view.topology() as CompiledTopology
-  const want = await expected(scenario)
-  const times = recordsOf(scenario).map((record) => record.timestamp)
-  const stores: Record<string, Json[]> = {}
-  for (const name of Object.keys(want.stores)) {
-    const spec = topology.stores.get(prefix + name)
-    const how = kinds.get(prefix + name)
-    assert.ok(spec && how, `${scenario.name} has no store ${name}`)
-    if (topology.globalStores.has(prefix + name)) stores[name] = want.stores[name]?.map((row) => JSON.parse(row)) ?? []
-    else stores[name] = await storeContent(runtime, spec, how, times)
-  }
-  const outputs = await outputsOf(runtime, scenario, prefix, topics)
-  try {
-    assert.deepEqual(outputs, want.outputs)
-    assert.deepEqual(sortedRows(stores), want.stores)
-  } catch (error) {
-    return (error as Error).message
-  }
-}
-
 describe('the recorded scenarios on the running engine', () => {
   for (const lanes of [1, 4]) {
+    test(`give what they gave one step after the other: ${lanes} lanes`, async () => {
+      const wrong: Array<string | undefined> = []
+      const all = [...eligibleScenarios(false), ...eligibleScenarios(true)]
+      assert.ok(all.length > 200, `${all.length} scenarios`)
+      for (const scenario of all) wrong.push(await inVirtualTime(scenario, lanes))
+      assert.deepEqual(
+        wrong.filter((difference) => difference !== undefined),
+        [],
+      )
+    })
+
     for (const optimize of [false, true]) {
-      const total = eligibleScenarios(optimize).length
-      for (let from = 0; from < total; from += perApplication) {
-        const to = Math.min(total, from + perApplication)
-        const which = `${from} to ${to - 1}${optimize ? ', optimized' : ''}`
-        test(`give what they gave in one step after the other: ${lanes} lanes, scenarios ${which}`, () =>
-          runBundle(from, to, lanes, optimize))
+      const scenarios = timelessScenarios(optimize)
+      for (let from = 0; from < scenarios.length; from += perApplication) {
+        const to = Math.min(scenarios.length, from + perApplication)
+        const search = new URLSearchParams({ from: `${from}`, to: `${to}`, optimize: optimize ? 'all' : 'none' })
+        const which = `${from} to ${to - 1}${optimize ? ' of the optimized ones' : ''}`
+        test(`give the same on threads, many in one application: ${lanes} lanes, ${which}`, () =>
+          onThreads(scenarios.slice(from, to), search, lanes))
       }
     }
   }

@@ -1,9 +1,9 @@
-/** The scenarios from `from` to `to` of all that the engine can be held to, as one application. */
+/** The scenarios from `from` to `to` of those without event time, as one application. */
 import { defineApp } from 'millrace'
-import { buildBundle, eligibleScenarios } from '../support/scenario-bundle.ts'
+import { buildBundle, timelessScenarios } from '../support/scenario-bundle.ts'
 
 const { searchParams } = new URL(import.meta.url)
-const scenarios = eligibleScenarios(searchParams.get('optimize') === 'all')
+const scenarios = timelessScenarios(searchParams.get('optimize') === 'all')
 const part = scenarios.slice(Number(searchParams.get('from')), Number(searchParams.get('to')))
 
 export default defineApp({

@@ -37,6 +37,32 @@ function hasOneOrder(scenario: Recorded): boolean {
   return records.every((record, i) => i === 0 || record.timestamp >= (records[i - 1]?.timestamp ?? 0))
 }
 
+const timed = new Set(['windowedBy', 'suppress'])
+const timedProcessors = new Set(['snapshot', 'expire', 'countdown', 'meta'])
+const rekeying = new Set(['map', 'flatMap', 'selectKey', 'process', 'repartition', 'groupBy'])
+
+/** Whether its results depend on event time: an application has one, so such a scenario needs one of its own. */
+export function goesByTime({ topology }: Recorded): boolean {
+  return topology.nodes.some(
+    ({ op, window, grace, store, processor }) =>
+      timed.has(op) ||
+      window !== undefined ||
+      grace !== undefined ||
+      store?.type === 'versioned' ||
+      timedProcessors.has(processor?.type ?? ''),
+  )
+}
+
+/**
+ * Whether records of one key come together from records of several: between those, lanes keep no order. Kafka Streams
+ * has one in a single partition; there the next record is fed when all that follows from the one before is done.
+ */
+export function mixesKeys({ topology }: Recorded): boolean {
+  return topology.nodes.some(
+    (node) => rekeying.has(node.op) || node.foreignKey !== undefined || (node.op === 'toStream' && node.key !== undefined),
+  )
+}
+
 const folder = new URL('../../conformance-streams/scenarios/', import.meta.url)
 
 export function eligibleScenarios(optimize: boolean): Recorded[] {
@@ -44,6 +70,11 @@ export function eligibleScenarios(optimize: boolean): Recorded[] {
     .sort()
     .flatMap((file) => JSON.parse(readFileSync(new URL(file, folder), 'utf8')) as readonly Recorded[])
     .filter((scenario) => hasOneOrder(scenario) && (scenario.optimize === true) === optimize)
+}
+
+/** Those that one application can hold together. */
+export function timelessScenarios(optimize: boolean): Recorded[] {
+  return eligibleScenarios(optimize).filter((scenario) => !goesByTime(scenario))
 }
 
 export function prefixOf(index: number): string {

@@ -1,0 +1,133 @@
+/** One scenario on the real engine and lanes in virtual time: the simulator's process, without its faults. */
+import { Random } from '../../../src/base/random.ts'
+import { EmbeddedCluster } from '../../../src/broker/embedded/core/cluster.ts'
+import { MemoryStorage } from '../../../src/broker/embedded/core/memory-storage.ts'
+import { directClient } from '../../../src/broker/embedded/direct-client.ts'
+import type { BrokerPort } from '../../../src/broker/port.ts'
+import type { EngineSettings } from '../../../src/engine/settings.ts'
+import type { Application } from '../../../src/index.ts'
+import { counterLayout, sinkTopics } from '../../../src/runtime/settings.ts'
+import type { CompiledTopology } from '../../../src/topology/compiled.ts'
+import { planOf } from '../../../src/topology/plan.ts'
+import { DurableBackends } from '../../simulation/durable-backends.ts'
+import { faultyBroker } from '../../simulation/faulty-broker.ts'
+import { SimulatedProcess } from '../../simulation/process.ts'
+import { Scheduler } from '../../simulation/scheduler.ts'
+
+export class ScenarioWorld {
+  readonly topology: CompiledTopology
+  readonly broker: BrokerPort
+  readonly problems: string[] = []
+  readonly #scheduler: Scheduler
+  readonly #cluster: EmbeddedCluster
+  readonly #process: SimulatedProcess
+  #tickPlanned = false
+
+  constructor(application: Application, lanes: number, optimize: boolean, seed: number) {
+    this.#scheduler = new Scheduler(new Random(seed))
+    this.#cluster = new EmbeddedCluster({
+      clock: this.#scheduler.clock,
+      random: new Random(seed + 1),
+      storage: new MemoryStorage(),
+      partitions: 1,
+    })
+    const wake = (): void => this.#wake()
+    this.broker = directClient(this.#cluster, { afterCall: wake })
+    const compile = (): CompiledTopology => application.compile({ optimize })
+    this.topology = compile()
+    const stores = new DurableBackends()
+    this.#process = new SimulatedProcess({
+      scheduler: this.#scheduler,
+      owner: 1,
+      broker: faultyBroker(
+        this.#cluster,
+        this.#scheduler,
+        1,
+        () => ({ slowestMs: 1, lostAnswer: 0, lostRequest: 0 }),
+        wake,
+        undefined,
+      ),
+      settings: settingsFor(application.applicationId, lanes, this.topology),
+      compile,
+      backends: () => stores.factory(),
+      layout: counterLayout(this.topology),
+      messageMs: 0.1,
+      slowLane: -1,
+      tamper: {},
+      fact: (fact) => {
+        if (fact.type === 'failed' || fact.type === 'restarting') this.problems.push(JSON.stringify(fact))
+      },
+    })
+  }
+
+  start(): void {
+    this.#process.start()
+  }
+
+  /** Lets virtual time go on until the promise has settled. */
+  async drive<T>(promise: Promise<T>): Promise<T> {
+    let settled = false
+    const done = promise.finally(() => {
+      settled = true
+    })
+    const limit = this.#scheduler.steps + 200_000
+    for (;;) {
+      await new Promise((resolve) => setImmediate(resolve))
+      if (settled) return done
+      if (this.#scheduler.steps > limit) throw new RangeError(`no end in sight: ${this.problems.join('; ')}`)
+      await this.#scheduler.step()
+    }
+  }
+
+  idle(): Promise<void> {
+    return this.drive(this.#process.engine.untilIdle())
+  }
+
+  /** The cluster has deadlines of its own (long polls, sessions). */
+  #wake(): void {
+    if (this.#tickPlanned) return
+    const deadline = this.#cluster.nextDeadline()
+    if (deadline === Number.POSITIVE_INFINITY) return
+    this.#tickPlanned = true
+    this.#scheduler.at(Math.max(0, deadline - this.#scheduler.now) + 0.01, 0, () => {
+      this.#tickPlanned = false
+      this.#cluster.tick()
+      this.#wake()
+    })
+  }
+}
+
+function settingsFor(applicationId: string, lanes: number, topology: CompiledTopology): EngineSettings {
+  return {
+    applicationId,
+    instanceId: 'main',
+    groupInstanceId: `${applicationId}-main`,
+    lanes,
+    split: 'in-process',
+    guarantee: 'exactly-once',
+    durableStores: false,
+    idlenessMs: 20,
+    bufferedRecordsPerPartition: 1000,
+    maxPollRecords: 1000,
+    fetchMaxWaitMs: 5,
+    fetchMaxBytes: 1 << 20,
+    partitionFetchMaxBytes: 1 << 20,
+    laneQueueBytes: 1 << 20,
+    uncommittedMaxBytes: 1 << 20,
+    commitIntervalMs: 20,
+    barrierTimeoutMs: 30_000,
+    maxRestarts: 0,
+    restartWindowMs: 60_000,
+    resolveTimeoutMs: 60_000,
+    transactionTimeoutMs: 60_000,
+    sessionTimeoutMs: 60_000,
+    rebalanceTimeoutMs: 60_000,
+    heartbeatIntervalMs: 10_000,
+    defaultPartitions: 1,
+    offsetsReset: 'earliest',
+    sourceReset: 'fail',
+    sinkTopics: sinkTopics(topology),
+    deadLetterTopic: null,
+    plan: planOf(topology),
+  }
+}
