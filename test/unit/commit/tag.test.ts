@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import { commitId, compareTags, decodeTag, encodeTag, parseCommitId } from '../../../src/commit/tag.ts'
+
+const time = fc.oneof(fc.maxSafeInteger(), fc.constant(Number.NEGATIVE_INFINITY))
+const number = fc.nat()
+const tag = fc.record(
+  { tokenEpoch: number, seq: number, maxTimestamp: time, watermark: time },
+  { noNullPrototype: true },
+)
+
+describe('the commit tag', () => {
+  test('comes back from the metadata of an offset as it went in', () => {
+    fc.assert(fc.property(tag, (t) => assert.deepEqual(decodeTag(encodeTag(t)), t)))
+  })
+
+  test('fits into the metadata that a broker takes by default', () => {
+    fc.assert(fc.property(tag, (t) => assert.ok(encodeTag(t).length < 4096)))
+  })
+
+  test('is not found in metadata that somebody else wrote', () => {
+    for (const text of ['', 'v1', 'v1|1|2', 'v2|1|2|3|4', 'v1|a|2|3|4', 'v1|1|b|3|4', 'AgAAAYVq', '1|2|3|4|5']) {
+      assert.equal(decodeTag(text), undefined, text)
+    }
+    fc.assert(fc.property(fc.string(), (text) => text.startsWith('v1|') || decodeTag(text) === undefined))
+  })
+
+  test('is ordered by run, then by commit, as its id is read', () => {
+    fc.assert(
+      fc.property(tag, tag, (a, b) => {
+        const order = compareTags(a, b)
+        assert.equal(Math.sign(order), -Math.sign(compareTags(b, a)) + 0)
+        assert.equal(order === 0, commitId(a) === commitId(b))
+        assert.deepEqual(parseCommitId(commitId(a)), { tokenEpoch: a.tokenEpoch, seq: a.seq })
+      }),
+    )
+    assert.ok(compareTags({ tokenEpoch: 1, seq: 9 }, { tokenEpoch: 2, seq: 1 }) < 0)
+    assert.equal(parseCommitId(''), undefined)
+    assert.equal(parseCommitId('x.1'), undefined)
+  })
+})
