@@ -7,7 +7,7 @@ import { EmbeddedCluster } from '../../../src/broker/embedded/core/cluster.ts'
 import { MemoryStorage } from '../../../src/broker/embedded/core/memory-storage.ts'
 import { directClient } from '../../../src/broker/embedded/direct-client.ts'
 import type { BrokerPort, ProducerIdentity } from '../../../src/broker/port.ts'
-import { TimerQueue } from '../../../src/time/timers.ts'
+import { TimerQueue } from '../../support/timer-queue.ts'
 import { RecordBatchBuilder, stampBatch } from '../../../src/wire/record-batch.ts'
 
 export class World implements Timers {
