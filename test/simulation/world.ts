@@ -317,7 +317,10 @@ function derive(random: Random): Derived {
   }
 }
 
-function settingsFor(derived: Derived, topology: Parameters<typeof planOf>[0]): EngineSettings {
+export function settingsFor(
+  derived: Pick<Derived, 'lanes' | 'partitions'>,
+  topology: Parameters<typeof planOf>[0],
+): EngineSettings {
   return {
     applicationId: 'sim',
     instanceId: 'main',

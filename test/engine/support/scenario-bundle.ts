@@ -59,7 +59,8 @@ export function goesByTime({ topology }: Recorded): boolean {
  */
 export function mixesKeys({ topology }: Recorded): boolean {
   return topology.nodes.some(
-    (node) => rekeying.has(node.op) || node.foreignKey !== undefined || (node.op === 'toStream' && node.key !== undefined),
+    (node) =>
+      rekeying.has(node.op) || node.foreignKey !== undefined || (node.op === 'toStream' && node.key !== undefined),
   )
 }
 
