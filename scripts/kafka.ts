@@ -4,6 +4,7 @@
  * are kept under `$MILLRACE_CACHE` (`~/.cache/millrace`).
  */
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
@@ -40,8 +41,21 @@ function runningPid(): number | undefined {
   }
 }
 
+/** Whether something listens there already. */
+function answers(at: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(at, '127.0.0.1')
+    socket.once('error', () => resolve(false))
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+  })
+}
+
 async function up(): Promise<void> {
   if (runningPid() === undefined) {
+    if (await answers(port)) fail(`Port ${port} is taken by another program; give another one with --port.`)
     try {
       const kafka = await LocalKafka.start({ folder, port, heap: values.heap, detached: true })
       writeFileSync(pidFile, String(kafka.pid))
