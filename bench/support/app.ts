@@ -26,12 +26,18 @@ const builders: Record<string, (topology: Topology) => void> = {
       .mapValues((event) => ({ ...event, slow: event.ms > 2500 }))
       .filter((event) => event.ok)
       .to(output),
-  count: (topology) => topology.stream(input, raw).groupByKey().count({ store: 'counts' }).toStream().to(output),
+  count: (topology) =>
+    topology
+      .stream(input, raw)
+      .groupByKey()
+      .count({ store: { name: 'counts', value: serdes.count } })
+      .toStream()
+      .to(output),
   'rekey-count': (topology) =>
     topology
       .stream(input, events)
       .groupBy((event) => event.page, text)
-      .count({ store: 'counts' })
+      .count({ store: { name: 'counts', value: serdes.count } })
       .toStream()
       .to(output),
   window: (topology) =>
@@ -42,7 +48,7 @@ const builders: Record<string, (topology: Topology) => void> = {
       .aggregate(
         () => 0,
         (sum, event) => sum + event.ms,
-        { store: { name: 'sums', value: serdes.number } },
+        { store: { name: 'sums', value: serdes.count } },
       )
       .toStream()
       .map((sum, window): readonly [string, unknown] => [window.key, { user: window.key, start: window.start, sum }])

@@ -9,12 +9,10 @@ const batchBytes = 256 * 1024
 export function changelogBatches(sealed: SealedChanges): Uint8Array[] {
   const builder = new RecordBatchBuilder()
   const batches: Uint8Array[] = []
-  const { changes, timestamps } = sealed
-  for (let i = 0; i < changes.length; i++) {
-    const [key, value] = changes[i] as (typeof changes)[number]
-    builder.append(timestamps[i] as number, key, value, noHeaders)
+  sealed.each((key, value, timestamp) => {
+    builder.append(timestamp, key, value, noHeaders)
     if (builder.bytes >= batchBytes) batches.push(builder.finish())
-  }
+  })
   if (builder.count > 0) batches.push(builder.finish())
   return batches
 }

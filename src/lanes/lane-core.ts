@@ -19,6 +19,7 @@ import type { CompiledSource, CompiledTopology } from '../topology/compiled.ts'
 import { noHeaders } from '../wire/headers.ts'
 import { decodeHeaders } from '../wire/record-batch.ts'
 import { Affinity } from './affinity.ts'
+import { Credits } from './credits.ts'
 import { type ErrorPolicies, policyFor } from './error-policy.ts'
 import { extractAgain, failedTimestamp } from './extraction.ts'
 import { GlobalState } from './global-state.ts'
@@ -46,7 +47,7 @@ import { TransferReader } from './transfer.ts'
 /** Records worked off before deeper levels and other channels are looked at again. */
 const slice = 256
 /** Outputs of the open epoch leave for the broker from this size on. */
-const outBytes = 128 * 1024
+const outBytes = 512 * 1024
 
 export interface LaneOptions {
   readonly lane: number
@@ -87,6 +88,7 @@ export class LaneCore {
   /** Epoch that is aligned on all levels and waits for topics to be resolved; 0: none. */
   #acknowledging: CommitEpoch = 0
   #changelogs: ChangelogBatches[] = []
+  readonly #credits = new Credits()
 
   constructor(options: LaneOptions) {
     this.#options = options
@@ -158,8 +160,15 @@ export class LaneCore {
     } catch (error) {
       this.#fault(error)
     }
+    this.#giveBack()
     this.#afterRun()
     return left <= 0 && !this.#faulted
+  }
+
+  #giveBack(): void {
+    const taken = this.#faulted ? undefined : this.#credits.take()
+    const { toEngine, lane } = this.#options
+    if (taken) toEngine({ type: 'consumed', lane, run: this.#run, ...taken }, [])
   }
 
   /** Earliest wall-clock instant at which a timer is due; Infinity: none. */
@@ -313,6 +322,7 @@ export class LaneCore {
     this.#faulted = false
     this.#acknowledging = 0
     this.#changelogs = []
+    this.#credits.reset()
     this.#commitAsked = false
     this.#tasks.discard()
     this.#runner.reset()
@@ -354,8 +364,7 @@ export class LaneCore {
         level.shift(channel)
         if (level.level === 0) {
           this.counters.consumed(work.records)
-          const { toEngine, lane } = this.#options
-          toEngine({ type: 'consumed', lane, run: this.#run, bytes: work.bytes, records: work.records }, [])
+          this.#credits.add(work.bytes, work.records)
         } else {
           level.received(channel, work.records, work.epoch)
         }
