@@ -8,6 +8,7 @@ import { after, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { flights, ndjson } from '../../examples/flights/data.ts'
 import { Random } from '../../src/base/random.ts'
+import { lmdbBackends } from '../../src/state/backends.ts'
 import { millrace, startMillrace } from '../support/millrace.ts'
 
 const root = join(import.meta.dirname, '..', '..')
@@ -54,6 +55,22 @@ function resultsPerWindow(records: readonly Printed[], topic: string): Record<st
   return results
 }
 
+/** The rows of the durable stores that a run leaves behind, by store, partition and key. */
+function storeRows(name: string): Record<string, string> {
+  const backends = lmdbBackends({ dir: join(folder, name, 'state'), applicationId: 'late-windows' })
+  const rows: Record<string, string> = {}
+  for (const store of ['late-tumbling', 'late-hopping']) {
+    for (let partition = 0; partition < 4; partition++) {
+      const backend = backends.open(store, partition)
+      for (const [key, value] of backend.range(undefined, undefined)) {
+        rows[`${store}/${partition}/${Buffer.from(key).toString('latin1')}`] = Buffer.from(value).toString('hex')
+      }
+      backend.close()
+    }
+  }
+  return rows
+}
+
 describe('a run that is killed', () => {
   test(`${kills} times at random moments commits every result once`, async (t) => {
     t.diagnostic(`KILL_SEED=${seed}`)
@@ -95,5 +112,8 @@ describe('a run that is killed', () => {
       resultsPerWindow(parse(whole.stdout), 'late-hopping'),
       'each closed window is told once, with the same result',
     )
+    const rows = storeRows('killed')
+    assert.ok(Object.keys(rows).length > 0)
+    assert.deepEqual(rows, storeRows('uninterrupted'), 'the stores hold the same rows')
   })
 })
