@@ -5,6 +5,7 @@ import { collect, parseRate, parseSetting } from './cli-options.ts'
 import { exitCodes } from './exit-codes.ts'
 import type { InspectArguments } from './license.ts'
 import type { RunArguments } from './run.ts'
+import type { TopologyArguments } from './topology.ts'
 
 const exitHelp = `
 Exit codes: 0 clean, 1 crash, 2 wrong usage, configuration or input, 3 fenced by another process,
@@ -23,7 +24,9 @@ export async function runCommand(argv: readonly string[]): Promise<number> {
   addRun(program, (result) => {
     code = result
   })
-  addTopology(program)
+  addTopology(program, (result) => {
+    code = result
+  })
   addDemo(program, (result) => {
     code = result
   })
@@ -55,18 +58,21 @@ function addRun(program: Command, ended: (code: number) => void): void {
     })
 }
 
-function addTopology(program: Command): void {
+function addTopology(program: Command, ended: (code: number) => void): void {
   program
     .command('topology')
     .description('print the topology of an application, without running it')
     .argument('<app>', 'module whose default export is the result of defineApp()')
     .option('--format <text|json>', 'text as Kafka Streams prints it, or JSON', 'text')
+    .option('--diff <old.json>', 'say whether it can go on with the state of the one described there (exit code 1: no)')
     .option('--config <file>', 'configuration as YAML')
     .option('--set <key=value>', 'one configuration key (repeatable)', parseSetting, [])
     .exitOverride()
-    .action(async (application: string, options: { format: string; config?: string; set: string[] }) => {
+    .action(async (application: string, options: TopologyArguments) => {
       const { renderTopology } = await import('./topology.ts')
-      process.stdout.write(await renderTopology(application, options))
+      const { text, fits } = await renderTopology(application, options)
+      process.stdout.write(text)
+      if (!fits) ended(exitCodes.crash)
     })
 }
 

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { millrace } from '../support/millrace.ts'
@@ -20,6 +22,27 @@ describe('millrace topology', () => {
     const described = JSON.parse(stdout) as { applicationId: string; subtopologies: unknown[] }
     assert.equal(described.applicationId, 'totals')
     assert.equal(described.subtopologies.length, 1)
+  })
+
+  test('says whether the running state can be taken over', async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), 'millrace-diff-'))
+    t.after(() => rmSync(folder, { recursive: true }))
+    const { stdout } = await millrace(['topology', app, '--format', 'json'])
+    const same = join(folder, 'same.json')
+    writeFileSync(same, stdout)
+    const fits = await millrace(['topology', app, '--diff', same])
+    assert.deepEqual([fits.code, fits.stdout], [0, 'totals can go on with the running state.\n'])
+    const other = join(folder, 'other.json')
+    writeFileSync(other, stdout.replaceAll('"name": "totals"', '"name": "sums"'))
+    const broken = await millrace(['topology', app, '--diff', other, '--format', 'json'])
+    assert.equal(broken.code, 1)
+    const { fits: verdict, differences } = JSON.parse(broken.stdout) as { fits: boolean; differences: unknown[] }
+    assert.equal(verdict, false)
+    assert.equal(differences.length, 1)
+    writeFileSync(other, '{}')
+    const wrong = await millrace(['topology', app, '--diff', other])
+    assert.equal(wrong.code, 2)
+    assert.match(wrong.stderr, /is not the output of 'millrace topology --format json'/)
   })
 
   test('refuses other formats and broken modules with exit code 2', async () => {

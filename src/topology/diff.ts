@@ -1,0 +1,239 @@
+/** Whether a changed application can go on with the state of the one that runs: their stores and sources compared. */
+import type { CompiledSource, CompiledTopology } from './compiled.ts'
+
+/** A store as the running application has it: what decides whether its rows can still be read. */
+export interface StoreState {
+  readonly name: string
+  readonly kind: string
+  readonly keySerde: string
+  readonly valueSerde: string
+  readonly timestamped: boolean
+  /** Size of windows, gap of sessions, milliseconds. */
+  readonly windowSizeMs?: number
+  readonly retentionMs?: number
+  readonly ttlMs?: number
+  /** The source topic that serves as changelog, where one does. */
+  readonly changelogTopic?: string
+  readonly subtopology: number
+}
+
+export interface SourceState {
+  readonly topics: readonly string[]
+  readonly pattern?: string
+  readonly keySerde: string
+  readonly valueSerde: string
+  readonly subtopology: number
+}
+
+/** What of a topology has to do with state: a part of `millrace topology --format json`. */
+export interface TopologyState {
+  readonly stores: readonly StoreState[]
+  readonly sources: readonly SourceState[]
+  /** Topics (or hand-overs) between sub-topologies, without the application's prefix. */
+  readonly repartitions: readonly string[]
+}
+
+export interface Difference {
+  /** `breaks`: state would be lost or misread. `check`: it depends on something that no topology shows. `note`: harmless. */
+  readonly level: 'breaks' | 'check' | 'note'
+  readonly what: string
+}
+
+const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
+
+export function topologyState(topology: CompiledTopology): TopologyState {
+  const stores: StoreState[] = []
+  for (const { id, stores: names } of topology.subtopologies) {
+    for (const name of names) {
+      const spec = topology.stores.get(name)
+      if (!spec?.changelog) continue
+      const { kind, timestamped, windowSizeMs, retentionMs, ttlMs, changelogTopic } = spec
+      stores.push({
+        name,
+        kind,
+        keySerde: spec.keySerde.name,
+        valueSerde: spec.valueSerde.name,
+        timestamped,
+        ...(windowSizeMs !== undefined && { windowSizeMs }),
+        ...(retentionMs !== undefined && { retentionMs }),
+        ...(ttlMs !== undefined && { ttlMs }),
+        ...(changelogTopic !== undefined && { changelogTopic }),
+        subtopology: id,
+      })
+    }
+  }
+  const sources = topology.sources.filter((source) => source.kind === 'topics').map(sourceState)
+  return {
+    stores: stores.sort((a, b) => byText(a.name, b.name)),
+    sources: sources.sort((a, b) => byText(idOf(a), idOf(b))),
+    repartitions: topology.boundaries.map((boundary) => boundary.topic).sort(byText),
+  }
+}
+
+function sourceState({ topics, pattern, keySerde, valueSerde, subtopology }: CompiledSource): SourceState {
+  return {
+    topics: [...topics].sort(byText),
+    ...(pattern && { pattern: pattern.source }),
+    keySerde: keySerde.name,
+    valueSerde: valueSerde.name,
+    subtopology,
+  }
+}
+
+/** Breaking differences first. Empty: nothing that has to do with state has changed. */
+export function diffTopologies(before: TopologyState, after: TopologyState): Difference[] {
+  const differences = [
+    ...storeDifferences(before, after),
+    ...sourceDifferences(before, after),
+    ...repartitionDifferences(before, after),
+  ]
+  const rank = { breaks: 0, check: 1, note: 2 }
+  return differences.sort((a, b) => rank[a.level] - rank[b.level])
+}
+
+function storeDifferences(before: TopologyState, after: TopologyState): Difference[] {
+  const old = new Map(before.stores.map((store) => [store.name, store]))
+  const now = new Map(after.stores.map((store) => [store.name, store]))
+  const gone = before.stores.filter((store) => !now.has(store.name))
+  const added = after.stores.filter((store) => !old.has(store.name))
+  const result: Difference[] = []
+  const renamed = new Set<string>()
+  for (const store of gone) {
+    const successor = added.find((other) => !renamed.has(other.name) && isSameShape(store, other))
+    if (successor) {
+      renamed.add(successor.name)
+      result.push({ level: 'breaks', what: renamedSentence(store.name, successor.name) })
+    } else {
+      result.push({ level: 'note', what: `the store ${store.name} is gone; its changelog topic stays, unused` })
+    }
+  }
+  for (const { name } of added) {
+    if (!renamed.has(name)) {
+      const what = `the store ${name} is new and begins empty: records that were read before do not come again`
+      result.push({ level: 'check', what })
+    }
+  }
+  for (const store of before.stores) {
+    const successor = now.get(store.name)
+    if (successor) result.push(...changesOf(store, successor, before, after))
+  }
+  return result
+}
+
+const generated = /\d{10}/
+
+function renamedSentence(old: string, now: string): string {
+  const advice = generated.test(old)
+    ? `its name is generated and goes by its position; give the store the name ${old} explicitly to keep its rows`
+    : `keep the name ${old}, or the new store begins empty`
+  return `the store ${old} seems to have become ${now}: ${advice}`
+}
+
+function isSameShape(a: StoreState, b: StoreState): boolean {
+  const base = (name: string): string => name.replace(/\d{10}/g, '#')
+  if (generated.test(a.name) && generated.test(b.name) && base(a.name) !== base(b.name)) return false
+  return (
+    a.kind === b.kind &&
+    a.keySerde === b.keySerde &&
+    a.valueSerde === b.valueSerde &&
+    a.timestamped === b.timestamped &&
+    a.windowSizeMs === b.windowSizeMs
+  )
+}
+
+/** What makes rows that are there unreadable, or readable as something else. */
+const form = [
+  ['kind', 'kind'],
+  ['keySerde', 'key serde'],
+  ['valueSerde', 'value serde'],
+  ['timestamped', 'keeping of timestamps'],
+  ['windowSizeMs', 'window size or gap'],
+  ['changelogTopic', 'changelog topic'],
+] as const
+
+function changesOf(old: StoreState, now: StoreState, before: TopologyState, after: TopologyState): Difference[] {
+  const result: Difference[] = []
+  const { name } = old
+  for (const [field, what] of form) {
+    if (old[field] === now[field]) continue
+    const change = `${shown(old[field])} to ${shown(now[field])}`
+    result.push({
+      level: 'breaks',
+      what: `the ${what} of the store ${name} changes from ${change}: give it a new name`,
+    })
+  }
+  for (const [field, what] of [
+    ['retentionMs', 'retention'],
+    ['ttlMs', 'ttl'],
+  ] as const) {
+    if (old[field] === now[field]) continue
+    const effect = isLess(now[field], old[field]) ? 'older rows are forgotten' : 'what is forgotten already stays so'
+    const change = `${shown(old[field])} to ${shown(now[field])} ms`
+    result.push({ level: 'note', what: `the ${what} of the store ${name} changes from ${change}; ${effect}` })
+  }
+  const [was, is] = [topicsAround(before, old.subtopology), topicsAround(after, now.subtopology)]
+  if (was !== is) {
+    const what = `the store ${name} now goes with the topics ${is} instead of ${was}: the largest of them must have as many partitions as the changelog`
+    result.push({ level: 'check', what })
+  }
+  if (old.subtopology !== now.subtopology) {
+    const what = `the store ${name} moves from sub-topology ${old.subtopology} to ${now.subtopology}; its rows move with it`
+    result.push({ level: 'note', what })
+  }
+  return result
+}
+
+function shown(value: string | number | boolean | undefined): string {
+  return value === undefined ? 'none' : String(value)
+}
+
+function isLess(now: number | undefined, old: number | undefined): boolean {
+  return (now ?? Number.POSITIVE_INFINITY) < (old ?? Number.POSITIVE_INFINITY)
+}
+
+/** The topics that decide on the number of a store's partitions. */
+function topicsAround({ sources }: TopologyState, subtopology: number): string {
+  const around = sources.filter((source) => source.subtopology === subtopology).map(idOf)
+  return around.length === 0 ? '(handed over)' : around.join(', ')
+}
+
+function idOf(source: Pick<SourceState, 'topics' | 'pattern'>): string {
+  return source.pattern === undefined ? source.topics.join('+') : `/${source.pattern}/`
+}
+
+function sourceDifferences(before: TopologyState, after: TopologyState): Difference[] {
+  const old = new Map(before.sources.map((source) => [idOf(source), source]))
+  const now = new Map(after.sources.map((source) => [idOf(source), source]))
+  const result: Difference[] = []
+  for (const [id, source] of old) {
+    const successor = now.get(id)
+    if (!successor) {
+      result.push({ level: 'note', what: `the source ${id} is gone; where it was left is forgotten in time` })
+      continue
+    }
+    for (const [field, what] of [
+      ['keySerde', 'key serde'],
+      ['valueSerde', 'value serde'],
+    ] as const) {
+      if (source[field] === successor[field]) continue
+      const change = `${source[field]} to ${successor[field]}`
+      const sentence = `the ${what} of the source ${id} changes from ${change}: records that are there must fit it`
+      result.push({ level: 'check', what: sentence })
+    }
+  }
+  for (const id of now.keys()) {
+    if (!old.has(id))
+      result.push({ level: 'note', what: `the source ${id} is new; it begins where offsets.reset says` })
+  }
+  return result
+}
+
+function repartitionDifferences(before: TopologyState, after: TopologyState): Difference[] {
+  const now = new Set(after.repartitions)
+  return before.repartitions
+    .filter((topic) => !now.has(topic))
+    .map((topic) => ({
+      level: 'check',
+      what: `the repartition ${topic} is gone: where it is a topic (topology.sub-topology-split), drain it before the change`,
+    }))
+}

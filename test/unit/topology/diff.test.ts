@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { defineApp, serdes, type Topology, tumbling } from '../../../src/index.ts'
+import { type Difference, diffTopologies, topologyState } from '../../../src/topology/diff.ts'
+
+function differences(before: (topology: Topology) => void, after: (topology: Topology) => void): Difference[] {
+  const state = (build: (topology: Topology) => void) =>
+    topologyState(defineApp({ applicationId: 'a', build }).compile())
+  return diffTopologies(state(before), state(after))
+}
+
+const counts = (topology: Topology, store?: string): void => {
+  topology
+    .stream<string, number>('in')
+    .groupByKey()
+    .count(store === undefined ? {} : { store })
+}
+
+describe('the difference of two topologies', () => {
+  test('is empty where nothing of the state changes', () => {
+    const after = (topology: Topology): void => {
+      topology
+        .stream<string, number>('in')
+        .filter(() => true)
+        .groupByKey()
+        .count({ store: 'n' })
+        .toStream()
+        .to('out')
+    }
+    assert.deepEqual(
+      differences((topology) => counts(topology, 'n'), after),
+      [],
+    )
+  })
+
+  test('breaks where a generated store name moves with an operator before it', () => {
+    const after = (topology: Topology): void => {
+      topology
+        .stream<string, number>('in')
+        .filter(() => true)
+        .groupByKey()
+        .count()
+    }
+    const found = differences((topology) => counts(topology), after)
+    assert.deepEqual(
+      found.map(({ level }) => level),
+      ['breaks'],
+    )
+    assert.match(
+      found[0]?.what ?? '',
+      /AGGREGATE-STATE-STORE-0000000001 seems to have become .*0000000002: .* explicitly/,
+    )
+  })
+
+  test('breaks where a store keeps its name and not its form', () => {
+    const windowed = (size: string) => (topology: Topology) => {
+      topology.stream<string, number>('in').groupByKey().windowedBy(tumbling(size)).count({ store: 'n' })
+    }
+    const levels = (found: readonly Difference[]) => found.filter(({ level }) => level === 'breaks')
+    assert.match(levels(differences(windowed('1m'), windowed('2m')))[0]?.what ?? '', /window size .* 60000 to 120000/)
+    assert.match(
+      levels(differences((topology) => counts(topology, 'n'), windowed('1m')))[0]?.what ?? '',
+      /the kind of the store n changes from key-value to window/,
+    )
+    const keyed = (key: 'string' | 'number') => (topology: Topology) => {
+      if (key === 'string') topology.table('in', { key: serdes.string, store: 'rows' })
+      else topology.table('in', { key: serdes.number, store: 'rows' })
+    }
+    const found = differences(keyed('string'), keyed('number'))
+    assert.match(levels(found)[0]?.what ?? '', /the key serde of the store rows changes/)
+    assert.ok(found.some(({ level, what }) => level === 'check' && /key serde of the source in/.test(what)))
+  })
+
+  test('tells of stores and sources that come and go, and of topics that decide on partitions', () => {
+    const joined = (topology: Topology): void => {
+      const other = topology.table<string, number>('rows', { store: 'rows' })
+      topology
+        .stream<string, number>('in')
+        .join(other, (left, right) => left + right)
+        .groupByKey()
+        .count({ store: 'n' })
+    }
+    const found = differences((topology) => counts(topology, 'n'), joined)
+    assert.deepEqual(
+      found.filter(({ level }) => level === 'breaks'),
+      [],
+    )
+    const text = found.map(({ level, what }) => `${level} ${what}`).join('\n')
+    assert.match(text, /check the store rows is new and begins empty/)
+    assert.match(text, /check the store n now goes with the topics in, rows instead of in/)
+    assert.match(text, /note the source rows is new/)
+    const back = differences(joined, (topology) => counts(topology, 'n'))
+    assert.ok(back.some(({ level, what }) => level === 'note' && /the store rows is gone/.test(what)))
+    assert.ok(back.some(({ level, what }) => level === 'note' && /the source rows is gone/.test(what)))
+  })
+
+  test('says that a repartition topic must be drained before it goes', () => {
+    const rekeyed = (topology: Topology): void => {
+      topology
+        .stream<string, number>('in')
+        .groupBy((value) => `${value}`, { name: 'by-value' })
+        .count({ store: 'n' })
+    }
+    const found = differences(rekeyed, (topology) => counts(topology, 'n'))
+    assert.ok(found.some(({ level, what }) => level === 'check' && /by-value-repartition is gone/.test(what)))
+  })
+})
