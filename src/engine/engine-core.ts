@@ -553,7 +553,7 @@ export class EngineCore {
       const unreachable = error instanceof BrokerError && ['unreachable', 'retriable'].includes(error.errorClass)
       if (unreachable && !this.#ended) {
         this.#reports.setConnected(false)
-        this.#o.fact({ type: 'log', level: 'warn', message: `${error.message}; trying again` })
+        this.#o.fact({ type: 'log', level: 'warn', message: `${error.message.replace(/\.$/, '')}; trying again` })
         await sleep(this.#o.timers, 500)
         if (!this.#ended) await this.#guard(step)
         return

@@ -1,6 +1,7 @@
 /** What an embedding program and the command line hold of a running application. */
 import type { BrokerPort } from '../broker/port.ts'
 import type { EngineCommands, EngineView } from '../engine/view.ts'
+import type { HttpServer, IndicatorOptions } from '../http/index.ts'
 
 export interface RuntimeOptions {
   /** Path or file URL of the application's module: every lane loads it anew. */
@@ -62,6 +63,23 @@ export interface Runtime {
   readonly broker: BrokerPort
   /** Address of the HTTP interface, undefined where it is disabled. */
   readonly url: string | undefined
+  /**
+   * The HTTP interface for a server of your own: mount it where requests for it come in. Works also with
+   * `runtime.http.enabled: false`.
+   *
+   * @example
+   * createServer((request, response) => void runtime.handler(request, response)).listen(3000)
+   */
+  readonly handler: HttpServer['handler']
+  /**
+   * Health indicators of your own, shown beside the engine's. The check is called by the clock, never by a probe.
+   *
+   * @example
+   * const remove = runtime.indicators.register({ name: 'database', check: async () => ({ up: await ping() }) })
+   */
+  readonly indicators: { register(options: IndicatorOptions): () => void }
+  /** Metrics of your own, appended to every scrape in the text format; a name that is taken is left out and logged. */
+  readonly metrics: { append(source: () => string | Promise<string>): () => void }
   /**
    * Resolves once every source topic is read to its end, all that follows is processed, every window that the input
    * closes is emitted, and all is committed.

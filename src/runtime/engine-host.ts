@@ -53,8 +53,6 @@ export interface EngineHostOptions {
   readonly maxInFlight: number
   readonly historySize: number
   readonly bootstrapServers: string
-  /** Made for the engine's thread; its port goes over to it. */
-  readonly broker: BrokerAddress
   readonly clock: Clock
   readonly log: (line: LogLine) => void
   /** Called with the exit code once the engine has ended, by itself or by `stop`. */
@@ -201,7 +199,8 @@ export class EngineHost implements EngineView, EngineCommands {
     const { bootstrapServers } = this.#o
     const broker = this.#snapshot?.broker
     return {
-      connected: broker?.connected ?? true,
+      // Before the first exchange only the broker in this very process is known to be there.
+      connected: broker?.connected ?? bootstrapServers.startsWith('embedded:'),
       sinceMs: broker?.sinceMs ?? this.#lifecycle.sinceMs,
       bootstrapServers,
     }
@@ -243,7 +242,8 @@ export class EngineHost implements EngineView, EngineCommands {
 
   // ── the threads ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-  start(): void {
+  /** `broker` is made for the engine's thread; its port goes over to it. */
+  start(broker: BrokerAddress): void {
     const { settings, application, applicationId, optimize, policies, layout, stateDir, maxInFlight } = this.#o
     this.#to('STARTING')
     const { lanes } = settings
@@ -283,7 +283,10 @@ export class EngineHost implements EngineView, EngineCommands {
       )
     }
     this.#queries = new LaneQueries(this.#lanes)
-    this.#startEngine(engineChannels.map((channel) => channel.port1))
+    this.#startEngine(
+      broker,
+      engineChannels.map((channel) => channel.port1),
+    )
     this.#lanes.forEach((worker, lane) => {
       const { promise, resolve } = Promise.withResolvers<void>()
       this.#laneEnds.push(promise)
@@ -295,8 +298,8 @@ export class EngineHost implements EngineView, EngineCommands {
     })
   }
 
-  #startEngine(lanes: MessagePort[]): void {
-    const { settings, broker, layout, topology, application, optimize } = this.#o
+  #startEngine(broker: BrokerAddress, lanes: MessagePort[]): void {
+    const { settings, layout, topology, application, optimize } = this.#o
     const data: EngineWorkerData = {
       application,
       optimize,

@@ -2,9 +2,15 @@
 import { readFileSync } from 'node:fs'
 import { systemClock } from '../base/clock.ts'
 import type { Config } from '../config/config.ts'
-import { createHttpServer, HealthRegistry, httpConfigFrom } from '../http/index.ts'
+import {
+  createHttpServer,
+  HealthRegistry,
+  type HttpServer,
+  httpConfigFrom,
+  schemaRegistryCheck,
+} from '../http/index.ts'
 import type { License } from '../license/license.ts'
-import { createMetrics } from '../metrics/index.ts'
+import { createMetrics, type Metrics } from '../metrics/index.ts'
 import type { LogLine } from './contract.ts'
 import type { EngineHost } from './engine-host.ts'
 
@@ -22,8 +28,11 @@ function packageVersion(): string {
 }
 
 export interface HttpHandle {
-  readonly url: string
+  /** Undefined where `runtime.http.enabled` is false. */
+  readonly url: string | undefined
   readonly health: HealthRegistry
+  readonly metrics: Metrics | null
+  readonly handler: HttpServer['handler']
   close(): Promise<void>
 }
 
@@ -34,20 +43,22 @@ export interface HttpParts {
   readonly log: (line: LogLine) => void
 }
 
-/** Undefined where `runtime.http.enabled` is false. */
-export async function startHttp({ config, host, license, log }: HttpParts): Promise<HttpHandle | undefined> {
+/** Serves the interface where it is enabled; otherwise it is there to be mounted in a server of the application's own. */
+export async function startHttp({ config, host, license, log }: HttpParts): Promise<HttpHandle> {
   const httpConfig = httpConfigFrom(config)
-  if (!httpConfig.enabled) return undefined
-  const health = new HealthRegistry({ view: host, license, ha: null, clock: systemClock })
+  const version = packageVersion()
+  const registry = config.get('schema-registry.url')
+  const health = new HealthRegistry({
+    view: host,
+    license,
+    ha: null,
+    clock: systemClock,
+    ...(registry !== null && { schemaRegistry: schemaRegistryCheck(registry) }),
+  })
+  const haMode = config.get('ha.mode')
+  const warn = (level: 'warn', message: string): void => log({ level, component: 'metrics', message })
   const metrics = httpConfig.metricsEnabled
-    ? createMetrics({
-        view: host,
-        license,
-        health,
-        haMode: config.get('ha.mode'),
-        version: packageVersion(),
-        clock: systemClock,
-      })
+    ? createMetrics({ view: host, license, health, haMode, version, clock: systemClock, log: warn })
     : null
   const server = createHttpServer({
     view: host,
@@ -57,16 +68,20 @@ export async function startHttp({ config, host, license, log }: HttpParts): Prom
     license,
     metrics,
     configView: () => config.toNestedMasked(),
+    version,
     clock: systemClock,
     log: (level, message) => log({ level, component: 'http', message }),
     maskText: (text) => config.maskText(text),
   })
-  const { url } = await server.listen()
+  const url = httpConfig.enabled ? (await server.listen()).url : undefined
   return {
     url,
     health,
+    metrics,
+    handler: server.handler,
     close: async () => {
       await server.close()
+      metrics?.close()
       health.close()
     },
   }

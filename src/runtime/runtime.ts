@@ -49,15 +49,12 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
   refuseSchedules(config, topology)
   const stateDir = isDurable(config) ? config.get('engine.state.dir') : null
   const lock = stateDir === null ? undefined : lockStateFolder(stateDir, applicationId)
-  let broker: BrokerHandle | undefined
+  const running = new RunningApplication(config, log, () => lock?.release())
   try {
-    broker = await openBroker(config, applicationId)
-    const running = new RunningApplication(config, broker, log, () => lock?.release())
     await running.start(application, applicationId, topology, stateDir)
     return running
   } catch (error) {
-    await broker?.close()
-    lock?.release()
+    await running.abandon()
     throw error
   }
 }
@@ -94,7 +91,7 @@ function masked(config: Config, log: (line: LogLine) => void): (line: LogLine) =
 
 class RunningApplication implements Runtime {
   readonly #config: Config
-  readonly #brokerHandle: BrokerHandle
+  #brokerHandle: BrokerHandle | undefined
   readonly #log: (line: LogLine) => void
   readonly #release: () => void
   readonly ended: Promise<number>
@@ -104,9 +101,8 @@ class RunningApplication implements Runtime {
   #closed: Promise<void> | undefined
   readonly #license: ReturnType<typeof createLicense>
 
-  constructor(config: Config, broker: BrokerHandle, log: (line: LogLine) => void, release: () => void) {
+  constructor(config: Config, log: (line: LogLine) => void, release: () => void) {
     this.#config = config
-    this.#brokerHandle = broker
     this.#log = log
     this.#release = release
     this.#license = createLicense({ config, clock: systemClock, random: new Random(systemClock.now()), log })
@@ -124,11 +120,28 @@ class RunningApplication implements Runtime {
   }
 
   get broker(): BrokerPort {
-    return this.#brokerHandle.client
+    return (this.#brokerHandle as BrokerHandle).client
   }
 
   get url(): string | undefined {
     return this.#http?.url
+  }
+
+  get indicators(): Runtime['indicators'] {
+    return this.#parts().health
+  }
+
+  get metrics(): Runtime['metrics'] {
+    const { metrics } = this.#parts()
+    return { append: (source) => metrics?.append(source) ?? (() => undefined) }
+  }
+
+  get handler(): Runtime['handler'] {
+    return this.#parts().handler
+  }
+
+  #parts(): HttpHandle {
+    return this.#http as HttpHandle
   }
 
   async start(
@@ -150,15 +163,15 @@ class RunningApplication implements Runtime {
       maxInFlight: config.get('lane.max-in-flight'),
       historySize: config.get('engine.processing.state-transition-history-size'),
       bootstrapServers: config.maskText(config.get('broker.bootstrap-servers')),
-      broker: this.#brokerHandle.address(),
       clock: systemClock,
       log: this.#log,
       ended: (code, error) => this.#engineEnded(code, error !== undefined),
     })
-    // The HTTP interface is there before the engine, so that probes are true from the first moment.
+    // The HTTP interface is there before broker and engine, so that probes are true from the first moment.
     this.#http = await startHttp({ config, host: this.#host, license: this.#license, log: this.#log })
     this.#license.start()
-    this.#host.start()
+    this.#brokerHandle = await openBroker(config, applicationId)
+    this.#host.start(this.#brokerHandle.address())
   }
 
   store<K, V>(name: string): StoreReader<K, V> {
@@ -188,6 +201,11 @@ class RunningApplication implements Runtime {
     this.#resolveEnded(code)
   }
 
+  /** The start has failed: nothing stays behind. */
+  abandon(): Promise<void> {
+    return this.#close()
+  }
+
   #close(): Promise<void> {
     this.#closed ??= this.#closeAll()
     return this.#closed
@@ -196,7 +214,7 @@ class RunningApplication implements Runtime {
   async #closeAll(): Promise<void> {
     await this.#license.stop()
     await this.#http?.close()
-    await this.#brokerHandle.close()
+    await this.#brokerHandle?.close()
     this.#release()
   }
 }
