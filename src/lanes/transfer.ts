@@ -6,6 +6,11 @@
 const headInts = 8
 const headBytes = 56
 
+/** Memory of its own, as it comes: all that is read of it was written before. */
+function blank(bytes: number): ArrayBuffer {
+  return Buffer.allocUnsafeSlow(bytes).buffer
+}
+
 /** Packs records into buffers of a given size. */
 export class TransferWriter {
   readonly #capacity: number
@@ -19,7 +24,7 @@ export class TransferWriter {
 
   constructor(capacity = 65_536) {
     this.#capacity = capacity
-    const buffer = new ArrayBuffer(capacity)
+    const buffer = blank(capacity)
     this.#bytes = new Uint8Array(buffer)
     this.#ints = new Int32Array(buffer)
     this.#doubles = new Float64Array(buffer)
@@ -99,7 +104,7 @@ export class TransferWriter {
   /** The packed buffer, whose length may exceed what was written; the writer goes on with a fresh one. */
   take(): ArrayBuffer {
     const taken = this.#bytes.buffer as ArrayBuffer
-    const buffer = new ArrayBuffer(this.#capacity)
+    const buffer = blank(this.#capacity)
     this.#bytes = new Uint8Array(buffer)
     this.#ints = new Int32Array(buffer)
     this.#doubles = new Float64Array(buffer)

@@ -23,6 +23,9 @@ export class PendingWindows {
   readonly #identity: (key: unknown) => string
   /** Ascending by closing time. */
   readonly #buckets: Bucket[] = []
+  /** Most windows in a row begin at the same time. */
+  #lastStart = Number.NaN
+  #lastStartText = ''
   /** Windows that close at or before this were told. */
   closedUpTo: number
 
@@ -57,8 +60,8 @@ export class PendingWindows {
     for (const bucket of this.#buckets) {
       if (bucket.closesAt > time) break
       taken++
-      const names = [...bucket.windows.keys()].sort()
-      for (const name of names) closed.push(bucket.windows.get(name) as PendingWindow)
+      const entries = [...bucket.windows].sort(byName)
+      for (const [, window] of entries) closed.push(window)
     }
     if (taken > 0) {
       this.#buckets.splice(0, taken)
@@ -69,7 +72,11 @@ export class PendingWindows {
   }
 
   #name(window: PendingWindow): string {
-    return `${String(window.start).padStart(16, '0')}${this.#identity(window.key)}`
+    if (window.start !== this.#lastStart) {
+      this.#lastStart = window.start
+      this.#lastStartText = String(window.start).padStart(16, '0')
+    }
+    return this.#lastStartText + this.#identity(window.key)
   }
 
   #bucket(closesAt: number): Bucket {
@@ -92,4 +99,8 @@ export class PendingWindows {
     }
     return low
   }
+}
+
+function byName([a]: readonly [string, PendingWindow], [b]: readonly [string, PendingWindow]): number {
+  return a < b ? -1 : 1
 }

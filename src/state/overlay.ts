@@ -54,6 +54,11 @@ export class Overlay {
     return this.#open.length > 0
   }
 
+  /** Rows that the open epoch changed. */
+  get changes(): number {
+    return this.#open.length
+  }
+
   get(key: string): Row | undefined {
     const node = this.#nodes.map.get(key)
     if (node !== undefined) return node.top.isDeleted ? undefined : node.top

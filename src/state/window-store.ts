@@ -14,7 +14,10 @@ import type {
 import { segmentMs, segmentStart, sequenceOf, windowRow, windowStartOf, windowSuffix } from './layout.ts'
 import type { Row } from './row.ts'
 
-/** Rows of old segments that one commit removes at most, so that a large segment does not hold up a commit. */
+/**
+ * Rows of old segments that one commit removes at most, so that a large segment does not hold up a commit; more where
+ * the commit itself brings many, or the store would grow without end.
+ */
 const dropsPerCommit = 4096
 
 export class TimeWindowStore extends BaseStore implements WindowStore<unknown, unknown> {
@@ -125,10 +128,11 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
     const upTo = segmentStart(Math.max(0, this.clock.horizon + 1), this.#intervalMs)
     if (upTo === 0) return []
     const dropped: string[] = []
+    const most = Math.max(dropsPerCommit, 2 * this.overlay.changes)
     const end = int64String(upTo)
     for (const [at] of this.overlay.settled(undefined)) {
       if (at >= end) break
-      if (dropped.push(at) === dropsPerCommit) break
+      if (dropped.push(at) >= most) break
     }
     return this.forget(dropped)
   }
