@@ -15,6 +15,7 @@ export type {
   ValueProcessorContext,
   ValueProcessorFactory,
 } from './dsl/process.ts'
+export { type RetryOptions, withRetry } from './dsl/retry.ts'
 export { keyValueStore, sessionStore, type StoreDeclaration, versionedStore, windowStore } from './dsl/stores.ts'
 export { type Branch, Stream, type TopicChoice } from './dsl/stream.ts'
 export type { StreamJoinOptions, TableJoinOptions } from './dsl/stream-joins.ts'

@@ -1,0 +1,47 @@
+/** What users of the field ask for, on the running engine: timers by key, retries that hold back their key alone. */
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { byKey, firstTime, lastByKey, TestEngine } from './support/engine.ts'
+
+interface Priced {
+  readonly items: number
+  readonly at: number
+  readonly calls: number
+}
+
+describe('timers and retries', () => {
+  test('a timer fires by event time, once, for its key, and a later record moves it', async (t) => {
+    const engine = await TestEngine.start(t, 'shopper-timers')
+    await engine.put('carts', [
+      { key: 'a', value: 1, timestamp: firstTime },
+      { key: 'b', value: 1, timestamp: firstTime + 1000 },
+      { key: 'a', value: 2, timestamp: firstTime + 30_000 },
+    ])
+    await engine.idle()
+    assert.deepEqual(await engine.read('given-up'), [])
+    await engine.put('carts', [{ key: 'c', value: 1, timestamp: firstTime + 80_000 }])
+    await engine.idle()
+    assert.deepEqual(lastByKey(await engine.read('given-up')), { b: `given up at ${firstTime + 61_000}` })
+    await engine.put('carts', [{ key: 'c', value: 1, timestamp: firstTime + 100_000 }])
+    await engine.idle()
+    assert.deepEqual(lastByKey(await engine.read('given-up')), {
+      a: `given up at ${firstTime + 90_000}`,
+      b: `given up at ${firstTime + 61_000}`,
+    })
+  })
+
+  test('a call that is tried again holds back its own key, and no other', async (t) => {
+    const engine = await TestEngine.start(t, 'shopper-timers', { 'engine.lanes.count': 1 })
+    const others = Array.from({ length: 100 }, (_, i) => ({ key: `k${i}`, value: 1 }))
+    await engine.put('carts', [{ key: 'troubled', value: 1 }, ...others, { key: 'troubled', value: 2 }])
+    await engine.idle()
+    const priced = byKey<Priced>(await engine.read('priced'))
+    const [first, second] = priced.troubled as [Priced, Priced]
+    assert.deepEqual([first.items, first.calls, second.items, second.calls], [1, 4, 2, 5])
+    assert.ok(second.at >= first.at)
+    delete priced.troubled
+    const rest = Object.values(priced).flat()
+    assert.equal(rest.length, 100)
+    assert.ok(rest.every((record) => record.at < first.at))
+  })
+})
