@@ -73,9 +73,9 @@ function check(scenario: Recorded, result: ScenarioResult): void {
 }
 
 /** What the engine gives instead, where a scenario is touched by such an accident. */
-const ownResults = JSON.parse(readFileSync(new URL('./baselines/own-results.json', import.meta.url), 'utf8')) as Readonly<
-  Record<string, Pick<ScenarioResult, 'output' | 'stores'>>
->
+const ownResults = JSON.parse(
+  readFileSync(new URL('./baselines/own-results.json', import.meta.url), 'utf8'),
+) as Readonly<Record<string, Pick<ScenarioResult, 'output' | 'stores'>>>
 
 for (const file of readdirSync(folder).sort()) {
   const scenarios = JSON.parse(readFileSync(new URL(file, folder), 'utf8')) as readonly Recorded[]

@@ -136,7 +136,9 @@ async function storeContent(
   const changes: ByteChange[] = []
   await eachCommitted(engine.broker, changelogTopic(applicationId, spec), (cursor) => {
     const [key, value] = [keyBytesOf(cursor), valueBytesOf(cursor)]
-    changes.push(restoreEntry(spec, { key: key?.slice(), value: value?.slice(), timestamp: cursor.timestamp }))
+    changes.push(
+      restoreEntry(spec, { key: key?.slice() ?? null, value: value?.slice() ?? null, timestamp: cursor.timestamp }),
+    )
   })
   const store = openStore(spec, new MemoryBackend(), 0, { streamTime: () => Math.max(...times) })
   store.restore(changes, { changelogOffset: changes.length, commitId: '', topicId: '' })
