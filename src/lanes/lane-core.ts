@@ -27,16 +27,8 @@ import { Handoffs } from './handoffs.ts'
 import { LaneCounters } from './lane-counters.ts'
 import { isWork, LevelState, type Work } from './level-state.ts'
 import { Outputs } from './outputs.ts'
-import type {
-  ChangelogBatches,
-  EmittedRecord,
-  FromLane,
-  LaneAnswer,
-  LaneQuery,
-  LaneToLane,
-  ToLane,
-} from './protocol.ts'
-import { runSchedule } from './schedule-run.ts'
+import type { ChangelogBatches, FromLane, LaneAnswer, LaneQuery, LaneToLane, ToLane } from './protocol.ts'
+import { ScheduleRuns } from './schedule-run.ts'
 import { queryStores } from './store-query.ts'
 import { TaskHostPort } from './task-host.ts'
 import { TaskRunner } from './task-runner.ts'
@@ -77,6 +69,7 @@ export class LaneCore {
   readonly #tasks: TaskSet
   readonly #globals: GlobalState
   readonly counters: LaneCounters
+  readonly #schedules: ScheduleRuns
   #affinity: Affinity | undefined
   #originTopics: readonly string[] = []
   #run = 0
@@ -120,6 +113,10 @@ export class LaneCore {
       alive: (slot) => !this.#faulted && this.#tasks.has(slot),
       originTopic: (name) => this.#originTopic(name),
       requestCommit: () => this.#requestCommit(),
+    })
+    this.#schedules = new ScheduleRuns(options, this.counters, {
+      run: () => this.#run,
+      failed: (error) => this.#fault(error),
     })
     this.#globals = new GlobalState(topology, options.clock, options.applicationId)
     this.#tasks = new TaskSet(options, host, this.#globals, this.#levels)
@@ -265,7 +262,7 @@ export class LaneCore {
         toEngine({ type: 'applied', lane, run: this.#run, epoch: message.epoch }, [])
         return
       case 'tick':
-        this.#tick(message)
+        this.#schedules.tick(message)
         return
       case 'close':
         this.#tasks.closeTasks(message.tasks)
@@ -414,39 +411,6 @@ export class LaneCore {
     if (rec.timestamp === failedTimestamp && source.timestampExtractor !== undefined) extractAgain(source, rec)
     this.#tasks.host.dropped(slot, rec, 'negative_timestamp', source.name)
     return false
-  }
-
-  /**
-   * A scheduled source is due. What its function answers goes to the engine, which knows the lane of each key; the
-   * barrier does not wait for it, since nothing of it belongs to an epoch before it is dispatched.
-   */
-  #tick({ source: index, scheduledAt, count }: Extract<ToLane, { type: 'tick' }>): void {
-    const source = this.#options.topology.sources[index]
-    assert(source !== undefined, `no source ${index}`)
-    const { toEngine, lane } = this.#options
-    const run = this.#run
-    const answer = (records: readonly EmittedRecord[]): void => {
-      if (run === this.#run) toEngine({ type: 'emitted', lane, run, source: index, count, records }, [])
-    }
-    const refuse = (error: unknown): void => {
-      if (run !== this.#run) return
-      if (policyFor(error, this.#options.policies) === 'fail') {
-        this.#fault(error)
-        return
-      }
-      // There is no record that a dead letter could carry: it is skipped and counted either way.
-      this.counters.dropped(source.subtopology, 'handler')
-      answer([])
-    }
-    this.counters.probe.currentNode = source.node
-    try {
-      const emitted = runSchedule(source, { scheduledAt, count })
-      if (Array.isArray(emitted)) answer(emitted)
-      else emitted.then(answer, refuse)
-    } catch (error) {
-      refuse(error)
-    }
-    this.counters.probe.currentNode = -1
   }
 
   #advance(level: LevelState, channel: number, watermark: number): void {

@@ -1,11 +1,66 @@
 /** Runs the function of a scheduled source and encodes what it emits; the engine dispatches that like any record. */
+import { assert } from '../base/assert.ts'
 import { EngineError, messageOf } from '../errors.ts'
-import type { CompiledSource, ScheduledRecord, ScheduledTick } from '../topology/compiled.ts'
 import { isPromise } from '../operators/contract.ts'
-import type { EmittedRecord } from './protocol.ts'
+import type { CompiledSource, ScheduledRecord, ScheduledTick } from '../topology/compiled.ts'
+import { policyFor } from './error-policy.ts'
+import type { LaneCounters } from './lane-counters.ts'
+import type { LaneOptions } from './lane-core.ts'
+import type { EmittedRecord, ToLane } from './protocol.ts'
+
+export interface ScheduleRunsHost {
+  /** The engine's run: what a function of an earlier one answers is void. */
+  run(): number
+  failed(error: unknown): void
+}
+
+/**
+ * Answers the engine's ticks. The barrier does not wait for a function under way, since nothing of it belongs to an
+ * epoch before the engine dispatches it.
+ */
+export class ScheduleRuns {
+  readonly #options: LaneOptions
+  readonly #counters: LaneCounters
+  readonly #host: ScheduleRunsHost
+
+  constructor(options: LaneOptions, counters: LaneCounters, host: ScheduleRunsHost) {
+    this.#options = options
+    this.#counters = counters
+    this.#host = host
+  }
+
+  tick({ source: index, scheduledAt, count }: Extract<ToLane, { type: 'tick' }>): void {
+    const source = this.#options.topology.sources[index]
+    assert(source !== undefined, `no source ${index}`)
+    const { toEngine, lane } = this.#options
+    const run = this.#host.run()
+    const answer = (records: readonly EmittedRecord[]): void => {
+      if (run === this.#host.run()) toEngine({ type: 'emitted', lane, run, source: index, count, records }, [])
+    }
+    const refuse = (error: unknown): void => {
+      if (run !== this.#host.run()) return
+      if (policyFor(error, this.#options.policies) === 'fail') {
+        this.#host.failed(error)
+        return
+      }
+      // There is no record that a dead letter could carry: it is skipped and counted either way.
+      this.#counters.dropped(source.subtopology, 'handler')
+      answer([])
+    }
+    this.#counters.probe.currentNode = source.node
+    try {
+      const emitted = runSchedule(source, { scheduledAt, count })
+      if (Array.isArray(emitted)) answer(emitted)
+      else emitted.then(answer, refuse)
+    } catch (error) {
+      refuse(error)
+    }
+    this.#counters.probe.currentNode = -1
+  }
+}
 
 /** @throws EngineError `PROCESSING_FAILED` or `PRODUCE_FAILED`, also through the promise. */
-export function runSchedule(source: CompiledSource, tick: ScheduledTick): EmittedRecord[] | Promise<EmittedRecord[]> {
+function runSchedule(source: CompiledSource, tick: ScheduledTick): EmittedRecord[] | Promise<EmittedRecord[]> {
   let emitted: unknown
   try {
     emitted = source.schedule?.emit(tick)
