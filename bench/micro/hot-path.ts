@@ -1,0 +1,110 @@
+/**
+ * CPU time of the pieces every record goes through: reading a batch, routing, packing, reading what was packed, JSON,
+ * building a batch, its checksum. `node bench/micro/hot-path.ts [--save]`
+ *
+ * Machines differ, so figures are compared relative to a yardstick measured in the same run (parsing one record with
+ * `JSON.parse`): the stored baseline is a ratio, and a piece that has become a quarter dearer in it is marked.
+ */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { keySlot } from '../../src/base/hash.ts'
+import { TransferReader, TransferWriter } from '../../src/lanes/transfer.ts'
+import { serdes } from '../../src/serde/index.ts'
+import { crc32c } from '../../src/wire/crc32c.ts'
+import { RecordBatchBuilder, RecordCursor } from '../../src/wire/record-batch.ts'
+import { firstTimestamp } from '../support/events.ts'
+
+const perRound = 2000
+const rounds = 100
+const baselineFile = join(import.meta.dirname, '..', 'baselines', 'hot-path.json')
+
+const event = { user: 'u12345', page: 'p1234', ms: 1234, ts: firstTimestamp, ok: true }
+const eventText = JSON.stringify(event)
+const key = new Uint8Array(Buffer.from(event.user))
+const value = new Uint8Array(Buffer.from(eventText))
+const json = serdes.json<typeof event>()
+
+function batch(): Uint8Array {
+  const builder = new RecordBatchBuilder()
+  for (let i = 0; i < perRound; i++) builder.append(firstTimestamp + i, key, value, [])
+  return builder.finish()
+}
+
+const bytes = batch()
+const cursor = new RecordCursor({ verifyChecksums: false })
+
+function packed(): { buffer: ArrayBuffer; length: number } {
+  const writer = new TransferWriter()
+  cursor.reset(bytes, 0, [], 'read_committed')
+  while (cursor.next()) {
+    const { keyStart, keyEnd, valueStart, valueEnd } = cursor
+    const from = cursor.bytes
+    writer.append(0, 0, 0, 0, 0, cursor.timestamp, 0, from, keyStart, keyEnd, from, valueStart, valueEnd, from, 0, 0)
+  }
+  const { length } = writer
+  return { buffer: writer.take(), length }
+}
+
+const handed = packed()
+let sink = 0
+
+/** Each handles `perRound` records. */
+const pieces: Readonly<Record<string, () => void>> = {
+  'yardstick: JSON.parse': () => {
+    for (let i = 0; i < perRound; i++) sink += (JSON.parse(eventText) as typeof event).ms
+  },
+  'read a batch': () => {
+    cursor.reset(bytes, 0, [], 'read_committed')
+    while (cursor.next()) sink += cursor.keyStart
+  },
+  'route by key': () => {
+    for (let i = 0; i < perRound; i++) sink += keySlot(bytes, i, i + 6) & 1
+  },
+  'read and pack for a lane': () => {
+    sink += packed().length
+  },
+  'read what was packed': () => {
+    const reader = new TransferReader(handed.buffer, handed.length)
+    while (reader.next()) sink += reader.keyStart
+  },
+  'decode JSON': () => {
+    for (let i = 0; i < perRound; i++) sink += json.deserialize(value).ms
+  },
+  'encode JSON': () => {
+    for (let i = 0; i < perRound; i++) sink += json.serialize(event).length
+  },
+  'build a batch': () => {
+    sink += batch().length
+  },
+  'checksum of a record': () => {
+    sink += crc32c(bytes, 0, bytes.length)
+  },
+}
+
+/** The least of several measurements: what else the machine does only ever adds. */
+function nanoseconds(piece: () => void): number {
+  for (let i = 0; i < rounds; i++) piece()
+  let best = Number.POSITIVE_INFINITY
+  for (let repeat = 0; repeat < 5; repeat++) {
+    const before = process.threadCpuUsage()
+    for (let i = 0; i < rounds; i++) piece()
+    const { user, system } = process.threadCpuUsage(before)
+    best = Math.min(best, ((user + system) * 1000) / (rounds * perRound))
+  }
+  return best
+}
+
+const measured = Object.entries(pieces).map(([name, piece]) => ({ name, each: nanoseconds(piece) }))
+const yardstick = measured[0]?.each ?? Number.NaN
+const ratios = Object.fromEntries(measured.map(({ name, each }) => [name, Number((each / yardstick).toFixed(3))]))
+const baseline = existsSync(baselineFile) ? (JSON.parse(readFileSync(baselineFile, 'utf8')) as typeof ratios) : {}
+for (const { name, each } of measured) {
+  const ratio = ratios[name] as number
+  const was = baseline[name]
+  const verdict = was === undefined ? '' : `baseline ${was.toFixed(3)}${ratio > was * 1.25 + 0.01 ? '  DEARER' : ''}`
+  process.stdout.write(
+    `${name.padEnd(26)} ${each.toFixed(0).padStart(5)} ns  ${ratio.toFixed(3)} of a parse  ${verdict}\n`,
+  )
+}
+if (process.argv.includes('--save')) writeFileSync(baselineFile, `${JSON.stringify(ratios, null, 2)}\n`)
+process.exitCode = sink === Number.NEGATIVE_INFINITY ? 1 : 0
