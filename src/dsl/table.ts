@@ -243,30 +243,30 @@ export class Table<K, V> {
   }
 
   /** Rows of both tables of the same key; or, with `on`, each row with the row of the other table that `on` names. */
-  join<V2, R>(
-    other: Table<K, V2>,
-    joiner: (left: V, right: NoInfer<V2>, key: K) => Awaitable<R>,
-    options?: Stored<K, R>,
-  ): Table<K, R>
   join<K2, V2, R>(
     other: Table<K2, V2>,
     joiner: (left: V, right: NoInfer<V2>, key: K) => Awaitable<R>,
     options: ForeignKeyJoinOptions<K, V, K2, R>,
+  ): Table<K, R>
+  join<V2, R>(
+    other: Table<K, V2>,
+    joiner: (left: V, right: NoInfer<V2>, key: K) => Awaitable<R>,
+    options?: Stored<K, R>,
   ): Table<K, R>
   join(other: unknown, joiner: unknown, options?: unknown): unknown {
     return this.#join(other as Table<never, never>, joiner, options as Stored | undefined, false, false)
   }
 
   /** As `join`, and rows of this table that find no partner have null as the right side. */
-  leftJoin<V2, R>(
-    other: Table<K, V2>,
-    joiner: (left: V, right: NoInfer<V2> | null, key: K) => Awaitable<R>,
-    options?: Stored<K, R>,
-  ): Table<K, R>
   leftJoin<K2, V2, R>(
     other: Table<K2, V2>,
     joiner: (left: V, right: NoInfer<V2> | null, key: K) => Awaitable<R>,
     options: ForeignKeyJoinOptions<K, V, K2, R>,
+  ): Table<K, R>
+  leftJoin<V2, R>(
+    other: Table<K, V2>,
+    joiner: (left: V, right: NoInfer<V2> | null, key: K) => Awaitable<R>,
+    options?: Stored<K, R>,
   ): Table<K, R>
   leftJoin(other: unknown, joiner: unknown, options?: unknown): unknown {
     return this.#join(other as Table<never, never>, joiner, options as Stored | undefined, true, false)

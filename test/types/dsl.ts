@@ -71,6 +71,10 @@ const byForeignKey = counts.join(airports, (count, airport) => `${airport.city} 
   on: (_count, window) => window.key,
 })
 same<typeof byForeignKey, Table<Windowed<string>, string>>(true)
+const bySameKeyType = airports.leftJoin(airports, (left, right) => [left.city, right?.city] as const, {
+  on: (airport) => airport.city,
+})
+same<typeof bySameKeyType, Table<string, readonly [string, string | undefined]>>(true)
 
 const { late, rest } = flights.split({ late: (flight) => flight.delay > 15 }, { default: 'rest' })
 same<typeof late, Stream<string, Flight>>(true)
