@@ -139,7 +139,7 @@ export class TaskSet {
       if (sealed === null || !store.spec.changelog) continue
       // Where the source topic is the changelog, the changes stand there already.
       const records = store.spec.changelogTopic === undefined ? changelogBatches(sealed) : []
-      result.push({ store: name, partition: slot.partition, records, count: sealed.changes.length })
+      result.push({ store: name, partition: slot.partition, records, count: sealed.count })
     }
     return result
   }
