@@ -103,11 +103,19 @@ describe('thread dump', () => {
   test('cuts stacks at the depth asked for, innermost first', async (t) => {
     const { dump } = await scene(t, 'deep')
     // On a busy machine the first looks may find the worker without the processor.
-    const { stack: short } = await untilLane(() => dump(5), 0, ({ stack }) => stack.length > 0)
+    const { stack: short } = await untilLane(
+      () => dump(5),
+      0,
+      ({ stack }) => stack.length > 0,
+    )
     assert.equal(short.length, 5)
     assert.match(short[0] ?? '', /^spinForEver /)
     assert.match(short[4] ?? '', /^recurse /)
-    const { stack: whole } = await untilLane(() => dump(1000), 0, ({ stack }) => stack.length > 5)
+    const { stack: whole } = await untilLane(
+      () => dump(1000),
+      0,
+      ({ stack }) => stack.length > 5,
+    )
     assert.ok(whole.length > 300, `${whole.length} frames`)
   })
 
