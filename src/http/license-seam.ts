@@ -1,29 +1,13 @@
 /** What the HTTP interface knows of licensing: the state as it is shown, and whether it counts against readiness. */
-export const licenseStatuses = ['PENDING', 'VALID', 'GRACE_PERIOD', 'EXPIRED', 'REVOKED', 'INVALID', 'NO_KEY'] as const
-export type LicenseStatus = (typeof licenseStatuses)[number]
+import type { LicenseReadiness, LicenseState } from '../license/view.ts'
 
-/** Ready for JSON; timestamps are ISO 8601. */
-export interface LicenseState {
-  readonly status: LicenseStatus
-  readonly licenseId: string | null
-  readonly tier: string | null
-  readonly customerName: string | null
-  readonly expiresAt: string | null
-  readonly daysRemaining: number
-  readonly machinesUsed: number
-  readonly machinesAllowed: number
-  readonly lastValidatedAt: string | null
-  readonly cachedJwtExpiresAt: string | null
-  readonly heartbeatLastSuccessAt: string | null
-  readonly consecutiveFailures: number
-  readonly graceRemainingSeconds: number
-  readonly modeOnline: boolean
-}
+export { type LicenseStatus, licenseStatuses } from '../license/status.ts'
+export type { LicenseState } from '../license/view.ts'
 
 export interface LicenseSource {
   state(): LicenseState
   /** Cached: never asks a server. */
-  readiness(): { readonly up: boolean; readonly details: Readonly<Record<string, unknown>>; readonly reason?: string }
+  readiness(): LicenseReadiness
 }
 
 /** A process without a license key: everything works. */
