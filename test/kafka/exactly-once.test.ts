@@ -4,7 +4,7 @@
  * `EXACTLY_ONCE_KILLS`, `EXACTLY_ONCE_ROUNDS` and `EXACTLY_ONCE_CUT_SECONDS` lengthen the runs.
  */
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -36,6 +36,13 @@ const kafka = await kafkaForTests({
 const skip = 'skip' in kafka ? kafka.skip : false
 if ('skip' in kafka) await proxy.close()
 
+interface Options {
+  readonly settings?: Readonly<Record<string, string>>
+  readonly base?: number
+  /** The input goes on until the faults are through, however slow the machine is; `seconds` is its bound. */
+  readonly toTheEnd?: boolean
+}
+
 /** A run under way: the input comes in while `faults` does its work. */
 interface Scene {
   readonly engine: EngineProcess
@@ -44,6 +51,8 @@ interface Scene {
   readonly prefix: string
   /** False once all of the input is written. */
   readonly fed: () => boolean
+  /** Settled when all of the input is written. */
+  readonly inputEnds: Promise<unknown>
 }
 
 describe(`exactly-once (EXACTLY_ONCE_SEED=${seed})`, { skip }, () => {
@@ -65,7 +74,7 @@ describe(`exactly-once (EXACTLY_ONCE_SEED=${seed})`, { skip }, () => {
   async function withFaults(
     seconds: number,
     faults: (scene: Scene) => Promise<void>,
-    { settings, base }: { settings?: Readonly<Record<string, string>>; base?: number } = {},
+    { settings, base, toTheEnd }: Options = {},
   ): Promise<void> {
     const prefix = `verifier${++runs}`
     const stateFolder = mkdtempSync(join(tmpdir(), 'millrace-state-'))
@@ -75,24 +84,28 @@ describe(`exactly-once (EXACTLY_ONCE_SEED=${seed})`, { skip }, () => {
       await engine.start()
       await engine.untilReady()
       let feeding = true
+      const through = join(stateFolder, 'faults-are-through')
       const load = {
         records: seconds * 1000,
         keys: 200,
         rate: 1000,
         seed: random.int(1_000_000),
         ...(base && { base }),
+        ...(toTheEnd && { until: through }),
       }
       const fed = tool.produce(prefix, load).finally(() => {
         feeding = false
       })
       // Told where it is awaited; a fault that fails first must not leave it unhandled.
       fed.catch(() => undefined)
-      await faults({ engine, random, stateFolder, prefix, fed: () => feeding })
-      await fed
+      await faults({ engine, random, stateFolder, prefix, fed: () => feeding, inputEnds: fed })
+      if (toTheEnd) writeFileSync(through, '')
+      const written = await fed
       assert.deepEqual(engine.crashes, [], `the process ended by itself; its log:\n${engine.log.slice(-4000)}`)
       const verdict = await tool.verify(prefix, 90_000)
       assert.ok(verdict.ok, `${JSON.stringify(verdict, null, 1)}\n${engine.log.slice(-4000)}`)
-      assert.equal(verdict.inputs, load.records)
+      assert.equal(verdict.inputs, written)
+      if (!toTheEnd) assert.equal(written, load.records)
       assert.equal(await engine.stop(), 0)
     } finally {
       engine.dispose()
@@ -126,18 +139,21 @@ describe(`exactly-once (EXACTLY_ONCE_SEED=${seed})`, { skip }, () => {
       ['response', 'endTxn', false],
       ['response', 'endTxn', true],
     ]
-    return withFaults(steps.length * 2, async ({ engine }) => {
+    const faults = async ({ engine, fed, inputEnds }: Scene): Promise<void> => {
       for (const [side, api, pass] of steps) {
-        await new Promise<void>((resolve) => {
+        const killed = new Promise<void>((resolve) => {
           proxy.watch(side, api, pass, () => {
             engine.kill()
             resolve()
           })
         })
+        await Promise.race([killed, inputEnds])
+        assert.ok(fed(), `no ${side} of ${api} came by; the engine's log:\n${engine.log.slice(-4000)}`)
         await engine.start()
         await engine.untilReady()
       }
-    })
+    }
+    return withFaults(300, faults, { toTheEnd: true })
   })
 
   test('a process whose state is lost together with it', () =>

@@ -1,5 +1,6 @@
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.io.File;
 import java.util.*;
 import org.apache.kafka.clients.admin.*;
 import org.apache.kafka.clients.consumer.*;
@@ -74,6 +75,8 @@ public class Verifier {
     Random random = new Random(number("seed", 1));
     long from = number("from", 0);
     long base = Long.parseLong(option("base", String.valueOf(System.currentTimeMillis())));
+    // The file whose appearance ends the run before all of `records` are written.
+    File until = options.containsKey("until") ? new File(option("until", "")) : null;
     Map<String, Object> config = client();
     config.put("acks", "all");
     config.put("enable.idempotence", "true");
@@ -84,6 +87,10 @@ public class Verifier {
     Exception[] failure = new Exception[1];
     try (var producer = new KafkaProducer<>(config, new StringSerializer(), new StringSerializer())) {
       for (int i = 0; i < records; i++) {
+        if (until != null && i % 100 == 0 && until.exists()) {
+          records = i;
+          break;
+        }
         int key = random.nextInt(keys);
         String value = next[key]++ + "|" + (1 + random.nextInt(9)) + "|g" + random.nextInt(20);
         // `from` continues a run with the same seed: what was sent then is only counted now.

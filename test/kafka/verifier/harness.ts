@@ -48,12 +48,15 @@ export class VerifierTool {
     await this.#run('create', { prefix, partitions })
   }
 
-  /** `base` is the event time of the first record; now, where none is given. */
+  /**
+   * Answers how many records were written. `base` is the event time of the first; now, where none is given. With
+   * `until`, the path of a file, it ends as soon as that file is there.
+   */
   async produce(
     prefix: string,
-    options: { records: number; keys: number; rate: number; seed: number; base?: number },
-  ): Promise<void> {
-    await this.#run('produce', { prefix, ...options })
+    options: { records: number; keys: number; rate: number; seed: number; base?: number; until?: string },
+  ): Promise<number> {
+    return JSON.parse(await this.#run('produce', { prefix, ...options })).produced
   }
 
   /** With `application` the changelog of its lists is judged as well. */
