@@ -125,12 +125,14 @@ export class EngineCore {
     this.#paused = true
     this.#flow?.setPaused(true)
     this.#schedules.stop()
+    this.#snapshot()
     if (this.#ready) void this.#drain()
   }
 
   unpause(): void {
     this.#paused = false
     this.#flow?.setPaused(false)
+    this.#snapshot()
     if (this.#ready) this.#schedules.start()
   }
 
@@ -174,6 +176,7 @@ export class EngineCore {
       const quiet = done && !flow.closeInput()
       quietRounds = quiet ? quietRounds + 1 : 0
     }
+    this.#snapshot()
   }
 
   async #exhausted(flow: Flow): Promise<boolean> {
@@ -290,8 +293,8 @@ export class EngineCore {
     this.#ready = true
     this.#restarting = false
     this.#reopening = false
-    fact({ type: 'running' })
     flow.begin()
+    this.#tell({ type: 'running' })
     if (this.#paused) void this.#drain()
     else this.#schedules.start()
   }
@@ -386,7 +389,7 @@ export class EngineCore {
     const id = this.#pauseId
     await this.#committer?.commitNow('pause')
     const same = run === this.#run && id === this.#pauseId
-    if (same && this.#paused && this.#ready) this.#o.fact({ type: 'drained', id })
+    if (same && this.#paused && this.#ready) this.#tell({ type: 'drained', id })
   }
 
   #countOut(batches: Extract<FromLane, { type: 'out' }>['batches']): void {
@@ -441,7 +444,7 @@ export class EngineCore {
     this.#restarting = true
     this.#reopening = false
     this.#ready = false
-    const { clock, counters, fact, timers } = this.#o
+    const { clock, counters, timers } = this.#o
     const shown = describeFailure(cause)
     const message = shown instanceof Error ? shown.message : String(shown)
     const unreachable = cause instanceof BrokerError && cause.errorClass === 'unreachable'
@@ -454,7 +457,7 @@ export class EngineCore {
       return
     }
     counters[engineIndex.restarts] = (counters[engineIndex.restarts] as number) + 1
-    fact({ type: 'restarting', cause: message })
+    this.#tell({ type: 'restarting', cause: message })
     this.#flow?.close()
     this.#flow = undefined
     this.#committer?.close()
@@ -560,6 +563,12 @@ export class EngineCore {
       }
       this.#failed(error)
     }
+  }
+
+  /** A fact with the snapshot that goes with it: whoever asks at that moment is shown what is, not what was. */
+  #tell(fact: EngineFact): void {
+    this.#snapshot()
+    this.#o.fact(fact)
   }
 
   #snapshot(): void {

@@ -141,6 +141,14 @@ export class Fetcher {
     return slot === undefined || !this.#mayFetch(slot)
   }
 
+  /** The same, but for the pause of the whole application: whether the partition waits for something beside it. */
+  isHeld(tp: TopicPartition): boolean {
+    const slot = this.#slots.get(partitionKey(tp.topic, tp.partition))
+    if (slot === undefined) return true
+    const pauses = slot.pauses.size - (slot.pauses.has('application') ? 1 : 0)
+    return pauses > 0 || slot.failed || slot.buffer.full
+  }
+
   start(): void {
     this.#running ??= this.#loop()
   }

@@ -288,10 +288,11 @@ export class Flow {
     }))
   }
 
+  /** `paused` leaves the operator's pause out: the control thread knows of it first, and of its end. */
   assignment(ready: boolean): ConsumerSnapshot['assignment'] {
     const { bufferedRecordsPerPartition: bufferCapacity } = this.#o.settings
     const entries = [...this.#routes].map(([key, route]) => {
-      const paused = !ready || this.#paused || this.#fetcher.isPaused(route)
+      const paused = !ready || this.#fetcher.isHeld(route)
       return [key, { buffered: route.buffer.buffered, bufferCapacity, paused }] as const
     })
     return Object.fromEntries(entries)

@@ -376,6 +376,7 @@ export class EngineHost implements EngineView, EngineCommands {
       clearTimeout(timer)
     }
     if (this.#lifecycle.can('STOPPED')) this.#to('STOPPED')
+    this.#dumper?.close()
     this.#finish()
     this.#resolveOver()
     return this.#exitCode()
