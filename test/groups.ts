@@ -7,7 +7,9 @@ export interface TestGroup {
   readonly about: string
   /** Folders whose `*.test.ts` files the group runs, relative to the repository. */
   readonly folders: readonly string[]
-  /** Longest time one file may take before it counts as hung. */
+  /** Longest time one test may take before it counts as hung. */
+  readonly testTimeoutMs: number
+  /** Longest time one file may take before it is stopped. */
   readonly fileTimeoutMs: number
 }
 
@@ -17,21 +19,36 @@ export const testGroups: readonly TestGroup[] = [
     name: 'unit',
     about: 'tidy rules, types, units, operator semantics, the embedded broker',
     folders: ['test/tidy', 'test/types', 'test/unit', 'test/conformance', 'test/conformance-streams', 'examples'],
-    fileTimeoutMs: 300_000,
+    testTimeoutMs: 240_000,
+    fileTimeoutMs: 600_000,
   },
   {
     name: 'engine',
     about: 'the running engine, its command line, its license, its documents',
     folders: ['test/engine', 'test/cli', 'test/license', 'test/docs'],
-    fileTimeoutMs: 600_000,
+    testTimeoutMs: 300_000,
+    fileTimeoutMs: 900_000,
   },
-  { name: 'http', about: 'the HTTP interface over real sockets', folders: ['test/http'], fileTimeoutMs: 600_000 },
-  { name: 'kafka', about: 'against a real Apache Kafka', folders: ['test/kafka'], fileTimeoutMs: 1_200_000 },
+  {
+    name: 'http',
+    about: 'the HTTP interface over real sockets',
+    folders: ['test/http'],
+    testTimeoutMs: 300_000,
+    fileTimeoutMs: 900_000,
+  },
+  {
+    name: 'kafka',
+    about: 'against a real Apache Kafka',
+    folders: ['test/kafka'],
+    testTimeoutMs: 600_000,
+    fileTimeoutMs: 1_800_000,
+  },
   {
     name: 'sim',
     about: 'seeded simulation of engine, lanes and broker',
     folders: ['test/simulation'],
-    fileTimeoutMs: 1_200_000,
+    testTimeoutMs: 900_000,
+    fileTimeoutMs: 1_800_000,
   },
 ]
 
