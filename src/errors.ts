@@ -96,6 +96,12 @@ export const errorTable = {
   ),
   INVARIANT_BROKEN: row('internal', 'stop', 'Report it with the log.'),
   LICENSE_REFUSED: row('user', 'stop', 'See `/license` and `docs/license.md`.'),
+  POD_UNREACHABLE: row('external', 'stop', 'Name a pod that runs with `--url`; `docs/guide/high-availability.md`.'),
+  COMMAND_REFUSED: row(
+    'external',
+    'stop',
+    'Do what the sentence says, then send the command again; `docs/guide/high-availability.md` explains each refusal.',
+  ),
   PORT_TAKEN: row('user', 'stop', 'Set `runtime.http.port` to a free port.'),
 } as const satisfies Record<string, ErrorRow>
 

@@ -3,6 +3,7 @@ import { Command, CommanderError } from 'commander'
 import packageFile from '../../package.json' with { type: 'json' }
 import { collect, parseRate, parseSetting } from './cli-options.ts'
 import { exitCodes } from './exit-codes.ts'
+import { addHa } from './ha-program.ts'
 import type { InspectArguments } from './license.ts'
 import type { RunArguments } from './run.ts'
 import type { TopologyArguments } from './topology.ts'
@@ -28,6 +29,9 @@ export async function runCommand(argv: readonly string[]): Promise<number> {
     code = result
   })
   addDemo(program, (result) => {
+    code = result
+  })
+  addHa(program, (result) => {
     code = result
   })
   addLicense(program)
