@@ -1,0 +1,52 @@
+/** From the configuration to what the coordinator is given. */
+import { createHash } from 'node:crypto'
+import type { Config } from '../config/config.ts'
+import { selfFenceTimeoutMs } from '../config/rules.ts'
+import { configKeys, rowOf } from '../config/table.ts'
+import type { HaIdentity, HaSettings } from './contract.ts'
+
+export function haSettings(config: Config, identity: HaIdentity): HaSettings {
+  const { applicationId, groupId, hostname, topologyHash, build } = identity
+  return {
+    applicationId,
+    groupId,
+    podId: config.get('ha.pod-id') ?? podIdOf(hostname),
+    desiredStandbys: config.get('ha.desired-standbys'),
+    failoverPriority: config.get('ha.failover-priority'),
+    heartbeatIntervalMs: config.get('ha.heartbeat-interval'),
+    selfFenceTimeoutMs: selfFenceTimeoutMs(config),
+    failoverTimeoutMs: config.get('ha.failover-timeout'),
+    handoffTimeoutMs: config.get('ha.handoff-timeout'),
+    commandTtlMs: config.get('ha.command-ttl'),
+    claimStaggerMs: config.get('ha.claim-stagger'),
+    minPromotionIntervalMs: config.get('ha.min-promotion-interval'),
+    readyMaxLagRecords: config.get('ha.ready-max-lag-records'),
+    readyMaxLagMs: config.get('ha.ready-max-lag'),
+    allowUnreadyFailover: config.get('ha.allow-unready-failover'),
+    requireSafeTopic: config.get('ha.require-safe-topic'),
+    commandSecret: config.get('ha.command-secret'),
+    topologyHash,
+    configHashes: configHashes(config),
+    build,
+  }
+}
+
+/** Host names may hold what a pod id may not. */
+function podIdOf(hostname: string): string {
+  return hostname.replaceAll(/[^A-Za-z0-9._-]/g, '-').slice(0, 253) || 'pod'
+}
+
+export function shortHash(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 12)
+}
+
+/** Keys that must be the same on every pod. Secrets stay out: a hash of a short secret could be guessed. */
+function configHashes(config: Config): Record<string, string> {
+  const hashes: Record<string, string> = {}
+  for (const key of configKeys) {
+    const row = rowOf(key)
+    if (row.scope !== 'application' || row.secret === true) continue
+    hashes[key] = shortHash(JSON.stringify(config.get(key)))
+  }
+  return hashes
+}

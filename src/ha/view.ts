@@ -1,0 +1,115 @@
+/**
+ * What a pod shows of high availability, and whether it takes a command. Without a view, `/ha/*` is answered 404.
+ * Roles and states are open strings: a newer build may publish some that this one does not know (`UNKNOWN`).
+ */
+export interface HaPeer {
+  readonly podId: string
+  readonly role: string
+  readonly state: string
+  readonly replicationLagRecords: number
+  readonly replicationLagMs: number
+  readonly generation: number
+  readonly freshnessMs: number
+  readonly failoverPriority: number
+  readonly restarting: boolean
+}
+
+/** `GET /ha/status`, field by field. */
+export interface HaStatus {
+  readonly selfPodId: string
+  readonly selfRole: string
+  readonly selfState: string
+  /** The engine restarts in place; the role stays. */
+  readonly selfRestarting: boolean
+  readonly replicationLagRecords: number
+  readonly replicationLagMs: number
+  /** Age of this pod's view of the coordinator. */
+  readonly tailFreshnessMs: number
+  readonly tailCaughtUp: boolean
+  readonly readyStandbyCount: number
+  readonly desiredStandbys: number
+  readonly redundancyBelowDesired: boolean
+  readonly tokenEpoch: number
+  readonly tokenHolder: string
+  readonly restartRequired: string | null
+  readonly peers: readonly HaPeer[]
+}
+
+export interface HaCommand {
+  readonly command: 'SWITCH' | 'PROMOTE' | 'DEMOTE'
+  readonly target: string | null
+  readonly force: boolean
+}
+
+export interface HaAcknowledgement extends HaCommand {
+  /** Offset of the published command; usable as an idempotency token. */
+  readonly commandOffset: number
+}
+
+export interface HaView {
+  /** Null while the engine is not initialised. */
+  status(): HaStatus | null
+  /** Publishes a command that was judged admissible; resolves with its offset once the broker has it. */
+  publish(command: HaCommand): Promise<number>
+}
+
+/** Beyond this age the view of the coordinator is stale, and nothing is decided on it. */
+export const staleViewMs = 10_000
+
+export type HaVerdict =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly status: 409 | 503; readonly reason: string }
+
+const accepted: HaVerdict = { ok: true }
+const refused = (reason: string): HaVerdict => ({ ok: false, status: 409, reason })
+
+interface Member {
+  readonly podId: string
+  readonly role: string
+  readonly state: string
+  readonly restarting: boolean
+}
+
+/** Whether a command may be published, judged on this pod's view. The acting pod judges again. */
+export function judgeHaCommand(status: HaStatus, command: HaCommand): HaVerdict {
+  if (status.tailFreshnessMs > staleViewMs) {
+    const seconds = Math.round(status.tailFreshnessMs / 1000)
+    return {
+      ok: false,
+      status: 503,
+      reason: `this pod's view of the coordinator is ${seconds} s old; ask again once it is fresh, or ask another pod`,
+    }
+  }
+  const members = membersOf(status)
+  const active = members.find((member) => member.role === 'ACTIVE')
+  const target = members.find((member) => member.podId === command.target)
+  const restarting = [active, target].find((member) => member?.restarting === true)
+  if (restarting) {
+    return refused(
+      `pod ${restarting.podId} restarts its engine in place; not overridable; poll GET /ha/status until restarting is false, then ask again`,
+    )
+  }
+  if (command.command === 'DEMOTE' && target?.role !== 'ACTIVE') {
+    return refused(`pod ${command.target} is not ACTIVE (${target?.state ?? 'unknown pod'}); not overridable`)
+  }
+  if (command.force) return accepted
+  if (command.command === 'PROMOTE') return judgePromotion(command, target)
+  const successors = members.filter((member) => member.state === 'READY_STANDBY')
+  return successors.length > 0 ? accepted : refused('no pod is READY_STANDBY to take over; overridable with force=true')
+}
+
+function judgePromotion(command: HaCommand, target: Member | undefined): HaVerdict {
+  if (target?.state === 'READY_STANDBY') return accepted
+  const state = target === undefined ? 'unknown' : target.state
+  return refused(`pod ${command.target} is ${state}, not READY_STANDBY; overridable with force=true`)
+}
+
+function membersOf(status: HaStatus): Member[] {
+  const self: Member = {
+    podId: status.selfPodId,
+    role: status.selfRole,
+    state: status.selfState,
+    restarting: status.selfRestarting,
+  }
+  return [self, ...status.peers.filter((peer) => peer.podId !== self.podId)]
+}
