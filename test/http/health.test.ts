@@ -2,11 +2,12 @@ import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, test } from 'node:test'
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { EngineError } from '../../src/errors.ts'
 import { type HealthReport, HealthRegistry, type IndicatorOptions } from '../../src/http/health.ts'
 import { noKeyLicense } from '../../src/http/license-seam.ts'
 import { schemaRegistryCheck } from '../../src/http/schema-registry.ts'
+import { eventually } from '../support/millrace.ts'
 import { FakeEngine } from './support/fake-engine.ts'
 
 function registryWith(...indicators: IndicatorOptions[]): HealthRegistry {
@@ -49,7 +50,7 @@ describe('indicators of the application', () => {
     assert.equal(checks, 1)
     for (let i = 0; i < 100; i++) registry.report('ready')
     assert.equal(checks, 1)
-    while (checks < 3) await sleep(5)
+    await eventually('it is checked again and again', () => checks >= 3)
   })
 
   test('without a first answer are not ready, but alive', async (t) => {
@@ -72,7 +73,10 @@ describe('indicators of the application', () => {
       { name: 'hangs', timeoutMs: 10, check: () => new Promise(() => undefined) },
     )
     t.after(() => registry.close())
-    while (component(registry.report('ready'), 'hangs')?.details.error === undefined) await sleep(5)
+    await eventually(
+      'the one that hangs is given up',
+      () => component(registry.report('ready'), 'hangs')?.details.error !== undefined,
+    )
     const report = registry.report('ready')
     for (const name of ['throws', 'rejects', 'hangs']) assert.equal(component(report, name)?.status, 'DOWN')
     assert.ok(!JSON.stringify(report).includes('canary'))
@@ -86,9 +90,9 @@ describe('indicators of the application', () => {
     await nextTurn()
     assert.equal(registry.report('ready').status, 'DOWN')
     up = true
-    while (registry.report('ready').status === 'DOWN') await sleep(5)
+    await eventually('it is up', () => registry.report('ready').status === 'UP')
     up = false
-    while (registry.report('ready').status === 'UP') await sleep(5)
+    await eventually('it is down', () => registry.report('ready').status === 'DOWN')
     remove()
     assert.equal(registry.report('ready').status, 'UP')
   })
@@ -127,7 +131,10 @@ describe('the schema registry', () => {
     const check = schemaRegistryCheck('http://127.0.0.1:1')
     const registry = new HealthRegistry({ view: new FakeEngine(), license: noKeyLicense(), schemaRegistry: check })
     t.after(() => registry.close())
-    while (component(registry.report('ready'), 'schema-registry')?.details.error === undefined) await sleep(5)
+    await eventually(
+      'it has been asked',
+      () => component(registry.report('ready'), 'schema-registry')?.details.error !== undefined,
+    )
     assert.equal(registry.report('ready').status, 'DOWN')
     assert.equal(registry.report('live').status, 'UP')
   })

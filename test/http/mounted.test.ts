@@ -4,6 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { startRuntime } from '../../src/runtime/index.ts'
+import { eventually } from '../support/millrace.ts'
 
 test('the interface is mounted in a server of the application, with indicators and metrics of its own', async () => {
   const runtime = await startRuntime({
@@ -26,7 +27,7 @@ test('the interface is mounted in a server of the application, with indicators a
       return report.components.find((c) => c.name === 'orders')?.status
     }
     const settled = async (status: string | undefined): Promise<void> => {
-      while ((await component()) !== status) await new Promise((resolve) => setTimeout(resolve, 20))
+      await eventually(`orders is ${status}`, async () => (await component()) === status)
     }
     await settled('UP')
     up = false

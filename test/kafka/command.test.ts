@@ -7,7 +7,7 @@ import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { connectKafka } from '../../src/broker/kafka/kafka-broker.ts'
 import { kafkaForTests, type TestKafka } from '../support/kafka.ts'
-import { millrace, startMillrace } from '../support/millrace.ts'
+import { eventually, millrace, startMillrace } from '../support/millrace.ts'
 
 const app = join(import.meta.dirname, '..', 'cli', 'apps', 'totals.ts')
 const folder = mkdtempSync(join(tmpdir(), 'millrace-command-'))
@@ -42,7 +42,9 @@ describe('the command on Kafka', async () => {
 
   test('resumes a feed after kill -9, and prints each record once', { skip }, async () => {
     const first = startMillrace([...args, '--feed-rate', '500'])
-    await sleep(4000)
+    // In the middle of the feed, however long a busy machine takes to start.
+    await eventually('it runs', () => /→ RUNNING/.test(first.stderr()) || first.child.exitCode !== null)
+    await sleep(1500)
     first.child.kill('SIGKILL')
     assert.equal((await first.result).signal, 'SIGKILL')
 

@@ -102,7 +102,7 @@ describe(`exactly-once (EXACTLY_ONCE_SEED=${seed})`, { skip }, () => {
       if (toTheEnd) writeFileSync(through, '')
       const written = await fed
       assert.deepEqual(engine.crashes, [], `the process ended by itself; its log:\n${engine.log.slice(-4000)}`)
-      const verdict = await tool.verify(prefix, 90_000)
+      const verdict = await tool.verify(prefix, 180_000)
       assert.ok(verdict.ok, `${JSON.stringify(verdict, null, 1)}\n${engine.log.slice(-4000)}`)
       assert.equal(verdict.inputs, written)
       if (!toTheEnd) assert.equal(written, load.records)
@@ -238,7 +238,7 @@ describe(`exactly-once (EXACTLY_ONCE_SEED=${seed})`, { skip }, () => {
           await successor.untilReady()
           await sleep(1000)
           engine.wake()
-          assert.equal(await engine.untilExit(30_000), 3, engine.log.slice(-3000))
+          assert.equal(await engine.untilExit(120_000), 3, engine.log.slice(-3000))
           await sleep(1000)
           assert.deepEqual(successor.crashes, [], successor.log.slice(-3000))
           successor.kill()

@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { systemClock } from '../../src/base/clock.ts'
 import { partitionKey, type TopicPartition } from '../../src/base/ids.ts'
 import { systemTimers } from '../../src/base/timers.ts'
@@ -13,6 +12,7 @@ import { Membership, type RosterEntry } from '../../src/engine/membership.ts'
 import type { EngineError } from '../../src/errors.ts'
 import { RecordBatchBuilder, stampBatch } from '../../src/wire/record-batch.ts'
 import { kafkaForTests } from '../support/kafka.ts'
+import { eventually } from '../support/millrace.ts'
 
 const kafka = await kafkaForTests()
 const skip = 'skip' in kafka ? kafka.skip : false
@@ -21,11 +21,7 @@ const keys = (partitions: readonly TopicPartition[]): string[] =>
   partitions.map(({ topic, partition }) => partitionKey(topic, partition)).sort()
 
 async function until(what: string, condition: () => boolean): Promise<void> {
-  for (let waited = 0; waited < 30_000; waited += 20) {
-    if (condition()) return
-    await sleep(20)
-  }
-  assert.fail(`never: ${what}`)
+  await eventually(what, condition, 120_000)
 }
 
 class Member {
@@ -151,10 +147,9 @@ describe('the engine on Kafka', { skip }, () => {
     const a = new Member('a', groupId, topic, new Map(), 'one')
     await until('a has all', () => a.owned.length === 4)
     const { generationId } = a.membership.member
-    const begunAt = performance.now()
     const next = new Member('next', groupId, topic, new Map(), 'one')
     await until('the next has all', () => next.owned.length === 4)
-    assert.ok(performance.now() - begunAt < 5000, 'no session had to end first')
+    // The same generation: no session had to end first.
     assert.equal(next.membership.member.generationId, generationId)
     await until('a is told', () => a.failures.length > 0)
     assert.deepEqual(

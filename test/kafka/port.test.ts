@@ -3,6 +3,7 @@ import { connectKafka } from '../../src/broker/kafka/kafka-broker.ts'
 import type { BrokerPort, JoinRequest, ProduceRequest, ProducerIdentity } from '../../src/broker/port.ts'
 import { type BrokerUnderTest, runBrokerSuite } from '../conformance/broker/suite.ts'
 import { kafkaForTests } from '../support/kafka.ts'
+import { eventually } from '../support/millrace.ts'
 
 const kafka = await kafkaForTests({ transactionVersion: 2 })
 const skip = 'skip' in kafka ? kafka.skip : false
@@ -48,10 +49,11 @@ function asTheSuiteExpects(port: BrokerPort): BrokerPort {
       const before = await latestOf(places)
       const next = await port.endTransaction(id, identity, commit)
       written.delete(id)
-      for (;;) {
+      await eventually('the markers of the transaction are written', async () => {
         const after = await latestOf(places)
-        if ([...before].every(([place, offset]) => (after.get(place) ?? 0) > offset)) return next
-      }
+        return [...before].every(([place, offset]) => (after.get(place) ?? 0) > offset)
+      })
+      return next
     },
     async joinGroup(request: JoinRequest) {
       const protocols = request.protocols.map(({ name, metadata }) => {

@@ -11,6 +11,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { LocalKafka } from '../../scripts/kafka/local-kafka.ts'
 import { Random } from '../../src/base/random.ts'
 import { kafkaForTests } from '../support/kafka.ts'
+import { eventually } from '../support/millrace.ts'
 import { EngineProcess, VerifierTool } from './verifier/harness.ts'
 
 const seconds = Number(process.env.SCALE_OUT_SECONDS ?? 30)
@@ -63,9 +64,9 @@ describe(`several processes in one group (SCALE_OUT_SEED=${seed})`, { skip }, ()
       await second.start()
       await sleep(500)
       await tool.produce(prefix, { records: 2000, keys: 50, rate: 1000, seed: 1 })
-      for (let tries = 0; tries < 200 && !second.log.includes('FOREIGN_GROUP_MEMBER'); tries++) await sleep(100)
+      await eventually('the second is refused', () => second.log.includes('FOREIGN_GROUP_MEMBER'), 120_000)
       assert.match(second.log, /another member .*topology\.sub-topology-split is in-process/)
-      const verdict = await tool.verify(prefix, 60_000)
+      const verdict = await tool.verify(prefix, 180_000)
       assert.ok(verdict.ok, `${JSON.stringify(verdict, null, 1)}\n${first.log.slice(-2500)}`)
       assert.equal(await first.health(), 'ready')
     } finally {
@@ -81,7 +82,7 @@ describe(`several processes in one group (SCALE_OUT_SEED=${seed})`, { skip }, ()
     const logs = (): string => members.map((each) => each.log.slice(-2500)).join('\n---\n')
     try {
       for (const each of members) await each.start()
-      for (const each of members) await each.untilReady(60_000)
+      for (const each of members) await each.untilReady(180_000)
       let feeding = true
       const load = { records: seconds * 1000, keys: 300, rate: 1000, seed: random.int(1_000_000) }
       const fed = tool.produce(prefix, load).finally(() => {
@@ -95,11 +96,11 @@ describe(`several processes in one group (SCALE_OUT_SEED=${seed})`, { skip }, ()
         else assert.equal(await each.stop(), 0, logs())
         await sleep(random.int(2000))
         await each.start()
-        await each.untilReady(60_000)
+        await each.untilReady(180_000)
       }
       await fed
       for (const each of members) assert.deepEqual(each.crashes, [], logs())
-      const verdict = await tool.verify(prefix, 120_000)
+      const verdict = await tool.verify(prefix, 240_000)
       assert.ok(verdict.ok, `${JSON.stringify(verdict, null, 1)}\n${logs()}`)
       context.diagnostic(
         `longest stand-still of a partition: ${verdict.maxGapMs} ms, session timeout ${sessionTimeoutMs} ms`,

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { startRuntime } from '../../src/runtime/index.ts'
+import { eventually } from '../support/millrace.ts'
 
 export interface Licensed {
   readonly url: string
@@ -23,7 +24,7 @@ export async function startLicensed(settings: Readonly<Record<string, unknown>>)
   })
   const { url } = runtime
   assert.ok(url !== undefined)
-  while (runtime.view.state().current !== 'RUNNING') await new Promise((resolve) => setTimeout(resolve, 10))
+  await eventually('the engine runs', () => runtime.view.state().current === 'RUNNING')
   return {
     url,
     log,

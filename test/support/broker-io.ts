@@ -125,10 +125,11 @@ export async function readAll(
  * markers are written.
  */
 export async function transactionsSettled(port: BrokerPort, topic: string, partition: number): Promise<number> {
-  for (;;) {
+  for (const until = performance.now() + 60_000; ; ) {
     const [stable] = await port.listOffsets([{ topic, partition }], 'stable')
     const [latest] = await port.listOffsets([{ topic, partition }], 'latest')
     if (stable && stable.offset === latest?.offset) return stable.offset
+    if (performance.now() > until) throw new Error(`a transaction of ${topic}:${partition} stays open`)
     await new Promise((resolve) => setTimeout(resolve, 5))
   }
 }

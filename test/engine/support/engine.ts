@@ -81,8 +81,12 @@ export class TestEngine {
     return consume(this.broker, topic)
   }
 
-  idle(): Promise<void> {
-    return this.runtime.untilIdle()
+  async idle(): Promise<void> {
+    let idle = false
+    const done = this.runtime.untilIdle().finally(() => {
+      idle = true
+    })
+    await Promise.race([done, eventually('the engine has nothing left to do', () => idle, 180_000)])
   }
 
   /** Records dropped for this reason, over all lanes. */

@@ -310,7 +310,11 @@ public class Verifier {
     List<ConsumerRecord<String, String>> rest() {
       List<ConsumerRecord<String, String>> records = new ArrayList<>();
       Map<TopicPartition, Long> ends = consumer.endOffsets(partitions);
-      while (partitions.stream().anyMatch(tp -> consumer.position(tp) < ends.get(tp))) records.addAll(poll());
+      long deadline = System.currentTimeMillis() + 240_000;
+      while (partitions.stream().anyMatch(tp -> consumer.position(tp) < ends.get(tp))) {
+        if (System.currentTimeMillis() > deadline) throw new IllegalStateException("could not be read to its end: " + ends);
+        records.addAll(poll());
+      }
       return records;
     }
 
@@ -319,7 +323,7 @@ public class Verifier {
       Map<String, Object> config = client();
       config.put("isolation.level", "read_uncommitted");
       try (var other = new KafkaConsumer<>(config, new StringDeserializer(), new StringDeserializer())) {
-        for (int tries = 0; tries < 100; tries++) {
+        for (int tries = 0; tries < 1200; tries++) {
           if (other.endOffsets(partitions).equals(consumer.endOffsets(partitions))) return true;
           Thread.sleep(50);
         }

@@ -156,14 +156,16 @@ export class EngineProcess {
   /** The lifecycle state that the HTTP interface shows, or undefined while there is none. */
   async health(): Promise<string | undefined> {
     try {
-      const response = await fetch(`http://127.0.0.1:${this.#port}/health/ready`, { signal: AbortSignal.timeout(2000) })
+      const response = await fetch(`http://127.0.0.1:${this.#port}/health/ready`, {
+        signal: AbortSignal.timeout(10_000),
+      })
       return response.ok ? 'ready' : 'not ready'
     } catch {
       return undefined
     }
   }
 
-  async untilReady(timeoutMs = 30_000): Promise<number> {
+  async untilReady(timeoutMs = 120_000): Promise<number> {
     const startedAtMs = performance.now()
     while (performance.now() - startedAtMs < timeoutMs) {
       if ((await this.health()) === 'ready') return performance.now() - startedAtMs
@@ -204,7 +206,7 @@ export class EngineProcess {
   /** Asks it to end, and answers its exit code. */
   async stop(): Promise<number | null> {
     this.#child?.kill('SIGTERM')
-    return this.untilExit(30_000)
+    return this.untilExit(120_000)
   }
 
   dispose(): void {
