@@ -2,7 +2,7 @@
 import { sleep } from '../base/timers.ts'
 import { BrokerError } from '../broker/port.ts'
 import type { EngineOptions } from './engine-core.ts'
-import { endOf } from './restorer.ts'
+import { endOf } from './store-replay.ts'
 
 export interface GlobalTopic {
   readonly source: number

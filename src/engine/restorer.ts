@@ -1,29 +1,14 @@
 /** Brings lanes' stores to the last commit: opens them, checks them against the broker, replays what is missing. */
+import { partitionKey, type TopicPartition } from '../base/ids.ts'
 import type { BrokerPort, FetchedPartition } from '../broker/port.ts'
-import { commitId, compareTags, parseCommitId } from '../commit/tag.ts'
+import { commitId } from '../commit/tag.ts'
 import { EngineError } from '../errors.ts'
 import type { Affinity, TaskRef } from '../lanes/affinity.ts'
 import type { FromLane, ToLane } from '../lanes/protocol.ts'
-import type { Checkpoint } from '../state/contract.ts'
-import { RecordCursor } from '../wire/record-batch.ts'
 import type { GroupPosition } from './assignment.ts'
+import { chunkBytes, chunksUnderWay, endOf, StoreReplay } from './store-replay.ts'
 import type { ResolvedTopics } from './topics.ts'
 import type { RestoreProgress } from './view.ts'
-
-interface StoreToRestore {
-  readonly store: string
-  readonly partition: number
-  readonly lane: number
-  readonly topic: string
-  readonly topicId: string
-  /** What the store holds is of no use: the first chunk empties it. */
-  rebuild: boolean
-  position: number
-  end: number
-  restored: number
-  /** Chunks that the lane has not applied yet. */
-  underWay: number
-}
 
 export interface RestorerHost {
   run(): number
@@ -35,13 +20,10 @@ export interface RestorerHost {
 
 type Opened = Extract<FromLane, { type: 'opened' }>
 
-const chunkBytes = 1024 * 1024
-const chunksUnderWay = 4
-
 export class Restorer {
   readonly #broker: BrokerPort
   readonly #host: RestorerHost
-  #stores: StoreToRestore[] = []
+  #stores: readonly StoreReplay[] = []
   #opened: ((message: Opened) => void) | undefined
   #loaded: (() => void) | undefined
   #applied: (() => void) | undefined
@@ -57,15 +39,12 @@ export class Restorer {
       case 'opened':
         this.#opened?.(message)
         return
-      case 'restored': {
-        const store = this.#stores.find((s) => s.store === message.store && s.partition === message.partition)
-        if (store) {
-          store.restored += message.records
-          store.underWay--
-        }
+      case 'restored':
+        this.#stores
+          .find((s) => s.store === message.store && s.partition === message.partition)
+          ?.chunkApplied(message.records)
         this.#applied?.()
         return
-      }
       case 'loaded':
         this.#loaded?.()
         return
@@ -83,6 +62,24 @@ export class Restorer {
     }))
   }
 
+  /** Opens the stores of these tasks; what the lanes tell of them goes to the replays that this answers with. */
+  async open(
+    tasks: ReadonlyMap<number, readonly TaskRef[]>,
+    topics: ResolvedTopics,
+    applied?: () => void,
+  ): Promise<StoreReplay[]> {
+    const stores: StoreReplay[] = []
+    for (const { lane, stores: opened } of await this.#open(tasks)) {
+      for (const { store, partition, checkpoint } of opened) {
+        const info = topics.changelogs.get(store)
+        if (info) stores.push(new StoreReplay({ store, partition, lane }, info, checkpoint))
+      }
+    }
+    this.#stores = stores
+    this.#applied = applied
+    return stores
+  }
+
   /** Opens the stores of these tasks and replays their changelogs; resolves when all are complete. */
   async restore(
     tasks: ReadonlyMap<number, readonly TaskRef[]>,
@@ -91,23 +88,16 @@ export class Restorer {
     restoring: () => void,
   ): Promise<Map<string, number>> {
     const run = this.#host.run()
-    const { newestTag } = group
-    const opened = await this.#open(tasks)
-    this.#stores = []
-    for (const message of opened) {
-      for (const { store, partition, checkpoint } of message.stores) {
-        const info = topics.changelogs.get(store)
-        if (info) this.#stores.push({ ...this.#begin(store, partition, message.lane, info, checkpoint, group) })
-      }
-    }
-    await this.#findEnds(group)
-    const behind = this.#stores.filter((s) => s.position < s.end)
-    for (const store of this.#stores) if (store.rebuild && store.position >= store.end) this.#wipe(store)
+    const stores = await this.open(tasks, topics)
+    for (const store of stores) store.compareWith(group)
+    await findEnds(this.#broker, stores, group.partitions)
+    const behind = stores.filter((s) => s.position < s.end)
+    for (const store of stores) if (store.rebuild && store.position >= store.end) store.wipe(this.#host)
     if (behind.length > 0) restoring()
     this.#host.progress(this.progress)
-    await this.#replay(run, behind, newestTag)
+    await this.#replay(run, behind, group.newestTag)
     this.#host.progress(this.progress)
-    return new Map(this.#stores.map((s) => [`${s.store}/${s.partition}`, s.position]))
+    return new Map(stores.map((s) => [s.id, s.position]))
   }
 
   /** Loads the topic of a global table into every lane, up to its end; answers where to go on. */
@@ -197,60 +187,9 @@ export class Restorer {
     return answers
   }
 
-  #begin(
-    store: string,
-    partition: number,
-    lane: number,
-    info: { topic: string; topicId: string },
-    checkpoint: Checkpoint | null,
-    { newestTag, partitions }: GroupPosition,
-  ): StoreToRestore {
-    // Another incarnation of the topic: what the store holds has nothing to do with it.
-    const usable = checkpoint !== null && checkpoint.topicId === info.topicId
-    const applied = usable && checkpoint ? parseCommitId(checkpoint.commitId) : undefined
-    if (applied && newestTag && compareTags(applied, newestTag) > 0) {
-      throw new EngineError(
-        'STORE_AHEAD',
-        `store ${store} of partition ${partition} holds commit ${checkpoint?.commitId}, newer than the group's offsets: they were moved back`,
-      )
-    }
-    // Offsets that nobody has although commits were made: to begin at zero over such a store would count all twice.
-    if (applied && !newestTag && partitions.length > 0) {
-      throw new EngineError(
-        'OFFSETS_MISSING',
-        `store ${store} of partition ${partition} holds commit ${checkpoint?.commitId}, but the group has no offsets: they were deleted or have expired`,
-      )
-    }
-    const position = usable && checkpoint ? checkpoint.changelogOffset : 0
-    const { topic, topicId } = info
-    return { store, partition, lane, topic, topicId, rebuild: !usable, position, end: 0, restored: 0, underWay: 0 }
-  }
-
-  async #findEnds(group: GroupPosition): Promise<void> {
-    if (this.#stores.length === 0) return
-    const partitions = this.#stores.map(({ topic, partition }) => ({ topic, partition }))
-    const id = (o: { topic: string; partition: number }): string => `${o.topic}:${o.partition}`
-    const ends = new Map((await this.#broker.listOffsets(partitions, 'stable')).map((o) => [id(o), o.offset]))
-    const starts = new Map((await this.#broker.listOffsets(partitions, 'earliest')).map((o) => [id(o), o.offset]))
-    // What lies behind the group's position in a source topic that serves as changelog is input, not yet state.
-    const read = new Map(group.partitions.map((p) => [id(p), p.offset]))
-    for (const store of this.#stores) {
-      store.end = Math.min(ends.get(id(store)) ?? 0, read.get(id(store)) ?? Number.POSITIVE_INFINITY)
-      const start = starts.get(id(store)) ?? 0
-      // Behind what the broker still has, or ahead of it: the tail cannot be trusted to fit, so all is replayed.
-      if (store.position > store.end || store.position < start) store.rebuild = true
-      if (store.rebuild) store.position = Math.min(start, store.end)
-    }
-  }
-
-  #wipe(store: StoreToRestore): void {
-    const checkpoint: Checkpoint = { changelogOffset: store.position, commitId: '', topicId: store.topicId }
-    this.#send(store, new Uint8Array(0), [], store.position, checkpoint)
-  }
-
   async #replay(
     run: number,
-    stores: readonly StoreToRestore[],
+    stores: readonly StoreReplay[],
     newestTag: { tokenEpoch: number; seq: number } | undefined,
   ): Promise<void> {
     const wake = (): Promise<void> =>
@@ -278,59 +217,14 @@ export class Restorer {
       })
       for (const part of fetched) {
         const store = ready.find((s) => s.topic === part.topic && s.partition === part.partition)
-        if (store) this.#replayOne(store, part, newestTag)
+        if (!store) continue
+        refuseUnreadable(part)
+        store.take(this.#host, part, (next) => (next >= store.end && newestTag ? commitId(newestTag) : ''))
       }
       this.#host.progress(this.progress)
       pending = pending.filter((s) => s.position < s.end)
     }
     while (stores.some((s) => s.underWay > 0) && !this.#host.cancelled(run)) await wake()
-  }
-
-  #replayOne(
-    store: StoreToRestore,
-    part: FetchedPartition,
-    newestTag: { tokenEpoch: number; seq: number } | undefined,
-  ): void {
-    if (part.error !== undefined) {
-      throw new EngineError(
-        'BROKER_REFUSED',
-        `the changelog ${part.topic}:${part.partition} cannot be read: ${part.error}`,
-      )
-    }
-    const from = store.position
-    const next = endOf(part, from)
-    if (next === from) return
-    store.position = next
-    const applied = next >= store.end && newestTag ? commitId(newestTag) : ''
-    this.#send(store, part.records, part.aborted, from, {
-      changelogOffset: next,
-      commitId: applied,
-      topicId: store.topicId,
-    })
-  }
-
-  #send(
-    store: StoreToRestore,
-    records: Uint8Array,
-    aborted: FetchedPartition['aborted'],
-    fromOffset: number,
-    checkpoint: Checkpoint,
-  ): void {
-    store.underWay++
-    const { partition, lane, rebuild: wipe } = store
-    store.rebuild = false
-    const run = this.#host.run()
-    this.#host.send(lane, {
-      type: 'restore',
-      run,
-      store: store.store,
-      partition,
-      wipe,
-      records,
-      fromOffset,
-      aborted,
-      checkpoint,
-    })
   }
 
   async #fetch(topic: string, partition: number, offset: number): Promise<FetchedPartition> {
@@ -347,13 +241,34 @@ export class Restorer {
   }
 }
 
-/** Where to read on: behind every batch that came, control batches and compacted ones included. */
-export function endOf(fetched: FetchedPartition, from: number): number {
-  if (fetched.records.length === 0) return from
-  const cursor = new RecordCursor()
-  cursor.reset(fetched.records, from, fetched.aborted, 'read_committed')
-  while (cursor.next());
-  return Math.max(from, cursor.position)
+export function refuseUnreadable({ topic, partition, error }: FetchedPartition): void {
+  if (error === undefined) return
+  throw new EngineError('BROKER_REFUSED', `the changelog ${topic}:${partition} cannot be read: ${error}`)
+}
+
+/**
+ * How far each changelog is to be replayed. What lies behind the group's position in a source topic that serves as
+ * changelog is input, not yet state.
+ */
+export async function findEnds(
+  broker: BrokerPort,
+  stores: readonly StoreReplay[],
+  group: ReadonlyArray<TopicPartition & { readonly offset: number }>,
+): Promise<void> {
+  if (stores.length === 0) return
+  const partitions = stores.map(({ topic, partition }) => ({ topic, partition }))
+  const id = (o: TopicPartition): string => partitionKey(o.topic, o.partition)
+  const [stable, earliest] = await Promise.all([
+    broker.listOffsets(partitions, 'stable'),
+    broker.listOffsets(partitions, 'earliest'),
+  ])
+  const ends = new Map(stable.map((o) => [id(o), o.offset]))
+  const starts = new Map(earliest.map((o) => [id(o), o.offset]))
+  const read = new Map(group.map((p) => [id(p), p.offset]))
+  for (const store of stores) {
+    const end = Math.min(ends.get(id(store)) ?? 0, read.get(id(store)) ?? Number.POSITIVE_INFINITY)
+    store.fit(starts.get(id(store)) ?? 0, end)
+  }
 }
 
 /** Which lane runs which tasks. */

@@ -56,6 +56,8 @@ export type ToLane =
       readonly wipe: boolean
       readonly records: Uint8Array
       readonly fromOffset: number
+      /** Records from this offset on are not the store's: where a source topic serves as changelog they are input yet. */
+      readonly untilOffset: number
       readonly aborted: readonly AbortedTransaction[]
       readonly checkpoint: Checkpoint
     }

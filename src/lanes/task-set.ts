@@ -82,8 +82,7 @@ export class TaskSet {
     const store = this.#stores.get(id)
     assert(store !== undefined, `store ${id} is restored before it is open`)
     if (message.wipe) this.#backends.get(id)?.wipe()
-    const { records, fromOffset, aborted, checkpoint } = message
-    const count = restoreInto(store, records, fromOffset, aborted, checkpoint)
+    const count = restoreInto(store, message)
     this.#count(message.store, restoredSlot, count)
     return count
   }

@@ -1,0 +1,167 @@
+/** One store partition whose changelog is replayed into it: where it stands, and what is under way to its lane. */
+import type { FetchedPartition } from '../broker/port.ts'
+import { compareTags, parseCommitId } from '../commit/tag.ts'
+import { EngineError } from '../errors.ts'
+import type { ToLane } from '../lanes/protocol.ts'
+import type { Checkpoint } from '../state/contract.ts'
+import { RecordCursor } from '../wire/record-batch.ts'
+import type { GroupPosition } from './assignment.ts'
+
+/** Most bytes of one chunk, and how many chunks may be under way to a lane that has not applied them yet. */
+export const chunkBytes = 1024 * 1024
+export const chunksUnderWay = 4
+
+export interface StoreName {
+  readonly store: string
+  readonly partition: number
+  readonly lane: number
+}
+
+export interface ReplayHost {
+  run(): number
+  send(lane: number, message: ToLane): void
+}
+
+/** Where a commit that a store holds comes from: the checkpoint as it was found when the store was opened. */
+export interface FoundCommit {
+  readonly tokenEpoch: number
+  readonly seq: number
+}
+
+export class StoreReplay {
+  readonly store: string
+  readonly partition: number
+  readonly lane: number
+  readonly topic: string
+  readonly topicId: string
+  /** The commit that the store was found to hold; undefined where it holds none, or only a part of one. */
+  readonly found: FoundCommit | undefined
+  /** What the store holds is of no use: the first chunk empties it. */
+  rebuild: boolean
+  /** Where the next fetch begins. */
+  position: number
+  /** How far it is to be read: the changelog's stable end, or the group's position in a source topic. */
+  end = 0
+  restored = 0
+  /** Positions behind the chunks that the lane has not applied yet. */
+  readonly #underWay: number[] = []
+  #applied: number
+
+  constructor(
+    { store, partition, lane }: StoreName,
+    info: { readonly topic: string; readonly topicId: string },
+    checkpoint: Checkpoint | null,
+  ) {
+    this.store = store
+    this.partition = partition
+    this.lane = lane
+    this.topic = info.topic
+    this.topicId = info.topicId
+    // Another incarnation of the topic: what the store holds has nothing to do with it.
+    const usable = checkpoint !== null && checkpoint.topicId === info.topicId ? checkpoint : undefined
+    this.found = usable && parseCommitId(usable.commitId)
+    this.rebuild = usable === undefined
+    this.position = usable?.changelogOffset ?? 0
+    this.#applied = this.position
+  }
+
+  get id(): string {
+    return `${this.store}/${this.partition}`
+  }
+
+  get underWay(): number {
+    return this.#underWay.length
+  }
+
+  /** How far the store itself is. */
+  get applied(): number {
+    return this.#applied
+  }
+
+  /** Behind what the broker still has, or ahead of it: the tail cannot be trusted to fit, so all is replayed. */
+  fit(start: number, end: number): void {
+    this.end = end
+    if (this.position > end || this.position < start) this.rebuild = true
+    if (this.rebuild) this.restartAt(Math.min(start, end))
+  }
+
+  restartAt(position: number): void {
+    this.rebuild = true
+    this.position = position
+    this.#applied = position
+  }
+
+  /**
+   * The store must not know of a commit that the group's offsets do not know: over such a store records would count
+   * twice.
+   */
+  compareWith({ newestTag, partitions }: GroupPosition): void {
+    const { found, store, partition } = this
+    if (found && newestTag && compareTags(found, newestTag) > 0) {
+      throw new EngineError(
+        'STORE_AHEAD',
+        `store ${store} of partition ${partition} holds commit ${found.tokenEpoch}.${found.seq}, newer than the group's offsets: they were moved back`,
+      )
+    }
+    if (found && !newestTag && partitions.length > 0) {
+      throw new EngineError(
+        'OFFSETS_MISSING',
+        `store ${store} of partition ${partition} holds commit ${found.tokenEpoch}.${found.seq}, but the group has no offsets: they were deleted or have expired`,
+      )
+    }
+  }
+
+  /** Hands a fetched run to the lane; `commitAt` names the commit that the store holds once it has got there. */
+  take(host: ReplayHost, fetched: FetchedPartition, commitAt: (position: number) => string): void {
+    const from = this.position
+    const next = Math.min(endOf(fetched, from), Math.max(this.end, from))
+    if (next === from) return
+    this.position = next
+    this.#send(host, fetched, from, next, commitAt(next))
+  }
+
+  /** Empties a store of whose changelog nothing is left. */
+  wipe(host: ReplayHost): void {
+    this.#send(host, { records: new Uint8Array(0), aborted: [] }, this.position, this.position, '')
+  }
+
+  /** The lane has applied the oldest chunk under way. */
+  chunkApplied(records: number): void {
+    this.restored += records
+    this.#applied = this.#underWay.shift() ?? this.#applied
+  }
+
+  #send(
+    host: ReplayHost,
+    { records, aborted }: Pick<FetchedPartition, 'records' | 'aborted'>,
+    fromOffset: number,
+    untilOffset: number,
+    commitId: string,
+  ): void {
+    const { store, partition, lane, topicId, rebuild: wipe } = this
+    this.rebuild = false
+    this.#underWay.push(untilOffset)
+    const checkpoint: Checkpoint = { changelogOffset: untilOffset, commitId, topicId }
+    host.send(lane, {
+      type: 'restore',
+      run: host.run(),
+      store,
+      partition,
+      wipe,
+      records,
+      fromOffset,
+      untilOffset,
+      aborted,
+      checkpoint,
+    })
+  }
+}
+
+/** Where to read on: behind every batch that came, control batches and compacted ones included. */
+export function endOf(fetched: Pick<FetchedPartition, 'records' | 'aborted'>, from: number): number {
+  if (fetched.records.length === 0) return from
+  const cursor = new RecordCursor()
+  cursor.reset(fetched.records, from, fetched.aborted, 'read_committed')
+  while (cursor.next());
+  return Math.max(from, cursor.position)
+}
