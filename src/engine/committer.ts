@@ -3,6 +3,7 @@
  * transaction, and the resolution of an outcome that nobody saw.
  */
 import type { Clock } from '../base/clock.ts'
+import type { Failpoint } from '../base/failpoint.ts'
 import type { CommitEpoch } from '../base/ids.ts'
 import { BrokerError, type BrokerPort, type GroupMember, type OffsetToCommit } from '../broker/port.ts'
 import {
@@ -38,6 +39,8 @@ export interface CommitterHost {
   /** The commit took effect at the broker: offsets and positions of the changelogs move. */
   committed(frozen: Frozen, changelogNext: ReadonlyMap<string, number>): void
   done(report: CommitReport): void
+  /** Told of every step that a commit has taken; given by tests alone. */
+  readonly passed?: Failpoint | undefined
   /** The open epoch is lost. */
   restart(cause: unknown, barrierTimeout: boolean): void
 }
@@ -186,8 +189,10 @@ export class Committer {
           epoch: effect.epoch,
           watermark: this.#frozen.watermark,
         })
+        this.#host.passed?.('S0')
         return
       case 'flush':
+        this.#host.passed?.('S1')
         this.#attempt(this.#flush(), { type: 'flushed' })
         return
       case 'send-offsets':
@@ -252,6 +257,7 @@ export class Committer {
     // A failed request leaves its offset promises open for ever: the flush is what tells.
     await this.#producer.flush()
     await Promise.all(offsets)
+    this.#host.passed?.('S2')
   }
 
   async #sendOffsets(): Promise<void> {
@@ -259,6 +265,7 @@ export class Committer {
     if (this.#settings.guarantee === 'exactly-once' && offsets.length > 0) {
       await this.#producer.sendOffsets(this.#host.member(), offsets)
     }
+    this.#host.passed?.('S3')
   }
 
   #end(): void {
@@ -267,6 +274,7 @@ export class Committer {
       this.#settings.guarantee === 'exactly-once'
         ? this.#producer.end(true)
         : this.#broker.commitOffsets(this.#host.member(), offsets).then(() => this.#producer.end(true))
+    this.#host.passed?.('S4')
     work.then(
       () => this.#feed({ type: 'committed' }),
       (error) => {
@@ -309,6 +317,7 @@ export class Committer {
   }
 
   #apply(epoch: CommitEpoch): void {
+    this.#host.passed?.('S5')
     this.#lastTag = { tokenEpoch: this.#identity.tokenEpoch(), seq: epoch }
     const checkpoints: Array<StorePartition & { checkpoint: Checkpoint }> = []
     for (const { store, partition } of this.#changelogs) {
@@ -323,6 +332,7 @@ export class Committer {
   }
 
   #done(report: CommitReport): void {
+    this.#host.passed?.('S7')
     this.#frozen = undefined
     this.#error = undefined
     const held = this.#heldBack

@@ -4,6 +4,7 @@
  */
 import type { Clock } from '../base/clock.ts'
 import { type CounterLayout, engineIndex, sinkTopicSlot } from '../base/counters.ts'
+import type { Failpoint } from '../base/failpoint.ts'
 import type { TopicPartition } from '../base/ids.ts'
 import { sleep, type Timers } from '../base/timers.ts'
 import { BrokerError, type BrokerPort } from '../broker/port.ts'
@@ -42,6 +43,7 @@ export interface EngineOptions {
   readonly fact: (fact: EngineFact) => void
   /** Timestamp functions of the application by source. */
   readonly extractors?: ReadonlyMap<number, CursorTimestamp>
+  readonly failpoint?: Failpoint | undefined
 }
 
 /** A lane that does not give up its work within this time has to be ended with its process. */
@@ -326,6 +328,7 @@ export class EngineCore {
         changelogTopic: (store) => topics.changelogs.get(store) ?? { topic: store, topicId: '' },
         committed: (frozen, next) => this.#committed(frozen, next),
         done: (report) => this.#commitDone(report),
+        passed: this.#o.failpoint,
         restart: (cause, timeout) => void this.#restart(cause, timeout),
       },
       clock,

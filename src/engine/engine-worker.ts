@@ -2,6 +2,7 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { systemClock } from '../base/clock.ts'
 import { type CounterLayout, engineIndex } from '../base/counters.ts'
+import { failpointOfProcess } from '../base/failpoint.ts'
 import { systemTimers } from '../base/timers.ts'
 import type { BrokerPort } from '../broker/port.ts'
 import { type BrokerAddress, connectBroker } from '../broker/connect.ts'
@@ -44,6 +45,7 @@ async function main(): Promise<void> {
     laneCounters: data.laneCounters,
     nodeNames: data.nodeNames,
     extractors: await extractors(),
+    failpoint: failpointOfProcess(),
     send: (lane, message, transfer) => (data.lanes[lane] as MessagePort).postMessage(message, transfer),
     fact,
   })

@@ -10,6 +10,7 @@
 import { assert } from '../base/assert.ts'
 import type { Clock } from '../base/clock.ts'
 import { type CounterLayout, laneIndex } from '../base/counters.ts'
+import type { Failpoint } from '../base/failpoint.ts'
 import type { CommitEpoch } from '../base/ids.ts'
 import { EngineError, toWireError } from '../errors.ts'
 import { type Origin, Rec } from '../operators/contract.ts'
@@ -58,6 +59,7 @@ export interface LaneOptions {
   readonly toLane: (lane: number, message: LaneToLane, transfer: ArrayBuffer[]) => void
   /** Asks that `run` be called again soon; called when a user function's promise settled. */
   readonly wake: () => void
+  readonly failpoint?: Failpoint | undefined
 }
 
 export class LaneCore {

@@ -3,6 +3,7 @@ import { performance } from 'node:perf_hooks'
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { systemClock } from '../base/clock.ts'
 import { type CounterLayout, laneIndex } from '../base/counters.ts'
+import { failpointOfProcess } from '../base/failpoint.ts'
 import { systemTimers } from '../base/timers.ts'
 import { EngineError, messageOf, toWireError } from '../errors.ts'
 import { lmdbBackends, memoryBackends } from '../state/backends.ts'
@@ -112,6 +113,7 @@ async function main(): Promise<void> {
     toEngine: send,
     toLane: (to, message, transfer) => (peers[to] as MessagePort).postMessage(message, transfer),
     wake: () => turns.wake(),
+    failpoint: failpointOfProcess(),
   })
   for (const peer of peers) peer?.on('message', (message: LaneToLane) => core.receiveFromLane(message))
   parentPort?.on('message', (query: LaneQuery) => parentPort?.postMessage(core.query(query)))

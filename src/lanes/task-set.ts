@@ -146,6 +146,7 @@ export class TaskSet {
   applied(epoch: CommitEpoch, checkpoints: ReadonlyArray<StorePartition & { checkpoint: Checkpoint }>): void {
     for (const { store, partition, checkpoint } of checkpoints) {
       this.#stores.get(`${store}/${partition}`)?.applied(epoch, checkpoint)
+      this.#options.failpoint?.('S6')
     }
     for (const name of this.#options.layout.stores) {
       let entries = 0

@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { commitSteps } from '../../src/base/failpoint.ts'
 import { Random } from '../../src/base/random.ts'
 import type { LocalKafka } from '../../scripts/kafka/local-kafka.ts'
 import { connectKafka } from '../../src/broker/kafka/kafka-broker.ts'
@@ -155,6 +156,21 @@ describe(`exactly-once (EXACTLY_ONCE_SEED=${seed})`, { skip }, () => {
     }
     return withFaults(300, faults, { toTheEnd: true })
   })
+
+  for (const store of ['memory', 'lmdb']) {
+    test(`a process that dies after every step of a commit, within itself, with ${store} stores`, () => {
+      const faults = async ({ engine, random }: Scene): Promise<void> => {
+        engine.kill()
+        for (const step of Array.from({ length: rounds }, () => commitSteps).flat()) {
+          await engine.start(`${step}:${1 + random.int(4)}`)
+          await engine.untilKilled()
+        }
+        await engine.start()
+        await engine.untilReady()
+      }
+      return withFaults(600, faults, { toTheEnd: true, settings: { 'engine.state.store': store } })
+    })
+  }
 
   test('a process whose state is lost together with it', () =>
     withFaults(6, async ({ engine, stateFolder }) => {

@@ -118,7 +118,8 @@ export class EngineProcess {
     return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null
   }
 
-  async start(): Promise<void> {
+  /** With `failpoint` it kills itself there: `S4:3` is the third time that a commit takes step S4. */
+  async start(failpoint?: string): Promise<void> {
     const { prefix, bootstrap, stateFolder, settings } = this.#options
     this.#port = (await freePorts(1))[0] as number
     const all = {
@@ -137,7 +138,7 @@ export class EngineProcess {
     ]
     const child = spawn(process.execPath, args, {
       cwd: repository,
-      env: { ...process.env, VERIFIER_PREFIX: prefix },
+      env: { ...process.env, VERIFIER_PREFIX: prefix, ...(failpoint && { MILLRACE_FAILPOINT: failpoint }) },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     const log = createWriteStream(this.#logFile, { flags: 'a' })
@@ -190,11 +191,18 @@ export class EngineProcess {
     this.#child?.kill('SIGCONT')
   }
 
+  /** Waits for the end at its failpoint. */
+  async untilKilled(timeoutMs = 180_000): Promise<void> {
+    const child = this.#child
+    await this.untilExit(timeoutMs)
+    assert.equal(child?.signalCode, 'SIGKILL', `the engine ended by itself; its log:\n${this.log.slice(-4000)}`)
+  }
+
   /** Waits for an end that is expected, and answers its exit code. */
   async untilExit(timeoutMs: number): Promise<number | null> {
     const child = this.#child
-    if (!child || !this.running) return child?.exitCode ?? null
     this.#child = undefined
+    if (!child || child.exitCode !== null || child.signalCode !== null) return child?.exitCode ?? null
     const ended = new Promise<number | null>((resolve) => child.once('exit', (code) => resolve(code)))
     const late = sleep(timeoutMs, 'late' as const, { ref: false })
     const outcome = await Promise.race([ended, late])
