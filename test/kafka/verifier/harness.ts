@@ -114,6 +114,11 @@ export class EngineProcess {
     return readFileSync(this.#logFile, 'utf8')
   }
 
+  /** Where its HTTP interface is; another place after every start. */
+  get url(): string {
+    return `http://127.0.0.1:${this.#port}`
+  }
+
   get running(): boolean {
     return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null
   }
@@ -157,7 +162,7 @@ export class EngineProcess {
   /** The lifecycle state that the HTTP interface shows, or undefined while there is none. */
   async health(): Promise<string | undefined> {
     try {
-      const response = await fetch(`http://127.0.0.1:${this.#port}/health/ready`, {
+      const response = await fetch(`${this.url}/health/ready`, {
         signal: AbortSignal.timeout(10_000),
       })
       return response.ok ? 'ready' : 'not ready'
