@@ -1,5 +1,5 @@
 /** What is assigned to this process: partitions, the tasks that go with them, and where each was left. */
-import type { TopicPartition } from '../base/ids.ts'
+import { type PartitionKey, partitionKey, type TopicPartition } from '../base/ids.ts'
 import type { BrokerPort, CommittedOffset } from '../broker/port.ts'
 import { type CommitTag, compareTags, decodeTag } from '../commit/tag.ts'
 import { EngineError } from '../errors.ts'
@@ -11,6 +11,8 @@ export interface StartingPoint extends TopicPartition {
   readonly offset: number
   /** Highest event time of the partition at that commit. */
   readonly maxTimestamp: number
+  /** End of what can be read of it at this moment: how far behind the start is, before anything is fetched. */
+  readonly logEnd: number
 }
 
 export interface GroupPosition {
@@ -32,11 +34,13 @@ export async function groupPosition(
   const newestTag = newest(committed)
   const fresh = committed.filter((c) => c.offset < 0)
   const starts = await startOffsets(settings, broker, fresh)
+  const ends = byPartition(await broker.listOffsets(partitions, 'stable'))
   const result = committed.map((c) => ({
     topic: c.topic,
     partition: c.partition,
-    offset: c.offset >= 0 ? c.offset : (starts.get(`${c.topic}:${c.partition}`) ?? 0),
+    offset: c.offset >= 0 ? c.offset : (starts.get(partitionKey(c.topic, c.partition)) ?? 0),
     maxTimestamp: decodeTag(c.metadata)?.maxTimestamp ?? unknown,
+    logEnd: ends.get(partitionKey(c.topic, c.partition)) ?? -1,
   }))
   return { partitions: result, newestTag, watermark: newestTag?.watermark ?? unknown }
 }
@@ -54,7 +58,7 @@ async function startOffsets(
   settings: EngineSettings,
   broker: BrokerPort,
   fresh: readonly TopicPartition[],
-): Promise<Map<string, number>> {
+): Promise<Map<PartitionKey, number>> {
   if (fresh.length === 0) return new Map()
   if (settings.offsetsReset === 'fail') {
     const [first] = fresh as [TopicPartition]
@@ -63,8 +67,11 @@ async function startOffsets(
       `the group ${settings.applicationId} has no offset for ${first.topic}:${first.partition} and offsets.reset is fail`,
     )
   }
-  const offsets = await broker.listOffsets(fresh, settings.offsetsReset)
-  return new Map(offsets.map((o) => [`${o.topic}:${o.partition}`, o.offset]))
+  return byPartition(await broker.listOffsets(fresh, settings.offsetsReset))
+}
+
+function byPartition(offsets: ReadonlyArray<TopicPartition & { readonly offset: number }>): Map<PartitionKey, number> {
+  return new Map(offsets.map((o) => [partitionKey(o.topic, o.partition), o.offset]))
 }
 
 /** All tasks of a process that has every partition: the in-process split. */

@@ -3,7 +3,7 @@
  * in place and ends. Everything it knows of the world is injected, so that the simulator runs the very same code.
  */
 import type { Clock } from '../base/clock.ts'
-import { type CounterLayout, engineIndex, sinkTopicSlot } from '../base/counters.ts'
+import { type CounterLayout, engineIndex } from '../base/counters.ts'
 import type { Failpoint } from '../base/failpoint.ts'
 import type { TopicPartition } from '../base/ids.ts'
 import { sleep, type Timers } from '../base/timers.ts'
@@ -14,7 +14,7 @@ import { EngineError, toWireError } from '../errors.ts'
 import { type Affinity, affinityOf, type TaskRef } from '../lanes/affinity.ts'
 import type { CursorTimestamp } from '../lanes/extraction.ts'
 import type { FromLane, ToLane } from '../lanes/protocol.ts'
-import { allTasks, groupPosition, type StartingPoint, tasksOf } from './assignment.ts'
+import { allTasks, type GroupPosition, groupPosition, tasksOf } from './assignment.ts'
 import { Committer, type Frozen } from './committer.ts'
 import { describeFailure, placeOf, restartable } from './failure.ts'
 import { Flow } from './flow.ts'
@@ -70,10 +70,11 @@ export class EngineCore {
   #restarting = false
   #ended = false
   #ready = false
+  /** The first assignment of this run is through: what comes later is added to it. */
+  #opened = false
   #dirty = false
   #tokenEpoch = 0
   #resetting: { waiting: Set<number>; done: () => void } | undefined
-  readonly #sinkIndex: ReadonlyMap<string, number>
 
   constructor(options: EngineOptions) {
     this.#o = options
@@ -111,7 +112,6 @@ export class EngineCore {
         this.#dirty = true
       },
     })
-    this.#sinkIndex = new Map(options.layout.sinkTopics.map((topic, i) => [topic, i]))
     this.#reports = new Reports(options)
   }
 
@@ -210,7 +210,7 @@ export class EngineCore {
         return
       case 'out':
         this.#dirty = true
-        this.#countOut(message.batches)
+        this.#reports.written(message.batches)
         this.#committer?.laneMessage(message)
         return
       case 'ack':
@@ -253,14 +253,14 @@ export class EngineCore {
   async #groupAssigned(added: readonly TopicPartition[], all: readonly TopicPartition[]): Promise<void> {
     // A restart under way opens everything anew by itself.
     if (this.#ended || this.#restarting) return
-    if (!this.#flow) await this.#guard(() => this.#assigned(all))
+    if (!this.#opened) await this.#guard(() => this.#assigned(all))
     else if (added.length > 0) await this.#guard(() => this.#assigned(added))
   }
 
   /** The group gave partitions: open what goes with them and begin, or go on. */
   async #assigned(partitions: readonly TopicPartition[]): Promise<void> {
     const run = this.#run
-    const { settings, broker, fact } = this.#o
+    const { settings, broker } = this.#o
     const topics = this.#topics as ResolvedTopics
     const affinity = this.#affinity as Affinity
     const position = await groupPosition(settings, broker, partitions)
@@ -268,16 +268,17 @@ export class EngineCore {
     const known = new Set(this.#tasks.map((t) => `${t.subtopology}_${t.partition}`))
     const fresh = mine.filter((t) => !known.has(`${t.subtopology}_${t.partition}`))
     const byLane = tasksByLane(fresh, affinity)
-    const first = this.#flow === undefined
+    const first = !this.#opened
+    // What is restored for shows from now on, paused; nothing of it is fetched before `begin`.
+    if (first) this.#openFlow(position, topics, affinity)
     // Partitions that come later are restored while the others go on: that is no state of the whole application.
     const restoring = (): void => {
-      if (first) fact({ type: 'restoring' })
+      if (first) this.#tell({ type: 'restoring' })
     }
     const restored = await this.#restorer.restore(byLane, topics, position, restoring)
     for (const [id, next] of restored) this.#changelogNext.set(id, next)
     if (run !== this.#run || this.#ended) return
-    this.#tasks.push(...fresh)
-    if (!this.#flow) await this.#firstAssignment(position.newestTag, topics, affinity)
+    if (first) await this.#firstAssignment(position.newestTag, topics)
     if (run !== this.#run || this.#ended) return
     const flow = this.#flow as unknown as Flow
     flow.restoreWatermark(position.watermark)
@@ -290,8 +291,10 @@ export class EngineCore {
     await this.#restorer.start(byLane, settings.lanes, committer.machine.epoch, flow.watermark)
     void committer.hold(false)
     if (run !== this.#run || this.#ended) return
+    this.#tasks.push(...fresh)
+    this.#opened = true
     // Only now: what is fetched of them is dispatched at once, and the tasks have to be there.
-    flow.assign(position.partitions as StartingPoint[], topics)
+    flow.assign(position.partitions, topics)
     this.#ready = true
     this.#restarting = false
     this.#reopening = false
@@ -301,13 +304,9 @@ export class EngineCore {
     else this.#schedules.start()
   }
 
-  async #firstAssignment(
-    newestTag: { tokenEpoch: number; seq: number } | undefined,
-    topics: ResolvedTopics,
-    affinity: Affinity,
-  ): Promise<void> {
-    const { settings, broker, clock } = this.#o
-    this.#tokenEpoch = (newestTag?.tokenEpoch ?? 0) + 1
+  #openFlow(position: GroupPosition, topics: ResolvedTopics, affinity: Affinity): void {
+    // A start that a broker out of reach interrupted is made again from its beginning.
+    this.#flow?.close()
     this.#flow = new Flow(this.#o, affinity, {
       run: () => this.#run,
       failed: (error) => this.#failed(error),
@@ -316,6 +315,16 @@ export class EngineCore {
       commitWanted: () => this.#committer?.trigger('bytes'),
     })
     this.#flow.setPaused(this.#paused)
+    this.#flow.restoreWatermark(position.watermark)
+    this.#flow.assign(position.partitions, topics)
+  }
+
+  async #firstAssignment(
+    newestTag: { tokenEpoch: number; seq: number } | undefined,
+    topics: ResolvedTopics,
+  ): Promise<void> {
+    const { settings, broker, clock } = this.#o
+    this.#tokenEpoch = (newestTag?.tokenEpoch ?? 0) + 1
     this.#committer = new Committer(
       settings,
       broker,
@@ -395,17 +404,6 @@ export class EngineCore {
     if (same && this.#paused && this.#ready) this.#tell({ type: 'drained', id })
   }
 
-  #countOut(batches: Extract<FromLane, { type: 'out' }>['batches']): void {
-    const { counters, layout } = this.#o
-    for (const { topic, records, count } of batches) {
-      const index = this.#sinkIndex.get(topic)
-      if (index === undefined) continue
-      const at = sinkTopicSlot(layout, index)
-      counters[at] = (counters[at] as number) + count
-      counters[at + 1] = (counters[at + 1] as number) + records.length
-    }
-  }
-
   #fire(source: number, scheduledAt: number, count: number): void {
     this.#count(engineIndex.scheduledRuns)
     const { send, settings } = this.#o
@@ -467,6 +465,7 @@ export class EngineCore {
     this.#committer = undefined
     this.#schedules.stop()
     this.#producer = this.#producer.successor()
+    this.#opened = false
     this.#tasks = []
     this.#run++
     this.#runEnded.resolve()

@@ -96,11 +96,12 @@ export class Flow {
     const now = this.#o.clock.monotonic()
     if (this.#originTopics.length === 0) this.#originTopics.push(...new Set(topics.bySource.flat()))
     for (const start of partitions) {
-      const { topic, partition, offset, maxTimestamp } = start
+      const { topic, partition, offset, maxTimestamp, logEnd } = start
       const key = partitionKey(topic, partition)
       if (this.#routes.has(key)) continue
       const source = this.#sourceOf(topic, topics)
       const buffer = this.#fetcher.add(start, offset, this.#extractor(source, topic, partition))
+      buffer.logEndOffset = logEnd
       if (!this.#begun) this.#fetcher.pause('restoring', start)
       const handle = this.#watermarks.assign(start, this.#timing(source))
       if (maxTimestamp > Number.NEGATIVE_INFINITY) this.#watermarks.restore(handle, maxTimestamp)

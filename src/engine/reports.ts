@@ -1,6 +1,7 @@
 /** What the engine tells of itself: its last commits, its link to the broker, and a snapshot every now and then. */
-import { engineIndex } from '../base/counters.ts'
+import { engineIndex, sinkTopicSlot } from '../base/counters.ts'
 import type { CommitMachine, CommitReport } from '../commit/machine.ts'
+import type { FromLane } from '../lanes/protocol.ts'
 import type { Committer } from './committer.ts'
 import type { EngineOptions } from './engine-core.ts'
 import type { Flow } from './flow.ts'
@@ -41,6 +42,7 @@ export class Reports {
   #lastCommitMs: number | null = null
   #connected = true
   #connectedSince: number
+  readonly #sinkIndex: ReadonlyMap<string, number>
   /** Commits since the process began. */
   commits = 0
 
@@ -48,6 +50,19 @@ export class Reports {
     this.#o = options
     this.#wallOffset = options.clock.now() - options.clock.monotonic()
     this.#connectedSince = options.clock.now()
+    this.#sinkIndex = new Map(options.layout.sinkTopics.map((topic, i) => [topic, i]))
+  }
+
+  /** Counts what goes out, by topic; topics that a function chooses have no count. */
+  written(batches: Extract<FromLane, { type: 'out' }>['batches']): void {
+    const { counters, layout } = this.#o
+    for (const { topic, records, count } of batches) {
+      const index = this.#sinkIndex.get(topic)
+      if (index === undefined) continue
+      const at = sinkTopicSlot(layout, index)
+      counters[at] = (counters[at] as number) + count
+      counters[at + 1] = (counters[at + 1] as number) + records.length
+    }
   }
 
   /** The broker has committed; the stores have yet to follow. */
