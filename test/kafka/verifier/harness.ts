@@ -93,6 +93,8 @@ export interface EngineOptions {
   readonly prefix: string
   readonly bootstrap: string
   readonly stateFolder: string
+  /** File in this folder; the verifier's application where none is named. */
+  readonly application?: string
   readonly settings?: Readonly<Record<string, string>>
 }
 
@@ -125,7 +127,7 @@ export class EngineProcess {
 
   /** With `failpoint` it kills itself there: `S4:3` is the third time that a commit takes step S4. */
   async start(failpoint?: string): Promise<void> {
-    const { prefix, bootstrap, stateFolder, settings } = this.#options
+    const { prefix, bootstrap, stateFolder, settings, application = 'app.ts' } = this.#options
     this.#port = (await freePorts(1))[0] as number
     const all = {
       'broker.bootstrap-servers': bootstrap,
@@ -138,7 +140,7 @@ export class EngineProcess {
     const args = [
       join(repository, 'src', 'cli', 'main.ts'),
       'run',
-      join(import.meta.dirname, 'app.ts'),
+      join(import.meta.dirname, application),
       ...Object.entries(all).flatMap(([key, value]) => ['--set', `${key}=${value}`]),
     ]
     const child = spawn(process.execPath, args, {
@@ -166,6 +168,16 @@ export class EngineProcess {
         signal: AbortSignal.timeout(10_000),
       })
       return response.ok ? 'ready' : 'not ready'
+    } catch {
+      return undefined
+    }
+  }
+
+  /** What the HTTP interface answers, or undefined while there is none. */
+  async ask(path: string): Promise<string | undefined> {
+    try {
+      const response = await fetch(`http://127.0.0.1:${this.#port}${path}`, { signal: AbortSignal.timeout(10_000) })
+      return await response.text()
     } catch {
       return undefined
     }
