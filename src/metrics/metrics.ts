@@ -2,6 +2,7 @@ import { Counter, collectDefaultMetrics, Histogram, type MetricValueWithName, Re
 import { type Clock, systemClock } from '../base/clock.ts'
 import type { BarrierSnapshot, EngineView } from '../engine/view.ts'
 import { messageOf } from '../errors.ts'
+import type { HaMetrics } from '../ha/contract.ts'
 import { type Family, parseFamilies, renderFamilies, renderSamples } from './render.ts'
 import { metricTable, observedTable } from './table.ts'
 import type { HaFigures, HealthFigures, LicenseFigures, Moment } from './table-types.ts'
@@ -11,7 +12,8 @@ export interface MetricsOptions {
   readonly view: EngineView
   readonly health: HealthFigures
   readonly license: { state(): LicenseFigures }
-  readonly ha?: { status(): HaFigures | null } | null
+  /** The coordinator; where one only shows a status there are no counters. */
+  readonly ha?: { status(): HaFigures | null; metrics?(): HaMetrics } | null
   readonly haMode: string
   readonly version: string
   readonly clock?: Clock
@@ -132,6 +134,7 @@ function takeMoment(options: MetricsOptions, clock: Clock, transitions: Transiti
     health,
     license: license.state(),
     ha: ha?.status() ?? null,
+    haCounts: ha?.metrics?.() ?? null,
     haMode,
     version,
     transitions: transitions.samples(),

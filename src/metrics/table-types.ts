@@ -7,6 +7,7 @@ import type {
   StateSnapshot,
   WatermarkSnapshot,
 } from '../engine/view.ts'
+import type { HaMetrics } from '../ha/contract.ts'
 import type { CompiledTopology } from '../topology/compiled.ts'
 
 export interface Sample {
@@ -63,6 +64,8 @@ export interface Moment {
   readonly health: HealthFigures
   readonly license: LicenseFigures
   readonly ha: HaFigures | null
+  /** Null without high availability. */
+  readonly haCounts: HaMetrics | null
   readonly haMode: string
   readonly version: string
   readonly transitions: readonly Sample[]

@@ -1,11 +1,18 @@
 import { aroundRows } from './rows-around.ts'
 import { counterRows } from './rows-counters.ts'
 import { engineRows } from './rows-engine.ts'
+import { haRows } from './rows-ha.ts'
 import { progressRows } from './rows-progress.ts'
 import type { MetricRow } from './table-types.ts'
 
 /** Every metric that is read at scrape time. The reference page `docs/metrics.md` is made from it. */
-export const metricTable: readonly MetricRow[] = [...engineRows, ...progressRows, ...counterRows, ...aroundRows]
+export const metricTable: readonly MetricRow[] = [
+  ...engineRows,
+  ...progressRows,
+  ...counterRows,
+  ...aroundRows,
+  ...haRows,
+]
 
 const durationBuckets = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 

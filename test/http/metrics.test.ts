@@ -15,7 +15,7 @@ import {
 import { createMetrics, metricTable, observedTable } from '../../src/metrics/index.ts'
 import { noKeyLicense } from '../../src/http/license-seam.ts'
 import { epochMs, FakeEngine, sampleLayout, sampleWatermarks, quietPartition } from './support/fake-engine.ts'
-import { standby } from './support/ha-samples.ts'
+import { haGroup, standby } from './support/ha-samples.ts'
 import { type PrometheusFamily, readPrometheus } from './support/prometheus.ts'
 
 const health = {
@@ -60,7 +60,7 @@ describe('metrics', () => {
     for (const [subject, over] of [
       [engine, {}],
       [nothing, {}],
-      [engine, { ha: { status: () => standby }, haMode: 'hot-standby' }],
+      [engine, { ha: haGroup, haMode: 'hot-standby' }],
     ] as const) {
       const { families } = await scraped(subject, over)
       const names = families.map((family) => family.name)
@@ -69,7 +69,7 @@ describe('metrics', () => {
   })
 
   test('names and labels follow the conventions', async () => {
-    const { families } = await scraped(new FakeEngine(), { ha: { status: () => standby } })
+    const { families } = await scraped(new FakeEngine(), { ha: haGroup })
     for (const { name, type, help, samples } of families.filter((family) => family.name.startsWith('engine_'))) {
       assert.match(name, /^engine_[a-z0-9]+(_[a-z0-9]+)*$/)
       assert.equal(name.endsWith('_total'), type === 'counter', `${name} is a ${type}`)
@@ -83,7 +83,7 @@ describe('metrics', () => {
   })
 
   test('no name breaks a rule of promtool, those of the process included', async () => {
-    const { text, families } = await scraped(new FakeEngine(), { ha: { status: () => standby } })
+    const { text, families } = await scraped(new FakeEngine(), { ha: haGroup })
     for (const { name, type } of families) {
       if (type !== 'counter') assert.doesNotMatch(name, /_total$/)
       assert.doesNotMatch(name, /_(counter|gauge|histogram|summary)$/)
@@ -103,7 +103,7 @@ describe('metrics', () => {
       alignmentGroupMins: { feeds: epochMs },
       partitions: { 'words:0': { ...quietPartition, alignmentGroup: 'feeds', driftFromGroupMinMs: 5 } },
     }
-    const metrics = metricsOf(engine, { ha: { status: () => standby } })
+    const metrics = metricsOf(engine, { ha: haGroup })
     metrics.observeRequest('GET', '/state', 200, 0.001)
     const families = readPrometheus(await metrics.scrape())
     metrics.close()
@@ -145,6 +145,27 @@ describe('metrics', () => {
     assert.equal(value(families, 'engine_sink_records_total', { topic: 'totals' }), 7)
     assert.equal(value(families, 'engine_source_lag_records', { topic: 'words', partition: '0' }), 60)
     assert.equal(value(families, 'engine_watermark_delay_seconds'), 605)
+  })
+
+  test('high availability shows what the pod is, and counts what it did', async () => {
+    const { families } = await scraped(new FakeEngine(), { ha: haGroup, haMode: 'hot-standby' })
+    assert.equal(value(families, 'engine_ha_role', { role: 'ACTIVE' }), 1)
+    assert.equal(value(families, 'engine_ha_role', { role: 'STANDBY' }), 0)
+    assert.equal(value(families, 'engine_ha_state', { state: 'ACTIVE' }), 1)
+    assert.equal(value(families, 'engine_ha_token_epoch'), standby.tokenEpoch)
+    assert.equal(value(families, 'engine_ha_promotions_total', { reason: 'SWITCH' }), 4)
+    assert.equal(value(families, 'engine_ha_commands_total', { outcome: 'REJECTED' }), 2)
+    assert.equal(value(families, 'engine_ha_last_promotion_seconds'), 0.14)
+    assert.equal(value(families, 'engine_ha_heartbeat_age_seconds'), 0.25)
+  })
+
+  test('the restart gauge is there with the mode, before anything is known of the group', async () => {
+    const unknown = { ha: { status: () => null }, haMode: 'hot-standby' }
+    const { families } = await scraped(new FakeEngine(), unknown)
+    assert.equal(value(families, 'engine_ha_restarting'), 0)
+    assert.equal(value(families, 'engine_ha_role'), undefined)
+    const off = await scraped(new FakeEngine())
+    assert.equal(value(off.families, 'engine_ha_restarting'), undefined)
   })
 
   test('process and Node.js metrics have the names that stock dashboards chart', async () => {

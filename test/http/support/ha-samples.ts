@@ -1,3 +1,4 @@
+import type { HaMetrics } from '../../../src/ha/contract.ts'
 import type { HaPeer, HaStatus } from '../../../src/http/ha-seam.ts'
 
 export const readyPeer: HaPeer = {
@@ -36,3 +37,19 @@ export const withPeer = (over: Partial<HaPeer>, self: Partial<HaStatus> = {}): H
   ...self,
   peers: [{ ...readyPeer, ...over }],
 })
+
+export const haCounts: HaMetrics = {
+  promotions: { FAILOVER: 1, SWITCH: 4, PROMOTE: 2, BOOT: 0 },
+  lastPromotionMs: 140,
+  handOvers: 6,
+  stepDowns: 1,
+  rollbacks: 2,
+  isolations: 3,
+  commandResults: { DONE: 6, REJECTED: 2, EXPIRED: 1 },
+  badRecords: 5,
+  heartbeatsSent: 900,
+  heartbeatAckAgeMs: 250,
+}
+
+/** A coordinator as the metrics see it. */
+export const haGroup = { status: (): HaStatus => standby, metrics: (): HaMetrics => haCounts }
