@@ -4,7 +4,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import { EngineError } from '../errors.ts'
 import { Connections } from './connections.ts'
 import type { HttpConfig } from './http-config.ts'
-import { parserReply } from './parser-errors.ts'
+import { parserReply, type UnparsedRequest, unknownMethod } from './parser-errors.ts'
 import { commonHeaders, error, type Reply, rawReply } from './reply.ts'
 import { readCertificate, watchCertificate } from './tls.ts'
 
@@ -13,18 +13,22 @@ const drainLimitBytes = 262_144
 
 export type HttpLog = (level: 'info' | 'warn' | 'error', message: string) => void
 type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<void>
+/** Judges a request that no response object exists for. */
+type Judge = (request: UnparsedRequest) => Promise<Reply>
 
 /** The listening socket with its limits on what a client may send, hold and ask. */
 export class HttpListener {
   readonly #config: HttpConfig
   readonly #handler: Handler
+  readonly #judge: Judge
   readonly #connections: Connections
   readonly #log: HttpLog
   #server: Server | undefined
 
-  constructor(config: HttpConfig, handler: Handler, log: HttpLog) {
+  constructor(config: HttpConfig, handler: Handler, judge: Judge, log: HttpLog) {
     this.#config = config
     this.#handler = handler
+    this.#judge = judge
     this.#connections = new Connections(config)
     this.#log = log
   }
@@ -80,8 +84,8 @@ export class HttpListener {
     server.on('checkExpectation', (_request, response) =>
       send(response, error(417, 'only Expect: 100-continue is met')),
     )
-    server.on('connect', (_request, socket: Socket) => {
-      this.#connections.refuse(socket, rawReply(error(404, 'this server is no proxy')))
+    server.on('connect', ({ url, headers }, socket: Socket) => {
+      this.#answerRaw(socket, { method: 'CONNECT', target: url ?? '/', headers })
     })
     return server
   }
@@ -104,7 +108,14 @@ export class HttpListener {
       socket.destroy()
       return
     }
-    this.#connections.refuse(socket, rawReply(parserReply(cause, this.#config)))
+    const unknown = unknownMethod(cause)
+    if (unknown !== undefined) this.#answerRaw(socket, unknown)
+    else this.#connections.refuse(socket, rawReply(parserReply(cause, this.#config)))
+  }
+
+  /** For methods that the parser does not know or hands over as a bare socket: the same answer as for any other one. */
+  #answerRaw(socket: Socket, request: UnparsedRequest): void {
+    void this.#judge(request).then((reply) => this.#connections.refuse(socket, rawReply(reply)))
   }
 
   #serve(request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): void {
@@ -143,6 +154,7 @@ export class HttpListener {
     if (request.headers.host === undefined && request.httpVersion === '1.1') {
       return error(400, 'the Host header is missing')
     }
+    if (countOf(request.rawHeaders, 'host') > 1) return error(400, 'the Host header is given more than once')
     if (request.rawHeaders.length / 2 > maxHeadersCount) {
       return error(431, `more than ${maxHeadersCount} header fields`)
     }
@@ -166,6 +178,11 @@ export class HttpListener {
     request.on('data', count)
     request.on('end', proceed)
   }
+}
+
+/** Names and values take turns in the list. */
+function countOf(rawHeaders: readonly string[], name: string): number {
+  return rawHeaders.filter((text, i) => i % 2 === 0 && text.toLowerCase() === name).length
 }
 
 const bodyTooLarge = (limit: number): Reply => error(413, `request body is larger than ${limit} bytes`)

@@ -43,11 +43,13 @@ export function notInitialized(view: { state(): { readonly current: string } }):
 
 const reasons: Readonly<Record<number, string>> = {
   400: 'Bad Request',
+  401: 'Unauthorized',
   404: 'Not Found',
   405: 'Method Not Allowed',
   408: 'Request Timeout',
   413: 'Payload Too Large',
   414: 'URI Too Long',
+  421: 'Misdirected Request',
   431: 'Request Header Fields Too Large',
   503: 'Service Unavailable',
 }

@@ -30,6 +30,9 @@ function probeReply(report: { readonly status: string }): Reply {
   return json(report.status === 'UP' ? 200 : 503, report)
 }
 
+/** YAML 1.1, which many programs still read, takes `off` and `yes` for booleans: such words are quoted. */
+const yamlForAll = { compat: 'yaml-1.1', lineWidth: 0 } as const
+
 export const aboutRoutes: readonly Route[] = [
   {
     ...routeDefaults,
@@ -77,7 +80,7 @@ export const aboutRoutes: readonly Route[] = [
       const offered = ['text/yaml', 'application/yaml', 'application/x-yaml', 'text/html', 'application/json'] as const
       const asJson = preferredType(accept, offered) === 'application/json'
       const config = configView()
-      const reply = asJson ? json(200, config) : text(stringify(config), contentTypes.yaml)
+      const reply = asJson ? json(200, config) : text(stringify(config, yamlForAll), contentTypes.yaml)
       return { ...reply, headers: { Vary: 'Accept' } }
     },
   },

@@ -10,6 +10,8 @@ import type { HealthRegistry } from './health.ts'
 import type { HttpConfig } from './http-config.ts'
 import type { LicenseSource } from './license-seam.ts'
 import { openApi } from './openapi.ts'
+import type { UnparsedRequest } from './parser-errors.ts'
+import type { Reply } from './reply.ts'
 import { HttpListener, type HttpLog, send } from './listener.ts'
 import type { Gate, Route, RouteServices } from './route.ts'
 import { routes as allRoutes } from './routes.ts'
@@ -98,7 +100,12 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     options.metrics?.observeRequest(method, route, reply.status, (clock.monotonic() - startedAt) / 1000)
   }
 
-  const own = new HttpListener(config, handler, log)
+  const judge = async (request: UnparsedRequest): Promise<Reply> => {
+    const { route, reply } = await dispatch({ ...request, signal: AbortSignal.abort() })
+    options.metrics?.observeRequest(request.method, route, reply.status, 0)
+    return reply
+  }
+  const own = new HttpListener(config, handler, judge, log)
   return {
     handler,
     routes: registered,

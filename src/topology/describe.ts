@@ -35,7 +35,7 @@ export interface TopologyDescription {
 
 const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
-/** The JSON model. Lists that would be empty by the kind of the node are left out, as are global stores. */
+/** The JSON model. A list without entries is left out; only the topics of a source are always there. */
 export function describeTopology(topology: CompiledTopology): TopologyDescription {
   const sizes = pathCounts(topology)
   const names = (list: readonly number[]): string[] =>
@@ -44,9 +44,12 @@ export function describeTopology(topology: CompiledTopology): TopologyDescriptio
     const predecessors = names(node.parents)
     const successors = names(node.children)
     const { name, type } = node
-    if (type === 'source') return { name, type, ...sourceTopics(topology, node), successors }
-    if (type === 'sink') return { name, type, ...sinkTopic(node), predecessors }
-    return { name, type, stores: [...node.stores].sort(byText), successors, predecessors }
+    const below = successors.length > 0 ? { successors } : {}
+    const above = predecessors.length > 0 ? { predecessors } : {}
+    if (type === 'source') return { name, type, ...sourceTopics(topology, node), ...below }
+    if (type === 'sink') return { name, type, ...sinkTopic(node), ...above }
+    const stores = [...node.stores].sort(byText)
+    return { name, type, ...(stores.length > 0 ? { stores } : {}), ...below, ...above }
   }
   const subtopologies: SubtopologyDescription[] = []
   const globalStores: GlobalStoreDescription[] = []

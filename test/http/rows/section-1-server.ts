@@ -190,12 +190,36 @@ export const section1: readonly Row[] = [
     },
   },
   {
+    rules: ['1.method', '7.405', 'R37'],
+    name: 'methods that the HTTP parser does not know are wrong methods like any other',
+    check: async (instance) => {
+      const lines = ['FOO /state', 'get /state', 'CONNECT /state', 'Post /pause', 'x-y.z /metrics', 'GETX /config']
+      for (const line of lines) {
+        const [answer] = answersIn(await talk(instance.url, `${line} HTTP/1.1\r\nHost: a\r\n\r\n`))
+        assert.equal(answer?.status, 405, line)
+        assert.equal(answer.headers.allow, line.endsWith('/pause') ? 'POST' : 'GET')
+        assert.deepEqual(Object.keys(answer.json), ['error'])
+        assert.equal(answer.headers['content-type'], jsonType)
+      }
+      for (const line of ['FOO /nope', 'CONNECT elsewhere:443']) {
+        const [answer] = answersIn(await talk(instance.url, `${line} HTTP/1.1\r\nHost: a\r\n\r\n`))
+        assert.equal(answer?.status, 404, line)
+        assert.deepEqual(Object.keys(answer.json), ['error'])
+      }
+      const two = 'GET /state HTTP/1.1\r\nHost: a\r\n\r\nFOO /state HTTP/1.1\r\nHost: a\r\n\r\n'
+      const statuses = answersIn(await talk(instance.url, two)).map((answer) => answer.status)
+      assert.equal(statuses[0], 200)
+      assert.match(String(statuses[1]), /^40[05]$/)
+    },
+  },
+  {
     rules: ['R37', 'R30', '1.error'],
     name: 'what the parser refuses gets the body and the headers too',
     check: async (instance) => {
       const wrong = [
         ['NONSENSE\r\n\r\n', 400],
         ['GET /state HTTP/1.1\r\n\r\n', 400],
+        ['GET /state HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n', 400],
         ['GET /state HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n', 400],
         [`GET /state HTTP/1.1\r\nHost: a\r\nX: ${'y'.repeat(9000)}\r\n\r\n`, 431],
         [`GET /${'y'.repeat(3000)} HTTP/1.1\r\nHost: a\r\n\r\n`, 414],

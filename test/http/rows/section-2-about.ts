@@ -348,6 +348,8 @@ export const section24: readonly Row[] = [
       const yaml = await instance.ask({ path: '/config' })
       const { json } = await instance.ask({ path: '/config', headers: { accept: 'application/json' } })
       assert.deepEqual(parse(yaml.body), json)
+      // Many programs read YAML 1.1, in which a bare `off` is false.
+      assert.deepEqual(parse(yaml.body, { version: '1.1' }), json)
       expectKeys(json, ['engine', 'runtime', 'broker'])
       if (instance.fake !== undefined) assert.equal(json.engine?.lanes?.count, null)
       else assert.equal(json.engine?.lanes?.count, 2)
