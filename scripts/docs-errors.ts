@@ -45,6 +45,7 @@ export function renderErrors(): string {
     ...rows,
     '',
     "A broker's own errors keep Kafka's names (`PRODUCER_FENCED`, …) in the log, beside the code of the table.",
+    'What refuses a command of `millrace ha`, and what to do then: [high availability](guide/high-availability.md).',
     '',
   ].join('\n')
 }
