@@ -39,7 +39,7 @@ export function commandProgress(verb: HaVerb, pod: string | undefined, before: B
 
 /** Whether the group is as it should be: one pod processes, and as many are ready as are desired. */
 export function groupIsReady(status: HaStatus): boolean {
-  return activeOf(status) !== undefined && !status.redundancyBelowDesired && status.restartRequired === null
+  return activeOf(status) !== undefined && !status.redundancyBelowDesired
 }
 
 /** The pod whose restart in place holds the command up, if there is one. */
