@@ -36,6 +36,7 @@ export class KafkaProxy {
   readonly #losses: Loss[] = []
   #target = 0
   #cut = false
+  #still = false
 
   private constructor(server: Server) {
     this.#server = server
@@ -72,8 +73,17 @@ export class KafkaProxy {
     this.#endAll()
   }
 
+  /** Nothing goes through any more in either direction, and no connection ends: what a lost route looks like. */
+  standStill(): void {
+    this.#still = true
+    for (const pair of this.#pairs) for (const socket of pair) socket.pause()
+  }
+
   heal(): void {
     this.#cut = false
+    if (!this.#still) return
+    this.#still = false
+    for (const pair of this.#pairs) for (const socket of pair) socket.resume()
   }
 
   /**
@@ -140,6 +150,7 @@ export class KafkaProxy {
         if (!this.#loses('response', apiKey, end)) client.write(frame)
       }),
     )
+    if (this.#still) for (const socket of pair) socket.pause()
   }
 
   #loses(side: Loss['side'], apiKey: number, end: () => void): boolean {
