@@ -11,6 +11,8 @@ export interface StartingPoint extends TopicPartition {
   readonly offset: number
   /** Highest event time of the partition at that commit. */
   readonly maxTimestamp: number
+  /** Whether the group has an offset of it; else the next commit says where it began. */
+  readonly committed: boolean
   /** End of what can be read of it at this moment: how far behind the start is, before anything is fetched. */
   readonly logEnd: number
 }
@@ -40,6 +42,7 @@ export async function groupPosition(
     partition: c.partition,
     offset: c.offset >= 0 ? c.offset : (starts.get(partitionKey(c.topic, c.partition)) ?? 0),
     maxTimestamp: decodeTag(c.metadata)?.maxTimestamp ?? unknown,
+    committed: c.offset >= 0,
     logEnd: ends.get(partitionKey(c.topic, c.partition)) ?? -1,
   }))
   return { partitions: result, newestTag, watermark: newestTag?.watermark ?? unknown }
@@ -67,7 +70,14 @@ async function startOffsets(
       `the group ${settings.applicationId} has no offset for ${first.topic}:${first.partition} and offsets.reset is fail`,
     )
   }
-  return byPartition(await broker.listOffsets(fresh, settings.offsetsReset))
+  if (settings.offsetsReset === 'earliest') return byPartition(await broker.listOffsets(fresh, 'earliest'))
+  // A partition that came to a topic which the group reads already: all that lies in it was written since.
+  const read = await broker.committedOffsets(settings.applicationId, null, true)
+  const known = new Set(read.filter(({ offset }) => offset >= 0).map(({ topic }) => topic))
+  const added = fresh.filter(({ topic }) => known.has(topic))
+  const others = fresh.filter(({ topic }) => !known.has(topic))
+  const fromStart = await broker.listOffsets(added, 'earliest')
+  return byPartition([...fromStart, ...(await broker.listOffsets(others, 'latest'))])
 }
 
 function byPartition(offsets: ReadonlyArray<TopicPartition & { readonly offset: number }>): Map<PartitionKey, number> {
@@ -99,4 +109,35 @@ export function tasksOf(
     })
   }
   return [...seen.values()]
+}
+
+/** Every partition of every source, for a process that shares them with nobody. */
+export function allPartitions(settings: EngineSettings, topics: ResolvedTopics): TopicPartition[] {
+  const names = new Set<string>()
+  for (const { index, kind } of settings.plan.sources) {
+    if (kind !== 'global') for (const topic of topics.bySource[index] ?? []) names.add(topic)
+  }
+  return [...names].flatMap((topic) =>
+    Array.from({ length: topics.topics.get(topic)?.partitions ?? 0 }, (_, partition) => ({ topic, partition })),
+  )
+}
+
+/** End of every changelog partition behind the last commit; a source topic that serves as one ends where it was read to. */
+export function changelogEndsOf(
+  { changelogs }: ResolvedTopics,
+  next: ReadonlyMap<string, number>,
+  sources: ReadonlyArray<TopicPartition & { readonly committedOffset: number }>,
+): Record<string, number> {
+  const ends: Record<string, number> = {}
+  for (const [store, { topic, partitions }] of changelogs) {
+    for (let partition = 0; partition < partitions; partition++) {
+      const offset = next.get(`${store}/${partition}`)
+      if (offset !== undefined) ends[`${topic}/${partition}`] = offset
+    }
+  }
+  for (const { topic, partition, committedOffset } of sources) {
+    const id = `${topic}/${partition}`
+    if (id in ends) ends[id] = committedOffset
+  }
+  return ends
 }

@@ -43,6 +43,8 @@ export interface CommitterHost {
   readonly passed?: Failpoint | undefined
   /** The open epoch is lost. */
   restart(cause: unknown, barrierTimeout: boolean): void
+  /** Throws where another process may have the right to the identity by which an outcome is found out. */
+  beforeResolving?(): Promise<void>
 }
 
 export interface CommitIdentity {
@@ -92,7 +94,8 @@ export class Committer {
     this.#machine = new CommitMachine({
       lanes: settings.lanes,
       barrierTimeoutMs: settings.barrierTimeoutMs,
-      firstEpoch: 1,
+      // Commits of one token are counted on across restarts in place: tags only ever rise.
+      firstEpoch: lastTag.tokenEpoch === identity.tokenEpoch() ? lastTag.seq + 1 : 1,
     })
   }
 
@@ -289,6 +292,7 @@ export class Committer {
   async #resolve(): Promise<'committed' | 'aborted'> {
     const { offsets } = this.#frozen as Frozen
     if (this.#settings.guarantee === 'at-least-once') return 'aborted'
+    await this.#host.beforeResolving?.()
     const startedAt = this.#clock.monotonic()
     for (;;) {
       try {

@@ -2,59 +2,46 @@
  * The engine without its thread: opens what is assigned, lets records through to the lanes, commits, pauses, restarts
  * in place and ends. Everything it knows of the world is injected, so that the simulator runs the very same code.
  */
-import type { Clock } from '../base/clock.ts'
-import { type CounterLayout, engineIndex } from '../base/counters.ts'
-import type { Failpoint } from '../base/failpoint.ts'
-import type { TopicPartition } from '../base/ids.ts'
-import { sleep, type Timers } from '../base/timers.ts'
-import { BrokerError, type BrokerPort } from '../broker/port.ts'
+import { engineIndex } from '../base/counters.ts'
+import { partitionKey, type TopicPartition } from '../base/ids.ts'
+import { sleep } from '../base/timers.ts'
+import { BrokerError } from '../broker/port.ts'
 import type { CommitReport } from '../commit/machine.ts'
 import { encodeTag } from '../commit/tag.ts'
 import { EngineError, toWireError } from '../errors.ts'
 import { type Affinity, affinityOf, type TaskRef } from '../lanes/affinity.ts'
-import type { CursorTimestamp } from '../lanes/extraction.ts'
 import type { FromLane, ToLane } from '../lanes/protocol.ts'
-import { allTasks, type GroupPosition, groupPosition, tasksOf } from './assignment.ts'
+import { allTasks, changelogEndsOf, type GroupPosition, groupPosition, tasksOf } from './assignment.ts'
+import { CommitPace } from './commit-pace.ts'
 import { Committer, type Frozen } from './committer.ts'
-import { describeFailure, placeOf, restartable } from './failure.ts'
+import type { EngineOptions } from './engine-options.ts'
+import { describeFailure, isFenced, restartable } from './failure.ts'
 import { Flow } from './flow.ts'
 import { GroupLink } from './group-link.ts'
+import type { HaCommandToEngine } from './ha-contract.ts'
+import { untilIdle } from './idle.ts'
+import { LaneReset } from './lane-reset.ts'
 import { configureLanes, loadGlobals, resolveSinks } from './lane-setup.ts'
 import { Producer } from './producer.ts'
 import type { EngineFact } from './protocol.ts'
-import { RestartBudget } from './restart-budget.ts'
 import { Restorer, tasksByLane } from './restorer.ts'
+import { Restarts } from './restarts.ts'
 import { Schedules } from './schedules.ts'
-import type { EngineSettings } from './settings.ts'
+import { type Activation, type RoleHost, RunOver, StandbyRole } from './standby-role.ts'
 import { Reports } from './reports.ts'
 import { type ResolvedTopics, resolveTopics } from './topics.ts'
 
-export interface EngineOptions {
-  readonly settings: EngineSettings
-  readonly broker: BrokerPort
-  readonly clock: Clock
-  readonly timers: Timers
-  readonly layout: CounterLayout
-  readonly counters: Float64Array
-  readonly laneCounters: readonly Float64Array[]
-  /** Node names by index, for snapshots. */
-  readonly nodeNames: readonly string[]
-  readonly send: (lane: number, message: ToLane, transfer: ArrayBuffer[]) => void
-  readonly fact: (fact: EngineFact) => void
-  /** Timestamp functions of the application by source. */
-  readonly extractors?: ReadonlyMap<number, CursorTimestamp>
-  readonly failpoint?: Failpoint | undefined
-}
+export type { EngineOptions } from './engine-options.ts'
 
-/** A lane that does not give up its work within this time has to be ended with its process. */
-const resetDeadlineMs = 5_000
 const snapshotEveryMs = 100
+/** High availability is told of commits, not of every one. */
+const committedEveryMs = 250
 
 export class EngineCore {
   readonly #o: EngineOptions
   #producer: Producer
   readonly #restorer: Restorer
-  readonly #budget: RestartBudget
+  readonly #restarts: Restarts
   readonly #group: GroupLink
   readonly #schedules: Schedules
   #run = 0
@@ -65,23 +52,39 @@ export class EngineCore {
   #changelogNext = new Map<string, number>()
   #tasks: TaskRef[] = []
   readonly #reports: Reports
+  readonly #pace: CommitPace
   #paused = false
   #pauseId = 0
-  #restarting = false
   #ended = false
   #ready = false
   /** The first assignment of this run is through: what comes later is added to it. */
   #opened = false
   #dirty = false
   #tokenEpoch = 0
-  #resetting: { waiting: Set<number>; done: () => void } | undefined
+  readonly #laneReset: LaneReset
+  /** With high availability: what this process is at the moment, and what the coordinator makes of it. */
+  readonly #role: StandbyRole | undefined
+  #isolated = false
+  #committedToldAt = Number.NEGATIVE_INFINITY
 
   constructor(options: EngineOptions) {
     this.#o = options
     const { settings, broker } = options
-    const id = settings.guarantee === 'exactly-once' ? `${settings.applicationId}-${settings.instanceId}` : null
-    this.#producer = new Producer(broker, id, settings.transactionTimeoutMs)
-    this.#budget = new RestartBudget(settings.maxRestarts, settings.restartWindowMs)
+    this.#producer = this.#newProducer()
+    this.#restarts = new Restarts(options, {
+      run: () => this.#run,
+      ended: () => this.#ended,
+      commits: () => this.#reports.commits,
+      mayRestart: (cause) => this.#mayRestart(cause),
+      aborted: () => {
+        if (this.#committer) this.#reports.aborted(this.#committer.machine, this.#tokenEpoch)
+      },
+      closeRun: () => this.#closeRun(),
+      reopen: (run) => this.#guard(() => this.#reopen(run)),
+      fail: (error) => this.#fail(error),
+      exhausted: (error) => this.#exhausted(error),
+      tell: (fact) => this.#tell(fact),
+    })
     this.#restorer = new Restorer(broker, {
       run: () => this.#run,
       send: (lane, message) => options.send(lane, message, []),
@@ -97,6 +100,9 @@ export class EngineCore {
           void this.#restart(new EngineError('TRANSACTION_ABORTED', 'the group went on without this member'), false)
       },
       connected: (connected) => this.#reports.setConnected(connected),
+      resolved: (topics) => {
+        this.#topics = topics
+      },
       rebalanced: () => this.#count(engineIndex.rebalances),
       failed: (error) => this.#failed(error),
       runEnded: () => this.#runEnded.promise,
@@ -113,29 +119,52 @@ export class EngineCore {
       },
     })
     this.#reports = new Reports(options)
+    this.#laneReset = new LaneReset({
+      lanes: settings.lanes,
+      timers: options.timers,
+      toLanes: (message) => this.#toLanes(message),
+      stuck: (lane) => {
+        this.#ended = true
+        options.fact({ type: 'lane-stuck', lane })
+      },
+    })
+    this.#role = settings.ha ? new StandbyRole(options, this.#restorer, this.#roleHost()) : undefined
+    this.#pace = new CommitPace(
+      settings.commitIntervalMs,
+      settings.commitIdleIntervalMs,
+      options.clock,
+      options.timers,
+      {
+        tick: () => (this.#ended ? this.#pace.close() : this.#committer?.tick()),
+        wanted: () => this.#ready && !this.#restarts.underWay && (this.#dirty || this.#flow?.moved() === true),
+        caughtUp: () => this.#flow?.caughtUp === true,
+        begin: () => this.#committer?.trigger('interval'),
+      },
+    )
   }
 
   async start(): Promise<void> {
     this.#every(snapshotEveryMs, () => this.#snapshot())
-    this.#every(this.#o.settings.commitIntervalMs, () => this.#interval())
+    this.#pace.start()
     await this.#guard(() => this.#open())
   }
 
   /** `drained` follows with the same number, unless the engine is unpaused before. */
   pause(id: number): void {
     this.#pauseId = id
-    this.#paused = true
-    this.#flow?.setPaused(true)
-    this.#schedules.stop()
+    this.#setPaused(true)
     this.#snapshot()
     if (this.#ready) void this.#drain()
   }
 
   unpause(): void {
-    this.#paused = false
-    this.#flow?.setPaused(false)
+    this.#setPaused(false)
     this.#snapshot()
-    if (this.#ready) this.#schedules.start()
+  }
+
+  /** What the coordinator of high availability asks for. */
+  haCommand(message: HaCommandToEngine): void {
+    this.#role?.command(message)
   }
 
   /** Drains, commits, leaves the group and stops the lanes. */
@@ -156,38 +185,16 @@ export class EngineCore {
 
   /** Resolves once all input is processed, the windows it closes are emitted, and everything is committed. */
   async untilIdle(): Promise<void> {
-    let quietRounds = 0
-    while (!this.#ended && quietRounds < 2) {
-      if (!this.#ready || this.#paused || !this.#flow || !this.#committer) {
-        await sleep(this.#o.timers, 10)
-        continue
-      }
-      const { total } = this.#flow.dispatcher
-      const flow = this.#flow
-      const committer = this.#committer
-      if (!(await this.#exhausted(flow))) {
-        await sleep(this.#o.timers, 5)
-        continue
-      }
-      const before = this.#reports.commits
-      await committer.commitNow('idle')
-      // What was on its way between sub-topologies may have come out as new input.
-      const still = (await this.#exhausted(flow)) && flow.dispatcher.total === total
-      // A restart in between makes all of it void: the input is read again.
-      const done = still && this.#ready && flow === this.#flow && this.#reports.commits > before
-      const quiet = done && !flow.closeInput()
-      quietRounds = quiet ? quietRounds + 1 : 0
-    }
+    await untilIdle({
+      timers: this.#o.timers,
+      ended: () => this.#ended,
+      running: () => {
+        const committer = this.#committer
+        return this.#ready && !this.#paused && this.#flow && committer ? { flow: this.#flow, committer } : undefined
+      },
+      commits: () => this.#reports.commits,
+    })
     this.#snapshot()
-  }
-
-  async #exhausted(flow: Flow): Promise<boolean> {
-    try {
-      return await flow.exhausted()
-    } catch (error) {
-      if (error instanceof BrokerError && ['unreachable', 'retriable'].includes(error.errorClass)) return false
-      throw error
-    }
   }
 
   /** The thread of a lane has ended by itself: its state is gone, and with it the run of this process. */
@@ -228,8 +235,7 @@ export class EngineCore {
         void this.#guard(() => resolveSinks(this.#o, message.lane, message.topics))
         return
       case 'reset-done':
-        this.#resetting?.waiting.delete(message.lane)
-        if (this.#resetting?.waiting.size === 0) this.#resetting.done()
+        this.#laneReset.laneDone(message.lane)
         return
       case 'fault':
         this.#laneFault(message)
@@ -241,18 +247,33 @@ export class EngineCore {
   }
 
   async #open(): Promise<void> {
-    const { settings, broker } = this.#o
+    const { settings } = this.#o
     this.#run++
-    this.#topics = await resolveTopics(settings, broker)
-    if (settings.guarantee === 'exactly-once' || settings.guarantee === 'at-least-once') await this.#producer.init()
-    this.#affinity = affinityOf(settings.plan, settings.lanes, settings.split, this.#topics.changelogPartitions)
-    await configureLanes(this.#o, this.#run, this.#topics, this.#affinity)
-    this.#group.join(this.#topics)
+    this.#topics = await resolveTopics(settings, this.#o.broker)
+    // A standby takes nobody's identity.
+    if (!this.#role) await this.#producer.init()
+    await this.#configure(this.#topics)
+    if (this.#role) await this.#role.open()
+    else this.#group.join(this.#topics)
+  }
+
+  async #configure(topics: ResolvedTopics): Promise<void> {
+    const { settings } = this.#o
+    this.#topics = topics
+    this.#affinity = affinityOf(settings.plan, settings.lanes, settings.split, topics.changelogPartitions)
+    await configureLanes(this.#o, this.#run, topics, this.#affinity)
   }
 
   async #groupAssigned(added: readonly TopicPartition[], all: readonly TopicPartition[]): Promise<void> {
     // A restart under way opens everything anew by itself.
-    if (this.#ended || this.#restarting) return
+    if (this.#ended || this.#restarts.underWay) return
+    if (this.#role) {
+      // All partitions are the active's own, whatever the group says; this is how it hears of new ones.
+      const known = new Set(Object.keys(this.#flow?.assignment(true) ?? {}))
+      const fresh = all.filter(({ topic, partition }) => !known.has(partitionKey(topic, partition)))
+      if (this.#ready && fresh.length > 0) await this.#guard(() => this.#assigned(fresh))
+      return
+    }
     if (!this.#opened) await this.#guard(() => this.#assigned(all))
     else if (added.length > 0) await this.#guard(() => this.#assigned(added))
   }
@@ -278,6 +299,7 @@ export class EngineCore {
     const restored = await this.#restorer.restore(byLane, topics, position, restoring)
     for (const [id, next] of restored) this.#changelogNext.set(id, next)
     if (run !== this.#run || this.#ended) return
+    if (first) this.#tokenEpoch = (position.newestTag?.tokenEpoch ?? 0) + 1
     if (first) await this.#firstAssignment(position.newestTag, topics)
     if (run !== this.#run || this.#ended) return
     const flow = this.#flow as unknown as Flow
@@ -287,7 +309,7 @@ export class EngineCore {
     await committer.hold(true)
     if (run !== this.#run || this.#ended) return
     // A partition's commits keep their order when it comes from another process, which counted by itself.
-    this.#tokenEpoch = Math.max(this.#tokenEpoch, first ? 0 : (position.newestTag?.tokenEpoch ?? 0) + 1)
+    if (!first && !this.#role) this.#tokenEpoch = Math.max(this.#tokenEpoch, (position.newestTag?.tokenEpoch ?? 0) + 1)
     await this.#restorer.start(byLane, settings.lanes, committer.machine.epoch, flow.watermark)
     void committer.hold(false)
     if (run !== this.#run || this.#ended) return
@@ -295,13 +317,16 @@ export class EngineCore {
     this.#opened = true
     // Only now: what is fetched of them is dispatched at once, and the tasks have to be there.
     flow.assign(position.partitions, topics)
-    this.#ready = true
-    this.#restarting = false
-    this.#reopening = false
     flow.begin()
+    this.#begun()
+  }
+
+  #begun(): void {
+    this.#ready = true
+    this.#restarts.over()
     this.#tell({ type: 'running' })
     if (this.#paused) void this.#drain()
-    else this.#schedules.start()
+    else if (!this.#isolated) this.#schedules.start()
   }
 
   #openFlow(position: GroupPosition, topics: ResolvedTopics, affinity: Affinity): void {
@@ -312,9 +337,10 @@ export class EngineCore {
       failed: (error) => this.#failed(error),
       connected: (connected) => this.#reports.setConnected(connected),
       heldBytes: () => this.#committer?.heldBytes ?? 0,
+      worked: () => this.#pace.check(),
       commitWanted: () => this.#committer?.trigger('bytes'),
     })
-    this.#flow.setPaused(this.#paused)
+    this.#flow.setPaused(this.#paused || this.#isolated)
     this.#flow.restoreWatermark(position.watermark)
     this.#flow.assign(position.partitions, topics)
   }
@@ -324,7 +350,6 @@ export class EngineCore {
     topics: ResolvedTopics,
   ): Promise<void> {
     const { settings, broker, clock } = this.#o
-    this.#tokenEpoch = (newestTag?.tokenEpoch ?? 0) + 1
     this.#committer = new Committer(
       settings,
       broker,
@@ -339,11 +364,13 @@ export class EngineCore {
         done: (report) => this.#commitDone(report),
         passed: this.#o.failpoint,
         restart: (cause, timeout) => void this.#restart(cause, timeout),
+        beforeResolving: () => this.#role?.beforeResolving() ?? Promise.resolve(),
       },
       clock,
       { tokenEpoch: () => this.#tokenEpoch, groupId: settings.applicationId },
       newestTag ?? { tokenEpoch: 0, seq: 0 },
     )
+    if (this.#isolated) void this.#committer.hold(true)
     await loadGlobals(settings, this.#restorer, topics, (source, topic, positions) =>
       this.#flow?.followGlobal(source, topic, positions),
     )
@@ -352,7 +379,7 @@ export class EngineCore {
 
   /** Partitions go to another process: everything done for them is committed before they do. */
   async #revoking(partitions: readonly TopicPartition[]): Promise<void> {
-    if (!this.#flow || !this.#committer || !this.#topics) return
+    if (!this.#flow || !this.#committer || !this.#topics || this.#role) return
     this.#flow.revoke(partitions)
     await this.#committer.commitNow('revoke')
     const gone = tasksOf(this.#o.settings, this.#topics, partitions)
@@ -363,14 +390,9 @@ export class EngineCore {
     }
   }
 
-  #interval(): void {
-    this.#committer?.tick()
-    if (!this.#ready || this.#restarting) return
-    if (this.#dirty || this.#flow?.moved()) this.#committer?.trigger('interval')
-  }
-
   #freeze(epoch: number): Frozen {
     const flow = this.#flow as Flow
+    this.#pace.began()
     this.#dirty = false
     const positions = flow.freeze()
     const watermark = flow.watermark
@@ -394,6 +416,10 @@ export class EngineCore {
   #commitDone(report: CommitReport): void {
     this.#reports.committed(report, this.#tokenEpoch)
     this.#flow?.wake()
+    const now = this.#o.clock.monotonic()
+    if (!this.#role || now - this.#committedToldAt < committedEveryMs) return
+    this.#committedToldAt = now
+    this.#o.fact({ type: 'committed', commitId: `${this.#tokenEpoch}.${report.epoch}` })
   }
 
   async #drain(): Promise<void> {
@@ -413,6 +439,7 @@ export class EngineCore {
   #laneFault(message: Extract<FromLane, { type: 'fault' }>): void {
     const error = describeFailure(message.error)
     const cause = error instanceof EngineError ? error : new EngineError('LANE_FAILED', String(error))
+    this.#role?.faultSeen(cause)
     if (cause.recovery === 'restart-engine') void this.#restart(cause, false)
     else this.#failed(cause)
   }
@@ -420,13 +447,21 @@ export class EngineCore {
   /** An error outside a commit: restart where that can help, else FAILED. */
   #failed(error: unknown): void {
     if (this.#ended) return
-    if (restartable(error)) {
-      void this.#restart(error, false)
-      return
-    }
+    if (this.#mayRestart(error)) void this.#restart(error, false)
+    else this.#fail(error)
+  }
+
+  /** With high availability another pod may take over and hand back: the coordinator says what follows. */
+  #mayRestart(error: unknown): boolean {
+    return restartable(error) || (this.#role !== undefined && isFenced(error))
+  }
+
+  /** FAILED, for good. */
+  #fail(error: unknown): void {
     const shown = describeFailure(error)
     this.#ended = true
     this.#ready = false
+    this.#role?.close()
     this.#flow?.close()
     this.#committer?.close()
     this.#schedules.stop()
@@ -437,28 +472,22 @@ export class EngineCore {
   }
 
   async #restart(cause: unknown, barrierTimeout: boolean): Promise<void> {
-    if (this.#ended || (this.#restarting && !this.#reopening)) return
-    if (!restartable(cause) && !barrierTimeout) {
-      this.#failed(cause)
+    // Whoever waits for the coordinator begins nothing by itself.
+    if (!this.#role?.waits) await this.#restarts.begin(cause, barrierTimeout)
+  }
+
+  async #exhausted(error: EngineError): Promise<void> {
+    if (!this.#role || this.#role.following) {
+      this.#fail(error)
       return
     }
-    this.#restarting = true
-    this.#reopening = false
+    await this.#closeRun()
+    if (!this.#ended) this.#role.exhausted(error)
+  }
+
+  /** What is under way of this run is void; resolves when the lanes have let go of it. */
+  async #closeRun(): Promise<void> {
     this.#ready = false
-    const { clock, counters, timers } = this.#o
-    const shown = describeFailure(cause)
-    const message = shown instanceof Error ? shown.message : String(shown)
-    const unreachable = cause instanceof BrokerError && cause.errorClass === 'unreachable'
-    const machine = this.#committer?.machine
-    if (machine) this.#reports.aborted(machine, this.#tokenEpoch)
-    if (!unreachable && !this.#budget.take(message, clock.monotonic(), this.#reports.commits)) {
-      const often = this.#budget.fruitless ? 'again and again without one commit in between' : 'too often'
-      const sentence = `the engine was restarted in place ${often}, last because ${message}`
-      this.#failed(new EngineError('RESTARTS_EXHAUSTED', sentence, { ...placeOf(shown), cause }))
-      return
-    }
-    counters[engineIndex.restarts] = (counters[engineIndex.restarts] as number) + 1
-    this.#tell({ type: 'restarting', cause: message })
     this.#flow?.close()
     this.#flow = undefined
     this.#committer?.close()
@@ -470,47 +499,127 @@ export class EngineCore {
     this.#run++
     this.#runEnded.resolve()
     this.#runEnded = Promise.withResolvers<void>()
-    await this.#resetLanes()
-    if (this.#ended) return
-    await sleep(timers, unreachable ? 200 : this.#budget.backoffMs())
-    if (this.#ended) return
-    this.#reopening = true
-    const run = this.#run
-    await this.#guard(() => this.#reopen(run))
+    await this.#laneReset.reset(this.#run)
   }
 
   #runEnded = Promise.withResolvers<void>()
 
-  /** From here on a failure begins a further restart, and this one ends where it stands. */
-  #reopening = false
-
   async #reopen(run: number): Promise<void> {
-    const { settings } = this.#o
+    const { settings, broker } = this.#o
     if (run !== this.#run) return
-    await this.#takeIdentity()
+    if (!this.#role) await this.#producer.retake(this.#group.joined ? this.#group.member() : undefined)
     if (run !== this.#run) return
-    const topics = await resolveTopics(settings, this.#o.broker)
+    const topics = await resolveTopics(settings, broker)
     if (run !== this.#run) return
-    this.#topics = topics
-    this.#affinity = affinityOf(settings.plan, settings.lanes, settings.split, this.#topics.changelogPartitions)
-    await configureLanes(this.#o, this.#run, this.#topics, this.#affinity)
-    if (this.#group.joined) await this.#group.inTurn(() => this.#assigned(this.#group.assignment))
-    else this.#group.join(this.#topics)
+    await this.#configure(topics)
+    if (run !== this.#run) return
+    if (this.#role) await this.#role.reopen()
+    else if (this.#group.joined) await this.#group.inTurn(() => this.#assigned(this.#group.assignment))
+    else this.#group.join(topics)
   }
 
-  /**
-   * Takes the producer's identity again, unless somebody else has taken it. The transaction coordinator cannot tell a
-   * successor from its own clean-up of a transaction that took too long; the group can: a successor has our place in it.
-   */
-  async #takeIdentity(): Promise<void> {
-    try {
-      await this.#producer.init(this.#producer.identity !== undefined)
-    } catch (error) {
-      const lost = error instanceof BrokerError && error.errorClass === 'epoch-lost'
-      if (!lost || !this.#group.joined) throw error
-      await this.#o.broker.heartbeat(this.#group.member())
-      await this.#producer.init()
+  // ── high availability ───────────────────────────────────────────────────────────────────────────────────────────
+
+  #roleHost(): RoleHost {
+    const { broker, settings } = this.#o
+    return {
+      run: () => this.#run,
+      ended: () => this.#ended,
+      topics: () => this.#topics as ResolvedTopics,
+      affinity: () => this.#affinity as Affinity,
+      inRun: (work) => this.#inRun(work),
+      tell: (fact) => this.#tell(fact),
+      failed: (error) => this.#failed(error),
+      fail: (error) => this.#fail(error),
+      connected: (connected) => this.#reports.setConnected(connected),
+      setPaused: (paused) => this.#setPaused(paused),
+      setIsolated: (isolated) => this.#setIsolated(isolated),
+      takeIdentity: (conditional) => this.#producer.init(conditional && this.#producer.identity !== undefined),
+      giveUpIdentity: () => {
+        this.#producer.successor()
+        this.#producer = this.#newProducer()
+      },
+      joinGroup: () => this.#group.take(this.#topics as ResolvedTopics),
+      standDown: () => this.#group.standDown(),
+      closeRun: async () => {
+        this.#restarts.over()
+        await this.#closeRun()
+      },
+      openRun: async () => this.#configure(await resolveTopics(settings, broker)),
+      activate: (activation) => this.#activate(activation),
+      commitAll: () => this.#commitAll(),
     }
+  }
+
+  #newProducer(): Producer {
+    const { settings, broker } = this.#o
+    const { applicationId, instanceId, guarantee, transactionTimeoutMs, ha } = settings
+    // All pods share one identity: whoever takes it fences who had it.
+    const id = guarantee === 'exactly-once' ? `${applicationId}-${ha ? 'active' : instanceId}` : null
+    return new Producer(broker, id, transactionTimeoutMs)
+  }
+
+  async #inRun<T>(work: Promise<T>): Promise<T> {
+    const run = this.#run
+    const over = this.#runEnded.promise.then(() => {
+      throw new RunOver('the run is over')
+    })
+    const result = await Promise.race([work, over])
+    if (run !== this.#run || this.#ended) throw new RunOver('the run is over')
+    return result
+  }
+
+  /** The stores are complete, and whoever ran before is fenced. */
+  async #activate({ position, tasks, changelogNext, tokenEpoch }: Activation): Promise<void> {
+    const { settings } = this.#o
+    const topics = this.#topics as ResolvedTopics
+    this.#openFlow(position, topics, this.#affinity as Affinity)
+    const flow = this.#flow as Flow
+    for (const [id, next] of changelogNext) this.#changelogNext.set(id, next)
+    // Tags never step back, also where the coordinator's topic was lost and its count began anew.
+    this.#tokenEpoch = Math.max(tokenEpoch, position.newestTag?.tokenEpoch ?? 0)
+    await this.#inRun(this.#firstAssignment(position.newestTag, topics))
+    const committer = this.#committer as unknown as Committer
+    await this.#inRun(this.#restorer.start(tasks, settings.lanes, committer.machine.epoch, flow.watermark))
+    this.#tasks = [...tasks.values()].flat()
+    this.#opened = true
+    // Fetched already, dispatched only once a commit has proved that nobody else took the identity meanwhile.
+    flow.dispatcher.paused = true
+    flow.begin()
+    await this.#inRun(committer.commitNow('handoff'))
+    flow.dispatcher.paused = this.#paused || this.#isolated
+    this.#begun()
+    flow.wake()
+  }
+
+  async #commitAll(): ReturnType<RoleHost['commitAll']> {
+    const flow = this.#flow as Flow
+    const committer = this.#committer as Committer
+    flow.setPaused(true)
+    this.#schedules.stop()
+    await this.#inRun(committer.commitNow('handoff'))
+    const changelogEnds = changelogEndsOf(this.#topics as ResolvedTopics, this.#changelogNext, flow.progress())
+    return { commitId: `${this.#tokenEpoch}.${committer.machine.epoch - 1}`, changelogEnds }
+  }
+
+  #setPaused(paused: boolean): void {
+    this.#paused = paused
+    this.#admit()
+  }
+
+  /** Cut off from the coordinator this pod may be the active one no longer: nothing is let in, nothing committed. */
+  #setIsolated(isolated: boolean): void {
+    if (isolated === this.#isolated) return
+    this.#isolated = isolated
+    void this.#committer?.hold(isolated)
+    this.#admit()
+  }
+
+  #admit(): void {
+    const stopped = this.#paused || this.#isolated
+    this.#flow?.setPaused(stopped)
+    if (stopped) this.#schedules.stop()
+    else if (this.#ready) this.#schedules.start()
   }
 
   #count(slot: number): void {
@@ -518,31 +627,13 @@ export class EngineCore {
     counters[slot] = (counters[slot] as number) + 1
   }
 
-  async #resetLanes(): Promise<void> {
-    const { settings, timers, fact } = this.#o
-    const waiting = new Set(Array.from({ length: settings.lanes }, (_, lane) => lane))
-    await new Promise<void>((resolve) => {
-      const cancel = timers.after(resetDeadlineMs, () => {
-        const [lane = 0] = waiting
-        this.#ended = true
-        fact({ type: 'lane-stuck', lane })
-        resolve()
-      })
-      const done = (): void => {
-        cancel()
-        resolve()
-      }
-      this.#resetting = { waiting, done }
-      this.#toLanes({ type: 'reset', run: this.#run })
-    })
-    this.#resetting = undefined
-  }
-
   async #end(): Promise<void> {
     this.#ended = true
     this.#ready = false
+    this.#role?.close()
     this.#flow?.close()
     this.#committer?.close()
+    this.#pace.close()
     this.#schedules.stop()
     this.#snapshot()
     await this.#group.leave()
@@ -554,7 +645,8 @@ export class EngineCore {
     try {
       await step()
     } catch (error) {
-      this.#restarting = false
+      if (error instanceof RunOver) return
+      this.#restarts.over()
       const unreachable = error instanceof BrokerError && ['unreachable', 'retriable'].includes(error.errorClass)
       if (unreachable && !this.#ended) {
         this.#reports.setConnected(false)
@@ -580,7 +672,7 @@ export class EngineCore {
       committer: this.#committer,
       producer: this.#producer,
       group: this.#group,
-      budget: this.#budget,
+      budget: this.#restarts.budget,
       changelogNext: this.#changelogNext,
       ready: this.#ready,
     })

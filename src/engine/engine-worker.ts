@@ -73,6 +73,9 @@ async function main(): Promise<void> {
         return
       case 'lane-lost':
         core.laneLost(message.lane, message.reason)
+        return
+      default:
+        core.haCommand(message)
     }
   })
   sampleUsage()

@@ -34,6 +34,12 @@ export function restartable(error: unknown): boolean {
   return ['restart-engine', 'retry'].includes(shown.recovery)
 }
 
+/** Another process has this one's identity, at the transaction coordinator or in the group. */
+export function isFenced(error: unknown): boolean {
+  const shown = describeFailure(error)
+  return EngineError.is(shown) && shown.code === 'FENCED'
+}
+
 /** The record at hand, where the error knows it. */
 export function placeOf(error: unknown): Pick<EngineErrorDetails, 'topic' | 'partition' | 'offset' | 'node' | 'lane'> {
   if (!EngineError.is(error)) return {}

@@ -4,7 +4,7 @@ import type { GroupMember, TopicInfo } from '../broker/port.ts'
 import { EngineError } from '../errors.ts'
 import type { EngineOptions } from './engine-core.ts'
 import { Membership, type RosterEntry } from './membership.ts'
-import { resolveTopics, type ResolvedTopics } from './topics.ts'
+import { refuseOtherCounts, resolveTopics, type ResolvedTopics } from './topics.ts'
 
 export interface GroupLinkHost {
   /** Partitions are this process's own from now on; resolves when they are being processed. */
@@ -14,6 +14,8 @@ export interface GroupLinkHost {
   /** Partitions are gone without a chance to commit. */
   lost(partitions: readonly TopicPartition[]): void
   connected(connected: boolean): void
+  /** Topics or partitions have come; what is assigned from now on may be of them. */
+  resolved(topics: ResolvedTopics): void
   /** A rebalance happened. */
   rebalanced(): void
   failed(error: unknown): void
@@ -22,8 +24,6 @@ export interface GroupLinkHost {
   /** Offsets may not be committed until it is called with false. */
   holdCommits(held: boolean): Promise<void>
 }
-
-const metadataRefreshMs = 30_000
 
 export class GroupLink {
   readonly #o: EngineOptions
@@ -47,6 +47,9 @@ export class GroupLink {
 
   member(): GroupMember {
     const { settings } = this.#o
+    const { applicationId: groupId, ha } = settings
+    // Who is no member commits as nobody: the group does not look at it, the producer's identity alone decides.
+    if (ha?.groupMode === 'assign') return { groupId, memberId: '', generationId: -1, groupInstanceId: null }
     return (
       this.#membership?.member ?? {
         groupId: settings.applicationId,
@@ -63,6 +66,7 @@ export class GroupLink {
 
   join(topics: ResolvedTopics): void {
     const { broker, settings, timers } = this.#o
+    let known = topics
     this.#membership = new Membership(
       {
         broker,
@@ -73,24 +77,56 @@ export class GroupLink {
         sessionTimeoutMs: settings.sessionTimeoutMs,
         rebalanceTimeoutMs: settings.rebalanceTimeoutMs,
         heartbeatIntervalMs: settings.heartbeatIntervalMs,
-        metadataRefreshMs,
-        resolve: async () => this.#read(await resolveTopics(settings, broker)),
-        coPartitioned: settings.plan.subtopologies.map((s) => [
-          ...new Set(s.sources.flatMap((source) => topics.bySource[source] ?? [])),
-        ]),
+        metadataRefreshMs: settings.metadataMaxAgeMs,
+        resolve: async () => {
+          const found = await resolveTopics(settings, broker)
+          refuseOtherCounts(settings, known, found)
+          known = found
+          this.#host.resolved(found)
+          return this.#read(found)
+        },
+        get coPartitioned() {
+          const { bySource } = known
+          return settings.plan.subtopologies.map((s) => [...new Set(s.sources.flatMap((at) => bySource[at] ?? []))])
+        },
       },
       {
-        assigned: (added, all) => this.#queue(() => this.#host.assigned(added, all)),
+        assigned: (added, all) => {
+          for (const resolve of this.#takers.splice(0)) resolve()
+          this.#queue(() => this.#host.assigned(added, all))
+        },
         revoke: (partitions) => this.inTurn(() => this.#host.revoking(partitions)),
         lost: (partitions) => this.#host.lost(partitions),
         joining: () => this.#hold(),
         joined: () => this.#release(),
         roster: (members, memberId) => this.#roster(members, memberId),
         connected: (connected) => this.#host.connected(connected),
-        failed: (error) => this.#host.failed(error),
+        failed: (error) => {
+          // Who is fenced may be called back: then the place is taken anew.
+          if (settings.ha) this.#membership = undefined
+          this.#host.failed(error)
+        },
       },
     )
     this.#membership.start()
+  }
+
+  readonly #takers: Array<() => void> = []
+
+  /** With high availability: takes the active's place, fencing who had it; resolves once it is ours. */
+  async take(topics: ResolvedTopics): Promise<void> {
+    if (this.#o.settings.ha?.groupMode === 'assign') return
+    if (!this.#membership) this.join(topics)
+    if (this.#membership?.stable) return
+    await new Promise<void>((resolve) => this.#takers.push(resolve))
+  }
+
+  /** With high availability: leaves the place to whoever takes it, without a word to the group. */
+  async standDown(): Promise<void> {
+    const membership = this.#membership
+    this.#membership = undefined
+    this.#holding = false
+    await membership?.leave(false)
   }
 
   #holding = false
@@ -142,6 +178,14 @@ export class GroupLink {
       member !== undefined &&
       (member.memberId === memberId || (groupInstanceId !== null && member.groupInstanceId === groupInstanceId))
     const others = members.filter((member) => !isSelf(member))
+    if (this.#o.settings.ha) {
+      // All partitions are the active's own: a member that only looks on is shown, and does no harm.
+      const strangers = others.filter((member) => member.identity === null).map((member) => member.memberId)
+      const names = strangers.join(', ')
+      const message = `the group ${this.#o.settings.applicationId} has members that are no part of this application: ${names}`
+      if (strangers.length > 0) this.#o.fact({ type: 'log', level: 'error', message })
+      if (strangers.length === others.length) return
+    }
     if (this.#o.settings.split !== 'in-process' || others.length === 0) return
     const senior = isSelf(members[0])
     const stranger = others.find((member) => member.identity === null)

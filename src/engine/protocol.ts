@@ -1,5 +1,6 @@
 /** What the control thread and the engine thread say to one another. */
 import type { WireError } from '../errors.ts'
+import type { HaCommandToEngine, HaFact } from './ha-contract.ts'
 import type { BarrierSnapshot, ConsumerSnapshot, OffsetsSnapshot, RestoreProgress, WatermarkSnapshot } from './view.ts'
 
 export type ToEngine =
@@ -12,6 +13,7 @@ export type ToEngine =
   | { readonly type: 'until-idle'; readonly id: number }
   /** A lane's thread has ended: nothing it held can be saved. */
   | { readonly type: 'lane-lost'; readonly lane: number; readonly reason: string }
+  | HaCommandToEngine
 
 export interface EngineSnapshot {
   readonly watermarks: WatermarkSnapshot | null
@@ -38,3 +40,4 @@ export type EngineFact =
   | { readonly type: 'lane-stuck'; readonly lane: number }
   | { readonly type: 'snapshot'; readonly snapshot: EngineSnapshot }
   | { readonly type: 'log'; readonly level: 'debug' | 'info' | 'warn' | 'error'; readonly message: string }
+  | HaFact

@@ -20,6 +20,7 @@ export interface EngineSettings {
   readonly laneQueueBytes: number
   readonly uncommittedMaxBytes: number
   readonly commitIntervalMs: number
+  readonly commitIdleIntervalMs: number
   readonly barrierTimeoutMs: number
   readonly maxRestarts: number
   readonly restartWindowMs: number
@@ -28,6 +29,8 @@ export interface EngineSettings {
   readonly sessionTimeoutMs: number
   readonly rebalanceTimeoutMs: number
   readonly heartbeatIntervalMs: number
+  /** How often new topics and partitions are looked for. */
+  readonly metadataMaxAgeMs: number
   readonly defaultPartitions: number
   readonly offsetsReset: 'earliest' | 'latest' | 'fail'
   readonly sourceReset: 'earliest' | 'latest' | 'fail'
@@ -35,4 +38,12 @@ export interface EngineSettings {
   readonly sinkTopics: readonly string[]
   readonly deadLetterTopic: string | null
   readonly plan: TopologyPlan
+  /** With high availability: the engine begins as a standby. */
+  readonly ha?: HaEngineSettings
+}
+
+export interface HaEngineSettings {
+  readonly podId: string
+  /** Whether the active pod takes its place in the consumer group, or only gives itself the partitions. */
+  readonly groupMode: 'join' | 'assign'
 }

@@ -1,0 +1,84 @@
+/** Restarts in place: whether one more may be tried, and the way from a failure to the run that follows. */
+import { engineIndex } from '../base/counters.ts'
+import { sleep } from '../base/timers.ts'
+import { BrokerError } from '../broker/port.ts'
+import { EngineError } from '../errors.ts'
+import type { EngineOptions } from './engine-options.ts'
+import { describeFailure, isFenced, placeOf } from './failure.ts'
+import type { EngineFact } from './protocol.ts'
+import { RestartBudget } from './restart-budget.ts'
+
+export interface RestartHost {
+  run(): number
+  ended(): boolean
+  /** Commits since the process began. */
+  commits(): number
+  mayRestart(cause: unknown): boolean
+  /** The open epoch is lost: for the list of the last commits. */
+  aborted(): void
+  closeRun(): Promise<void>
+  reopen(run: number): Promise<void>
+  fail(error: unknown): void
+  exhausted(error: EngineError): Promise<void>
+  tell(fact: EngineFact): void
+}
+
+const unreachablePauseMs = 200
+
+export class Restarts {
+  readonly budget: RestartBudget
+  readonly #o: EngineOptions
+  readonly #host: RestartHost
+  #underWay = false
+  /** From here on a failure begins a further restart, and this one ends where it stands. */
+  #reopening = false
+
+  constructor(options: EngineOptions, host: RestartHost) {
+    this.#o = options
+    this.#host = host
+    this.budget = new RestartBudget(options.settings.maxRestarts, options.settings.restartWindowMs)
+  }
+
+  get underWay(): boolean {
+    return this.#underWay
+  }
+
+  /** Records are processed again, or somebody else decides what follows. */
+  over(): void {
+    this.#underWay = false
+    this.#reopening = false
+  }
+
+  async begin(cause: unknown, barrierTimeout: boolean): Promise<void> {
+    const host = this.#host
+    if (host.ended() || (this.#underWay && !this.#reopening)) return
+    if (!host.mayRestart(cause) && !barrierTimeout) {
+      host.fail(cause)
+      return
+    }
+    this.#underWay = true
+    this.#reopening = false
+    const { clock, counters, timers } = this.#o
+    const shown = describeFailure(cause)
+    const message = shown instanceof Error ? shown.message : String(shown)
+    const unreachable = cause instanceof BrokerError && cause.errorClass === 'unreachable'
+    host.aborted()
+    // Whoever is fenced does not try again and again: the coordinator of high availability is asked before.
+    const spends = !unreachable && !isFenced(cause)
+    if (spends && !this.budget.take(message, clock.monotonic(), host.commits())) {
+      const often = this.budget.fruitless ? 'again and again without one commit in between' : 'too often'
+      const sentence = `the engine was restarted in place ${often}, last because ${message}`
+      await host.exhausted(new EngineError('RESTARTS_EXHAUSTED', sentence, { ...placeOf(shown), cause }))
+      return
+    }
+    counters[engineIndex.restarts] = (counters[engineIndex.restarts] as number) + 1
+    host.tell({ type: 'restarting', cause: message })
+    await host.closeRun()
+    const run = host.run()
+    if (host.ended()) return
+    await sleep(timers, unreachable ? unreachablePauseMs : this.budget.backoffMs())
+    if (host.ended() || run !== host.run()) return
+    this.#reopening = true
+    await host.reopen(run)
+  }
+}
