@@ -25,7 +25,7 @@ export const testGroups: readonly TestGroup[] = [
   {
     name: 'engine',
     about: 'the running engine, its command line, its license, its documents',
-    folders: ['test/engine', 'test/cli', 'test/license', 'test/docs'],
+    folders: ['test/engine', 'test/ha', 'test/cli', 'test/license', 'test/docs'],
     testTimeoutMs: 300_000,
     fileTimeoutMs: 900_000,
   },

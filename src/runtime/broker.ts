@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import type { BrokerAddress } from '../broker/connect.ts'
 import { connectBroker } from '../broker/connect.ts'
-import { startEmbeddedBroker } from '../broker/embedded/start.ts'
+import { type EmbeddedBroker, startEmbeddedBroker } from '../broker/embedded/start.ts'
 import type { KafkaOptions, SaslOptions, TlsOptions } from '../broker/kafka/options.ts'
 import type { BrokerPort } from '../broker/port.ts'
 import type { Config } from '../config/config.ts'
@@ -12,17 +12,30 @@ export interface BrokerHandle {
   readonly client: BrokerPort
   /** For another thread; every call makes a new one. */
   address(): BrokerAddress
+  /** A further client, for one who must not wait behind others; whoever asked for it closes it. */
+  connect(): Promise<BrokerPort>
   close(): Promise<void>
 }
 
 const prefix = 'embedded:'
 
-export async function openBroker(config: Config, applicationId: string): Promise<BrokerHandle> {
+/** `shared`: an embedded broker that somebody else started, and closes. */
+export async function openBroker(
+  config: Config,
+  applicationId: string,
+  shared: EmbeddedBroker | undefined,
+): Promise<BrokerHandle> {
+  if (shared) return embeddedHandle(shared, false)
   const servers = config.get('broker.bootstrap-servers')
   if (servers.startsWith(prefix)) return openEmbedded(config, servers.slice(prefix.length))
   const options = kafkaOptions(config, applicationId, servers)
   const client = await connectBroker({ kind: 'kafka', options })
-  return { client, address: () => ({ kind: 'kafka', options }), close: () => client.close() }
+  return {
+    client,
+    address: () => ({ kind: 'kafka', options }),
+    connect: () => connectBroker({ kind: 'kafka', options }),
+    close: () => client.close(),
+  }
 }
 
 async function openEmbedded(config: Config, folder: string): Promise<BrokerHandle> {
@@ -31,13 +44,18 @@ async function openEmbedded(config: Config, folder: string): Promise<BrokerHandl
     fsync: config.get('broker.embedded.fsync'),
     ...(folder && { folder }),
   })
+  return embeddedHandle(broker, true)
+}
+
+function embeddedHandle(broker: EmbeddedBroker, own: boolean): BrokerHandle {
   const client = broker.client()
   return {
     client,
     address: () => ({ kind: 'embedded', port: broker.connect() }),
+    connect: async () => broker.client(),
     close: async () => {
       await client.close()
-      await broker.close()
+      if (own) await broker.close()
     },
   }
 }

@@ -1,6 +1,8 @@
 /** What an embedding program and the command line hold of a running application. */
+import type { EmbeddedBroker } from '../broker/embedded/start.ts'
 import type { BrokerPort } from '../broker/port.ts'
 import type { EngineCommands, EngineView } from '../engine/view.ts'
+import type { HaStatus } from '../ha/view.ts'
 import type { HttpServer, IndicatorOptions } from '../http/index.ts'
 
 export interface RuntimeOptions {
@@ -13,6 +15,15 @@ export interface RuntimeOptions {
   /** `key=value`, strongest of all. */
   readonly set?: readonly string[]
   readonly environment?: Readonly<Record<string, string | undefined>>
+  /**
+   * An embedded broker that several applications, or several pods of one, share in this process. It is not closed with
+   * the runtime. Only where `broker.bootstrap-servers` is `embedded:`.
+   *
+   * @example
+   * const broker = await startEmbeddedBroker({ partitions: 4 })
+   * const pods = await Promise.all(['a', 'b'].map((pod) => startRuntime({ application, broker, set: [`ha.pod-id=${pod}`] })))
+   */
+  readonly broker?: EmbeddedBroker
   /** Where log lines go; default: standard error. */
   readonly log?: (line: LogLine) => void
 }
@@ -57,6 +68,8 @@ export interface StoreReader<K, V> {
 }
 
 export interface Runtime {
+  /** With `ha.mode: hot-standby`: what this pod knows of all pods; null without, and before the coordinator is there. */
+  readonly ha: { status(): HaStatus | null } | null
   readonly view: EngineView
   readonly commands: EngineCommands
   /** A client of the broker the engine runs on (feeding, printing, tests). */
@@ -95,6 +108,11 @@ export interface Runtime {
   store<K, V>(name: string): StoreReader<K, V>
   /** Drains, commits and closes; resolves with the exit code. Again: ends at once. */
   stop(): Promise<number>
+  /**
+   * Ends at once, as the loss of the machine would: nothing is drained, committed or handed over. For tests of what
+   * happens then.
+   */
+  kill(): Promise<void>
   /** Resolves with the exit code when the runtime has ended by itself or by `stop`. */
   readonly ended: Promise<number>
 }

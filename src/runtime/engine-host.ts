@@ -16,6 +16,7 @@ import {
 import type { BrokerAddress } from '../broker/connect.ts'
 import type { EngineWorkerData } from '../engine/engine-worker.ts'
 import { Lifecycle, pausableStates, unpausableStates } from '../engine/lifecycle.ts'
+import type { HaCommandToEngine } from '../engine/ha-contract.ts'
 import type { EngineFact, EngineSnapshot, ToEngine } from '../engine/protocol.ts'
 import type { EngineSettings } from '../engine/settings.ts'
 import { createThreadDumper, type ThreadDumper } from '../engine/thread-dump.ts'
@@ -32,7 +33,7 @@ import type {
   ThreadsSnapshot,
   WatermarkSnapshot,
 } from '../engine/view.ts'
-import { EngineError, fromWireError, type WireError } from '../errors.ts'
+import { EngineError, fromWireError, toWireError, type WireError } from '../errors.ts'
 import type { ErrorPolicies } from '../lanes/error-policy.ts'
 import type { LaneWorkerData } from '../lanes/lane-worker.ts'
 import type { FromLane } from '../lanes/protocol.ts'
@@ -57,6 +58,14 @@ export interface EngineHostOptions {
   readonly log: (line: LogLine) => void
   /** Called with the exit code once the engine has ended, by itself or by `stop`. */
   readonly ended: (code: number, error: EngineError | undefined) => void
+  /** With high availability: what the coordinator is to hear of. */
+  readonly ha?: EngineHaLink
+}
+
+export interface EngineHaLink {
+  fact(fact: EngineFact): void
+  /** The operator paused or unpaused this pod. */
+  pauseIntent(paused: boolean): void
 }
 
 /** For the other threads to end, when one of them will not. */
@@ -222,6 +231,7 @@ export class EngineHost implements EngineView, EngineCommands {
     this.#paused = true
     this.#to('DRAINING')
     this.#send({ type: 'pause', id: ++this.#pauseId })
+    this.#o.ha?.pauseIntent(true)
     return { ok: true, state: 'DRAINING' }
   }
 
@@ -231,6 +241,7 @@ export class EngineHost implements EngineView, EngineCommands {
     this.#paused = false
     this.#to('RUNNING')
     this.#send({ type: 'unpause' })
+    this.#o.ha?.pauseIntent(false)
     return { ok: true, state: 'RUNNING' }
   }
 
@@ -238,6 +249,22 @@ export class EngineHost implements EngineView, EngineCommands {
     const { state } = this.#lifecycle
     const retry = state === 'RESTARTING' ? '; retry when the restart is over' : ''
     return { ok: false, reason: `cannot ${action}: the state is ${state}; possible in ${allowed.join(', ')}${retry}` }
+  }
+
+  /** A command of the coordinator. Whoever is promoted runs or is paused as its predecessor was. */
+  haCommand(command: HaCommandToEngine): void {
+    if (command.type === 'ha-promote') this.#paused = command.paused
+    this.#send(command)
+  }
+
+  /** Before the pod hands over: from here on it is not to be sent anything new. */
+  announceStop(): void {
+    if (this.#lifecycle.can('STOPPING')) this.#to('STOPPING')
+  }
+
+  /** Something around the engine makes it impossible to go on. */
+  failWith(error: EngineError): void {
+    this.#fail(toWireError(error), true)
   }
 
   // ── the threads ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -384,7 +411,7 @@ export class EngineHost implements EngineView, EngineCommands {
 
   /** The deadline has passed, or somebody asked again: what still runs is not waited for. */
   async #abandon(deadlineMs: number): Promise<void> {
-    const { log, stateDir } = this.#o
+    const { log } = this.#o
     const stuck = this.#engine === undefined ? [] : (this.#snapshot?.barriers.outstandingLanes ?? [])
     const sentence = `the shutdown was not over after ${deadlineMs} ms or was hurried on; what was not committed is replayed at the next start`
     log({ level: 'warn', component: 'engine', message: sentence })
@@ -393,10 +420,23 @@ export class EngineHost implements EngineView, EngineCommands {
       this.#error = fromWireError({ code: 'LANE_STUCK', message, stack: undefined, details: {} })
       log({ level: 'error', component: 'engine', message, fields: { code: 'LANE_STUCK' } })
     }
+    await this.#endThreads()
+  }
+
+  async #endThreads(): Promise<void> {
     await this.#engine?.terminate()
     // A thread that is torn away from a native store may take the process with it: that ends with the process itself.
-    if (stateDir === null) await Promise.all(this.#lanes.map((worker) => worker.terminate()))
+    if (this.#o.stateDir === null) await Promise.all(this.#lanes.map((worker) => worker.terminate()))
     else for (const worker of this.#lanes) worker.unref()
+  }
+
+  /** As `kill -9` would: the threads end where they are, nothing is drained, committed or said. */
+  async kill(): Promise<void> {
+    this.#stopping = true
+    this.#ended = true
+    await this.#endThreads()
+    this.#resolveStopped()
+    this.#resolveOver()
   }
 
   #exitCode(): number {
@@ -413,6 +453,11 @@ export class EngineHost implements EngineView, EngineCommands {
 
   #fact(fact: EngineFact): void {
     this.#lastSign = this.#o.clock.monotonic()
+    this.#take(fact)
+    this.#o.ha?.fact(fact)
+  }
+
+  #take(fact: EngineFact): void {
     switch (fact.type) {
       case 'started':
         this.#send({ type: 'start' })
@@ -426,6 +471,14 @@ export class EngineHost implements EngineView, EngineCommands {
         return
       case 'restoring':
         if (this.#lifecycle.can('RESTORING')) this.#to('RESTORING')
+        return
+      case 'standby':
+        // Pausing belongs to the active pod, whoever that is by now.
+        this.#paused = false
+        if (this.#lifecycle.can('STANDBY')) this.#to('STANDBY')
+        return
+      case 'restarts-exhausted':
+        this.#o.log({ level: 'error', component: 'engine', message: fact.error.message })
         return
       case 'running':
         this.#restore = []

@@ -13,9 +13,10 @@ import type { License } from '../license/license.ts'
 import { createMetrics, type Metrics } from '../metrics/index.ts'
 import type { LogLine } from './contract.ts'
 import type { EngineHost } from './engine-host.ts'
+import type { HaLink } from './ha.ts'
 
 /** From the package file: two folders up in the sources, one in the built package. */
-function packageVersion(): string {
+export function packageVersion(): string {
   for (const path of ['../../package.json', '../package.json']) {
     try {
       const file = readFileSync(new URL(path, import.meta.url), 'utf8')
@@ -25,6 +26,11 @@ function packageVersion(): string {
     }
   }
   return 'unknown'
+}
+
+/** Where a standby is not to be ready it is shown as one that is not. */
+function standbyIsReady(config: Config, ha: HaLink | null): HaLink | null {
+  return config.get('ha.readiness-when-standby') ? ha : null
 }
 
 export interface HttpHandle {
@@ -40,25 +46,27 @@ export interface HttpParts {
   readonly config: Config
   readonly host: EngineHost
   readonly license: License
+  /** Null where `ha.mode` is `off`. */
+  readonly ha: HaLink | null
   readonly log: (line: LogLine) => void
 }
 
 /** Serves the interface where it is enabled; otherwise it is there to be mounted in a server of the application's own. */
-export async function startHttp({ config, host, license, log }: HttpParts): Promise<HttpHandle> {
+export async function startHttp({ config, host, license, ha, log }: HttpParts): Promise<HttpHandle> {
   const httpConfig = httpConfigFrom(config)
   const version = packageVersion()
   const registry = config.get('schema-registry.url')
   const health = new HealthRegistry({
     view: host,
     license,
-    ha: null,
+    ha: standbyIsReady(config, ha),
     clock: systemClock,
     ...(registry !== null && { schemaRegistry: schemaRegistryCheck(registry) }),
   })
   const haMode = config.get('ha.mode')
   const warn = (level: 'warn', message: string): void => log({ level, component: 'metrics', message })
   const metrics = httpConfig.metricsEnabled
-    ? createMetrics({ view: host, license, health, haMode, version, clock: systemClock, log: warn })
+    ? createMetrics({ view: host, license, health, ha, haMode, version, clock: systemClock, log: warn })
     : null
   const server = createHttpServer({
     view: host,
@@ -67,6 +75,7 @@ export async function startHttp({ config, host, license, log }: HttpParts): Prom
     health,
     license,
     metrics,
+    ha,
     configView: () => config.toNestedMasked(),
     version,
     clock: systemClock,

@@ -2,6 +2,7 @@
 import { pathToFileURL } from 'node:url'
 import { systemClock } from '../base/clock.ts'
 import { Random } from '../base/random.ts'
+import type { EmbeddedBroker } from '../broker/embedded/start.ts'
 import type { BrokerPort } from '../broker/port.ts'
 import type { Config } from '../config/config.ts'
 import { loadConfig } from '../config/load.ts'
@@ -14,8 +15,9 @@ import type { CompiledTopology } from '../topology/compiled.ts'
 import { splitTopology } from '../topology/split.ts'
 import { type BrokerHandle, openBroker } from './broker.ts'
 import type { LogLine, Runtime, RuntimeOptions, StoreReader } from './contract.ts'
-import { EngineHost } from './engine-host.ts'
-import { type HttpHandle, startHttp } from './http.ts'
+import { EngineHost, exitCodes } from './engine-host.ts'
+import { HaLink, isHotStandby, refuseWithHotStandby, stateFolderOf } from './ha.ts'
+import { type HttpHandle, packageVersion, startHttp } from './http.ts'
 import { plainLog } from './log.ts'
 import { StoreQueries } from './store-queries.ts'
 import { counterLayout, engineSettings, isDurable, policiesOf } from './settings.ts'
@@ -43,29 +45,20 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
   const log = masked(config, options.log ?? plainLog(config.get('log.level')))
   for (const warning of config.warnings) log({ level: 'warn', component: 'config', message: warning })
   const { applicationId } = app
-  refuseUnavailable(config)
+  refuseWithHotStandby(config)
   const compiled = app.compile({ optimize: config.get('topology.optimization') === 'all' })
   const topology = splitTopology(compiled, config.get('topology.sub-topology-split'))
   refuseSchedules(config, topology)
-  const stateDir = isDurable(config) ? config.get('engine.state.dir') : null
+  const stateDir = isDurable(config) ? stateFolderOf(config) : null
   const lock = stateDir === null ? undefined : lockStateFolder(stateDir, applicationId)
   const running = new RunningApplication(config, log, () => lock?.release())
   try {
-    await running.start(application, applicationId, topology, stateDir)
+    await running.start(application, applicationId, topology, stateDir, options.broker)
     return running
   } catch (error) {
     await running.abandon()
     throw error
   }
-}
-
-/** Keys that are known and valid, but ask for what this version does not do. */
-function refuseUnavailable(config: Config): void {
-  if (config.get('ha.mode') !== 'hot-standby') return
-  throw new EngineError(
-    'CONFIG_INVALID',
-    'ha.mode: hot-standby is not available in this version; leave the key out and run one process',
-  )
 }
 
 /** Every process of a split application would fire every schedule: nobody says which of them should. */
@@ -98,6 +91,9 @@ class RunningApplication implements Runtime {
   #resolveEnded: (code: number) => void = () => undefined
   #host!: EngineHost
   #http: HttpHandle | undefined
+  #ha: HaLink | null = null
+  #stopping = false
+  readonly #hurried = Promise.withResolvers<void>()
   #closed: Promise<void> | undefined
   readonly #license: ReturnType<typeof createLicense>
 
@@ -117,6 +113,10 @@ class RunningApplication implements Runtime {
 
   get commands(): EngineCommands {
     return this.#host
+  }
+
+  get ha(): Runtime['ha'] {
+    return this.#ha
   }
 
   get broker(): BrokerPort {
@@ -149,8 +149,13 @@ class RunningApplication implements Runtime {
     applicationId: string,
     topology: Parameters<typeof engineSettings>[2],
     stateDir: string | null,
+    shared: EmbeddedBroker | undefined,
   ): Promise<void> {
     const config = this.#config
+    const log = this.#log
+    this.#ha = isHotStandby(config)
+      ? new HaLink({ config, applicationId, topology, build: packageVersion(), log })
+      : null
     this.#host = new EngineHost({
       applicationId,
       application,
@@ -166,11 +171,13 @@ class RunningApplication implements Runtime {
       clock: systemClock,
       log: this.#log,
       ended: (code, error) => this.#engineEnded(code, error !== undefined),
+      ...(this.#ha && { ha: this.#ha }),
     })
     // The HTTP interface is there before broker and engine, so that probes are true from the first moment.
-    this.#http = await startHttp({ config, host: this.#host, license: this.#license, log: this.#log })
+    this.#http = await startHttp({ config, host: this.#host, license: this.#license, ha: this.#ha, log })
     this.#license.start()
-    this.#brokerHandle = await openBroker(config, applicationId)
+    this.#brokerHandle = await openBroker(config, applicationId, shared)
+    await this.#ha?.start(this.#brokerHandle, this.#host)
     this.#host.start(this.#brokerHandle.address())
   }
 
@@ -189,10 +196,31 @@ class RunningApplication implements Runtime {
   }
 
   async stop(): Promise<number> {
-    const code = await this.#host.stop(this.#config.get('runtime.shutdown.timeout'))
+    const code = await this.#host.stop(await this.#handOver(this.#config.get('runtime.shutdown.timeout')))
     await this.#close()
     this.#resolveEnded(code)
     return code
+  }
+
+  /** An active pod gives its role away before it stops; answers with the time that is left. */
+  async #handOver(deadlineMs: number): Promise<number> {
+    if (!this.#ha) return deadlineMs
+    if (this.#stopping) {
+      this.#hurried.resolve()
+      return deadlineMs
+    }
+    this.#stopping = true
+    const startedAt = systemClock.monotonic()
+    this.#host.announceStop()
+    await Promise.race([this.#ha.stop(deadlineMs), this.#hurried.promise])
+    return Math.max(0, deadlineMs - (systemClock.monotonic() - startedAt))
+  }
+
+  async kill(): Promise<void> {
+    this.#ha?.abandon()
+    await this.#host.kill()
+    await this.#close()
+    this.#resolveEnded(exitCodes.crash)
   }
 
   #engineEnded(code: number, failed: boolean): void {
@@ -214,6 +242,7 @@ class RunningApplication implements Runtime {
   async #closeAll(): Promise<void> {
     await this.#license.stop()
     await this.#http?.close()
+    await this.#ha?.close()
     await this.#brokerHandle?.close()
     this.#release()
   }

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import type { CounterLayout } from '../base/counters.ts'
 import type { Config } from '../config/config.ts'
 import type { EngineSettings } from '../engine/settings.ts'
+import { haEngineSettings } from './ha.ts'
 import type { ErrorPolicies } from '../lanes/error-policy.ts'
 import type { CompiledTopology } from '../topology/compiled.ts'
 import { planOf } from '../topology/plan.ts'
@@ -76,13 +77,15 @@ export function engineSettings(config: Config, applicationId: string, topology: 
   )
   const sinks = sinkTopics(topology)
   const split = config.get('topology.sub-topology-split')
-  const instance = instanceId(config, applicationId)
+  const ha = haEngineSettings(config)
+  const instance = ha?.podId ?? instanceId(config, applicationId)
   // One process has all partitions where sub-topologies hand over in process: its name is the application's own.
   const named = split === 'in-process' || config.get('engine.instance-id') !== null || isDurable(config)
   return {
     applicationId,
     instanceId: named ? instance : randomUUID(),
-    groupInstanceId: named ? `${applicationId}-${instance}` : null,
+    // All pods of a hot standby take turns in one place.
+    groupInstanceId: ha ? `${applicationId}-active` : named ? `${applicationId}-${instance}` : null,
     lanes: laneCount(config),
     split,
     guarantee: config.get('engine.processing.guarantee'),
@@ -96,6 +99,7 @@ export function engineSettings(config: Config, applicationId: string, topology: 
     laneQueueBytes: config.get('lane.queue-bytes'),
     uncommittedMaxBytes: config.get('lane.uncommitted-max-bytes'),
     commitIntervalMs: config.get('commit-barrier.interval-ms'),
+    commitIdleIntervalMs: config.get('commit-barrier.idle-interval-ms'),
     barrierTimeoutMs: config.get('commit-barrier.timeout-ms'),
     maxRestarts: config.get('commit-barrier.max-engine-restarts'),
     restartWindowMs: config.get('commit-barrier.restart-window-ms'),
@@ -104,11 +108,13 @@ export function engineSettings(config: Config, applicationId: string, topology: 
     sessionTimeoutMs: config.get('consumer.session.timeout.ms'),
     rebalanceTimeoutMs: config.get('consumer.rebalance.timeout.ms'),
     heartbeatIntervalMs: config.get('consumer.heartbeat.interval.ms'),
+    metadataMaxAgeMs: config.get('consumer.metadata.max.age.ms'),
     defaultPartitions: config.get('broker.embedded.partitions'),
     offsetsReset: config.get('offsets.reset'),
     sourceReset: config.get('source.reset'),
     sinkTopics: usesDeadLetters ? [...sinks, policies.deadLetterTopic] : sinks,
     deadLetterTopic: usesDeadLetters ? policies.deadLetterTopic : null,
     plan: planOf(topology),
+    ...(ha && { ha }),
   }
 }

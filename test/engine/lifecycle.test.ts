@@ -113,11 +113,12 @@ describe('state over several lives', () => {
   })
 })
 
-describe('what is not there yet', () => {
-  test('hot standby is refused in a sentence', async (t) => {
-    await assert.rejects(TestEngine.start(t, 'running-sum', { 'ha.mode': 'hot-standby' }), (error) => {
+describe('what does not go together', () => {
+  test('hot standby without exactly-once is refused in a sentence', async (t) => {
+    const config = { 'ha.mode': 'hot-standby', 'engine.processing.guarantee': 'at-least-once' }
+    await assert.rejects(TestEngine.start(t, 'running-sum', config), (error) => {
       assert.equal((error as { code?: string }).code, 'CONFIG_INVALID')
-      assert.match(String(error), /not available in this version/)
+      assert.match(String(error), /needs engine.processing.guarantee exactly-once/)
       return true
     })
   })

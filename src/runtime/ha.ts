@@ -1,0 +1,133 @@
+/** High availability of a running application: its coordinator on the control thread, linked to engine and HTTP. */
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+import { systemClock } from '../base/clock.ts'
+import { Random } from '../base/random.ts'
+import { systemTimers } from '../base/timers.ts'
+import type { BrokerPort } from '../broker/port.ts'
+import type { Config } from '../config/config.ts'
+import type { EngineFact } from '../engine/protocol.ts'
+import type { HaEngineSettings } from '../engine/settings.ts'
+import { EngineError, messageOf } from '../errors.ts'
+import type { HaCoordinator, HaMetrics } from '../ha/contract.ts'
+import { haSettings, shortHash } from '../ha/settings.ts'
+import type { HaCommand, HaStatus, HaView } from '../ha/view.ts'
+import type { CompiledTopology } from '../topology/compiled.ts'
+import { planOf } from '../topology/plan.ts'
+import type { BrokerHandle } from './broker.ts'
+import type { LogLine } from './contract.ts'
+import type { EngineHaLink, EngineHost } from './engine-host.ts'
+
+export interface HaLinkOptions {
+  readonly config: Config
+  readonly applicationId: string
+  readonly topology: CompiledTopology
+  readonly build: string
+  readonly log: (line: LogLine) => void
+}
+
+export function isHotStandby(config: Config): boolean {
+  return config.get('ha.mode') === 'hot-standby'
+}
+
+export function haEngineSettings(config: Config): HaEngineSettings | undefined {
+  if (!isHotStandby(config)) return undefined
+  return { podId: config.get('ha.pod-id') ?? hostname(), groupMode: config.get('ha.group-mode') }
+}
+
+/** Pods on one machine that are told apart by name each have their own stores. */
+export function stateFolderOf(config: Config): string {
+  const dir = config.get('engine.state.dir')
+  const pod = isHotStandby(config) ? config.get('ha.pod-id') : null
+  return pod === null ? dir : join(dir, pod)
+}
+
+/** What a hot standby cannot do with. */
+export function refuseWithHotStandby(config: Config): void {
+  if (!isHotStandby(config) || config.get('engine.processing.guarantee') === 'exactly-once') return
+  throw new EngineError(
+    'CONFIG_INVALID',
+    'ha.mode: hot-standby needs engine.processing.guarantee exactly-once: nothing else keeps two active pods apart; set it, or set ha.mode to off',
+  )
+}
+
+/** The coordinator, from the moment it is there; before that nothing is known of any pod. */
+export class HaLink implements HaView, EngineHaLink {
+  readonly #o: HaLinkOptions
+  #coordinator: HaCoordinator | undefined
+  #client: BrokerPort | undefined
+  readonly #early: EngineFact[] = []
+
+  constructor(options: HaLinkOptions) {
+    this.#o = options
+  }
+
+  status(): HaStatus | null {
+    return this.#coordinator?.status() ?? null
+  }
+
+  async publish(command: HaCommand): Promise<number> {
+    if (!this.#coordinator) throw new EngineError('STORE_UNAVAILABLE', 'the coordinator is not there yet; ask again')
+    return this.#coordinator.publish(command)
+  }
+
+  /** Undefined before there is anything to count. */
+  get metrics(): (() => HaMetrics) | undefined {
+    const coordinator = this.#coordinator
+    return coordinator && (() => coordinator.metrics())
+  }
+
+  fact(fact: EngineFact): void {
+    if (this.#coordinator) this.#coordinator.engineFact(fact)
+    else if (fact.type !== 'snapshot') this.#early.push(fact)
+  }
+
+  pauseIntent(paused: boolean): void {
+    this.#coordinator?.pauseIntent(paused)
+  }
+
+  /** Returns once the coordinator runs; it waits for the broker by itself. */
+  async start(broker: BrokerHandle, host: EngineHost): Promise<void> {
+    const { config, applicationId, topology, build, log } = this.#o
+    const fail = (error: unknown): void =>
+      host.failWith(
+        EngineError.is(error) ? error : new EngineError('BROKER_REFUSED', messageOf(error), { cause: error }),
+      )
+    // Loaded only where it is used.
+    const { createHa } = await import('../ha/coordinator-shell.ts')
+    this.#client = await broker.connect()
+    const coordinator = createHa({
+      broker: this.#client,
+      settings: haSettings(config, {
+        applicationId,
+        groupId: applicationId,
+        hostname: hostname(),
+        topologyHash: shortHash(JSON.stringify(planOf(topology))),
+        build,
+      }),
+      engine: (command) => host.haCommand(command),
+      clock: systemClock,
+      timers: systemTimers,
+      random: new Random(crypto.getRandomValues(new Uint32Array(1))[0] ?? 0),
+      log: (level, message) => log({ level, component: 'ha', message }),
+      fail,
+    })
+    this.#coordinator = coordinator
+    for (const fact of this.#early.splice(0)) coordinator.engineFact(fact)
+    coordinator.start().catch(fail)
+  }
+
+  /** Hands over, where there is somebody to hand over to. */
+  async stop(deadlineMs: number): Promise<void> {
+    await this.#coordinator?.stop(deadlineMs)
+  }
+
+  abandon(): void {
+    this.#coordinator?.abandon()
+  }
+
+  async close(): Promise<void> {
+    this.#coordinator?.abandon()
+    await this.#client?.close()
+  }
+}
