@@ -1,0 +1,97 @@
+/** The acting pod, which is the active one, judges every command again and carries it out at most once. */
+import { type Candidate, candidates, successor } from './decide.ts'
+import type { Out } from './events.ts'
+import { beginHandOver } from './hand-over.ts'
+import type { Command } from './log-view.ts'
+import type { Pod, Run } from './pod.ts'
+import { encode, type Outcome } from './records.ts'
+import { statusOf } from './status.ts'
+import { judgeHaCommand } from './view.ts'
+
+/** What becomes of a command: a result, a hand-over, or nothing yet. */
+export type Ruling =
+  | { readonly outcome: Outcome; readonly reason: string }
+  | { readonly handTo: string | null }
+  | undefined
+
+export function actOnCommands(pod: Pod, out: Out, now: number): void {
+  const { run, view } = pod
+  if (run === undefined || pod.engine !== 'running' || run.isolated || pod.handOver || pod.stopping) return
+  for (const command of view.commands.values()) {
+    if (view.results.has(command.offset) || pod.pendingResults.has(command.offset)) continue
+    const ruling = rule(pod, run, command, now)
+    if (ruling === undefined) continue
+    if ('handTo' in ruling) {
+      const { handTo: target } = ruling
+      out.log('info', `${command.command} of pod ${command.issuer} (offset ${command.offset}) is carried out`)
+      beginHandOver(pod, out, { target, commandOffset: command.offset, exhausted: false, hard: false }, now)
+      return
+    }
+    pod.commandResults[ruling.outcome]++
+    const { outcome, reason } = ruling
+    pod.pendingResults.set(command.offset, { outcome, reason, appendedAt: Number.NEGATIVE_INFINITY })
+    out.log('info', `${command.command} (offset ${command.offset}): ${outcome}, ${reason}`)
+  }
+}
+
+/** Results are written until they are read back; a pod that is no longer active leaves them to its successor. */
+export function publishResults(pod: Pod, out: Out, now: number): void {
+  if (pod.run === undefined || pod.engine !== 'running') {
+    pod.pendingResults.clear()
+    return
+  }
+  for (const [commandOffset, pending] of pod.pendingResults) {
+    if (pod.view.results.has(commandOffset)) {
+      pod.pendingResults.delete(commandOffset)
+      continue
+    }
+    if (now - pending.appendedAt < 2 * pod.settings.heartbeatIntervalMs) continue
+    pending.appendedAt = now
+    const { outcome, reason } = pending
+    out.append(encode({ kind: 'result', commandOffset, outcome, reason }))
+  }
+}
+
+const rejected = (reason: string): Ruling => ({ outcome: 'REJECTED', reason })
+
+function rule(pod: Pod, run: Run, command: Command, now: number): Ruling {
+  const past = pastRuling(pod, run, command)
+  if (past) return past
+  if (command.expectEpoch !== run.epoch)
+    return { outcome: 'EXPIRED', reason: 'another pod became active before the command was carried out' }
+  if (!command.live || now - command.now > pod.settings.commandTtlMs)
+    return { outcome: 'EXPIRED', reason: 'nobody could carry the command out in time' }
+  if (command.command === 'UNKNOWN') return rejected('this build does not know the command')
+  const { command: name, target, force } = command
+  const verdict = judgeHaCommand(statusOf(pod, now), { command: name, target, force })
+  if (!verdict.ok) return verdict.status === 503 ? undefined : rejected(verdict.reason)
+  const all = candidates(pod.view, pod.podId, pod.fresh.value, pod.settings)
+  const next = name === 'PROMOTE' ? named(all, target) : successor(all, force)
+  if (next === undefined) return rejected(whyNobody(pod, name, target))
+  // A demoted pod leaves it to the others who of them is the best.
+  return { handTo: name === 'DEMOTE' && next.ready ? null : next.podId }
+}
+
+function named(all: readonly Candidate[], target: string | null): Candidate | undefined {
+  return all.find((candidate) => candidate.podId === target)
+}
+
+function whyNobody(pod: Pod, name: string, target: string | null): string {
+  if (name !== 'PROMOTE') return 'there is no pod that could take over'
+  return target === pod.podId ? `pod ${target} is ACTIVE already` : `pod ${target} is no standby that could take over`
+}
+
+/** A command of an earlier epoch that has led to a hand-over: whoever is active now says how it ended. */
+function pastRuling(pod: Pod, run: Run, command: Command): Ruling {
+  const { view } = pod
+  if (view.claimOf(run.epoch)?.commandOffset === command.offset) {
+    return { outcome: 'DONE', reason: `pod ${pod.podId} is active` }
+  }
+  const release = [...view.releases.values()].find((each) => each.commandOffset === command.offset)
+  if (release === undefined) return undefined
+  if (release.podId === pod.podId) return rejected('nobody took over in time; the pod went on itself')
+  if (command.command === 'PROMOTE' && command.target !== pod.podId) {
+    return rejected(`pod ${pod.podId} took over instead`)
+  }
+  return { outcome: 'DONE', reason: `pod ${pod.podId} is active` }
+}

@@ -1,0 +1,214 @@
+/**
+ * The coordinator of one pod as a state machine: events in, effects out, nothing else. It decides who should run.
+ * Whether data is right rests on the transaction coordinator's fencing alone, so a wrong decision costs time, never data.
+ *
+ * Every step folds what was read, and then goes through the same list of rules; each is about what is the case now, not
+ * about what happened last. What was lost on its way is therefore simply decided anew.
+ */
+import { unreachable } from '../base/assert.ts'
+import type { Random } from '../base/random.ts'
+import type { HaFact } from '../engine/ha-contract.ts'
+import type { EngineFact } from '../engine/protocol.ts'
+import { EngineError } from '../errors.ts'
+import { actOnCommands, publishResults } from './commands.ts'
+import type { HaSettings } from './contract.ts'
+import { turn, vacancy } from './decide.ts'
+import { type HaEffect, type HaEvent, Out, type RawRecord } from './events.ts'
+import { drainAgain, exhausted, goOnHandingOver, goOnStopping, handedOver } from './hand-over.ts'
+import { beat, heartbeatBack, sayGoodbye } from './heartbeat.ts'
+import { LogView } from './log-view.ts'
+import { Pod } from './pod.ts'
+import {
+  engage,
+  giveUpStuckPromotion,
+  identityTaken,
+  reclaim,
+  running,
+  selfFence,
+  stepDown,
+  takeAnswers,
+  tidy,
+  yieldToNewer,
+} from './promotion.ts'
+import { decode, type Fault, mostFaults, samePlace } from './records.ts'
+import { signatureHolds } from './signature.ts'
+import { checkReadiness, claimIfDue, type Rules } from './standby.ts'
+import { askAgain, readBack, verify } from './verify.ts'
+
+export const defaultRules: Rules = { vacancy, turn }
+
+export class Coordinator {
+  readonly pod: Pod
+  readonly #rules: Rules
+  readonly #out = new Out()
+
+  constructor(settings: HaSettings, random: Random, rules: Rules = defaultRules) {
+    this.pod = new Pod(settings, random)
+    this.#rules = rules
+  }
+
+  step(event: HaEvent, now: number): HaEffect[] {
+    const { pod } = this
+    if (pod.ended) return []
+    switch (event.type) {
+      case 'records':
+        for (const record of event.records) this.#read(record, now)
+        break
+      case 'end-reached':
+        pod.fresh.reachedEnd(now)
+        break
+      case 'joined':
+        pod.joined = true
+        pod.joinedFresh = pod.fresh.value
+        pod.baseEpoch = event.tagEpoch
+        pod.logIsNew = event.tagEpoch > pod.view.epoch
+        break
+      case 'topic-recreated':
+        this.#topicRecreated(event.tagEpoch)
+        break
+      case 'fact':
+        this.#fact(event.fact, now)
+        break
+      case 'pause-intent':
+        if (pod.run) pod.paused = event.paused
+        break
+      case 'stop':
+        pod.stopping = true
+        break
+      case 'tick':
+        checkReadiness(pod, now)
+        break
+      default:
+        unreachable(event)
+    }
+    if (pod.joined) this.#decide(now)
+    return this.#out.take()
+  }
+
+  #decide(now: number): void {
+    const { pod } = this
+    const out = this.#out
+    if (this.#isReplaced()) return
+    reclaim(pod, out, now)
+    goOnHandingOver(pod, out, now)
+    yieldToNewer(pod, out)
+    engage(pod, out, now)
+    askAgain(pod, out, now)
+    takeAnswers(pod, out)
+    giveUpStuckPromotion(pod, out, now)
+    selfFence(pod, out, now)
+    goOnStopping(pod, out, now)
+    actOnCommands(pod, out, now)
+    publishResults(pod, out, now)
+    claimIfDue(pod, out, this.#rules, now)
+    tidy(pod, out, now)
+    sayGoodbye(pod, out, now)
+    if (!pod.ended && pod.goodbyeAt === Number.NEGATIVE_INFINITY) beat(pod, out, now)
+  }
+
+  #read({ offset, key, value }: RawRecord, now: number): void {
+    const { pod } = this
+    const { applicationId, commandSecret } = pod.settings
+    const record = decode(key, value)
+    pod.view.position = Math.max(pod.view.position, offset + 1)
+    const forged =
+      record.kind === 'command' && commandSecret !== null && !signatureHolds(commandSecret, applicationId, record)
+    if (record.kind === 'bad' || forged) {
+      pod.badRecords++
+      const why = record.kind === 'bad' ? record.why : 'its signature is missing or wrong'
+      this.#out.log('warn', `the record at offset ${offset} of the coordinator topic is ignored: ${why}`)
+      return
+    }
+    if (record.kind === 'status' && record.incarnation === pod.incarnation) heartbeatBack(pod, record, offset)
+    if (record.kind === 'verify' && record.podId === pod.podId) readBack(pod, record.nonce)
+    pod.view.apply(record, offset, { now, fresh: pod.fresh.value, live: pod.joined })
+  }
+
+  #fact(fact: EngineFact | HaFact, now: number): void {
+    const { pod } = this
+    const out = this.#out
+    switch (fact.type) {
+      case 'standby':
+        // Only where it was expected: an answer to an earlier command changes nothing.
+        if (!['opening', 'stepping-down', 'handing-over'].includes(pod.engine)) break
+        pod.engine = 'standby'
+        pod.progress = undefined
+        break
+      case 'standby-progress':
+        pod.progress = fact.progress
+        break
+      case 'identity-taken':
+        identityTaken(pod, out, fact.tokenEpoch, now)
+        break
+      case 'running':
+        running(pod, out, now)
+        drainAgain(pod, out)
+        break
+      case 'restarting':
+        if (pod.run) pod.run.restarting = true
+        break
+      case 'handed-over':
+        handedOver(pod, fact.id, fact.commitId)
+        break
+      case 'verify-token':
+        if (pod.run) verify(pod, out, { type: 'token', id: fact.id }, now)
+        else out.engine({ type: 'ha-token', id: fact.id, held: false })
+        break
+      case 'committed':
+        if (pod.run) pod.run.commitId = fact.commitId
+        break
+      case 'restarts-exhausted':
+        if (fact.place) this.#faultSeen(fact.place)
+        exhausted(pod, out, fact.place, now)
+        break
+      case 'fault-seen':
+        this.#faultSeen(fact.place)
+        break
+      case 'failed':
+        pod.engine = 'failed'
+        pod.handOver = undefined
+        break
+      default:
+      // The rest is for the lifecycle, not for the coordinator.
+    }
+  }
+
+  #faultSeen(place: Omit<Fault, 'count'>): void {
+    const { pod } = this
+    const known = pod.faults.find((fault) => samePlace(fault, place))
+    const { topic, partition, offset } = place
+    const others = pod.faults.filter((fault) => fault !== known)
+    pod.faults = [...others, { topic, partition, offset, count: (known?.count ?? 0) + 1 }].slice(-mostFaults)
+  }
+
+  /** Everything has to be told once more; what ran goes on, under the same epoch. */
+  #topicRecreated(tagEpoch: number): void {
+    const { pod } = this
+    this.#out.log('warn', 'the coordinator topic was made anew; this pod tells once more what it knows')
+    pod.baseEpoch = Math.max(tagEpoch, pod.baseEpoch, pod.view.epoch)
+    const { paused } = pod.view
+    pod.view = new LogView()
+    pod.view.paused = paused
+    pod.claim = undefined
+    pod.generation = null
+    pod.logIsNew = true
+    pod.joinedFresh = pod.fresh.value
+    pod.reclaiming = pod.run !== undefined
+    pod.statusAt = Number.NEGATIVE_INFINITY
+  }
+
+  /** Two processes under one pod's name: the younger one stays. */
+  #isReplaced(): boolean {
+    const { pod } = this
+    const own = pod.view.peers.get(pod.podId)
+    if (pod.generation === null || own === undefined || own.status.incarnation === pod.incarnation) return false
+    if (own.generation < pod.generation) return false
+    const message =
+      `another process runs under the pod id ${pod.podId} and was started later, so this one ends; ` +
+      'give every pod an ha.pod-id of its own'
+    stepDown(pod, this.#out, 'a younger process has this pod id')
+    pod.ended = true
+    this.#out.other({ type: 'fail', error: new EngineError('FENCED', message) })
+    return true
+  }
+}

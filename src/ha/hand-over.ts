@@ -1,0 +1,123 @@
+/**
+ * Giving the token up: the engine drains, commits and lets the producer go, then a RELEASE names the successor. Nothing
+ * is lost where this breaks off: the successor begins from the last commit, whichever that is.
+ */
+import { candidates, successor } from './decide.ts'
+import type { Out } from './events.ts'
+import type { HandOver, Pod } from './pod.ts'
+import { encode } from './records.ts'
+import { dropVerifications } from './verify.ts'
+
+export interface HandOverWish {
+  readonly target: string | null
+  readonly commandOffset: number | null
+  readonly exhausted: boolean
+  /** The engine cannot drain: it steps down. */
+  readonly hard: boolean
+}
+
+export function beginHandOver(pod: Pod, out: Out, wish: HandOverWish, now: number): void {
+  const { target, commandOffset, exhausted, hard } = wish
+  const commitId = pod.run?.commitId ?? null
+  const appendedAt = Number.NEGATIVE_INFINITY
+  const handOver: HandOver = {
+    id: pod.nextHandOver(),
+    target,
+    commandOffset,
+    exhausted,
+    stage: 'draining',
+    startedAt: now,
+    appendedAt,
+    commitId,
+  }
+  pod.handOver = handOver
+  out.log('info', `handing over to ${target === null ? 'whoever is ready' : `pod ${target}`}`)
+  if (hard) stepDownFirst(pod, out, handOver, 'the token is given to another pod')
+  else {
+    pod.engine = 'handing-over'
+    out.engine({ type: 'ha-hand-over', id: handOver.id })
+  }
+}
+
+export function handedOver(pod: Pod, id: number, commitId: string): void {
+  const { handOver } = pod
+  if (handOver === undefined || id < handOver.id || handOver.stage !== 'draining') return
+  handOver.stage = 'releasing'
+  handOver.commitId = commitId
+}
+
+/** The engine restarted in place while it drained: it is asked once more. */
+export function drainAgain(pod: Pod, out: Out): void {
+  const { handOver } = pod
+  if (handOver?.stage !== 'draining') return
+  out.engine({ type: 'ha-hand-over', id: pod.nextHandOver() })
+}
+
+export function goOnHandingOver(pod: Pod, out: Out, now: number): void {
+  const { handOver, run, settings, view } = pod
+  if (handOver === undefined || run === undefined) return
+  if (handOver.stage === 'draining' && now - handOver.startedAt > settings.handoffTimeoutMs) {
+    stepDownFirst(pod, out, handOver, `draining took longer than ${settings.handoffTimeoutMs} ms`)
+  }
+  if (handOver.stage === 'stepping-down' && pod.engine === 'standby') handOver.stage = 'releasing'
+  if (handOver.stage !== 'releasing') return
+  if (view.releases.has(run.epoch)) {
+    pod.handOver = undefined
+    pod.run = undefined
+    pod.handOvers++
+    out.log('info', `token epoch ${run.epoch} is released`)
+    return
+  }
+  if (now - handOver.appendedAt < settings.heartbeatIntervalMs) return
+  handOver.appendedAt = now
+  const { podId, incarnation, paused, faults } = pod
+  const { target, commitId, commandOffset, exhausted } = handOver
+  const fields = { target, commitId, paused, commandOffset, exhausted, faults }
+  out.append(encode({ kind: 'release', epoch: run.epoch, podId, incarnation, ...fields }))
+}
+
+function stepDownFirst(pod: Pod, out: Out, handOver: HandOver, reason: string): void {
+  dropVerifications(pod, out)
+  handOver.stage = 'stepping-down'
+  pod.engine = 'stepping-down'
+  out.engine({ type: 'ha-step-down', reason })
+}
+
+/** The restart budget is spent: another pod may do better, unless the same record has failed there too. */
+export function exhausted(
+  pod: Pod,
+  out: Out,
+  place: Parameters<Pod['view']['failedElsewhere']>[0] | null,
+  now: number,
+): void {
+  const { run, view } = pod
+  if (run === undefined) return
+  // A drain under way may be what used the restarts up; it is given up with them.
+  const chained = view.releases.get(run.epoch - 1)?.exhausted === true
+  const poison = place === null ? chained : view.failedElsewhere(place, pod.podId)
+  const target = successor(candidates(view, pod.podId, pod.fresh.value, pod.settings), false)
+  if (!poison && target !== undefined) {
+    out.log('warn', `the restarts of this pod are used up; pod ${target.podId} takes over`)
+    const commandOffset = pod.handOver?.commandOffset ?? null
+    beginHandOver(pod, out, { target: target.podId, commandOffset, exhausted: true, hard: true }, now)
+    return
+  }
+  pod.inhibited = poison
+  const why = poison
+    ? 'what failed here has failed on another pod too: nobody takes over by itself; correct the cause, then promote a pod'
+    : 'no pod is ready to take over'
+  out.log('error', `the restarts of this pod are used up, and ${why}`)
+  out.engine({ type: 'ha-fail' })
+}
+
+/** SIGTERM: an active pod hands over; then it says goodbye. */
+export function goOnStopping(pod: Pod, out: Out, now: number): void {
+  if (!pod.stopping || pod.run === undefined || pod.handOver) return
+  if (pod.engine === 'failed') {
+    pod.run = undefined
+    return
+  }
+  const target = successor(candidates(pod.view, pod.podId, pod.fresh.value, pod.settings), false)
+  const wish = { target: target?.podId ?? null, commandOffset: null, exhausted: false }
+  beginHandOver(pod, out, { ...wish, hard: pod.engine !== 'running' }, now)
+}

@@ -1,0 +1,13 @@
+/** High availability: the coordinator, what it shows, and what it is given. */
+export {
+  coordinatorTopic,
+  type HaCoordinator,
+  type HaIdentity,
+  type HaMetrics,
+  type HaOptions,
+  type HaSettings,
+} from './contract.ts'
+export { createHa } from './coordinator-shell.ts'
+export { liveStatusSeen } from './live.ts'
+export { haSettings, shortHash } from './settings.ts'
+export { type HaCommand, type HaPeer, type HaStatus, type HaView, judgeHaCommand } from './view.ts'

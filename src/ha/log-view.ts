@@ -1,0 +1,192 @@
+/** What a pod knows from reading the coordinator topic from its beginning: a fold, the same on every pod. */
+import type { RecordPlace } from '../engine/ha-contract.ts'
+import type {
+  ClaimRecord,
+  CommandRecord,
+  Deletion,
+  Fault,
+  HaRecord,
+  ReleaseRecord,
+  ResultRecord,
+  StatusRecord,
+} from './records.ts'
+import { keyOf, samePlace, statusKey } from './records.ts'
+
+/** When something was read: by the pod's own clock, and by the one that runs only while its view is fresh. */
+export interface Moment {
+  readonly now: number
+  readonly fresh: number
+  /** False for what was there before the pod joined: how old that is nobody can tell. */
+  readonly live: boolean
+}
+
+export interface Peer extends Moment {
+  readonly status: StatusRecord
+  /** Offset of the first record of this life. */
+  readonly generation: number
+}
+
+export interface Claim extends ClaimRecord, Moment {
+  readonly offset: number
+}
+
+export interface Release extends ReleaseRecord, Moment {
+  readonly offset: number
+}
+
+export interface Command extends CommandRecord, Moment {
+  readonly offset: number
+}
+
+/** Epochs, commands and results are kept this far back. */
+const kept = 16
+const mostCommands = 64
+
+export class LogView {
+  /** Offset of the next record to read. */
+  position = 0
+  /** Highest epoch that anybody claimed; 0 before the first. */
+  epoch = 0
+  /** Whether the application is paused, as its newest holder said. */
+  paused = false
+  readonly peers = new Map<string, Peer>()
+  readonly commands = new Map<number, Command>()
+  readonly results = new Map<number, ResultRecord>()
+  readonly releases = new Map<number, Release>()
+  /** The first claim of each epoch: the one that counts. */
+  readonly #winners = new Map<number, Claim>()
+  /** Every key of an epoch, to be deleted once it is long past. */
+  readonly #keys = new Map<string, number>()
+  readonly #commandIds = new Set<string>()
+  /** An epoch whose holder failed for a poison record, seen as it happened. */
+  inhibitedEpoch = -1
+  readonly #faults = new Map<string, readonly Fault[]>()
+  #lastFailover: Claim | undefined
+
+  /** The newest claim that counts. */
+  get holder(): Claim | undefined {
+    return this.#winners.get(this.epoch)
+  }
+
+  claimOf(epoch: number): Claim | undefined {
+    return this.#winners.get(epoch)
+  }
+
+  /** The release of the newest epoch, if its holder gave the token up. */
+  get release(): Release | undefined {
+    return this.releases.get(this.epoch)
+  }
+
+  /** The newest claim that a pod made by itself, for the holder's silence. */
+  get lastFailover(): Claim | undefined {
+    return this.#lastFailover
+  }
+
+  apply(record: HaRecord | Deletion, offset: number, moment: Moment): void {
+    this.position = Math.max(this.position, offset + 1)
+    switch (record.kind) {
+      case 'status':
+        this.#status(record, offset, moment)
+        break
+      case 'claim':
+        this.#claim({ ...record, ...moment, offset })
+        break
+      case 'release':
+        this.#release({ ...record, ...moment, offset })
+        break
+      case 'command':
+        this.#command({ ...record, ...moment, offset })
+        break
+      case 'result':
+        this.results.set(record.commandOffset, record)
+        this.#keys.set(keyOf(record), this.epoch)
+        break
+      case 'deleted':
+        this.#deleted(record.key)
+        break
+      default:
+    }
+  }
+
+  /** Whether the life of the pod that claimed is still the one that publishes. */
+  isCurrent(claim: Pick<Claim, 'podId' | 'incarnation'>): boolean {
+    return this.peers.get(claim.podId)?.status.incarnation === claim.incarnation
+  }
+
+  /** Keys of what is long past; the holder deletes them. */
+  outdatedKeys(): string[] {
+    const keys = [...this.#keys].filter(([, epoch]) => epoch <= this.epoch - kept).map(([key]) => key)
+    const surplus = [...this.commands.values()].slice(0, Math.max(0, this.commands.size - mostCommands))
+    for (const command of surplus) keys.push(keyOf(command), `r/${command.offset}`)
+    return keys
+  }
+
+  /** Whether this record made the engine of another pod restart. */
+  failedElsewhere(place: RecordPlace, self: string): boolean {
+    return [...this.#faults].some(([podId, faults]) => podId !== self && faults.some((each) => samePlace(each, place)))
+  }
+
+  #remember(podId: string, faults: readonly Fault[]): void {
+    if (faults.length === 0) return
+    this.#faults.delete(podId)
+    this.#faults.set(podId, faults)
+    for (const oldest of this.#faults.keys()) if (this.#faults.size > kept) this.#faults.delete(oldest)
+  }
+
+  #status(status: StatusRecord, offset: number, moment: Moment): void {
+    const known = this.peers.get(status.podId)
+    const same = known?.status.incarnation === status.incarnation
+    const generation = same ? known.generation : (status.generation ?? offset)
+    // Late words of an earlier life change nothing: the younger one counts.
+    if (known && !same && known.generation > generation) return
+    this.peers.set(status.podId, { status, generation, ...moment })
+    this.#remember(status.podId, status.faults)
+    const { holder } = this
+    if (holder?.podId !== status.podId || holder.incarnation !== status.incarnation) return
+    if (status.tokenEpoch === this.epoch) this.paused = status.paused
+    // Binds those alone that saw it happen: a pod started since is somebody's decision to try again.
+    const before = same ? known.status.handoffInhibited : true
+    if (moment.live && status.state === 'FAILED' && status.handoffInhibited && !before) this.inhibitedEpoch = this.epoch
+  }
+
+  #claim(claim: Claim): void {
+    this.#keys.set(keyOf(claim), claim.epoch)
+    if (this.#winners.has(claim.epoch)) return
+    this.#winners.set(claim.epoch, claim)
+    if (claim.epoch <= this.epoch) return
+    this.epoch = claim.epoch
+    if (claim.cause === 'FAILOVER') this.#lastFailover = claim
+    for (const epoch of this.#winners.keys()) if (epoch < this.epoch - 2 * kept) this.#winners.delete(epoch)
+  }
+
+  /** Only the holder of an epoch can give it up. */
+  #release(release: Release): void {
+    const holder = this.#winners.get(release.epoch)
+    if (holder?.podId !== release.podId || holder.incarnation !== release.incarnation) return
+    this.#keys.set(keyOf(release), release.epoch)
+    if (this.releases.has(release.epoch)) return
+    this.releases.set(release.epoch, release)
+    this.#remember(release.podId, release.faults)
+    if (release.epoch === this.epoch) this.paused = release.paused
+  }
+
+  /** A command that is written a second time, under its own name, is no second command. */
+  #command(command: Command): void {
+    if (this.#commandIds.has(command.id)) return
+    this.#commandIds.add(command.id)
+    this.commands.set(command.offset, command)
+    this.#keys.set(keyOf(command), this.epoch)
+  }
+
+  #deleted(key: string): void {
+    this.#keys.delete(key)
+    const slash = key.indexOf('/')
+    const name = key.slice(slash + 1)
+    if (key === statusKey(name)) this.peers.delete(name)
+    else if (key.startsWith('l/')) this.releases.delete(Number(name))
+    else if (key.startsWith('r/')) this.results.delete(Number(name))
+    else if (key.startsWith('c/')) {
+      for (const [offset, command] of this.commands) if (command.id === name) this.commands.delete(offset)
+    }
+  }
+}
