@@ -31,6 +31,7 @@ const { values, positionals } = parseArgs({
   options: {
     in: text,
     table: { ...text, default: 'users' },
+    id: text,
     guarantee: { ...text, default: 'exactly_once_v2' },
     store: { ...text, default: 'memory' },
     threads: { ...text, default: '2' },
@@ -55,7 +56,7 @@ if (!words.includes(workload)) {
 }
 const bootstrap = process.env.BOOTSTRAP ?? `127.0.0.1:${process.env.PEERS_PORT ?? 19092}`
 const isLatency = workload === 'latency'
-const id = `mr-${workload}-${Date.now().toString(36)}`
+const id = values.id ?? `mr-${workload}-${Date.now().toString(36)}`
 const output = `${id}-out`
 const input = isLatency ? `${id}-in` : (values.in ?? (workload === 'slow-io' ? 'ev-io' : 'ev'))
 const skip = Number(values.skip)
@@ -239,8 +240,9 @@ async function meter(): Promise<Record<string, unknown>> {
     const value = values[name]
     return value === undefined ? [] : [`--${name}`, value]
   })
-  const command = process.env.PEERS_LATENCY ?? './latency'
-  const { stdout } = await run(command, ['--in', input, '--out', output, ...given], { maxBuffer: 1e8 })
+  const own = [process.execPath, join(import.meta.dirname, 'meter.ts')]
+  const [command = '', ...words] = process.env.PEERS_LATENCY ? [process.env.PEERS_LATENCY] : own
+  const { stdout } = await run(command, [...words, '--in', input, '--out', output, ...given], { maxBuffer: 1e8 })
   return JSON.parse(stdout.trim().split('\n').at(-1) ?? '{}') as Record<string, unknown>
 }
 
