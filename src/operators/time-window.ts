@@ -2,7 +2,8 @@
 import type { Serde } from '../serde/serde.ts'
 import type { ValueAndTimestamp, Window, Windowed, WindowStore } from '../state/contract.ts'
 import type { SpecOf, WindowSpec } from '../topology/operator-spec.ts'
-import { Change, type Downstream, forward, isPromise, type Maybe, Rec } from './contract.ts'
+import type { Headers } from '../wire/headers.ts'
+import { Change, type Downstream, forward, isPromise, type Maybe, type Origin, Rec } from './contract.ts'
 import { inTurn, type OperatorEnv } from './node-operator.ts'
 import type { PendingWindow } from './pending-windows.ts'
 import { WindowOperator } from './window-operator.ts'
@@ -25,6 +26,8 @@ export class TimeWindowOperator extends WindowOperator {
   readonly #grace: number
   readonly #tumbling: boolean
   readonly #store: WindowStore<unknown, unknown>
+  /** Start of the windows that were last noted as still to close. */
+  #expected = Number.NaN
 
   constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'windowAggregate'>, keySerde: Serde<unknown>) {
     super(env, children, spec, keySerde)
@@ -73,11 +76,15 @@ export class TimeWindowOperator extends WindowOperator {
   #put(start: number, row: ValueAndTimestamp<unknown> | undefined, aggregate: unknown, rec: Rec): Maybe {
     const timestamp = row === undefined ? rec.timestamp : Math.max(rec.timestamp, row.timestamp)
     this.#store.put(rec.key, aggregate, start, timestamp)
-    const window = this.#windowed(rec.key, start)
     if (this.pending) {
-      this.expect(window, this.#closesAt(start))
+      if (!this.#tumbling) this.expect(this.#windowed(rec.key, start), this.#closesAt(start))
+      else if (start !== this.#expected) {
+        this.#expected = start
+        this.expect(this.#windowed(undefined, start), this.#closesAt(start))
+      }
       return
     }
+    const window = this.#windowed(rec.key, start)
     const change = new Change(aggregate ?? null, this.spec.sendOldValues ? (row?.value ?? null) : null)
     return forward(this.children, new Rec(window, change, timestamp, rec.headers, rec.origin, undefined, undefined))
   }
@@ -87,8 +94,35 @@ export class TimeWindowOperator extends WindowOperator {
     return { key, start, end }
   }
 
+  /** Tumbling windows of one start close together, and the store has them side by side. */
+  protected override get namesKeys(): boolean {
+    const { window } = this.spec
+    return !(window.type === 'time' && window.sizeMs === window.advanceMs)
+  }
+
   protected *kept(): Iterable<readonly [PendingWindow, number]> {
-    for (const [key, start] of this.#store.all()) yield [this.#windowed(key, start), this.#closesAt(start)]
+    for (const [key, start] of this.#store.all()) {
+      yield [this.#windowed(this.namesKeys ? key : undefined, start), this.#closesAt(start)]
+    }
+  }
+
+  protected override tellFinal(window: PendingWindow, origin: Origin, headers: Headers): Maybe {
+    if (!this.#tumbling) return super.tellFinal(window, origin, headers)
+    return this.#tellAll(this.#store.fetchAll(window.start, window.start), window, origin, headers)
+  }
+
+  #tellAll(
+    rows: ReturnType<WindowStore<unknown, unknown>['fetchAll']>,
+    { end }: PendingWindow,
+    origin: Origin,
+    headers: Headers,
+  ): Maybe {
+    for (let next = rows.next(); !next.done; next = rows.next()) {
+      const [key, start, row] = next.value
+      const window = { key, start, end }
+      const pending = this.tellRow(window, row, origin, headers)
+      if (pending !== undefined) return pending.then(() => this.#tellAll(rows, window, origin, headers))
+    }
   }
 
   protected final(window: PendingWindow): ValueAndTimestamp<unknown> | undefined {

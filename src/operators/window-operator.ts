@@ -22,10 +22,18 @@ export abstract class WindowOperator extends NodeOperator {
     const progressStore = env.node.hiddenStores[0]
     if (spec.emit === 'close' && progressStore !== undefined) {
       const progress = env.context.store(progressStore) as KeyValueStore<unknown, unknown>
-      this.pending = new PendingWindows(progress, (key) => bytesText(keySerde.serialize(key)))
+      this.pending = new PendingWindows(
+        progress,
+        this.namesKeys ? (key) => bytesText(keySerde.serialize(key)) : () => '',
+      )
     }
     const idle = 'closeAfterIdleMs' in spec.window ? spec.window.closeAfterIdleMs : undefined
     if (this.pending && idle !== undefined) this.#quiet = new QuietInput(this, env.context, idle)
+  }
+
+  /** False where one entry stands for the windows of all keys that begin at the same time. */
+  protected get namesKeys(): boolean {
+    return true
   }
 
   init(): void {
@@ -86,14 +94,22 @@ export abstract class WindowOperator extends NodeOperator {
   #tell(windows: readonly PendingWindow[], origin: Origin, headers: Headers): Maybe {
     if (windows.length === 0) return
     this.atWork()
-    return inTurn(windows, (window) => {
-      const row = this.final(window)
-      if (row === undefined) return
-      return forward(
-        this.children,
-        new Rec(window, new Change(row.value ?? null, null), row.timestamp, headers, origin, undefined, undefined),
-      )
-    })
+    return inTurn(windows, (window) => this.tellFinal(window, origin, headers))
+  }
+
+  protected tellFinal(window: PendingWindow, origin: Origin, headers: Headers): Maybe {
+    const row = this.final(window)
+    if (row !== undefined) return this.tellRow(window, row, origin, headers)
+  }
+
+  protected tellRow(
+    window: PendingWindow,
+    row: { readonly value: unknown; readonly timestamp: number },
+    origin: Origin,
+    headers: Headers,
+  ): Maybe {
+    const change = new Change(row.value ?? null, null)
+    return forward(this.children, new Rec(window, change, row.timestamp, headers, origin, undefined, undefined))
   }
 
   protected expect(window: PendingWindow, closesAt: number): void {

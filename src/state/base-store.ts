@@ -14,6 +14,7 @@ import type {
   StoreLifecycle,
   StoreSpec,
 } from './contract.ts'
+import { segmentMs, segmentPrefix, windowSuffix } from './layout.ts'
 import { Overlay } from './overlay.ts'
 import { type Row, RowCodec } from './row.ts'
 import { RetentionClock } from './retention-clock.ts'
@@ -52,7 +53,7 @@ export abstract class BaseStore implements StoreLifecycle {
     this.spec = spec
     this.partition = partition
     this.codec = RowCodec.of(spec)
-    this.overlay = new Overlay(backend, this.codec, options.readOnly)
+    this.overlay = new Overlay(backend, this.codec, options.readOnly, spec.kind === 'window' ? segmentMs(spec) : 0)
     this.streamTime = options.streamTime
     this.onOperation = options.onOperation
     this.#backend = backend
@@ -91,7 +92,7 @@ export abstract class BaseStore implements StoreLifecycle {
     }
     this.#dropped.set(epoch, this.#waiting.concat(dropped))
     this.#waiting = []
-    return new Sealed(sealed, this.spec, this.codec, this.now(), bytes)
+    return new Sealed(sealed, this.spec, this.codec, (node) => this.overlay.rowOf(node), this.now(), bytes)
   }
 
   applied(epoch: CommitEpoch, checkpoint: Checkpoint): void {
@@ -114,6 +115,7 @@ export abstract class BaseStore implements StoreLifecycle {
 
   restore(changes: readonly ByteChange[], checkpoint: Checkpoint): void {
     this.#backend.apply(changes, checkpoint)
+    this.overlay.changedBelow()
   }
 
   entries(): number {
@@ -150,20 +152,26 @@ export abstract class BaseStore implements StoreLifecycle {
 
   /** Adds or replaces a row; refuses a key that the backend could not take once the change is committed. */
   protected putValue(at: string, value: unknown, timestamp: number): void {
-    this.#checkLength(at)
+    this.#checkLength(at.length)
     this.overlay.put(at, value, timestamp)
   }
 
+  /** As `putValue`, for the only (or first) row of a window. */
+  protected putWindow(key: string, windowStart: number, value: unknown, timestamp: number): void {
+    this.#checkLength(key.length + segmentPrefix + windowSuffix)
+    this.overlay.putWindow(key, windowStart, value, timestamp)
+  }
+
   protected putTombstone(at: string, timestamp: number): void {
-    this.#checkLength(at)
+    this.#checkLength(at.length)
     this.overlay.putTombstone(at, timestamp)
   }
 
-  #checkLength(at: string): void {
-    if (at.length > this.#maxKeyBytes) {
+  #checkLength(length: number): void {
+    if (length > this.#maxKeyBytes) {
       throw new EngineError(
         'PROCESSING_FAILED',
-        `The store '${this.spec.name}' cannot keep a key of ${at.length} bytes: its backend takes ${this.#maxKeyBytes}. ` +
+        `The store '${this.spec.name}' cannot keep a key of ${length} bytes: its backend takes ${this.#maxKeyBytes}. ` +
           `Use a shorter key, or set 'engine.state.store' to 'memory'.`,
       )
     }

@@ -15,6 +15,8 @@ import { writeInt64 } from '../serde/primitive.ts'
 import { int64At, int64String, keyBytes } from './bytes.ts'
 import type { StoreSpec } from './contract.ts'
 
+/** Bytes in front of the key of a window's row in the backend. */
+export const segmentPrefix = 8
 /** Bytes behind the key in a window store's changelog. */
 export const windowSuffix = 12
 export const sessionSuffix = 16
@@ -39,7 +41,7 @@ export function windowRow(intervalMs: number, key: string, start: number, sequen
 
 const firstSequence = '\0\0\0\0'
 
-function sequenceString(sequence: number): string {
+export function sequenceString(sequence: number): string {
   if (sequence === 0) return firstSequence
   return String.fromCharCode((sequence >>> 24) & 255, (sequence >>> 16) & 255, (sequence >>> 8) & 255, sequence & 255)
 }

@@ -4,8 +4,7 @@
  */
 import { keyBytes, keyString } from './bytes.ts'
 import type { ByteChange, ByteEntry, Checkpoint, StoreBackend } from './contract.ts'
-import { Keyed } from './keyed.ts'
-import { Node } from './node.ts'
+import { type NodeTable, PlainTable } from './node-table.ts'
 import { committedGeneration, type Row, RowCodec } from './row.ts'
 
 const asBytes = new RowCodec('plain', {
@@ -16,29 +15,29 @@ const asBytes = new RowCodec('plain', {
 
 export class MemoryBackend implements StoreBackend {
   readonly durable = false
-  readonly nodes = new Keyed<Node>()
+  #nodes: NodeTable = new PlainTable()
   #codec = asBytes
   #checkpoint: Checkpoint | undefined
 
-  /** From now on rows have the form of this codec; bytes are made only for those who ask for bytes. */
-  attach(codec: RowCodec): void {
-    for (const node of this.nodes.map.values()) {
+  /** From now on rows have the form of this codec and lie in this table; bytes are made only for those who ask for bytes. */
+  attach(codec: RowCodec, table: NodeTable): void {
+    for (const node of this.#nodes.all()) {
       const bytes = this.#codec.toBackend(node.top)
-      if (bytes !== null) node.top = codec.fromBackend(bytes)
       // The store that now opens counts anew which rows came during a walk: what it finds was there before all of them.
-      node.born = 0
+      if (bytes !== null) table.add(this.#nodes.rowOf(node), codec.fromBackend(bytes), 0)
     }
+    this.#nodes = table
     this.#codec = codec
   }
 
   get(key: Uint8Array): Uint8Array | undefined {
-    const row = this.nodes.get(keyString(key))?.at(committedGeneration)
+    const row = this.#nodes.get(keyString(key))?.at(committedGeneration)
     return (row && this.#codec.toBackend(row)) ?? undefined
   }
 
   *range(from?: Uint8Array, to?: Uint8Array, reverse = false): IterableIterator<ByteEntry> {
-    for (const key of this.nodes.keys(from && keyString(from), to && keyString(to), reverse)) {
-      const row = this.nodes.get(key)?.at(committedGeneration)
+    for (const key of this.#nodes.rows(from && keyString(from), to && keyString(to), reverse)) {
+      const row = this.#nodes.get(key)?.at(committedGeneration)
       const value = row && this.#codec.toBackend(row)
       if (value) yield [keyBytes(key), value]
     }
@@ -59,11 +58,11 @@ export class MemoryBackend implements StoreBackend {
   }
 
   entries(): number {
-    return this.nodes.size
+    return this.#nodes.size
   }
 
   wipe(): void {
-    this.nodes.clear()
+    this.#nodes.clear()
     this.#checkpoint = undefined
   }
 
@@ -72,11 +71,16 @@ export class MemoryBackend implements StoreBackend {
   }
 
   #commit(key: string, row: Row | null): void {
-    const node = this.nodes.get(key)
+    const node = this.#nodes.get(key)
     const above = node?.above(committedGeneration)
-    if (above !== undefined) above.below = row ?? undefined
-    else if (row === null) this.nodes.delete(key)
-    else if (node !== undefined) node.top = row
-    else this.nodes.set(key, new Node(key, row, 0))
+    if (above !== undefined) {
+      above.below = row ?? undefined
+    } else if (row === null) {
+      if (node !== undefined) this.#nodes.remove(node)
+    } else if (node !== undefined) {
+      node.top = row
+    } else {
+      this.#nodes.add(key, row, 0)
+    }
   }
 }

@@ -2,10 +2,13 @@
 import type { Row } from './row.ts'
 
 export class Node {
+  /** What the node's table knows it by: the row's key string, or the part of it that lies within a segment. */
   readonly key: string
   top: Row
   /** Counts the nodes made: a walk over the keys leaves out those that are younger than itself. */
   born: number
+  /** Where the node lies in a table that is cut into segments; undefined in others. */
+  place: NodePlace | undefined = undefined
 
   constructor(key: string, top: Row, born: number) {
     this.key = key
@@ -28,4 +31,11 @@ export class Node {
     }
     return found
   }
+}
+
+/** The nodes of one part of a table that are named in the same way. */
+export interface NodePlace {
+  /** What stands in front of the nodes' keys in their rows' key strings, and what behind them. */
+  readonly before: string
+  readonly behind: string
 }

@@ -10,10 +10,19 @@ import type { CommitEpoch } from '../base/ids.ts'
 import { EngineError } from '../errors.ts'
 import { ByteRows } from './byte-rows.ts'
 import type { Checkpoint, StoreBackend } from './contract.ts'
-import { Keyed } from './keyed.ts'
+import { windowRow } from './layout.ts'
 import { MemoryBackend } from './memory-backend.ts'
-import { Node } from './node.ts'
+import type { Node } from './node.ts'
+import { type NodeTable, PlainTable } from './node-table.ts'
 import { committedGeneration, Row, type RowCodec } from './row.ts'
+import { type Segment, SegmentTable } from './segment-table.ts'
+
+/** Generation of a row that was dropped before anybody heard of it. */
+const neverTold = -1
+/** Stands for the start of a window where a row is known by its whole key string. */
+const noStart = Number.NEGATIVE_INFINITY
+/** Rows kept for use again, at most. */
+const mostSpare = 16_384
 
 export interface Generation {
   readonly epoch: CommitEpoch
@@ -25,7 +34,10 @@ export class Overlay {
   readonly codec: RowCodec
   /** Bytes of the open epoch's keys and values, about. */
   bytes = 0
-  readonly #nodes: Keyed<Node>
+  readonly #table: NodeTable
+  /** The table of a window store: the same, as what it is. */
+  readonly #segments: SegmentTable | undefined
+  readonly #segmentMs: number
   readonly #memory: MemoryBackend | undefined
   /** The committed rows, where the nodes do not hold them. */
   readonly #below: ByteRows | undefined
@@ -33,20 +45,37 @@ export class Overlay {
   #generation = 1
   #sealed: Generation[] = []
   #born = 0
-
+  /** Rows that a newer committed row has replaced: they are used again, which spares the garbage collector two moves. */
+  readonly #spare: Row[] = []
+  /** What was looked up last: an operator reads a row and then writes it. */
+  #lastKey: string | undefined
+  #lastStart = noStart
+  #lastNode: Node | undefined
   #readOnly: boolean
 
-  constructor(backend: StoreBackend, codec: RowCodec, readOnly = false) {
+  /** `segmentMs`: for a window store, the length of its segments. */
+  constructor(backend: StoreBackend, codec: RowCodec, readOnly = false, segmentMs = 0) {
     this.codec = codec
     this.#readOnly = readOnly
+    this.#segmentMs = segmentMs
+    this.#segments = segmentMs > 0 ? new SegmentTable(segmentMs) : undefined
+    this.#table = this.#segments ?? new PlainTable()
     if (backend instanceof MemoryBackend) {
-      backend.attach(codec)
+      backend.attach(codec, this.#table)
       this.#memory = backend
-      this.#nodes = backend.nodes
     } else {
-      this.#below = new ByteRows(backend, codec)
-      this.#nodes = new Keyed<Node>()
+      this.#below = new ByteRows(backend, codec, (node) => this.#table.rowOf(node))
     }
+  }
+
+  /** Key string of a node's row. */
+  rowOf(node: Node): string {
+    return this.#table.rowOf(node)
+  }
+
+  /** Starts of the segments with rows; undefined where not all of them are known here. */
+  get segmentStarts(): readonly number[] | undefined {
+    return this.#memory && this.#segments?.starts
   }
 
   /** The open epoch has changes. */
@@ -60,64 +89,112 @@ export class Overlay {
   }
 
   get(key: string): Row | undefined {
-    const node = this.#nodes.map.get(key)
+    const node = this.#find(key)
     if (node !== undefined) return node.top.isDeleted ? undefined : node.top
     return this.#below?.get(key)
   }
 
   put(key: string, value: unknown, timestamp: number): void {
-    const node = this.#nodes.map.get(key)
+    const node = this.#find(key)
     if (node !== undefined && node.top.generation === this.#generation) {
-      const { top } = node
-      this.bytes -= this.codec.weight(top)
-      this.codec.replace(top, value, timestamp)
-      this.bytes += this.codec.weight(top)
-    } else {
-      this.#lay(key, node, this.codec.encode(value, timestamp))
+      this.#replace(node.top, value, timestamp)
+      return
     }
+    const row = this.#row(value, timestamp)
+    if (node !== undefined) this.#lay(node, row)
+    else this.#begin(this.#table.add(key, row, ++this.#born), key)
+  }
+
+  /** As `get`, for the only (or first) row of a window. */
+  getWindow(key: string, windowStart: number): Row | undefined {
+    const node = this.#findWindow(key, windowStart)
+    if (node !== undefined) return node.top.isDeleted ? undefined : node.top
+    return this.#below?.get(windowRow(this.#segmentMs, key, windowStart, 0))
+  }
+
+  putWindow(key: string, windowStart: number, value: unknown, timestamp: number): void {
+    const node = this.#findWindow(key, windowStart)
+    if (node !== undefined && node.top.generation === this.#generation) {
+      this.#replace(node.top, value, timestamp)
+      return
+    }
+    const row = this.#row(value, timestamp)
+    if (node !== undefined) this.#lay(node, row)
+    else this.#begin((this.#segments as SegmentTable).addAt(key, windowStart, row, ++this.#born), key)
   }
 
   /** Puts the tombstone of a versioned store. */
   putTombstone(key: string, timestamp: number): void {
-    const node = this.#nodes.map.get(key)
+    const node = this.#find(key)
+    this.#checkWritable()
     const row = this.codec.tombstone(timestamp)
-    if (node === undefined || node.top.generation !== this.#generation) {
-      this.#lay(key, node, row)
-      return
+    if (node === undefined) {
+      this.#begin(this.#table.add(key, row, ++this.#born), key)
+    } else if (node.top.generation === this.#generation) {
+      row.generation = this.#generation
+      row.below = node.top.below
+      node.top = row
+    } else {
+      this.#lay(node, row)
     }
-    row.generation = this.#generation
-    row.below = node.top.below
-    node.top = row
   }
 
   delete(key: string): void {
-    const node = this.#nodes.map.get(key)
-    if (node === undefined) {
-      if (this.#below?.get(key) !== undefined) this.#lay(key, node, Row.deletion())
-    } else if (node.top.generation === this.#generation) {
-      this.bytes -= this.codec.weight(node.top)
-      node.top.delete()
-      this.bytes += this.codec.weight(node.top)
-    } else if (!node.top.isDeleted) {
-      this.#lay(key, node, Row.deletion())
+    const node = this.#find(key)
+    if (node !== undefined) {
+      this.#delete(node)
+    } else if (this.#below?.get(key) !== undefined) {
+      this.#checkWritable()
+      const row = Row.deletion()
+      this.#begin(this.#table.add(key, row, ++this.#born), key)
     }
+  }
+
+  /**
+   * Takes windows that start at `horizon` or before out of a store in memory, oldest segments first, about `most` of them. The
+   * changelog hears of those it knows; a window that came and went within one epoch is never told. False where the rows
+   * lie elsewhere.
+   */
+  expire(horizon: number, most: number): boolean {
+    const table = this.#segments
+    if (table === undefined || this.#memory === undefined) return false
+    const before = this.#open.length
+    let left = most
+    for (const segment of table.before(horizon)) {
+      if (left <= 0) break
+      const whole = segment.size <= left
+      left -= this.#expireSegment(segment, left)
+      if (segment.size === 0) table.detach(segment)
+      else if (whole) segment.leavesWith = this.#generation
+    }
+    this.#lastKey = undefined
+    if (before > 0) this.#open = this.#open.filter((node) => node.top.generation !== neverTold)
+    return true
+  }
+
+  /** The rows of windows with this start, in no order, where that can be told without a look at others; else undefined. */
+  windowsAt(windowStart: number): Node[] | undefined {
+    const nodes = this.#memory && this.#segments?.startingAt(windowStart)
+    return nodes && [...nodes].filter((node) => !node.top.isDeleted)
   }
 
   /** Rows in [from, to), without keys that came after the call. A row is given as it is when its turn comes. */
   range(from: string | undefined, to: string | undefined, reverse = false): IterableIterator<[string, Row]> {
     if (this.#below === undefined) return this.#walk(from, to, reverse, this.#born)
-    const keys = [...this.#nodes.keys(from, to, reverse)]
+    const keys = [...this.#table.rows(from, to, reverse)]
     return this.#merge(keys, this.#below.range(from, to, reverse), reverse)
   }
 
   /** Committed rows of which no uncommitted change speaks, from `from` on. */
   *settled(from: string | undefined): IterableIterator<[string, Row]> {
     if (this.#below !== undefined) {
-      for (const entry of this.#below.range(from, undefined, false)) if (!this.#nodes.map.has(entry[0])) yield entry
+      for (const entry of this.#below.range(from, undefined, false)) {
+        if (this.#table.get(entry[0]) === undefined) yield entry
+      }
       return
     }
-    for (const key of this.#nodes.keys(from, undefined)) {
-      const row = this.#nodes.map.get(key)?.top
+    for (const key of this.#table.rows(from, undefined)) {
+      const row = this.#table.get(key)?.top
       if (row?.generation === committedGeneration) yield [key, row]
     }
   }
@@ -126,6 +203,7 @@ export class Overlay {
   seal(epoch: CommitEpoch): Generation | null {
     const last = this.#sealed[this.#sealed.length - 1]
     assert(last === undefined || last.epoch < epoch, `epoch ${epoch} is sealed after epoch ${last?.epoch}`)
+    this.#lastKey = undefined
     if (this.#open.length === 0) return null
     const sealed = { epoch, generation: this.#generation++, nodes: this.#open }
     this.#sealed.push(sealed)
@@ -149,7 +227,8 @@ export class Overlay {
     if (this.#memory !== undefined) {
       if (oldest !== undefined) this.#settle(oldest)
       for (const key of dropped) {
-        if (this.#nodes.get(key)?.top.generation === committedGeneration) this.#nodes.delete(key)
+        const node = this.#table.get(key)
+        if (node?.top.generation === committedGeneration) this.#table.remove(node)
       }
       this.#memory.advance(checkpoint)
     } else {
@@ -157,16 +236,19 @@ export class Overlay {
       if (oldest !== undefined) this.#release(oldest)
     }
     if (oldest !== undefined) this.#sealed.shift()
+    this.#lastKey = undefined
   }
 
   discard(): void {
     for (const nodes of [this.#open, ...this.#sealed.map((sealed) => sealed.nodes)]) {
       for (const node of nodes) {
         const committed = node.at(committedGeneration)
-        if (committed === undefined) this.#nodes.delete(node.key)
+        if (committed === undefined) this.#table.remove(node)
         else node.top = committed
       }
     }
+    this.#segments?.keepAll()
+    this.#lastKey = undefined
     this.#open = []
     this.#sealed = []
     this.bytes = 0
@@ -177,40 +259,133 @@ export class Overlay {
     this.#readOnly = true
   }
 
-  #lay(key: string, node: Node | undefined, row: Row): void {
-    if (this.#readOnly)
-      throw new EngineError('USAGE', 'A view of a store is for reading; write through the store itself.')
-    row.generation = this.#generation
-    this.bytes += key.length + this.codec.weight(row)
-    if (node === undefined) {
-      const fresh = new Node(key, row, ++this.#born)
-      this.#nodes.set(key, fresh)
-      this.#open.push(fresh)
-    } else {
-      row.below = node.top
-      node.top = row
-      this.#open.push(node)
+  /** The backend was changed by somebody else. */
+  changedBelow(): void {
+    this.#lastKey = undefined
+  }
+
+  #find(key: string): Node | undefined {
+    if (key !== this.#lastKey || this.#lastStart !== noStart) {
+      this.#lastNode = this.#table.get(key)
+      this.#lastKey = key
+      this.#lastStart = noStart
     }
+    return this.#lastNode
+  }
+
+  #findWindow(key: string, windowStart: number): Node | undefined {
+    if (key !== this.#lastKey || windowStart !== this.#lastStart) {
+      this.#lastNode = (this.#segments as SegmentTable).find(key, windowStart)
+      this.#lastKey = key
+      this.#lastStart = windowStart
+    }
+    return this.#lastNode
+  }
+
+  #checkWritable(): void {
+    if (!this.#readOnly) return
+    throw new EngineError('USAGE', 'A view of a store is for reading; write through the store itself.')
+  }
+
+  #row(value: unknown, timestamp: number): Row {
+    this.#checkWritable()
+    const row = this.#spare.pop() ?? new Row(undefined, undefined, 0)
+    this.codec.replace(row, value, timestamp)
+    return row
+  }
+
+  #replace(row: Row, value: unknown, timestamp: number): void {
+    this.bytes -= this.codec.weight(row)
+    this.codec.replace(row, value, timestamp)
+    this.bytes += this.codec.weight(row)
+  }
+
+  #delete(node: Node): void {
+    const { top } = node
+    if (top.generation === this.#generation) {
+      this.bytes -= this.codec.weight(top)
+      top.delete()
+      this.bytes += this.codec.weight(top)
+    } else if (!top.isDeleted) {
+      this.#checkWritable()
+      this.#lay(node, Row.deletion())
+    }
+  }
+
+  /** Gives the number of rows that are no longer there, or will not be once the open epoch is committed. */
+  #expireSegment(segment: Segment, most: number): number {
+    let count = 0
+    for (const place of segment.places) {
+      for (const node of place.nodes.values()) {
+        if (count === most) return count
+        const { top } = node
+        if (top.generation === this.#generation && top.below === undefined) {
+          top.generation = neverTold
+          this.#segments?.drop(node)
+        } else if (top.isDeleted) {
+          continue
+        } else {
+          this.#delete(node)
+        }
+        count++
+      }
+    }
+    return count
+  }
+
+  /** Puts a row of the open epoch above those of older ones. */
+  #lay(node: Node, row: Row): void {
+    row.generation = this.#generation
+    row.below = node.top
+    node.top = row
+    this.bytes += node.key.length + this.codec.weight(row)
+    this.#open.push(node)
+  }
+
+  /** A node that the open epoch has made. */
+  #begin(node: Node, key: string): void {
+    const { top } = node
+    top.generation = this.#generation
+    this.bytes += node.key.length + this.codec.weight(top)
+    this.#open.push(node)
+    if (key === this.#lastKey) this.#lastNode = node
   }
 
   /** The generation's rows are the committed ones from now on. */
   #settle({ generation, nodes }: Generation): void {
+    this.#segments?.leave(generation)
     for (const node of nodes) {
       const row = node.at(generation) as Row
       row.generation = committedGeneration
+      const { below } = row
       row.below = undefined
+      if (below !== undefined) this.#spareRow(below)
       if (!row.isDeleted) continue
-      if (node.top === row) this.#nodes.delete(node.key)
+      if (node.top === row) this.#table.remove(node)
       else (node.above(committedGeneration) as Row).below = undefined
     }
+  }
+
+  #spareRow(row: Row): void {
+    if (this.#spare.length >= mostSpare) return
+    row.value = undefined
+    row.bytes = undefined
+    row.below = undefined
+    this.#spare.push(row)
   }
 
   /** The generation's rows lie in the backend from now on. */
   #release({ generation, nodes }: Generation): void {
     for (const node of nodes) {
       const above = node.above(generation)
-      if (above === undefined) this.#nodes.delete(node.key)
-      else above.below = undefined
+      if (above === undefined) {
+        this.#table.remove(node)
+        this.#spareRow(node.top)
+      } else {
+        const { below } = above
+        above.below = undefined
+        if (below !== undefined) this.#spareRow(below)
+      }
     }
   }
 
@@ -220,9 +395,10 @@ export class Overlay {
     reverse: boolean,
     youngest: number,
   ): IterableIterator<[string, Row]> {
-    for (const key of this.#nodes.keys(from, to, reverse)) {
-      const node = this.#nodes.map.get(key) as Node
-      if (node.born <= youngest && !node.top.isDeleted) yield [key, node.top]
+    for (const key of this.#table.rows(from, to, reverse)) {
+      const node = this.#table.get(key)
+      // A segment that went meanwhile took it along.
+      if (node !== undefined && node.born <= youngest && !node.top.isDeleted) yield [key, node.top]
     }
   }
 
@@ -241,7 +417,7 @@ export class Overlay {
       let row: Row | undefined
       if (under !== undefined && (own === undefined || (reverse ? under > own : under < own))) {
         key = under
-        row = this.#nodes.map.has(key) ? this.get(key) : (below.value as [string, Row])[1]
+        row = this.#table.get(key) !== undefined ? this.get(key) : (below.value as [string, Row])[1]
         below = committed.next()
       } else {
         key = own as string

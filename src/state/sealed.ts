@@ -2,6 +2,7 @@
 import type { CommitEpoch } from '../base/ids.ts'
 import type { ByteChange, SealedChanges, StoreSpec } from './contract.ts'
 import { changelogKey } from './layout.ts'
+import type { Node } from './node.ts'
 import type { Generation } from './overlay.ts'
 import type { Row, RowCodec } from './row.ts'
 
@@ -11,17 +12,26 @@ export class Sealed implements SealedChanges {
   readonly #spec: StoreSpec
   readonly #codec: RowCodec
   readonly #sealed: Generation
+  readonly #rowOf: (node: Node) => string
   /** Timestamp of deletions: stream time when the epoch was sealed. */
   readonly #now: number
   #changes: readonly ByteChange[] | undefined
   #timestamps: readonly number[] | undefined
 
-  constructor(sealed: Generation, spec: StoreSpec, codec: RowCodec, now: number, bytes: number) {
+  constructor(
+    sealed: Generation,
+    spec: StoreSpec,
+    codec: RowCodec,
+    rowOf: (node: Node) => string,
+    now: number,
+    bytes: number,
+  ) {
     this.epoch = sealed.epoch
     this.bytes = bytes
     this.#spec = spec
     this.#codec = codec
     this.#sealed = sealed
+    this.#rowOf = rowOf
     this.#now = now
   }
 
@@ -33,7 +43,11 @@ export class Sealed implements SealedChanges {
     const { generation, nodes } = this.#sealed
     for (const node of nodes) {
       const row = node.at(generation) as Row
-      visit(changelogKey(this.#spec, node.key), this.#codec.bytes(row), row.isDeleted ? this.#now : row.timestamp)
+      visit(
+        changelogKey(this.#spec, this.#rowOf(node)),
+        this.#codec.bytes(row),
+        row.isDeleted ? this.#now : row.timestamp,
+      )
     }
   }
 

@@ -12,6 +12,7 @@ import type {
   WindowStore,
 } from './contract.ts'
 import { segmentMs, segmentStart, sequenceOf, windowRow, windowStartOf, windowSuffix } from './layout.ts'
+import type { Node } from './node.ts'
 import type { Row } from './row.ts'
 
 /**
@@ -23,10 +24,6 @@ const dropsPerCommit = 4096
 export class TimeWindowStore extends BaseStore implements WindowStore<unknown, unknown> {
   readonly #intervalMs: number
   readonly #duplicates: boolean
-  /** The row last asked for: an operator reads it and then writes it. */
-  #lastKey = ''
-  #lastStart = Number.NaN
-  #lastRow = ''
   /** Last sequence number by key and start, for those put since the last commit. */
   readonly #sequences = new Map<string, number>()
 
@@ -47,9 +44,8 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
     }
     this.clock.observe(windowStart)
     const sequence = this.#duplicates ? this.#nextSequence(keyText, windowStart) : 0
-    const at =
-      sequence === 0 ? this.#rowOf(keyText, windowStart) : windowRow(this.#intervalMs, keyText, windowStart, sequence)
-    this.putValue(at, value, timestamp)
+    if (sequence === 0) this.putWindow(keyText, windowStart, value, timestamp)
+    else this.putValue(windowRow(this.#intervalMs, keyText, windowStart, sequence), value, timestamp)
   }
 
   fetch(key: unknown, windowStart: number, keyBytes?: Uint8Array): ValueAndTimestamp<unknown> | undefined {
@@ -60,7 +56,7 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
       for (const [, row] of this.#ofKey(keyText, windowStart, windowStart, false)) return this.#valueOf(row)
       return undefined
     }
-    const row = this.overlay.get(this.#rowOf(keyText, windowStart))
+    const row = this.overlay.getWindow(keyText, windowStart)
     return row && this.#valueOf(row)
   }
 
@@ -84,16 +80,22 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
     this.onOperation?.('get')
     const first = Math.max(clampTime(from), this.clock.horizon + 1)
     const last = Math.min(to, Number.MAX_SAFE_INTEGER)
+    const only = first === last ? this.overlay.windowsAt(first) : undefined
+    if (only !== undefined) {
+      only.sort(byKey)
+      for (const { key, top } of only) {
+        if (!top.isDeleted) yield [this.keyFrom(key), first, this.#valueOf(top)]
+      }
+      return
+    }
     for (const segment of this.#segments(first, last, false)) {
-      const rows: Array<[at: string, row: Row]> = []
-      for (const entry of this.overlay.range(int64String(segment), int64String(segment + 1))) {
-        const start = windowStartOf(entry[0])
-        if (start >= first && start <= last) rows.push(entry)
+      const rows: Array<[at: string, row: ValueAndTimestamp<unknown>]> = []
+      for (const [at, row] of this.overlay.range(int64String(segment), int64String(segment + 1))) {
+        const start = windowStartOf(at)
+        if (start >= first && start <= last) rows.push([at, this.#valueOf(row)])
       }
       rows.sort(byStartThenKey)
-      for (const [at, row] of rows) {
-        yield [this.keyFrom(at.slice(8, -windowSuffix)), windowStartOf(at), this.#valueOf(row)]
-      }
+      for (const [at, row] of rows) yield [this.keyFrom(at.slice(8, -windowSuffix)), windowStartOf(at), row]
     }
   }
 
@@ -124,26 +126,18 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
   }
 
   protected override expire(): readonly string[] {
+    const most = Math.max(dropsPerCommit, 2 * this.overlay.changes)
+    if (this.overlay.expire(this.clock.horizon, most)) return []
     // Whole segments only: all their windows start at or before the horizon.
     const upTo = segmentStart(Math.max(0, this.clock.horizon + 1), this.#intervalMs)
     if (upTo === 0) return []
     const dropped: string[] = []
-    const most = Math.max(dropsPerCommit, 2 * this.overlay.changes)
     const end = int64String(upTo)
     for (const [at] of this.overlay.settled(undefined)) {
       if (at >= end) break
       if (dropped.push(at) >= most) break
     }
     return this.forget(dropped)
-  }
-
-  #rowOf(key: string, windowStart: number): string {
-    if (windowStart !== this.#lastStart || key !== this.#lastKey) {
-      this.#lastRow = windowRow(this.#intervalMs, key, windowStart, 0)
-      this.#lastKey = key
-      this.#lastStart = windowStart
-    }
-    return this.#lastRow
   }
 
   #valueOf(row: Row): ValueAndTimestamp<unknown> {
@@ -183,6 +177,11 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
       for (let i = 0; i <= (high - low) / interval; i++) yield backward ? high - i * interval : low + i * interval
       return
     }
+    const known = this.overlay.segmentStarts?.filter((start) => start >= low && start <= high)
+    if (known !== undefined) {
+      yield* backward ? known.reverse() : known
+      return
+    }
     // Many: only those that exist, each found by one step from the one before.
     let [from, to] = [int64String(low), int64String(high + 1)]
     for (;;) {
@@ -218,7 +217,11 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
   }
 }
 
-function byStartThenKey(a: readonly [string, Row], b: readonly [string, Row]): number {
+function byKey(a: Node, b: Node): number {
+  return a.key < b.key ? -1 : 1
+}
+
+function byStartThenKey(a: readonly [string, unknown], b: readonly [string, unknown]): number {
   const difference = windowStartOf(a[0]) - windowStartOf(b[0])
   return difference !== 0 ? difference : a[0] < b[0] ? -1 : 1
 }
