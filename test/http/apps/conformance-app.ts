@@ -1,5 +1,9 @@
-/** Everything the views show: topics, a re-key, a store, a scheduled source, and records that take their time. */
+/**
+ * Everything the views show: topics, a re-key, a store, a scheduled source, and records that take their time. Where a test
+ * has shut the gate, the application's processor is not done with its beginning: restoring lasts until then.
+ */
 import { defineApp, serdes } from 'millrace'
+import { waitAtGate } from '../support/gate.ts'
 
 interface Word {
   readonly text: string
@@ -18,8 +22,12 @@ async function takeTime(word: Word): Promise<Word> {
 export default defineApp({
   applicationId: 'late-flights',
   build(topology) {
-    topology
-      .stream('words', { key: serdes.string, value: serdes.json<Word>() })
+    const words = topology.stream('words', { key: serdes.string, value: serdes.json<Word>() })
+    words.process(() => {
+      waitAtGate()
+      return () => undefined
+    })
+    words
       .mapValues(takeTime)
       .groupBy((word) => word.text)
       .count({ store: 'counts' })

@@ -35,6 +35,24 @@ const uninitialized: Row[] = engineRoutes.map((route) => ({
     expectError(await instance.ask({ method: route.method, path: route.path }), 503, /not initialized/),
 }))
 
+const noSnapshotYet: Row[] = ['/watermarks', '/offsets', '/consumer', '/debug/barriers'].map((path) => ({
+  rules: ['1.uninitialized', '7.503', '1.error'] as const,
+  name: `GET ${path} is 503 in CREATED: there is no engine yet`,
+  when: { state: 'CREATED' },
+  check: async (instance) => expectError(await instance.ask({ path }), 503, /CREATED|no partitions/),
+}))
+
+const alwaysAnswered: Row[] = (
+  ['CREATED', 'STARTING', 'RESTORING', 'RESTARTING', 'STOPPING', 'FAILED'] as const
+).flatMap((state) =>
+  ['/info', '/license', '/config', '/metrics', '/state', '/topology', '/topology/ks', '/openapi.json'].map((path) => ({
+    rules: ['4.info', '4.license', '4.config', '4.metrics', '4.state'] as const,
+    name: `GET ${path} is answered in ${state}`,
+    when: { state },
+    check: async (instance) => assert.equal((await instance.ask({ path })).status, 200),
+  })),
+)
+
 const evenThen: Row[] = ['/health/live', '/info', '/license', '/config', '/metrics', '/openapi.json'].map((path) => ({
   rules: ['4.info', '4.license', '4.config', '4.metrics', '4.live'] as const,
   name: `GET ${path} is answered while the engine is not initialized`,
@@ -80,6 +98,8 @@ const everyState: Row[] = lifecycleStates.flatMap((state) =>
 export const section1: readonly Row[] = [
   ...wrongMethods,
   ...uninitialized,
+  ...noSnapshotYet,
+  ...alwaysAnswered,
   ...evenThen,
   ...unknownPaths,
   ...everyState,

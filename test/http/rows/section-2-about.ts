@@ -281,8 +281,29 @@ export const section23: readonly Row[] = [
       check: async (instance) => {
         await expectProbe(instance, 'ready', 'DOWN')
         await expectProbe(instance, 'live', 'UP')
+        const { json } = await instance.ask({ path: '/license' })
+        expectKeys(json, licenseFields)
         const { body } = await instance.ask({ path: '/health/ready' })
-        assert.ok(!body.includes('Northern Lines') && !body.includes('lic-0001'))
+        assert.ok(!body.includes('Northern Lines') && !body.includes(String(json.licenseId ?? 'lic-0001')))
+      },
+    }),
+  ),
+  ...(['VALID', 'GRACE_PERIOD'] as const).map(
+    (status): Row => ({
+      rules: ['2.3.readiness', '2.3.fields', '4.license'],
+      name: `${status} is ready and shows all fields`,
+      when: { license: { ...licensed, status, up: true } },
+      check: async (instance) => {
+        const { json } = await instance.ask({ path: '/license' })
+        expectKeys(json, licenseFields)
+        assert.equal(json.status, status)
+        assert.equal(json.tier, 'team')
+        assert.equal(json.machinesAllowed, 5)
+        for (const name of ['expiresAt', 'lastValidatedAt', 'cachedJwtExpiresAt', 'heartbeatLastSuccessAt'] as const) {
+          if (json[name] !== null) assert.match(String(json[name]), /^\d{4}-\d\d-\d\dT.*Z$/, name)
+        }
+        await expectProbe(instance, 'ready', 'UP')
+        await expectProbe(instance, 'live', 'UP')
       },
     }),
   ),
@@ -291,6 +312,7 @@ export const section23: readonly Row[] = [
     name: 'the status is a metric, of which exactly one is 1, without the customer',
     when: { license: { ...licensed, up: true } },
     check: async (instance) => {
+      const { json } = await instance.ask({ path: '/license' })
       const { body } = await instance.ask({ path: '/metrics' })
       const lines = body.split('\n').filter((line) => line.startsWith('engine_license_status{'))
       assert.equal(lines.length, 7)
@@ -298,8 +320,8 @@ export const section23: readonly Row[] = [
         lines.filter((line) => line.endsWith(' 1')),
         ['engine_license_status{status="VALID"} 1'],
       )
-      assert.match(body, /^engine_license_machines_used 2$/m)
-      assert.ok(!body.includes('Northern Lines') && !body.includes('lic-0001'))
+      assert.match(body, new RegExp(`^engine_license_machines_used ${json.machinesUsed}$`, 'm'))
+      assert.ok(!body.includes(String(json.customerName)) && !body.includes(String(json.licenseId)))
     },
   },
 ]

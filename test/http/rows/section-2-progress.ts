@@ -289,12 +289,54 @@ export const section29: readonly Row[] = [
   },
 ]
 
+const restoring: Row[] = [
+  {
+    rules: ['2.9.paused', '2.9.assignment', '3.1.health'],
+    name: 'while stores are restored the partitions are assigned and paused, with nothing buffered',
+    when: { state: 'RESTORING' },
+    check: async (instance) => {
+      const buffers = Object.values((await get(instance, '/consumer')).assignment ?? {}) as Json[]
+      assert.ok(buffers.length > 0)
+      for (const buffer of buffers) {
+        assert.deepEqual(buffer, { buffered: 0, bufferCapacity: 1000, paused: true })
+      }
+    },
+  },
+  {
+    rules: ['2.7.partition', '2.8.lag', 'R43'],
+    name: 'while stores are restored watermarks and offsets are those of the last commit',
+    when: { state: 'RESTORING' },
+    check: async (instance) => {
+      const { partitions } = await get(instance, '/watermarks')
+      for (const partition of Object.values(partitions ?? {})) expectKeys(partition, partitionFields)
+      const { sources } = await get(instance, '/offsets')
+      const [source] = sources as unknown as [Json]
+      for (const at of source.partitions as unknown as Json[]) {
+        assert.equal(at.lag, Number(at.logEndOffset) - Number(at.committedOffset))
+        assert.ok(Number(at.committedOffset) > 0)
+      }
+    },
+  },
+  {
+    rules: ['2.5.fields'],
+    name: '/state tells what is left to restore',
+    when: { state: 'RESTORING' },
+    check: async (instance) => {
+      const { restore } = await get(instance, '/state')
+      for (const store of restore as unknown as Json[]) {
+        expectKeys(store, ['store', 'partition', 'restoredRecords', 'remainingRecords'])
+      }
+    },
+  },
+]
+
 const pauses: ReadonlyArray<readonly [path: '/pause' | '/unpause', states: readonly string[]]> = [
   ['/pause', ['CREATED', 'STARTING', 'RESTORING', 'DRAINING', 'PAUSED', 'RESTARTING', 'STOPPING', 'STOPPED', 'FAILED']],
   ['/unpause', ['CREATED', 'STARTING', 'RESTORING', 'RUNNING', 'RESTARTING', 'STOPPING', 'STOPPED', 'FAILED']],
 ]
 
 export const section210: readonly Row[] = [
+  ...restoring,
   {
     rules: ['2.10.result', '4.pause', '4.unpause', '3.1.pause', '3.1.unpause', 'R9', 'R44'],
     name: 'pause drains, unpause resumes',

@@ -86,10 +86,11 @@ export class FakeEngine implements EngineView, EngineCommands {
   constructor(state: LifecycleState = 'RUNNING') {
     this.now = stateReached(state)
     const assigned = state !== 'CREATED' && state !== 'STARTING'
+    const created = state === 'CREATED'
     this.watermarkSnapshot = assigned ? sampleWatermarks() : { ...sampleWatermarks(), partitions: {} }
-    this.offsetsSnapshot = sampleOffsets
-    this.consumerSnapshot = assigned ? sampleConsumer() : { ...sampleConsumer(), assignment: {} }
-    this.barrierSnapshot = sampleBarriers()
+    this.offsetsSnapshot = created ? null : sampleOffsets
+    this.consumerSnapshot = assigned ? sampleConsumer(state === 'RESTORING') : { ...sampleConsumer(), assignment: {} }
+    this.barrierSnapshot = created ? null : sampleBarriers()
     this.countersView = sampleCounters()
   }
 
@@ -181,7 +182,7 @@ const sampleOffsets: OffsetsSnapshot = {
   ],
 }
 
-export function sampleConsumer(): ConsumerSnapshot {
+export function sampleConsumer(paused = false): ConsumerSnapshot {
   return {
     groupId: 'late-flights',
     memberId: 'late-flights-1',
@@ -190,8 +191,8 @@ export function sampleConsumer(): ConsumerSnapshot {
     subscription: ['words'],
     lastCommitMs: epochMs,
     assignment: {
-      'words:0': { buffered: 10, bufferCapacity: 1000, paused: false },
-      'words:1': { buffered: 0, bufferCapacity: 1000, paused: false },
+      'words:0': { buffered: paused ? 0 : 10, bufferCapacity: 1000, paused },
+      'words:1': { buffered: 0, bufferCapacity: 1000, paused },
     },
   }
 }

@@ -35,19 +35,20 @@ export interface Live {
 
 const partitions = 2
 
+export const liveConfig: Readonly<Record<string, unknown>> = {
+  'runtime.http.host': '127.0.0.1',
+  'runtime.http.port': 0,
+  'runtime.shutdown.timeout': 500,
+  'engine.lanes.count': 2,
+  'broker.embedded.partitions': partitions,
+}
+
 export async function startLive({ app, config }: LiveOptions): Promise<Live> {
   const log: LogLine[] = []
   const runtime = await startRuntime({
     application: new URL(`../apps/${app}.ts`, import.meta.url),
     environment: {},
-    config: {
-      'runtime.http.host': '127.0.0.1',
-      'runtime.http.port': 0,
-      'runtime.shutdown.timeout': 500,
-      'engine.lanes.count': 2,
-      'broker.embedded.partitions': partitions,
-      ...config,
-    },
+    config: { ...liveConfig, ...config },
     log: (line) => log.push(line),
   })
   const url = String(runtime.url)

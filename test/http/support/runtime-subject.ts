@@ -1,6 +1,8 @@
 import { after } from 'node:test'
 import { defaultHttpConfig, type HttpConfig } from '../../../src/http/http-config.ts'
 import { ask } from './client.ts'
+import { type Held, holdCreated, holdRestarting, holdRestoring, holdStopped, words } from './held-states.ts'
+import { isLicensedStatus, startLicensed } from './licensed.ts'
 import { endLeftThreads, type Live, startLive } from './live.ts'
 import type { Instance, Situation, Subject } from './subject.ts'
 
@@ -13,14 +15,21 @@ const configKeys: Partial<Record<keyof HttpConfig, string>> = {
 /** Long enough that whatever waits for this record waits until the end. */
 const never = 3_600_000
 
-type Bring = (config: Readonly<Record<string, unknown>>) => Promise<Live>
+type Bring<T extends Held> = (config: Readonly<Record<string, unknown>>) => Promise<T>
+interface Way<T extends Held> {
+  readonly bring: Bring<T>
+  /** Brings it back into the state after a row. */
+  readonly restore?: (held: T) => Promise<void>
+}
+const way = <T extends Held>(bring: Bring<T>, restore?: (held: T) => Promise<void>): Way<Held> => ({
+  bring,
+  ...(restore && { restore: restore as (held: Held) => Promise<void> }),
+})
 
 async function running(config: Readonly<Record<string, unknown>>): Promise<Live> {
   const live = await startLive({ app: 'conformance-app', config })
   await live.untilState('RUNNING')
-  const words = ['a', 'b', 'c', 'd'].map((text, i) => ({ key: text, value: { text }, timestamp: 1e12 + i }))
-  await live.feed('words', words)
-  await live.runtime.untilIdle()
+  await words(live)
   await live.until('the last commit is shown', async () => (await live.get('/consumer')).lastCommitMs !== null)
   return live
 }
@@ -35,70 +44,68 @@ async function withSlowRecord(config: Readonly<Record<string, unknown>>): Promis
   return live
 }
 
+const post = async (live: Live, path: string): Promise<unknown> => live.ask({ method: 'POST', path })
+
 /** How an engine is brought into each state, and how it is brought back into it after a row. */
-const ways: Readonly<Record<string, { readonly bring: Bring; readonly restore?: (live: Live) => Promise<void> }>> = {
-  STARTING: {
-    bring: (config) =>
-      startLive({ app: 'conformance-app', config: { ...config, 'broker.bootstrap-servers': '127.0.0.1:1' } }),
-  },
-  RUNNING: {
-    bring: running,
-    restore: async (live) => {
-      if ((await live.state()) !== 'RUNNING') await live.ask({ method: 'POST', path: '/unpause' })
-      await live.untilState('RUNNING')
-    },
-  },
-  DRAINING: {
-    bring: async (config) => {
+const ways: Readonly<Record<string, Way<Held>>> = {
+  CREATED: way(holdCreated),
+  STARTING: way((config) =>
+    startLive({ app: 'conformance-app', config: { ...config, 'broker.bootstrap-servers': '127.0.0.1:1' } }),
+  ),
+  RESTORING: way(holdRestoring),
+  RUNNING: way(running, async (live) => {
+    if ((await live.state()) !== 'RUNNING') await post(live, '/unpause')
+    await live.untilState('RUNNING')
+  }),
+  DRAINING: way(
+    async (config) => {
       const live = await withSlowRecord({ ...config, 'commit-barrier.timeout-ms': never })
-      await live.ask({ method: 'POST', path: '/pause' })
+      await post(live, '/pause')
       await live.untilState('DRAINING')
       return live
     },
-    restore: async (live) => {
-      if ((await live.state()) === 'RUNNING') await live.ask({ method: 'POST', path: '/pause' })
+    async (live) => {
+      if ((await live.state()) === 'RUNNING') await post(live, '/pause')
       await live.untilState('DRAINING')
     },
-  },
-  PAUSED: {
-    bring: async (config) => {
+  ),
+  PAUSED: way(
+    async (config) => {
       const live = await running(config)
-      await live.ask({ method: 'POST', path: '/pause' })
+      await post(live, '/pause')
       await live.untilState('PAUSED')
       return live
     },
-    restore: async (live) => {
-      if ((await live.state()) === 'RUNNING') await live.ask({ method: 'POST', path: '/pause' })
+    async (live) => {
+      if ((await live.state()) === 'RUNNING') await post(live, '/pause')
       await live.untilState('PAUSED')
     },
-  },
-  STOPPING: {
-    bring: async (config) => {
-      const slow = { 'commit-barrier.timeout-ms': never, 'runtime.shutdown.timeout': 20_000 }
-      const live = await withSlowRecord({ ...config, ...slow })
-      void live.runtime.stop()
-      await live.untilState('STOPPING')
-      return live
-    },
-  },
-  FAILED: {
-    bring: async (config) => {
-      const live = await running(config)
-      await live.feed('words', [{ key: 'x', value: { text: 'x', poison: true }, timestamp: 1e12 + 10 }])
-      await live.untilState('FAILED')
-      return live
-    },
-  },
+  ),
+  RESTARTING: way(holdRestarting),
+  STOPPING: way(async (config) => {
+    const slow = { 'commit-barrier.timeout-ms': never, 'runtime.shutdown.timeout': never }
+    const live = await withSlowRecord({ ...config, ...slow })
+    void live.runtime.stop()
+    await live.untilState('STOPPING')
+    return live
+  }),
+  STOPPED: way(holdStopped),
+  FAILED: way(async (config) => {
+    const live = await running(config)
+    await live.feed('words', [{ key: 'x', value: { text: 'x', poison: true }, timestamp: 1e12 + 10 }])
+    await live.untilState('FAILED')
+    return live
+  }),
 }
 
-/** One engine a situation, kept for all its rows. */
+/** One engine for each situation, kept for all its rows. */
 export function runtimeSubject(): Subject {
-  const kept = new Map<string, Promise<Live>>()
+  const kept = new Map<string, Promise<Held>>()
   after(async () => {
     for (const live of await Promise.allSettled(kept.values())) if (live.status === 'fulfilled') await live.value.stop()
     endLeftThreads()
   })
-  const instanceOf = (live: Live): Instance => ({
+  const instanceOf = (live: Held): Instance => ({
     url: live.url,
     ask: (question) => ask(live.url, question),
     fake: undefined,
@@ -114,11 +121,17 @@ export function runtimeSubject(): Subject {
     cannot: (situation) => reasonAgainst(situation),
     start: async (situation) => {
       const state = situation.state ?? 'RUNNING'
-      const way = ways[state] as (typeof ways)[string]
+      const status = situation.license?.status
+      const way =
+        status !== undefined && isLicensedStatus(status)
+          ? { bring: () => startLicensed(status) }
+          : (ways[state] as Way<Held>)
       const config = Object.fromEntries(
         Object.entries(situation.config ?? {}).map(([key, value]) => [configKeys[key as keyof HttpConfig], value]),
       )
-      const key = JSON.stringify([state, config])
+      // Nobody listens there.
+      if (situation.schemaRegistry === 'down') config['schema-registry.url'] = 'http://127.0.0.1:1'
+      const key = JSON.stringify([state, status, config])
       const known = kept.get(key)
       const live = known ?? way.bring(config)
       kept.set(key, live)
@@ -130,9 +143,9 @@ export function runtimeSubject(): Subject {
 
 function reasonAgainst(situation: Situation): string | undefined {
   if (!(String(situation.state ?? 'RUNNING') in ways)) return `${situation.state} does not last`
-  if (situation.ha !== undefined) return 'high availability has its own tests'
-  if (situation.license !== undefined) return 'the license has its own tests'
-  if (situation.schemaRegistry !== undefined) return 'needs a registry'
+  if (situation.ha !== undefined || situation.state === 'STANDBY') return 'high availability has its own tests'
+  if (situation.license !== undefined && !isLicensedStatus(situation.license.status)) return 'no such license'
+  if (situation.schemaRegistry === 'up') return 'needs a registry'
   const odd = Object.keys(situation.config ?? {}).filter((key) => !(key in configKeys) || !(key in defaultHttpConfig))
   return odd.length === 0 ? undefined : `configuration ${odd.join(', ')}`
 }
