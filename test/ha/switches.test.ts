@@ -1,25 +1,131 @@
-/** Planned changes of the active pod: switch, promote, demote, with and without force; nothing is lost over any of them. */
+/**
+ * Planned changes of the active pod: switch, promote, demote, with and without force, and a pod that is asked to stop.
+ * Nothing is lost and nothing comes twice over any of them. `HA_SWITCHES` lengthens the run.
+ */
 import assert from 'node:assert/strict'
-import { describe, test } from 'node:test'
-import { Pods } from './support/pods.ts'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, type TestContext, test } from 'node:test'
 import { Feed } from './support/feed.ts'
+import { Gaps } from './support/gaps.ts'
+import { type Pod, Pods, type Settings } from './support/pods.ts'
 
 const application = new URL('../engine/apps/running-sum.ts', import.meta.url)
+const switches = Number(process.env.HA_SWITCHES ?? 3)
+
+function durable(t: TestContext): Settings {
+  const dir = mkdtempSync(join(tmpdir(), 'millrace-ha-'))
+  t.after(() => rmSync(dir, { recursive: true, force: true, maxRetries: 5 }))
+  return { 'engine.state.store': 'lmdb', 'engine.state.dir': dir }
+}
+
+async function other(pods: Pods, than: Pod): Promise<Pod> {
+  return pods.until('another pod is active', () => pods.living.find((pod) => pod !== than && pod.active))
+}
 
 describe('planned changes', () => {
-  test('one pod becomes active, the others ready; a switch moves the role and loses nothing', async (t) => {
+  for (const store of ['memory', 'lmdb']) {
+    test(`a switch moves the role and loses nothing, with stores in ${store}`, async (t) => {
+      const settings = store === 'lmdb' ? durable(t) : {}
+      const pods = await Pods.start(t, application, ['pod-a', 'pod-b', 'pod-c'], settings)
+      let active = await pods.ready()
+      const feed = Feed.start(pods)
+      await feed.flowing()
+      const gaps = Gaps.of(pods, 'sums')
+      const seen: number[] = []
+      for (let n = 0; n < switches; n++) {
+        gaps.take()
+        const answer = await active.ask('POST', '/ha/switch')
+        assert.equal(answer.status, 202)
+        assert.equal(answer.body.command, 'SWITCH')
+        const before = active
+        active = await other(pods, before)
+        await feed.flowing()
+        seen.push(Math.round(gaps.take()))
+        await pods.ready()
+        assert.equal(before.lifecycle, 'STANDBY')
+      }
+      await feed.complete()
+      t.diagnostic(`longest pause of the output at each switch, milliseconds: ${seen.join(' ')}`)
+    })
+  }
+
+  test('promote names the successor, demote the predecessor', async (t) => {
     const pods = await Pods.start(t, application, ['pod-a', 'pod-b', 'pod-c'])
     const first = await pods.ready()
-    const feed = Feed.start(t, pods)
-    await feed.flowing()
-    const answer = await first.ask('POST', '/ha/switch')
-    assert.equal(answer.status, 202)
-    const second = await pods.until('another pod is active', () =>
-      pods.living.find((pod) => pod !== first && pod.active),
-    )
-    await feed.flowing()
+    const feed = Feed.start(pods)
+    const second = pods.living.filter((pod) => pod !== first).at(-1) as Pod
+    // Any pod takes the command.
+    assert.equal((await second.ask('POST', `/ha/promote?pod=${second.id}`)).status, 202)
+    await pods.until('the named pod is active', () => second.active)
     await pods.ready()
+    assert.equal((await first.ask('POST', `/ha/demote?pod=${second.id}`)).status, 202)
+    await other(pods, second)
+    await pods.ready()
+    await feed.flowing()
     await feed.complete()
-    assert.notEqual(second, first)
+  })
+
+  test('a pod alone has nobody to hand over to, with force neither: it goes on', async (t) => {
+    const pods = await Pods.start(t, application, ['pod-a'])
+    const alone = await pods.active()
+    const feed = Feed.start(pods)
+    await feed.flowing()
+    assert.equal((await alone.ask('POST', '/ha/switch')).status, 409)
+    assert.equal((await alone.ask('POST', '/ha/switch?force=true')).status, 202)
+    await pods.until('the acting pod refuses', () => alone.log.some(({ message }) => message.includes('REJECTED')))
+    await feed.flowing()
+    await feed.complete()
+    assert.equal(alone.status?.tokenEpoch, 1)
+  })
+
+  test('with force a pod takes over that is not ready, and has everything nevertheless', async (t) => {
+    const pods = await Pods.start(t, application, ['pod-a'])
+    const first = await pods.active()
+    const feed = Feed.start(pods)
+    await feed.flowing()
+    // Never ready: it would have to be caught up to the millisecond.
+    const late = await pods.add('pod-b', { 'ha.ready-max-lag': 0 })
+    await pods.until('both know one another', () => first.status?.peers.length === 1 && late.status?.peers.length === 1)
+    assert.equal((await first.ask('POST', `/ha/promote?pod=${late.id}`)).status, 409)
+    assert.equal((await first.ask('POST', `/ha/promote?pod=${late.id}&force=true`)).status, 202)
+    await pods.until('it is active', () => late.active)
+    await feed.flowing()
+    await feed.complete()
+  })
+
+  test('a pod that is asked to stop hands over first', async (t) => {
+    const pods = await Pods.start(t, application, ['pod-a', 'pod-b'])
+    const first = await pods.ready()
+    const feed = Feed.start(pods)
+    await feed.flowing()
+    const gaps = Gaps.of(pods, 'sums')
+    const stopped = performance.now()
+    assert.equal(await first.stop(), 0)
+    const second = await pods.active()
+    const tookMs = Math.round(performance.now() - stopped)
+    await feed.flowing()
+    await feed.complete()
+    assert.equal(second.runtime.ha?.status()?.tokenHolder, second.id)
+    t.diagnostic(`active ${tookMs} ms after the stop was asked for, longest pause ${Math.round(gaps.take())} ms`)
+  })
+
+  test('a pause goes along with the role, and ends on the pod that has it', async (t) => {
+    const pods = await Pods.start(t, application, ['pod-a', 'pod-b'])
+    const first = await pods.ready()
+    assert.equal((await first.ask('POST', '/pause')).status, 200)
+    await pods.until('it is paused', () => first.lifecycle === 'PAUSED')
+    const standby = pods.living.find((pod) => pod !== first) as Pod
+    assert.equal((await standby.ask('POST', '/pause')).status, 400)
+    assert.equal((await first.ask('POST', '/ha/switch')).status, 202)
+    await pods.until(
+      'the other one is active, and paused',
+      () => standby.haState === 'ACTIVE' && standby.lifecycle === 'PAUSED',
+    )
+    const feed = Feed.start(pods)
+    assert.equal((await standby.ask('POST', '/unpause')).status, 200)
+    await feed.flowing()
+    await feed.complete()
   })
 })

@@ -1,6 +1,5 @@
 /** A live feed into `running-sum`, and the proof that every number came out once, in its order. */
 import assert from 'node:assert/strict'
-import type { TestContext } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { byKey } from '../../engine/support/engine.ts'
 import type { Pods } from './pods.ts'
@@ -19,9 +18,9 @@ export class Feed {
     this.#running = this.#run()
   }
 
-  static start(t: Pick<TestContext, 'after'>, pods: Pods): Feed {
+  static start(pods: Pods): Feed {
     const feed = new Feed(pods)
-    t.after(() => feed.stop())
+    pods.endsWith(() => feed.stop())
     return feed
   }
 
@@ -54,7 +53,7 @@ export class Feed {
       const numbers = Array.from({ length: sent }, (_, n) => n).filter((n) => n % 3 === rest)
       assert.equal(sums[`mod-${rest}`]?.length ?? 0, numbers.length)
       assert.equal(
-        sums[`mod-${rest}`]?.at(-1),
+        sums[`mod-${rest}`]?.at(-1) ?? 0,
         numbers.reduce((a, b) => a + b, 0),
       )
     }

@@ -79,6 +79,7 @@ export class Pods {
   readonly #application: URL
   readonly #settings: Settings
   readonly all: Pod[] = []
+  readonly #users: Array<() => Promise<unknown>> = []
 
   private constructor(broker: EmbeddedBroker, application: URL, settings: Settings) {
     this.broker = broker
@@ -179,7 +180,13 @@ export class Pods {
     return consume(this.client, topic)
   }
 
+  /** What uses the broker is to end before it does. */
+  endsWith(call: () => Promise<unknown>): void {
+    this.#users.push(call)
+  }
+
   async close(): Promise<void> {
+    await Promise.all(this.#users.map((call) => call()))
     await Promise.all(this.living.map((pod) => pod.stop()))
     await this.client.close()
     await this.broker.close()
