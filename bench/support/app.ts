@@ -3,7 +3,7 @@
  * thread that loads this module builds the same topology.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { defineApp, serdes, type Topology, tumbling } from '../../src/index.ts'
+import { defineApp, keyValueStore, serdes, type Topology, tumbling } from '../../src/index.ts'
 import type { Event, User } from './events.ts'
 
 const workload = process.env.BENCH_WORKLOAD ?? 'map'
@@ -11,6 +11,7 @@ const input = process.env.BENCH_IN ?? 'ev'
 const table = process.env.BENCH_TABLE ?? 'users'
 const output = process.env.BENCH_OUT ?? 'out'
 const callMs = Number(process.env.BENCH_IO_MS ?? 5)
+const storeCount = Number(process.env.BENCH_STORES ?? 1)
 
 /** Cuts the sum of a user's windows every ten seconds of event time. */
 const windowSize = '10s'
@@ -58,6 +59,27 @@ const builders: Record<string, (topology: Topology) => void> = {
     topology
       .stream(input, events)
       .join(users, (event, { tier, country }) => ({ ...event, tier, country }))
+      .to(output)
+  },
+  /** Each record changes one store of many, by its key. */
+  stores: (topology) => {
+    const stores = Array.from({ length: storeCount }, (_, i) =>
+      keyValueStore<string, number>(`counts-${i}`, { key: serdes.string, value: serdes.count }),
+    )
+    topology
+      .stream(input, raw)
+      .process<string, number>(
+        (context) => {
+          const open = stores.map((store) => context.store(store))
+          return (_, key) => {
+            const store = open[Number(key.slice(1)) % open.length] as (typeof open)[number]
+            const count = (store.get(key) ?? 0) + 1
+            store.put(key, count)
+            return context.forward(key, count)
+          }
+        },
+        { stores, key: serdes.string, value: serdes.count },
+      )
       .to(output)
   },
   'slow-io': (topology) =>

@@ -1,6 +1,6 @@
 /**
  * One run of one workload on the embedded broker in a process of its own; prints one line of JSON.
- * `node bench/support/embedded-run.ts WORKLOAD RECORDS LANES STORE`
+ * `node bench/support/embedded-run.ts WORKLOAD RECORDS LANES STORE [PARTITIONS [USERS]]`
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { loadavg, tmpdir } from 'node:os'
@@ -12,10 +12,10 @@ import { startRuntime } from '../../src/runtime/index.ts'
 import { produceEvents, produceUsers } from './events.ts'
 import { difference, peakMebibytes, processSeconds, threadSeconds } from './usage.ts'
 
-const [workload = 'map', recordsText = '1000000', lanes = '2', store = 'memory'] = process.argv.slice(2)
+const [workload = 'map', recordsText = '1000000', lanes = '2', store = 'memory', ...more] = process.argv.slice(2)
 const records = Number(recordsText)
-const users = 100_000
-const partitions = 4
+const partitions = Number(more[0] ?? 4)
+const users = Number(more[1] ?? 100_000)
 
 process.env.BENCH_WORKLOAD = workload
 const stateDir = mkdtempSync(join(tmpdir(), 'millrace-bench-'))

@@ -1,0 +1,78 @@
+/**
+ * `node bench/curves.ts [partitions | keys | stores …] [--records N --runs N]`: CPU time of a record as the number of
+ * partitions, of keys in a durable store, and of stores grows, on the embedded broker. Prints each point beside the first
+ * one of its curve; the aim is that none is dearer by more than 30 %.
+ */
+import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { median } from './support/usage.ts'
+
+interface Run {
+  readonly microsecondsPerRecord: number
+  readonly recordsPerSecond: number
+  readonly peakMebibytes: number
+  readonly load: number
+}
+
+interface Point {
+  readonly at: number
+  readonly words: readonly string[]
+  readonly environment?: Readonly<Record<string, string>>
+}
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { records: { type: 'string', default: '2000000' }, runs: { type: 'string', default: '3' } },
+})
+const lanes = '2'
+
+const curves: Readonly<Record<string, readonly Point[]>> = {
+  partitions: [4, 16, 64, 256].map((at) => ({
+    at,
+    words: ['rekey-count', values.records, lanes, 'memory', String(at)],
+  })),
+  keys: [10_000, 100_000, 2_000_000].map((at) => ({
+    at,
+    words: ['count', values.records, lanes, 'lmdb', '4', String(at)],
+  })),
+  stores: [1, 5, 20].map((at) => ({
+    at,
+    words: ['stores', values.records, lanes, 'memory'],
+    environment: { BENCH_STORES: String(at) },
+  })),
+}
+
+function run({ words, environment }: Point): Run {
+  const line = execFileSync(process.execPath, [join(import.meta.dirname, 'support', 'embedded-run.ts'), ...words], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...process.env, ...environment },
+  })
+  return JSON.parse(line) as Run
+}
+
+function show(name: string, points: readonly Point[]): void {
+  // Round by round, so that a change of the machine's load meets all points.
+  const runs = points.map((): Run[] => [])
+  for (let round = 0; round < Number(values.runs); round++) {
+    for (const [i, point] of points.entries()) runs[i]?.push(run(point))
+  }
+  const cost = runs.map((of) => median(of.map((r) => r.microsecondsPerRecord)))
+  points.forEach(({ at }, i) => {
+    const of = runs[i] as Run[]
+    const ratio = (cost[i] as number) / (cost[0] as number)
+    process.stdout.write(
+      `${name.padEnd(11)} ${at.toLocaleString('en').padStart(10)}  ${(cost[i] as number).toFixed(2)} µs CPU a record  ` +
+        `${ratio.toFixed(2)} of the first  ${median(of.map((r) => r.peakMebibytes))} MiB  ` +
+        `load ${median(of.map((r) => r.load)).toFixed(1)}\n`,
+    )
+  })
+}
+
+for (const name of positionals.length > 0 ? positionals : Object.keys(curves)) {
+  const points = curves[name]
+  if (points === undefined)
+    throw new RangeError(`there is no curve ${name}; there are ${Object.keys(curves).join(', ')}`)
+  show(name, points)
+}
