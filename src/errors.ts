@@ -50,6 +50,11 @@ export const errorTable = {
   ),
   BROKER_REFUSED: row('external', 'stop', 'Grant the permission or correct the credentials that the message names.'),
   TOPIC_MISSING: row('external', 'stop', 'Create the topic, or correct its name in the application.'),
+  PARTITIONS_CHANGED: row(
+    'external',
+    'stop',
+    'Begin anew under another `applicationId` that reads the topic from its beginning: the state of a key is where the old number put it.',
+  ),
   TRANSACTION_ABORTED: row(
     'external',
     'restart-engine',

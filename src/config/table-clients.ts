@@ -159,6 +159,12 @@ export const clientRows = {
     min: 1000,
     doc: 'How long the group waits for its members to commit and come back in a rebalance.',
   },
+  'consumer.metadata.max.age.ms': {
+    type: 'duration',
+    default: 30_000,
+    min: 100,
+    doc: 'How often new partitions, and new topics that match a pattern, are looked for.',
+  },
   'producer.transaction.timeout.ms': {
     type: 'duration',
     default: 10_000,

@@ -94,7 +94,7 @@ export class Flow {
   /** Adds partitions, to be read from where the group left them. */
   assign(partitions: readonly StartingPoint[], topics: ResolvedTopics): void {
     const now = this.#o.clock.monotonic()
-    if (this.#originTopics.length === 0) this.#originTopics.push(...new Set(topics.bySource.flat()))
+    this.#nameOrigins(topics)
     for (const start of partitions) {
       const { topic, partition, offset, maxTimestamp, logEnd } = start
       const key = partitionKey(topic, partition)
@@ -118,7 +118,21 @@ export class Flow {
       this.#routes.set(key, route)
       this.dispatcher.routes[handle] = route
       this.#committed.set(key, offset)
+      if (!start.committed) this.#unsaid.add(key)
       if (buffer.hasHead) this.#watermarks.headArrived(handle, buffer.headTimestamp, buffer.headOffset, now)
+    }
+  }
+
+  /** Places in the list stay what they are: records under way name their topic by them. */
+  #nameOrigins(topics: ResolvedTopics): void {
+    const known = this.#originTopics
+    const first = known.length === 0
+    const fresh = [...new Set(topics.bySource.flat())].filter((topic) => !known.includes(topic))
+    known.push(...fresh)
+    if (first || fresh.length === 0) return
+    const { send, settings } = this.#o
+    for (let lane = 0; lane < settings.lanes; lane++) {
+      send(lane, { type: 'origins', run: this.#host.run(), originTopics: [...known] }, [])
     }
   }
 
@@ -137,6 +151,12 @@ export class Flow {
       this.#routes.delete(key)
     }
   }
+
+  /**
+   * Partitions of which the group has no offset yet. One of which nothing was read is committed all the same: else a
+   * start without an offset could not be told from one after which records came.
+   */
+  readonly #unsaid = new Set<PartitionKey>()
 
   /** Revoked since the last commit: what was dispatched of them has still to be committed. */
   #revoked: FrozenPosition[] = []
@@ -214,6 +234,8 @@ export class Flow {
   /** True when a partition has moved past what is committed, or a barrier has records to close in. */
   moved(): boolean {
     if (this.dispatcher.sinceMark > 0) return true
+    // From its end on means from now on, also for a process that is started again before the first record has come.
+    if (this.#unsaid.size > 0 && this.#o.settings.offsetsReset === 'latest') return true
     for (const [key, route] of this.#routes) if (route.buffer.nextOffset !== this.#committed.get(key)) return true
     return false
   }
@@ -228,7 +250,7 @@ export class Flow {
       const { topic, partition, handle, buffer } = route
       const offset = buffer.nextOffset
       // The first partition is committed every time: its metadata carries the tag of each commit.
-      if (anchored && offset === this.#committed.get(key)) continue
+      if (anchored && offset === this.#committed.get(key) && !this.#unsaid.has(key)) continue
       anchored = true
       positions.push({ topic, partition, offset, maxTimestamp: this.#watermarks.maxTs(handle) })
     }
@@ -238,7 +260,11 @@ export class Flow {
   }
 
   committed(offsets: ReadonlyArray<TopicPartition & { readonly offset: number }>): void {
-    for (const { topic, partition, offset } of offsets) this.#committed.set(partitionKey(topic, partition), offset)
+    for (const { topic, partition, offset } of offsets) {
+      const key = partitionKey(topic, partition)
+      this.#committed.set(key, offset)
+      this.#unsaid.delete(key)
+    }
   }
 
   // ── the end of the input ────────────────────────────────────────────────────────────────────────────────────────

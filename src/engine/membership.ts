@@ -312,8 +312,11 @@ export class Membership {
       now = await this.#o.resolve()
     } catch (error) {
       // Looked for again soon; a broker that stays away is told of by the heartbeats.
-      if (error instanceof BrokerError || EngineError.is(error)) return
-      throw error
+      if (error instanceof BrokerError) return
+      if (!EngineError.is(error)) throw error
+      // To go on would mean to leave out what lies in the new partitions, without a word.
+      if (error.code === 'PARTITIONS_CHANGED') this.#fail(error)
+      return
     }
     if (before !== this.#topics) return
     const counts = new Map(before.map(({ topic, partitions }) => [topic, partitions]))

@@ -38,11 +38,66 @@ export async function resolveTopics(settings: EngineSettings, broker: BrokerPort
 
   const bySource = plan.sources.map((source) => topicsOf(settings, source, topics))
   const partitionsOf = (topic: string): number => topics.get(topic)?.partitions ?? 1
-  const partitions = changelogPartitions(plan, partitionsOf, (source) => bySource[source] ?? [])
+  const made = await madeBefore(settings, broker)
+  const partitions = changelogPartitions(
+    plan,
+    partitionsOf,
+    (source) => bySource[source] ?? [],
+    (subtopology) => made.get(subtopology),
+  )
   const boundaries = await createBoundaryTopics(settings, broker, partitions)
   for (const info of boundaries) topics.set(info.topic, info)
   const changelogs = await createChangelogs(settings, broker, partitions)
   return { topics, bySource, changelogPartitions: partitions, changelogs, boundaries }
+}
+
+/**
+ * Partition counts by sub-topology that an earlier run settled. In process a key finds its state by its hash, so the
+ * changelogs' count stands, however many partitions the input has by now; where records go through topics, the count
+ * of the topic that feeds a sub-topology stands, for its partitions are the tasks.
+ */
+async function madeBefore(settings: EngineSettings, broker: BrokerPort): Promise<Map<number, number>> {
+  const { plan, split } = settings
+  const made = new Map<number, number>()
+  const inProcess = split === 'in-process'
+  const fedByTopics = new Set(plan.sources.filter((s) => s.kind === 'topics').map((s) => s.subtopology))
+  const sharesTopic = new Set(plan.stores.filter((s) => s.changelogTopic !== undefined).map((s) => s.subtopology))
+  const names = new Map<string, number>()
+  if (inProcess) {
+    for (const store of plan.stores) {
+      if (!sharesTopic.has(store.subtopology)) names.set(changelogOf(settings, store), store.subtopology)
+    }
+  } else {
+    for (const boundary of plan.boundaries) {
+      const { toSubtopology } = boundary
+      if (!fedByTopics.has(toSubtopology)) names.set(boundaryTopic(settings, boundary), toSubtopology)
+    }
+  }
+  if (names.size === 0) return made
+  for (const { topic, partitions } of await broker.topics([...names.keys()])) {
+    const subtopology = names.get(topic) as number
+    made.set(subtopology, Math.max(partitions, made.get(subtopology) ?? 0))
+  }
+  return made
+}
+
+/**
+ * Input that got more partitions while the application runs is read, unless the state of keys lies where the old number
+ * put it.
+ */
+export function refuseOtherCounts(settings: EngineSettings, before: ResolvedTopics, now: ResolvedTopics): void {
+  for (const store of settings.plan.stores) {
+    const [old, other] = [before, now].map(({ changelogPartitions: counts }) => counts[store.subtopology] ?? 1)
+    if (old !== other) throw otherCount(changelogOf(settings, store), old as number, other as number)
+  }
+}
+
+function otherCount(topic: string, has: number, wanted: number): EngineError {
+  return new EngineError(
+    'PARTITIONS_CHANGED',
+    `the topic ${topic} has ${has} partitions where the source topics now ask for ${wanted}, and it holds what was ` +
+      'shared out by that number: the number of partitions of a stateful application cannot change',
+  )
 }
 
 function topicsOf(
@@ -95,7 +150,12 @@ async function createBoundaryTopics(
   }))
   if (specs.length === 0) return []
   await broker.createTopics(specs)
-  return broker.topics(specs.map((s) => s.topic))
+  const infos = await broker.topics(specs.map((s) => s.topic))
+  for (const { topic, partitions: wanted } of specs) {
+    const has = infos.find((info) => info.topic === topic)?.partitions ?? wanted
+    if (has !== wanted) throw otherCount(topic, has, wanted)
+  }
+  return infos
 }
 
 async function createChangelogs(
@@ -125,13 +185,7 @@ async function createChangelogs(
         `the changelog topic ${topic} could not be created; create it, or grant the right to`,
       )
     const expected = partitions[store.subtopology] ?? 1
-    if (info.partitions !== expected) {
-      throw new EngineError(
-        'TOPIC_MISSING',
-        `the changelog topic ${topic} has ${info.partitions} partitions where the source topics now ask for ${expected}: ` +
-          'the number of partitions of a stateful application cannot change; go back to it, or begin anew under another applicationId',
-      )
-    }
+    if (info.partitions !== expected) throw otherCount(topic, info.partitions, expected)
     changelogs.set(store.name, info)
   }
   return changelogs

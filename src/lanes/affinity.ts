@@ -68,16 +68,19 @@ export interface AffinityPlan {
 
 /**
  * The changelog partitions of every sub-topology: as many as the largest of its topics has; one fed by boundaries alone
- * has as many as the largest sub-topology that feeds it (the rules of Kafka Streams for repartition topics).
+ * has as many as the largest sub-topology that feeds it (the rules of Kafka Streams for repartition topics). `made`
+ * tells where that was settled by an earlier run: state and what is in a topic stay where they are.
  */
 export function changelogPartitions(
   plan: TopologyPlan,
   partitionsOf: (topic: string) => number,
   topicsOfSource: (source: number) => readonly string[],
+  made: (subtopology: number) => number | undefined = () => undefined,
 ): number[] {
-  const result = plan.subtopologies.map(() => 0)
+  const result = plan.subtopologies.map(({ id }) => made(id) ?? 0)
+  const settled = result.map((partitions) => partitions > 0)
   for (const source of plan.sources) {
-    if (source.kind !== 'topics') continue
+    if (source.kind !== 'topics' || settled[source.subtopology]) continue
     for (const topic of topicsOfSource(source.index)) {
       result[source.subtopology] = Math.max(result[source.subtopology] ?? 0, partitionsOf(topic))
     }

@@ -233,6 +233,9 @@ export class LaneCore {
         this.#originTopics = message.originTopics
         this.#tasks.affinity = this.#affinity
         return
+      case 'origins':
+        this.#originTopics = message.originTopics
+        return
       case 'topics':
         for (const { topic, partitions } of message.topics) this.#outputs.setPartitions(topic, partitions)
         if (this.#acknowledging !== 0) this.#acknowledge(this.#acknowledging)

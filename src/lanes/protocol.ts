@@ -43,6 +43,8 @@ export type ToLane =
       readonly affinity: AffinityPlan
       readonly originTopics: readonly string[]
     }
+  /** Topics came that match a pattern: the list that records name their topic in has grown. */
+  | { readonly type: 'origins'; readonly run: number; readonly originTopics: readonly string[] }
   /** Partition counts of topics that sinks write to. */
   | { readonly type: 'topics'; readonly topics: ReadonlyArray<{ readonly topic: string; readonly partitions: number }> }
   /** Open the stores of these tasks and say what they hold. */

@@ -28,7 +28,7 @@ describe('sources on the running engine', () => {
   test('a pattern takes in every topic that it fits, whole names only', async (t) => {
     const folder = mkdtempSync(join(tmpdir(), 'millrace-pattern-'))
     t.after(() => rmSync(folder, { recursive: true, force: true }))
-    const config = { 'broker.bootstrap-servers': `embedded:${folder}` }
+    const config = { 'broker.bootstrap-servers': `embedded:${folder}`, 'consumer.metadata.max.age.ms': 100 }
     const first = await TestEngine.start(t, 'many-shapes', config)
     for (const topic of ['region-north', 'region-south', 'no-region-1']) {
       await first.put(topic, [{ key: topic, value: { amount: 1 } }])
@@ -39,6 +39,11 @@ describe('sources on the running engine', () => {
     const regions = byKey<{ from: string }>(await second.read('regions'))
     assert.deepEqual(Object.keys(regions).sort(), ['region-north', 'region-south'])
     assert.deepEqual(regions['region-north'], [{ amount: 1, from: 'region-north' }])
+    // One that comes while the application runs is found as well.
+    await second.put('region-east', [{ key: 'late', value: { amount: 2 } }])
+    const late = async () => byKey<{ from: string }>(await second.read('regions')).late
+    await eventually('the new topic is read', async () => (await late()) !== undefined)
+    assert.deepEqual(await late(), [{ amount: 2, from: 'region-east' }])
   })
 
   test('a global table is there before the first record, and its later rows are seen', async (t) => {

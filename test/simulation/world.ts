@@ -346,6 +346,7 @@ export function settingsFor(
     sessionTimeoutMs: 10_000,
     rebalanceTimeoutMs: 10_000,
     heartbeatIntervalMs: 1000,
+    metadataMaxAgeMs: 30_000,
     defaultPartitions: derived.partitions,
     offsetsReset: 'earliest',
     sourceReset: 'fail',

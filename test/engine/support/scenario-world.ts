@@ -123,6 +123,7 @@ function settingsFor(applicationId: string, lanes: number, topology: CompiledTop
     sessionTimeoutMs: 60_000,
     rebalanceTimeoutMs: 60_000,
     heartbeatIntervalMs: 10_000,
+    metadataMaxAgeMs: 30_000,
     defaultPartitions: 1,
     offsetsReset: 'earliest',
     sourceReset: 'fail',
