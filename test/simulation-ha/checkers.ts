@@ -1,0 +1,149 @@
+/** What must hold of a finished run: judged from what lies in the broker, and from what was told to the engines. */
+import { compareTags } from '../../src/commit/tag.ts'
+import type { RawRecord } from '../../src/ha/events.ts'
+import { type ClaimRecord, decode, type HaRecord, type ReleaseRecord, type ResultRecord } from '../../src/ha/records.ts'
+import { readLog } from './logs.ts'
+import { topics } from './model-engine.ts'
+import type { World } from './world.ts'
+
+type At<T> = T & { readonly offset: number }
+
+export async function checkWorld(world: World): Promise<void> {
+  await checkOutputs(world)
+  checkChain(world)
+  const current = await world.log()
+  const logs = [...world.deletedLogs, current]
+  for (const log of logs) {
+    checkJustice(world, log)
+    checkPriorities(world, log)
+  }
+  checkPromotions(world, logs)
+  if (logs.length === 1) checkPause(world, current)
+  checkCommands(world, current)
+}
+
+/** Every key's counts are 1, 2, 3 … as often as it came in: nothing lost, nothing twice, nothing out of order. */
+async function checkOutputs(world: World): Promise<void> {
+  const seen = new Map<string, number>()
+  for (const { key, value } of await readLog(world.cluster, topics.output)) {
+    const expected = (seen.get(key) ?? 0) + 1
+    if (Number(value) !== expected) {
+      world.violate(`output of ${key}: ${value} where ${expected} was due`)
+      return
+    }
+    seen.set(key, expected)
+  }
+  for (const key of new Set(world.inputs)) {
+    const came = world.inputs.filter((input) => input === key).length
+    if (seen.get(key) !== came) world.violate(`${key} came ${came} times and was counted ${seen.get(key) ?? 0} times`)
+  }
+}
+
+/** One chain of commits, and one process for each epoch. */
+function checkChain(world: World): void {
+  let last = { tokenEpoch: 0, seq: 0, podId: '', owner: 0 }
+  for (const commit of world.commits) {
+    if (compareTags(commit, last) <= 0) {
+      world.violate(
+        `commit ${commit.tokenEpoch}.${commit.seq} of ${commit.podId} came after ${last.tokenEpoch}.${last.seq}`,
+      )
+    }
+    if (commit.tokenEpoch === last.tokenEpoch && commit.owner !== last.owner)
+      world.violate(`${commit.podId} and ${last.podId} both committed under epoch ${commit.tokenEpoch}`)
+    last = commit
+  }
+}
+
+function records<K extends HaRecord['kind']>(log: readonly RawRecord[], kind: K): Array<At<HaRecord & { kind: K }>> {
+  return log.flatMap(({ key, value, offset }) => {
+    const record = decode(key, value)
+    return record.kind === kind ? [{ ...(record as HaRecord & { kind: K }), offset }] : []
+  })
+}
+
+/** In a run whose only trouble is the broker, the active's restarts, or standbys that come and go, nobody fails over. */
+function checkJustice(world: World, log: readonly RawRecord[]): void {
+  const { profile } = world.derived
+  if (profile === 'wild') return
+  const claims = records(log, 'claim')
+  const first = claims.find((claim) => claim.epoch === 1)
+  // Who boots first may be decided among several; after that, nobody has a reason.
+  const unjust = claims.find((claim) => claim.epoch > (first?.epoch ?? 0))
+  if (unjust)
+    world.violate(`${unjust.podId} claims epoch ${unjust.epoch} (${unjust.cause}) in a run of pure ${profile}`)
+}
+
+/** Priority 0 never takes over by itself. */
+function checkPriorities(world: World, log: readonly RawRecord[]): void {
+  const releases = records(log, 'release')
+  for (const claim of records(log, 'claim')) {
+    if (world.derived.priorities[Number(claim.podId.slice(1))] !== 0 || claim.cause === 'PROMOTE') continue
+    const named = releases.some((release) => release.epoch === claim.epoch - 1 && mayFollow(release, claim))
+    if (!named) world.violate(`${claim.podId} has priority 0 and claims epoch ${claim.epoch} (${claim.cause})`)
+  }
+}
+
+/** Named as target, or the one that handed over and goes on. */
+function mayFollow(release: ReleaseRecord, claim: ClaimRecord): boolean {
+  return release.target === claim.podId || release.podId === claim.podId
+}
+
+/** Only the pod whose claim of an epoch came first was told to run under it. */
+function checkPromotions(world: World, logs: ReadonlyArray<readonly RawRecord[]>): void {
+  const claims = logs.flatMap((log) => records(log, 'claim'))
+  for (const { podId, incarnation, epoch } of world.promotions) {
+    const winner = claims.find((claim) => claim.epoch === epoch)
+    if (winner?.podId === podId && winner.incarnation === incarnation) continue
+    // With the topic made anew two pods may win the same epoch, one in each; fencing keeps the data right.
+    if (logs.length > 1) continue
+    world.violate(`${podId} runs under epoch ${epoch}, which ${winner?.podId ?? 'nobody'} has won`)
+  }
+}
+
+/** A pod that is promoted is paused if and only if its predecessor was when it last said so. */
+function checkPause(world: World, log: readonly RawRecord[]): void {
+  const winners = new Map<number, ClaimRecord>()
+  const pausedBefore = new Map<number, boolean>()
+  let epoch = 0
+  let paused = false
+  for (const { key, value } of log) {
+    const record = decode(key, value)
+    if (record.kind === 'claim' && !winners.has(record.epoch)) {
+      winners.set(record.epoch, record)
+      if (record.epoch > epoch) {
+        epoch = record.epoch
+        pausedBefore.set(epoch, paused)
+      }
+    }
+    const winner = winners.get(epoch)
+    if (record.kind === 'status' && record.tokenEpoch === epoch && record.incarnation === winner?.incarnation)
+      paused = record.paused
+    if (record.kind === 'release' && record.epoch === epoch && record.incarnation === winner?.incarnation)
+      paused = record.paused
+  }
+  for (const promotion of world.promotions) {
+    const expected = pausedBefore.get(promotion.epoch)
+    if (expected !== undefined && expected !== promotion.paused)
+      world.violate(`${promotion.podId} was promoted to epoch ${promotion.epoch} with paused ${promotion.paused}`)
+  }
+}
+
+/** Every command has one result, was carried out at most once, and `DONE` is true. */
+function checkCommands(world: World, log: readonly RawRecord[]): void {
+  const results = records(log, 'result')
+  const releases = records(log, 'release')
+  const claims = records(log, 'claim')
+  for (const [offset, command] of world.commands) {
+    const name = `${command.command} at ${offset}`
+    const outcomes = new Set(results.filter((result) => result.commandOffset === offset).map((r) => r.outcome))
+    if (outcomes.size !== 1) world.violate(`${name} has ${outcomes.size} results: ${[...outcomes].join(', ')}`)
+    const carriedOut = new Set(releases.filter((r) => r.commandOffset === offset).map((r) => r.epoch))
+    if (carriedOut.size > 1) world.violate(`${name} was carried out in epochs ${[...carriedOut].join(', ')}`)
+    const [outcome] = outcomes as Set<ResultRecord['outcome']>
+    if (outcome !== 'DONE') continue
+    const led = claims.some(
+      (claim) => claim.commandOffset === offset || [...carriedOut].some((epoch) => claim.epoch > epoch),
+    )
+    if (!led) world.violate(`${name} is DONE, and nobody took over`)
+  }
+}

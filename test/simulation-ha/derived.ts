@@ -1,0 +1,92 @@
+/** Everything that follows from a seed. */
+import type { Random } from '../../src/base/random.ts'
+
+/**
+ * What goes wrong in a run. `wild`: everything; the others are pure, so that what must not happen can be told:
+ * nobody may take over because the broker was away, because the active restarts in place, or because a pod joins.
+ */
+export type Profile = 'wild' | 'outages' | 'restarts' | 'joins'
+
+export interface Derived {
+  readonly profile: Profile
+  readonly pods: number
+  readonly priorities: readonly number[]
+  readonly records: number
+  readonly keys: number
+  readonly slowestMs: number
+  readonly hiccup: number
+  readonly lostRequest: number
+  readonly lostAnswer: number
+  readonly messageMs: number
+  readonly clockDrift: number
+  readonly crashes: number
+  readonly losesStores: boolean
+  readonly freezes: number
+  readonly cuts: number
+  readonly outages: number
+  readonly restarts: number
+  readonly commands: number
+  readonly pauses: number
+  readonly terminations: number
+  readonly twins: number
+  readonly recreations: number
+  readonly wallJumps: number
+  readonly minPromotionIntervalMs: number
+}
+
+const none = {
+  hiccup: 0,
+  lostRequest: 0,
+  lostAnswer: 0,
+  crashes: 0,
+  losesStores: false,
+  freezes: 0,
+  cuts: 0,
+  outages: 0,
+  restarts: 0,
+  commands: 0,
+  pauses: 0,
+  terminations: 0,
+  twins: 0,
+  recreations: 0,
+}
+
+export function derive(random: Random): Derived {
+  const pods = 2 + random.int(3)
+  const profile = random.pick(['wild', 'wild', 'wild', 'wild', 'outages', 'restarts', 'joins'] as const)
+  const priorities = Array.from({ length: pods }, () => random.pick([100, 100, 100, 50, 0]))
+  // Somebody must be willing.
+  priorities[random.int(pods)] = 100
+  const base = {
+    pods,
+    priorities,
+    profile,
+    records: 10 + random.int(40),
+    keys: 1 + random.int(4),
+    slowestMs: random.pick([1, 5, 15]),
+    messageMs: random.pick([0.1, 1, 10]),
+    clockDrift: random.pick([0, 0.01, 0.1]),
+    wallJumps: random.int(3),
+    minPromotionIntervalMs: random.pick([0, 1000]),
+  }
+  if (profile === 'outages') return { ...base, ...none, outages: 1 + random.int(3), pauses: random.int(2) }
+  if (profile === 'restarts') return { ...base, ...none, restarts: 1 + random.int(4), pauses: random.int(2) }
+  if (profile === 'joins') return { ...base, ...none, crashes: 1 + random.int(4) }
+  return {
+    ...base,
+    hiccup: random.pick([0, 0, 0.01]),
+    lostRequest: random.pick([0, 0, 0.01, 0.03]),
+    lostAnswer: random.pick([0, 0, 0.01, 0.03]),
+    crashes: random.int(4),
+    losesStores: random.chance(0.3),
+    freezes: random.int(3),
+    cuts: random.int(4),
+    outages: random.int(2),
+    restarts: random.int(3),
+    commands: random.int(5),
+    pauses: random.int(3),
+    terminations: random.int(3),
+    twins: random.pick([0, 0, 0, 1]),
+    recreations: random.pick([0, 0, 0, 0, 0, 1]),
+  }
+}

@@ -1,0 +1,81 @@
+/** One client's connection to the simulated broker: it takes time, may be cut, and may lose answers. */
+import type { EmbeddedCluster } from '../../src/broker/embedded/core/cluster.ts'
+import { directClient } from '../../src/broker/embedded/direct-client.ts'
+import { BrokerError, type BrokerPort } from '../../src/broker/port.ts'
+import type { Scheduler } from './scheduler.ts'
+
+/** What is the matter with a connection at this moment. */
+export interface Weather {
+  readonly slowestMs: number
+  /** Chance of a long delay, as of a retransmission. */
+  readonly hiccup: number
+  readonly lostRequest: number
+  readonly lostAnswer: number
+  /** Nothing comes through. */
+  readonly cut: boolean
+  /** Requests arrive, answers do not. */
+  readonly deaf: boolean
+  /** The broker reads, and cannot write: too few replicas are in sync. */
+  readonly readOnly: boolean
+}
+
+/** A change to the protocol: may replace a call. */
+export type CallTamper = (
+  name: keyof BrokerPort,
+  args: unknown[],
+  call: (args: unknown[]) => Promise<unknown>,
+) => Promise<unknown>
+
+const passive = new Set<string>(['close', 'connected', 'kind', 'then'])
+const writes = new Set<string>(['produce', 'endTransaction', 'commitOffsetsInTransaction', 'createTopics'])
+const requestTimeoutMs = 300
+
+export function link(
+  cluster: EmbeddedCluster,
+  scheduler: Scheduler,
+  owner: number,
+  weather: () => Weather,
+  wake: () => void,
+  tamper?: CallTamper,
+): BrokerPort {
+  const client = directClient(cluster, { afterCall: wake })
+  const wait = (ms: number): Promise<void> =>
+    new Promise((resolve) => {
+      scheduler.at(ms, owner, resolve)
+    })
+  const delay = (): number => {
+    const { slowestMs, hiccup } = weather()
+    return scheduler.random.next() * (scheduler.random.chance(hiccup) ? slowestMs * 40 : slowestMs)
+  }
+  const unreachable = (name: string): BrokerError => new BrokerError('UNREACHABLE', `no answer to ${name}`)
+  const lostWithin = async (name: string, started: number): Promise<never> => {
+    await wait(Math.max(1, requestTimeoutMs - (scheduler.now - started)))
+    throw unreachable(name)
+  }
+  const remote = async (name: keyof BrokerPort, args: unknown[]): Promise<unknown> => {
+    const started = scheduler.now
+    await wait(delay())
+    const going = weather()
+    if (going.cut || scheduler.random.chance(going.lostRequest)) return lostWithin(name, started)
+    if (going.readOnly && writes.has(name)) {
+      await wait(delay())
+      throw new BrokerError('NOT_ENOUGH_REPLICAS', `${name}: too few replicas are in sync`)
+    }
+    const answer = await (client[name] as (...a: unknown[]) => Promise<unknown>)(...args)
+    await wait(delay())
+    const coming = weather()
+    if (coming.cut || coming.deaf || scheduler.random.chance(coming.lostAnswer)) return lostWithin(name, started)
+    return answer
+  }
+  return new Proxy(client, {
+    get(target, property) {
+      const name = property as keyof BrokerPort
+      const value = Reflect.get(target, property, target) as unknown
+      if (passive.has(String(property)) || typeof value !== 'function') return value
+      return (...args: unknown[]) => {
+        const call = (changed: unknown[]): Promise<unknown> => remote(name, changed)
+        return tamper ? tamper(name, args, call) : call(args)
+      }
+    },
+  }) as unknown as BrokerPort
+}

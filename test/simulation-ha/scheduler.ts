@@ -1,0 +1,111 @@
+/** Virtual time for several processes: each has a clock of its own that drifts, may be stopped, and dies with it. */
+import { type Clock, VirtualClock } from '../../src/base/clock.ts'
+import type { Random } from '../../src/base/random.ts'
+import type { Timers } from '../../src/base/timers.ts'
+
+interface Event {
+  readonly at: number
+  readonly rank: number
+  readonly run: () => void
+  /** Process that the event belongs to; 0: the world's own. */
+  readonly owner: number
+}
+
+/** Rounds of promises that one event may bring; all is on one thread, so the order is the same in every run. */
+const settleRounds = 16
+
+export class Scheduler {
+  readonly random: Random
+  readonly clock = new VirtualClock(1_700_000_000_000)
+  readonly #events: Event[] = []
+  readonly #stopped = new Map<number, Event[]>()
+  readonly #dead = new Set<number>()
+  #steps = 0
+
+  constructor(random: Random) {
+    this.random = random
+  }
+
+  get steps(): number {
+    return this.#steps
+  }
+
+  get now(): number {
+    return this.clock.monotonic()
+  }
+
+  at(delayMs: number, owner: number, run: () => void): Event {
+    const event: Event = { at: this.now + delayMs, rank: this.random.next(), run, owner }
+    if (!this.#dead.has(owner)) this.#push(event)
+    return event
+  }
+
+  cancel(event: Event): void {
+    for (const list of [this.#events, this.#stopped.get(event.owner) ?? []]) {
+      const i = list.indexOf(event)
+      if (i >= 0) list.splice(i, 1)
+    }
+  }
+
+  /** As `kill -9`: nothing that the process had planned happens. */
+  kill(owner: number): void {
+    this.#dead.add(owner)
+    this.#stopped.delete(owner)
+    for (let i = this.#events.length - 1; i >= 0; i--) if (this.#events[i]?.owner === owner) this.#events.splice(i, 1)
+  }
+
+  /** As SIGSTOP: what comes up waits until `cont`. */
+  stop(owner: number): void {
+    if (!this.#dead.has(owner) && !this.#stopped.has(owner)) this.#stopped.set(owner, [])
+  }
+
+  cont(owner: number): void {
+    const held = this.#stopped.get(owner)
+    this.#stopped.delete(owner)
+    for (const event of held ?? []) this.#push({ ...event, at: this.now })
+  }
+
+  async step(): Promise<boolean> {
+    const event = this.#events.shift()
+    if (!event) return false
+    this.#steps++
+    if (event.at > this.now) this.clock.advance(event.at - this.now)
+    const held = this.#stopped.get(event.owner)
+    if (held) {
+      held.push(event)
+      return true
+    }
+    event.run()
+    for (let round = 0; round < settleRounds; round++) await undefined
+    return true
+  }
+
+  /** Timers of a process whose clock runs at this rate. */
+  timers(owner: number, rate: number): Timers {
+    return {
+      after: (delayMs, call) => {
+        const event = this.at(delayMs / rate, owner, call)
+        return () => this.cancel(event)
+      },
+      soon: (call) => {
+        this.at(this.random.next() * 0.05, owner, call)
+      },
+    }
+  }
+
+  clockOf(rate: number, offset: number): Clock {
+    return { now: () => this.clock.now() + offset, monotonic: () => this.now * rate + offset }
+  }
+
+  #push(event: Event): void {
+    let low = 0
+    let high = this.#events.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      const other = this.#events[middle] as Event
+      if (other.at < event.at || (other.at === event.at && other.rank < event.rank)) low = middle + 1
+      else high = middle
+    }
+    this.#events.splice(low, 0, event)
+  }
+}

@@ -1,0 +1,450 @@
+/**
+ * Several pods over one broker under a seed: connections are cut, processes crash, freeze and come back, clocks drift,
+ * operators give commands; then a quiet time in which one pod must be active and all others ready.
+ */
+import { Random } from '../../src/base/random.ts'
+import { EmbeddedCluster } from '../../src/broker/embedded/core/cluster.ts'
+import { MemoryStorage } from '../../src/broker/embedded/core/memory-storage.ts'
+import { directClient } from '../../src/broker/embedded/direct-client.ts'
+import { coordinatorTopic, type HaSettings } from '../../src/ha/contract.ts'
+import type { RawRecord } from '../../src/ha/events.ts'
+import type { HaCommand } from '../../src/ha/view.ts'
+import { noHeaders } from '../../src/wire/headers.ts'
+import { RecordBatchBuilder } from '../../src/wire/record-batch.ts'
+import { type Derived, derive } from './derived.ts'
+import { link, type Weather } from './link.ts'
+import { readLog } from './logs.ts'
+import { emptyStore, type Store, topics } from './model-engine.ts'
+import { Scheduler } from './scheduler.ts'
+import { type Mutant, SimPod } from './sim-pod.ts'
+
+export const timing = {
+  heartbeatIntervalMs: 200,
+  selfFenceTimeoutMs: 1000,
+  failoverTimeoutMs: 1300,
+  handoffTimeoutMs: 1300,
+  commandTtlMs: 5000,
+  claimStaggerMs: 150,
+} as const
+
+export interface Commit {
+  readonly podId: string
+  readonly owner: number
+  readonly tokenEpoch: number
+  readonly seq: number
+}
+
+export interface Promotion {
+  readonly podId: string
+  readonly incarnation: string
+  readonly epoch: number
+  readonly paused: boolean
+}
+
+const faultsEndMs = 8000
+const feedMs = 7000
+/** Faults begin once somebody is likely to be active. */
+const faultsBeginMs = 800
+const quietMs = 40_000
+/** A commit that was under way when a pod was isolated or paused may still come through. */
+const underWayMs = 1500
+
+interface Bad {
+  cut: boolean
+  deaf: boolean
+}
+
+export class World {
+  readonly scheduler: Scheduler
+  readonly cluster: EmbeddedCluster
+  readonly derived: Derived
+  readonly inputs: string[] = []
+  readonly violations: string[] = []
+  readonly story: string[] = []
+  readonly commits: Commit[] = []
+  readonly promotions: Promotion[] = []
+  /** Commands whose publication was acknowledged, by offset. */
+  readonly commands = new Map<number, HaCommand>()
+  /** What was in coordinator topics that were deleted. */
+  readonly deletedLogs: RawRecord[][] = []
+  readonly pods: Array<SimPod | undefined> = []
+  readonly #twins: SimPod[] = []
+  readonly #mutant: Mutant | undefined
+  readonly #seed: number
+  readonly #stores: Store[] = []
+  readonly #coordinatorLinks = new Map<number, Bad>()
+  readonly #engineLinks = new Map<number, Bad>()
+  #owners = 0
+  #outage: 'none' | 'all' | 'read-only' = 'none'
+  #quiet = false
+  #tick: (() => void) | undefined
+
+  constructor(seed: number, mutant?: Mutant) {
+    const random = new Random(seed)
+    this.#seed = seed
+    this.#mutant = mutant
+    this.derived = derive(random)
+    this.scheduler = new Scheduler(random)
+    this.cluster = new EmbeddedCluster({
+      clock: this.scheduler.clock,
+      random: new Random(seed + 1),
+      storage: new MemoryStorage(),
+      partitions: 1,
+    })
+  }
+
+  async run(): Promise<string[]> {
+    const broker = directClient(this.cluster)
+    await broker.createTopics([topics.input, topics.output].map((topic) => ({ topic, partitions: 1 })))
+    await broker.createTopics([{ topic: topics.changelog, partitions: 1, config: { 'cleanup.policy': 'compact' } }])
+    this.#planInput()
+    for (let i = 0; i < this.derived.pods; i++) {
+      this.#stores.push(emptyStore())
+      this.pods.push(undefined)
+      this.#after(this.scheduler.random.next() * 300, () => this.#start(i))
+    }
+    this.#planFaults()
+    await this.#until(() => this.scheduler.now > faultsEndMs, 'the faults end')
+    this.#beQuiet()
+    let since: number | undefined
+    await this.#until(() => {
+      if (!this.#converged()) since = undefined
+      else since ??= this.scheduler.now
+      return since !== undefined && this.scheduler.now - since > 1500
+    }, 'one pod is active, the others are ready, all input is processed, and every command has its result')
+    return this.violations
+  }
+
+  violate(what: string): void {
+    if (this.violations.length < 5) this.violations.push(what)
+  }
+
+  tell(what: string): void {
+    this.story.push(`${Math.round(this.scheduler.now)} ${what}`)
+  }
+
+  async log(): Promise<RawRecord[]> {
+    return readLog(this.cluster, coordinatorTopic('app'))
+  }
+
+  async #until(done: () => boolean, what: string): Promise<void> {
+    const deadline = this.scheduler.now + (this.#quiet ? quietMs : Number.POSITIVE_INFINITY)
+    while (this.violations.length === 0 && !done()) {
+      if (this.scheduler.now > deadline) {
+        const shown = this.pods.map((pod) => `${pod?.podId} ${pod?.ha.role}/${pod?.ha.state}`).join(', ')
+        this.violate(`not reached within ${quietMs} quiet ms: ${what} (${shown}; ${this.#processed()} counted)`)
+        return
+      }
+      if (!(await this.scheduler.step())) this.violate('nothing is planned any more')
+    }
+  }
+
+  #after(ms: number, run: () => void): void {
+    this.scheduler.at(ms, 0, run)
+  }
+
+  #planInput(): void {
+    const { records, keys } = this.derived
+    const { random } = this.scheduler
+    for (let i = 0; i < records; i++) {
+      const key = `k${random.int(keys)}`
+      this.#after(random.next() * feedMs, () => {
+        this.inputs.push(key)
+        const builder = new RecordBatchBuilder()
+        builder.append(0, Buffer.from(key), Buffer.from(String(this.inputs.length)), noHeaders)
+        const batch = { topic: topics.input, partition: 0, records: builder.finish() }
+        void directClient(this.cluster, { afterCall: () => this.#wake() }).produce({
+          transactionalId: null,
+          batches: [batch],
+        })
+      })
+    }
+  }
+
+  #planFaults(): void {
+    const { random } = this.scheduler
+    const d = this.derived
+    const times = (count: number, what: () => void): void => {
+      for (let i = 0; i < count; i++)
+        this.#after(faultsBeginMs + random.next() * (faultsEndMs - faultsBeginMs - 500), what)
+    }
+    times(d.crashes, () => this.#crash())
+    times(d.freezes, () => this.#freeze())
+    times(d.cuts, () => this.#cut())
+    times(d.outages, () => this.#breakBroker())
+    times(d.restarts, () => this.#disturb())
+    times(d.commands, () => this.#command())
+    times(d.pauses, () => this.#pause())
+    times(d.terminations, () => this.#terminate())
+    times(d.twins, () => this.#twin())
+    times(d.recreations, () => this.#recreate())
+    times(d.wallJumps, () => this.scheduler.clock.jump(random.int(7_200_000) - 3_600_000))
+  }
+
+  #settings(i: number): HaSettings {
+    return {
+      applicationId: 'app',
+      groupId: topics.group,
+      podId: `p${i}`,
+      desiredStandbys: 1,
+      failoverPriority: this.derived.priorities[i] ?? 100,
+      ...timing,
+      minPromotionIntervalMs: this.derived.minPromotionIntervalMs,
+      readyMaxLagRecords: 20,
+      readyMaxLagMs: 2000,
+      allowUnreadyFailover: true,
+      requireSafeTopic: false,
+      commandSecret: null,
+      topologyHash: 'same',
+      configHashes: {},
+      build: 'sim',
+    }
+  }
+
+  #start(i: number, store = this.#stores[i] ?? emptyStore()): void {
+    if (this.pods[i] && !this.pods[i].dead) return
+    const owner = ++this.#owners
+    const { random } = this.scheduler
+    const rate = 1 + (random.next() * 2 - 1) * this.derived.clockDrift
+    this.#coordinatorLinks.set(owner, { cut: false, deaf: false })
+    this.#engineLinks.set(owner, { cut: false, deaf: false })
+    const broker = (links: Map<number, Bad>) =>
+      link(
+        this.cluster,
+        this.scheduler,
+        owner,
+        () => this.#weather(links.get(owner)),
+        () => this.#wake(),
+      )
+    const pod: SimPod = new SimPod({
+      scheduler: this.scheduler,
+      owner,
+      settings: this.#settings(i),
+      coordinatorBroker: broker(this.#coordinatorLinks),
+      engineBroker: broker(this.#engineLinks),
+      store,
+      seed: this.#seed * 1000 + owner,
+      clockRate: rate,
+      messageMs: this.derived.messageMs,
+      mutant: this.#mutant,
+      log: (line) => this.tell(`p${i}#${owner}: ${line}`),
+      failed: () => {
+        this.tell(`p${i}#${owner} ends`)
+        this.#kill(pod)
+      },
+      told: (command) => {
+        if (command.type !== 'ha-promote') return
+        const { podId, incarnation } = pod
+        this.promotions.push({ podId, incarnation, epoch: command.tokenEpoch, paused: command.paused })
+      },
+      committed: (tokenEpoch, seq) => this.#committed(pod, tokenEpoch, seq),
+    })
+    this.pods[i] = pod
+    this.tell(`p${i}#${owner} starts`)
+    pod.start()
+  }
+
+  #committed(pod: SimPod, tokenEpoch: number, seq: number): void {
+    this.commits.push({ podId: pod.podId, owner: pod.owner, tokenEpoch, seq })
+    const frozen = this.scheduler.now - pod.stateSince
+    if (pod.ha.state === 'ISOLATED' && frozen > underWayMs)
+      this.violate(`${pod.podId} commits although it has been isolated for ${Math.round(frozen)} ms`)
+  }
+
+  #weather(bad: Bad | undefined): Weather {
+    const { slowestMs, hiccup, lostRequest, lostAnswer } = this.derived
+    if (this.#quiet) {
+      return { slowestMs: 1, hiccup: 0, lostRequest: 0, lostAnswer: 0, cut: false, deaf: false, readOnly: false }
+    }
+    return {
+      slowestMs,
+      hiccup,
+      lostRequest,
+      lostAnswer,
+      cut: bad?.cut === true || this.#outage === 'all',
+      deaf: bad?.deaf === true,
+      readOnly: this.#outage === 'read-only',
+    }
+  }
+
+  #alive(): SimPod[] {
+    return this.pods.filter((pod): pod is SimPod => pod !== undefined && !pod.dead)
+  }
+
+  #kill(pod: SimPod): void {
+    pod.dead = true
+    this.scheduler.kill(pod.owner)
+  }
+
+  #crash(): void {
+    const alive = this.#alive().filter((pod) => this.derived.profile !== 'joins' || pod.ha.role !== 'ACTIVE')
+    const pod = alive.length > 0 ? this.scheduler.random.pick(alive) : undefined
+    if (pod === undefined || (this.derived.profile === 'joins' && pod.ha.state === 'PROMOTING')) return
+    this.tell(`${pod.podId}#${pod.owner} crashes as ${pod.ha.state}`)
+    this.#kill(pod)
+    const i = this.pods.indexOf(pod)
+    if (this.derived.losesStores) this.#stores[i] = emptyStore()
+    this.#after(this.scheduler.random.next() * 3000, () => this.#start(i))
+  }
+
+  #freeze(): void {
+    const { random } = this.scheduler
+    const alive = this.#alive()
+    if (alive.length === 0) return
+    const pod = random.pick(alive)
+    const ms = random.next() * 4000
+    this.tell(`${pod.podId}#${pod.owner} is stopped for ${Math.round(ms)} ms as ${pod.ha.state}`)
+    this.scheduler.stop(pod.owner)
+    this.#after(ms, () => this.scheduler.cont(pod.owner))
+  }
+
+  #cut(): void {
+    const { random } = this.scheduler
+    const alive = this.#alive()
+    if (alive.length === 0) return
+    const pod = random.pick(alive)
+    const ms = random.next() * 3500
+    const which = random.pick(['coordinator', 'engine', 'both'] as const)
+    const kind = random.pick(['cut', 'deaf'] as const)
+    this.tell(`${pod.podId}#${pod.owner} ${kind} (${which}) for ${Math.round(ms)} ms as ${pod.ha.state}`)
+    const links = [
+      ...(which === 'engine' ? [] : [this.#coordinatorLinks]),
+      ...(which === 'coordinator' ? [] : [this.#engineLinks]),
+    ]
+    for (const map of links) {
+      const bad = map.get(pod.owner)
+      if (bad) bad[kind] = true
+      this.#after(ms, () => {
+        if (bad) bad[kind] = false
+      })
+    }
+  }
+
+  #breakBroker(): void {
+    const { random } = this.scheduler
+    if (this.#outage !== 'none') return
+    this.#outage = random.pick(['all', 'read-only'] as const)
+    const ms = random.next() * 4000
+    this.tell(`the broker is out (${this.#outage}) for ${Math.round(ms)} ms`)
+    this.#after(ms, () => {
+      this.#outage = 'none'
+    })
+  }
+
+  #disturb(): void {
+    const active = this.#alive().find((pod) => pod.ha.state === 'ACTIVE')
+    if (active === undefined) return
+    active.engine.restartMs = this.scheduler.random.next() * 2500
+    this.tell(`the engine of ${active.podId}#${active.owner} restarts for ${Math.round(active.engine.restartMs)} ms`)
+    active.engine.disturb()
+  }
+
+  #command(): void {
+    const { random } = this.scheduler
+    const alive = this.#alive().filter((pod) => pod.ha.status() !== null)
+    if (alive.length === 0) return
+    const target = `p${random.int(this.derived.pods + 1)}`
+    const name = random.pick(['SWITCH', 'PROMOTE', 'DEMOTE'] as const)
+    const command = { command: name, target: name === 'SWITCH' ? null : target, force: random.chance(0.3) }
+    this.tell(`${command.command} ${command.target ?? ''}${command.force ? ' by force' : ''}`)
+    random
+      .pick(alive)
+      .ha.publish(command)
+      .then(
+        (offset) => this.commands.set(offset, command),
+        () => this.tell('the command may have been lost'),
+      )
+  }
+
+  #pause(): void {
+    const { random } = this.scheduler
+    const active = this.#alive().find((pod) => pod.ha.state === 'ACTIVE')
+    if (active === undefined) return
+    const paused = random.chance(0.7)
+    this.tell(`${active.podId}#${active.owner} is ${paused ? 'paused' : 'resumed'}`)
+    active.pause(paused)
+  }
+
+  #terminate(): void {
+    const alive = this.#alive()
+    if (alive.length === 0) return
+    const pod = this.scheduler.random.pick(alive)
+    if (pod.stopping) return
+    pod.stopping = true
+    this.tell(`${pod.podId}#${pod.owner} is asked to stop as ${pod.ha.state}`)
+    const i = this.pods.indexOf(pod)
+    void pod.ha.stop(2500).then(() => {
+      if (pod.dead) return
+      this.tell(`${pod.podId}#${pod.owner} has stopped`)
+      this.#kill(pod)
+      this.#after(this.scheduler.random.next() * 1000, () => this.#start(i))
+    })
+  }
+
+  /** A second process under the same pod id, while the first goes on. */
+  #twin(): void {
+    const alive = this.#alive()
+    if (alive.length === 0) return
+    const pod = this.scheduler.random.pick(alive)
+    const i = this.pods.indexOf(pod)
+    this.#twins.push(pod)
+    this.pods[i] = undefined
+    this.#stores[i] = emptyStore()
+    this.#start(i)
+  }
+
+  #recreate(): void {
+    const topic = coordinatorTopic('app')
+    void this.log().then(async (records) => {
+      this.tell('the coordinator topic is deleted')
+      this.deletedLogs.push(records)
+      // Commands in it are gone; nobody can answer them.
+      this.commands.clear()
+      await directClient(this.cluster, { afterCall: () => this.#wake() }).deleteTopics([topic])
+    })
+  }
+
+  #beQuiet(): void {
+    this.tell('quiet')
+    this.#quiet = true
+    this.#outage = 'none'
+    for (const pod of [...this.pods, ...this.#twins]) if (pod && !pod.dead) this.scheduler.cont(pod.owner)
+    const keepUp = (): void => {
+      this.pods.forEach((pod, i) => {
+        if (pod === undefined || pod.dead) this.#start(i)
+        else if (pod.ha.state === 'ACTIVE' && pod.engine.paused) pod.pause(false)
+      })
+      this.#after(500, keepUp)
+    }
+    this.#after(2600, keepUp)
+  }
+
+  #processed(): number {
+    const active = this.#alive().find((pod) => pod.ha.state === 'ACTIVE')
+    return [...(active?.store.counts.values() ?? [])].reduce((sum, count) => sum + count, 0)
+  }
+
+  #converged(): boolean {
+    const states = this.pods.map((pod) => (pod === undefined || pod.dead ? 'DEAD' : pod.ha.state))
+    const active = states.filter((state) => state === 'ACTIVE').length
+    const ready = states.filter((state) => state === 'READY_STANDBY').length
+    if (active !== 1 || ready !== this.derived.pods - 1) return false
+    if (this.#processed() !== this.inputs.length || this.inputs.length < this.derived.records) return false
+    const views = this.#alive().map((pod) => pod.ha.status())
+    const holder = this.#alive().find((pod) => pod.ha.state === 'ACTIVE')?.podId
+    return views.every((view) => view?.tokenHolder === holder)
+  }
+
+  /** The cluster has deadlines of its own (long polls, transactions). */
+  #wake(): void {
+    if (this.#tick) return
+    const deadline = this.cluster.nextDeadline()
+    if (deadline === Number.POSITIVE_INFINITY) return
+    const event = this.scheduler.at(Math.max(0, deadline - this.scheduler.now) + 0.01, 0, () => {
+      this.#tick = undefined
+      this.cluster.tick()
+      this.#wake()
+    })
+    this.#tick = () => this.scheduler.cancel(event)
+  }
+}
