@@ -33,9 +33,17 @@ export interface StateSnapshot {
   /** Newest first, bounded. */
   readonly history: readonly StateTransition[]
   /** Why the engine is FAILED, in one sentence. */
-  readonly failure: { readonly code: string; readonly message: string; readonly restartHelps: boolean } | null
+  readonly failure: EngineFailure | null
   /** While state is restored: what is left. */
   readonly restore: readonly RestoreProgress[]
+}
+
+export interface EngineFailure {
+  readonly code: string
+  readonly message: string
+  readonly restartHelps: boolean
+  /** The record at which it failed, where that is known. */
+  readonly record?: { readonly topic: string; readonly partition: number; readonly offset: number }
 }
 
 export interface RestoreProgress {

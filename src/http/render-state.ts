@@ -2,6 +2,7 @@
 import type {
   BarrierSnapshot,
   ConsumerSnapshot,
+  EngineFailure,
   OffsetsSnapshot,
   StateSnapshot,
   ThreadsSnapshot,
@@ -16,9 +17,13 @@ export function renderState(state: StateSnapshot, mask: (text: string) => string
     current: state.current,
     since: iso(state.sinceMs),
     history: state.history.map((entry) => ({ state: entry.state, from: entry.from, at: iso(entry.atMs) })),
-    ...(failure === null ? {} : { failure: { code: failure.code, message: mask(failure.message) } }),
+    ...(failure === null ? {} : { failure: renderFailure(failure, mask) }),
     ...(restore.length === 0 ? {} : { restore }),
   }
+}
+
+function renderFailure({ code, message, record }: EngineFailure, mask: (text: string) => string): object {
+  return { code, message: mask(message), ...(record === undefined ? {} : { record }) }
 }
 
 export function renderWatermarks(snapshot: WatermarkSnapshot): object {

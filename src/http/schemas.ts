@@ -79,7 +79,11 @@ const stateView = object({
   current: state,
   since: timestamp,
   history: list(object({ state, from: state, at: timestamp })),
-  'failure?': object({ code: string, message: string }),
+  'failure?': object({
+    code: string,
+    message: string,
+    'record?': object({ topic: string, partition: count, offset: count }),
+  }),
   'restore?': list(object({ store: string, partition: count, restoredRecords: count, remainingRecords: count })),
 })
 

@@ -528,8 +528,12 @@ export class EngineHost implements EngineView, EngineCommands {
   #fail(wire: WireError, restartHelps: boolean): void {
     if (this.#error) return
     this.#error = fromWireError(wire)
-    this.#failure = { code: wire.code, message: wire.message, restartHelps }
-    this.#o.log({ level: 'error', component: 'engine', message: wire.message, fields: { code: wire.code } })
+    const { code, message, details } = wire
+    const { topic, partition, offset } = details
+    const known = topic !== undefined && partition !== undefined && offset !== undefined
+    const record = known ? { topic, partition, offset } : undefined
+    this.#failure = { code, message, restartHelps, ...(record && { record }) }
+    this.#o.log({ level: 'error', component: 'engine', message, fields: { code, ...record } })
     if (this.#lifecycle.can('FAILED')) this.#to('FAILED')
     this.#finish()
   }

@@ -33,7 +33,7 @@ async function metric(live: Live, name: string): Promise<number> {
 }
 
 describe('watermarks', () => {
-  test('a quiet source binds its alignment group: the hold names it, outlasts a pause, and ends by idleness', async (t) => {
+  test('[2.7.binding] a quiet source binds its alignment group: the hold names it, outlasts a pause, and ends by idleness', async (t) => {
     const live = await start(t, { app: 'aligned-app', config: { 'broker.embedded.partitions': 1 } })
     await live.feed('slow', [at(0, 1, 0)])
     await live.feed('fast', [at(0, 1, 0), at(30, 2, 0), at(3000, 3, 0)])
@@ -92,7 +92,7 @@ describe('watermarks', () => {
 })
 
 describe('buffers', () => {
-  test('a full buffer shows as paused, over its threshold by less than a poll', async (t) => {
+  test('[2.9.threshold] [2.9.paused] a full buffer shows as paused, over its threshold by less than a poll', async (t) => {
     const live = await start(t, {
       app: 'scenario-app',
       config: {

@@ -229,6 +229,12 @@ export const section28: readonly Row[] = [
     check: async (instance) => assert.equal((await get(instance, '/offsets')).totalLag, 60),
   },
   {
+    rules: ['2.8.cached'],
+    name: '/offsets answers when engine and broker have ended: nothing is asked of them',
+    when: { state: 'STOPPED' },
+    check: async (instance) => assert.equal((await get(instance, '/offsets')).totalLag, instance.fake ? 60 : 0),
+  },
+  {
     rules: ['R49'],
     name: 'the virtual topic of a boundary is in the topology views alone',
     check: async (instance) => {
