@@ -74,7 +74,14 @@ export const engineRows = {
     default: 100,
     min: 1,
     max: 3_600_000,
-    doc: 'Time between commits.',
+    doc: 'Most time between the beginnings of two commits while there is something to commit.',
+  },
+  'commit-barrier.idle-interval-ms': {
+    type: 'duration',
+    default: 50,
+    min: 1,
+    max: 3_600_000,
+    doc: 'Least time between them. A commit begins from here on when all input at hand is worked off. From `commit-barrier.interval-ms` on, commits are never early.',
   },
   'commit-barrier.timeout-ms': {
     type: 'duration',

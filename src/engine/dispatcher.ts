@@ -83,6 +83,14 @@ export class Dispatcher {
     return true
   }
 
+  /** Whether no lane has more waiting than it does in a moment. */
+  get settled(): boolean {
+    for (let lane = 0; lane < this.#outstanding.length; lane++) {
+      if ((this.#outstanding[lane] as number) > 2 * bufferBytes) return false
+    }
+    return true
+  }
+
   outstandingBytes(lane: number): number {
     return this.#outstanding[lane] as number
   }

@@ -21,6 +21,8 @@ export interface FlowHost {
   /** Bytes of output that wait for the next transaction. */
   heldBytes(): number
   commitWanted(): void
+  /** What could be dispatched was, or a lane has done some of it. */
+  worked(): void
 }
 
 export interface FrozenPosition extends TopicPartition {
@@ -187,6 +189,14 @@ export class Flow {
   consumed(lane: number, bytes: number): void {
     this.dispatcher.consumed(lane, bytes)
     if (this.#stalled) this.wake()
+    else this.#host.worked()
+  }
+
+  /** All input that is known to lie at the broker was dispatched, and the lanes have all but done it. */
+  get caughtUp(): boolean {
+    if (!this.dispatcher.settled) return false
+    for (const { buffer } of this.#routes.values()) if (buffer.lag > 0) return false
+    return true
   }
 
   wake(): void {
@@ -335,8 +345,12 @@ export class Flow {
     if (blocked) this.#host.commitWanted()
     const more = !blocked && this.dispatcher.dispatch(dispatchBudget, now)
     this.#backpressure(blocked || !this.dispatcher.hasCredits, now)
-    if (more) this.wake()
-    else this.#armDeadline(now)
+    if (more) {
+      this.wake()
+      return
+    }
+    this.#armDeadline(now)
+    this.#host.worked()
   }
 
   #backpressure(stalled: boolean, now: number): void {

@@ -1,7 +1,7 @@
 /**
  * The one producer of an engine's run: stamps the lanes' record batches with identity and sequence and writes them, in
- * transactions (exactly-once) or idempotently (at-least-once). Requests go out one after the other, so that a
- * partition's sequence is never overtaken; what gathers meanwhile leaves in one request.
+ * transactions (exactly-once) or idempotently (at-least-once). Several requests are under way at once, but never two
+ * with batches of one partition, so that its sequence is never overtaken; what gathers meanwhile leaves in one request.
  */
 import {
   type BrokerPort,
@@ -25,7 +25,9 @@ interface Queued {
   readonly done: ((offset: number) => void) | undefined
 }
 
-const requestBytes = 4 * 1024 * 1024
+const requestBytes = 1024 * 1024
+/** As many as a broker remembers of a producer without an order between them. */
+const requestsUnderWay = 5
 
 export class Producer {
   readonly #broker: BrokerPort
@@ -33,8 +35,11 @@ export class Producer {
   readonly #transactionTimeoutMs: number
   #identity: ProducerIdentity | undefined
   readonly #sequences = new Map<string, number>()
-  #queue: Queued[] = []
-  #sending: Promise<void> | undefined
+  /** What has not left yet, by partition, in its order. */
+  readonly #queues = new Map<string, Queued[]>()
+  readonly #underWay = new Set<Promise<void>>()
+  /** Partitions with a batch under way. */
+  readonly #busy = new Set<string>()
   #failure: unknown
   #partitions = new Set<string>()
   #bytes = 0
@@ -61,7 +66,7 @@ export class Producer {
    */
   successor(): Producer {
     this.#closed = true
-    this.#queue = []
+    this.#queues.clear()
     return new Producer(this.#broker, this.#transactionalId, this.#transactionTimeoutMs, this.#identity)
   }
 
@@ -97,6 +102,21 @@ export class Producer {
     this.#clear()
   }
 
+  /**
+   * Takes the identity again, unless somebody else has taken it. The transaction coordinator cannot tell a successor from
+   * its own clean-up of a transaction that took too long; the group can: a successor has our place in it.
+   */
+  async retake(member: GroupMember | undefined): Promise<void> {
+    try {
+      await this.init(this.#identity !== undefined)
+    } catch (error) {
+      const lost = error instanceof BrokerError && error.errorClass === 'epoch-lost'
+      if (!lost || member === undefined) throw error
+      await this.#broker.heartbeat(member)
+      await this.init()
+    }
+  }
+
   /** Queues batches; they leave at once, behind those queued before. `now` dates the transaction's beginning. */
   send(batches: readonly ToProduce[], now: number): void {
     for (const batch of batches) this.#enqueue(batch, undefined, now)
@@ -112,7 +132,7 @@ export class Producer {
 
   /** Resolves when everything queued so far is acknowledged; rejects with the first failure. */
   async flush(): Promise<void> {
-    while (this.#sending !== undefined) await this.#sending
+    while (this.#underWay.size > 0) await Promise.all(this.#underWay)
     if (this.#failure !== undefined) throw this.#failure
   }
 
@@ -142,7 +162,7 @@ export class Producer {
   }
 
   #clear(): void {
-    this.#queue = []
+    this.#queues.clear()
     this.#failure = undefined
     this.#partitions = new Set()
     this.#bytes = 0
@@ -156,49 +176,57 @@ export class Producer {
   }
 
   #enqueue(batch: ToProduce, done: ((offset: number) => void) | undefined, now: number): void {
-    this.#queue.push({ batch, done })
-    this.#partitions.add(`${batch.topic}:${batch.partition}`)
+    const id = `${batch.topic}:${batch.partition}`
+    const queue = this.#queues.get(id)
+    if (queue) queue.push({ batch, done })
+    else this.#queues.set(id, [{ batch, done }])
+    this.#partitions.add(id)
     this.#bytes += batch.records.length
     this.#openSince ??= now
     this.#open = true
   }
 
   #pump(): void {
-    if (this.#closed || this.#sending !== undefined || this.#failure !== undefined || this.#queue.length === 0) return
-    this.#sending = this.#sendQueued()
-  }
-
-  async #sendQueued(): Promise<void> {
-    try {
-      while (!this.#closed && this.#queue.length > 0 && this.#failure === undefined) await this.#sendOne()
-    } catch (error) {
-      this.#failure = error
-    } finally {
-      this.#sending = undefined
+    while (!this.#closed && this.#failure === undefined && this.#underWay.size < requestsUnderWay) {
+      const chosen = this.#choose()
+      if (chosen.length === 0) return
+      const request = this.#send(chosen)
+        .catch((error: unknown) => {
+          this.#failure ??= error
+        })
+        .finally(() => {
+          this.#underWay.delete(request)
+          for (const { batch } of chosen) this.#busy.delete(`${batch.topic}:${batch.partition}`)
+          this.#pump()
+        })
+      this.#underWay.add(request)
     }
   }
 
-  /** One request: at most one batch a partition, so that every batch's base offset is known. */
-  async #sendOne(): Promise<void> {
-    const identity = this.#identityOrThrow()
+  /**
+   * The batches of one request: the oldest of each partition that has none under way, so that every batch's base offset
+   * is known and no batch overtakes another of its partition, repeated or not.
+   */
+  #choose(): Queued[] {
     const chosen: Queued[] = []
-    const rest: Queued[] = []
-    const seen = new Set<string>()
     let bytes = 0
-    for (const queued of this.#queue) {
-      const { topic, partition, records } = queued.batch
-      const id = `${topic}:${partition}`
-      if (seen.has(id) || (bytes > 0 && bytes + records.length > requestBytes)) {
-        // A later batch of the same partition must not overtake this one.
-        seen.add(id)
-        rest.push(queued)
-        continue
-      }
-      seen.add(id)
-      bytes += records.length
-      chosen.push(queued)
+    for (const [id, queue] of this.#queues) {
+      const [first] = queue
+      if (first === undefined || this.#busy.has(id)) continue
+      if (bytes > 0 && bytes + first.batch.records.length > requestBytes) break
+      bytes += first.batch.records.length
+      chosen.push(first)
+      queue.shift()
+      this.#busy.add(id)
+      // Behind the others: no partition goes first each time.
+      this.#queues.delete(id)
+      if (queue.length > 0) this.#queues.set(id, queue)
     }
-    this.#queue = rest
+    return chosen
+  }
+
+  async #send(chosen: readonly Queued[]): Promise<void> {
+    const identity = this.#identityOrThrow()
     const transactional = this.#transactionalId !== null
     for (const { batch } of chosen) {
       const id = `${batch.topic}:${batch.partition}`

@@ -338,6 +338,7 @@ export function settingsFor(
     laneQueueBytes: 4096,
     uncommittedMaxBytes: 1 << 20,
     commitIntervalMs: 20,
+    commitIdleIntervalMs: 10,
     barrierTimeoutMs: 30_000,
     maxRestarts: 50,
     restartWindowMs: 60_000,

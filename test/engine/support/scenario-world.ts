@@ -115,6 +115,7 @@ function settingsFor(applicationId: string, lanes: number, topology: CompiledTop
     laneQueueBytes: 1 << 20,
     uncommittedMaxBytes: 1 << 20,
     commitIntervalMs: 20,
+    commitIdleIntervalMs: 10,
     barrierTimeoutMs: 30_000,
     maxRestarts: 0,
     restartWindowMs: 60_000,

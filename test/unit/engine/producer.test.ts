@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { BrokerError, type BrokerPort, type ProducedPartition, type ProduceRequest } from '../../../src/broker/port.ts'
+import { Producer, type ToProduce } from '../../../src/engine/producer.ts'
+import { batchHeader, RecordBatchBuilder } from '../../../src/wire/record-batch.ts'
+
+interface UnderWay {
+  readonly request: ProduceRequest
+  readonly answer: () => void
+  readonly refuse: (error: BrokerError) => void
+}
+
+/** A broker whose answers come when the test says so. */
+function broker(): { port: BrokerPort; underWay: UnderWay[]; order: string[] } {
+  const underWay: UnderWay[] = []
+  const order: string[] = []
+  const next = new Map<string, number>()
+  const produce = (request: ProduceRequest): Promise<ProducedPartition[]> =>
+    new Promise((resolve, reject) => {
+      const answer = (): void => {
+        underWay.splice(underWay.indexOf(entry), 1)
+        resolve(
+          request.batches.map(({ topic, partition, records }) => {
+            const id = `${topic}:${partition}`
+            const { baseSequence, recordCount } = batchHeader(records, 0)
+            order.push(`${id}@${baseSequence}`)
+            const baseOffset = next.get(id) ?? 0
+            next.set(id, baseOffset + recordCount)
+            return { topic, partition, baseOffset }
+          }),
+        )
+      }
+      const entry = { request, answer, refuse: reject }
+      underWay.push(entry)
+    })
+  const port: Partial<BrokerPort> = { produce, initProducer: async () => ({ producerId: 7n, producerEpoch: 0 }) }
+  return { port: port as BrokerPort, underWay, order }
+}
+
+function batch(partition: number, count = 1, bytes = 10): ToProduce {
+  const builder = new RecordBatchBuilder()
+  for (let i = 0; i < count; i++) builder.append(0, null, new Uint8Array(bytes), [])
+  return { topic: 't', partition, records: builder.finish(), count }
+}
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+async function ready(port: BrokerPort): Promise<Producer> {
+  const producer = new Producer(port, 'app', 60_000)
+  await producer.init()
+  return producer
+}
+
+describe('producer of a run', () => {
+  test('has several requests under way, and never two with batches of one partition', async () => {
+    const { port, underWay, order } = broker()
+    const producer = await ready(port)
+    producer.send([batch(0, 3)], 0)
+    producer.send([batch(0, 2), batch(1, 1)], 0)
+    producer.send([batch(1, 4), batch(2, 1)], 0)
+    await turn()
+    const partitions = (): number[][] => underWay.map(({ request }) => request.batches.map((b) => b.partition))
+    assert.deepEqual(partitions(), [[0], [1], [2]])
+    underWay[0]?.answer()
+    await turn()
+    assert.deepEqual(partitions(), [[1], [2], [0]])
+    const flushed = producer.flush()
+    while (underWay.length > 0) {
+      underWay[0]?.answer()
+      await turn()
+    }
+    await flushed
+    assert.deepEqual(order, ['t:0@0', 't:1@0', 't:2@0', 't:0@3', 't:1@1'])
+  })
+
+  test('has no more than five under way', async () => {
+    const { port, underWay } = broker()
+    const producer = await ready(port)
+    for (let partition = 0; partition < 9; partition++) producer.send([batch(partition)], 0)
+    await turn()
+    assert.equal(underWay.length, 5)
+    underWay[0]?.answer()
+    await turn()
+    assert.deepEqual(
+      underWay.at(-1)?.request.batches.map((b) => b.partition),
+      [5, 6, 7, 8],
+    )
+  })
+
+  test('tells each batch the offset of its own first record', async () => {
+    const { port, underWay } = broker()
+    const producer = await ready(port)
+    const offsets = Promise.all([2, 3, 1].map((count) => producer.sendForOffset(batch(0, count), 0)))
+    await turn()
+    while (underWay.length > 0) {
+      underWay[0]?.answer()
+      await turn()
+    }
+    assert.deepEqual(await offsets, [0, 2, 5])
+  })
+
+  test('a request that is refused ends the flush once the others are settled, and nothing follows it', async () => {
+    const { port, underWay } = broker()
+    const producer = await ready(port)
+    producer.send([batch(0)], 0)
+    producer.send([batch(1), batch(0)], 0)
+    await turn()
+    let settled = false
+    const flushed = assert.rejects(producer.flush(), /refused/).finally(() => {
+      settled = true
+    })
+    underWay.shift()?.refuse(new BrokerError('INVALID_RECORD', 'refused'))
+    await turn()
+    assert.equal(settled, false)
+    assert.equal(underWay.length, 1)
+    underWay[0]?.answer()
+    await flushed
+    assert.equal(underWay.length, 0)
+  })
+})
