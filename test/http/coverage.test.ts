@@ -1,16 +1,45 @@
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
+import { lifecycleStates } from '../../src/engine/view.ts'
 import { routes } from '../../src/http/routes.ts'
 import { sections } from './rows/index.ts'
-import { elsewhere, rules } from './rules.ts'
+import { elsewhere, needPods, type RuleId, rules } from './rules.ts'
+import { runsOn } from './support/run-rows.ts'
+import { runtimeSubject } from './support/runtime-subject.ts'
 
 const rows = Object.values(sections).flat()
+const subject = runtimeSubject()
 
 describe('the conformance suite', () => {
   test('has a row for every rule of the specification and every reading', () => {
     const checked = new Set<string>(rows.flatMap((row) => row.rules))
     const missing = Object.keys(rules).filter((rule) => !checked.has(rule) && !(rule in elsewhere))
+    assert.deepEqual(missing, [])
+  })
+
+  test('proves every rule on the running engine, save what needs several processes', () => {
+    const real = rows.filter((row) => runsOn(subject, row))
+    const checked = new Set<string>(real.flatMap((row) => row.rules))
+    const missing = (Object.keys(rules) as RuleId[]).filter((rule) => !checked.has(rule) && !(rule in elsewhere))
+    assert.deepEqual(
+      missing.filter((rule) => !needPods.has(rule)),
+      [],
+    )
+    assert.deepEqual(
+      [...needPods].filter((rule) => !missing.includes(rule)),
+      [],
+      'rules that the running engine proves by now need no exception',
+    )
+  })
+
+  test('asks every endpoint of the running engine in every state', () => {
+    const asked = new Set(rows.filter((row) => runsOn(subject, row)).map((row) => row.name))
+    const missing = lifecycleStates
+      .filter((state) => state !== 'STANDBY')
+      .flatMap((state) => routes.filter(({ gate }) => gate !== 'ha').map((route) => [route, state] as const))
+      .map(([route, state]) => `${route.method} ${route.path} keeps its word in ${state}`)
+      .filter((name) => !asked.has(name))
     assert.deepEqual(missing, [])
   })
 

@@ -153,11 +153,43 @@ export const rules = {
 
 export type RuleId = keyof typeof rules
 
-/** Rules whose proof is another test than a row. */
+/** Rules that need settings or data of their own: tests on the running engine, each of which names its rules. */
 export const elsewhere: Partial<Record<RuleId, string>> = {
-  '1.prefix': 'test/http/server-setup.test.ts',
-  '1.bind': 'test/http/server-setup.test.ts',
-  '1.enabled': 'test/http/server-setup.test.ts',
-  R34: 'test/http/server-setup.test.ts',
-  R47: 'test/http/server-setup.test.ts',
+  '1.prefix': 'test/http/engine-rules.test.ts',
+  '1.bind': 'test/http/engine-rules.test.ts',
+  '1.enabled': 'test/http/engine-rules.test.ts',
+  '2.5.bounded': 'test/http/engine-rules.test.ts',
+  '2.7.preview': 'test/http/engine-rules.test.ts',
+  '2.9.threshold': 'test/http/scenarios.test.ts',
+  '8.depth': 'test/http/engine-rules.test.ts',
+  R17: 'test/http/engine-rules.test.ts',
+  R34: 'test/http/engine-rules.test.ts',
+  R39: 'test/http/engine-rules.test.ts',
+  R40: 'test/http/engine-rules.test.ts',
+  R42: 'test/http/engine-rules.test.ts',
+  R47: 'test/http/engine-rules.test.ts',
 }
+
+/** Rules of high availability: they need several processes, and are proved on a fake view until such a group runs them. */
+export const needPods: ReadonlySet<RuleId> = new Set<RuleId>([
+  '2.11.fields',
+  '2.11.unknown',
+  '2.11.gauge',
+  '2.12.ack',
+  '3.2.target',
+  '4.ha-status',
+  '4.ha-switch',
+  '4.ha-promote',
+  '4.ha-demote',
+  '4.2.pod',
+  '4.2.force',
+  '4.3.4',
+  '4.3.5',
+  '4.3.6',
+  '4.3.8',
+  '7.409',
+  'R19',
+  'R20',
+  'R21',
+  'R22',
+])

@@ -11,8 +11,12 @@ export function runRows(subject: Subject): void {
   }
 }
 
+export function runsOn(subject: Subject, row: Row): boolean {
+  return subject.cannot(row.when ?? {}) === undefined && (row.given === undefined || subject.isFake)
+}
+
 function runRow(subject: Subject, row: Row): void {
-  if (subject.cannot(row.when ?? {}) !== undefined || (row.given !== undefined && !subject.isFake)) return
+  if (!runsOn(subject, row)) return
   test(`${row.name} [${row.rules.join(' ')}]`, async () => {
     const instance = await subject.start(row.when ?? {})
     try {
