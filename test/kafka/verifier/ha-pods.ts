@@ -80,6 +80,7 @@ const pollMs = 40
 
 export class Pods {
   readonly all: readonly Pod[]
+  #lookedAtMs = 0
 
   constructor(options: PodsOptions) {
     this.all = options.ids.map((id) => new Pod(id, options))
@@ -116,14 +117,24 @@ export class Pods {
     for (;;) {
       const result = await found()
       if (result !== undefined && result !== false) return result
-      const crashed = this.all.filter((pod) => pod.engine.crashes.length > 0)
-      const late = performance.now() - startedAtMs > withinMs
-      if (late || crashed.length > 0) {
-        const ends = crashed.map((pod) => `${pod.id} ended by itself (${pod.engine.crashes.join(', ')})`)
-        assert.fail(`Waited ${withinMs} ms for ${what} in vain. ${ends.join('; ')}\n${await this.describe()}`)
+      const waitedMs = Math.round(performance.now() - startedAtMs)
+      const lost = await this.#lost()
+      if (waitedMs > withinMs || lost.length > 0) {
+        assert.fail(`Waited ${waitedMs} ms for ${what} in vain. ${lost.join('; ')}\n${await this.describe()}`)
       }
       await sleep(pollMs)
     }
+  }
+
+  /** Pods that nothing can be waited for any more. */
+  async #lost(): Promise<string[]> {
+    const lost = this.all
+      .filter(({ engine }) => engine.crashes.length > 0)
+      .map(({ id, engine }) => `${id} ended by itself (${engine.crashes.join(', ')})`)
+    if (performance.now() - this.#lookedAtMs < 1000) return lost
+    this.#lookedAtMs = performance.now()
+    for (const pod of this.all) if ((await pod.lifecycle()) === 'FAILED') lost.push(`${pod.id} has failed`)
+    return lost
   }
 
   /** Waits for one active pod, and for `standbys` others that are ready. Answers the active pod's status. */
