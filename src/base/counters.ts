@@ -4,6 +4,8 @@
  * value that is one step old, never a torn one.
  */
 
+import { durationBounds, eventTimeBounds, histogramSlots, pollBounds, processBounds } from './histograms.ts'
+
 /** Fixed slots of a lane's block; the per-node, per-sub-topology and per-store slots follow them. */
 export const laneSlots = [
   'recordsReceived',
@@ -28,6 +30,7 @@ export const laneSlots = [
   'failures',
   'handedOff',
   'uncommittedBytes',
+  'loopUtilization',
 ] as const
 export type LaneSlot = (typeof laneSlots)[number]
 
@@ -47,6 +50,21 @@ export const engineSlots = [
   'heapUsedBytes',
 ] as const
 export type EngineSlot = (typeof engineSlots)[number]
+
+/** What a restart in place may be due to: codes of errors, and all others together. */
+export const restartCauses = [
+  'BROKER_UNREACHABLE',
+  'TRANSACTION_ABORTED',
+  'BARRIER_TIMEOUT',
+  'LANE_FAILED',
+  'STORE_CORRUPT',
+  'FENCED',
+  'OTHER',
+] as const
+
+/** A commit as a whole, then its phases, in their order. */
+export const commitTimings = ['total', 'align', 'flush', 'offsets', 'endTransaction', 'apply'] as const
+export type CommitTiming = (typeof commitTimings)[number]
 
 export const dropReasons = [
   'late',
@@ -79,7 +97,9 @@ export function laneBlockLength(layout: CounterLayout): number {
     laneSlots.length +
     layout.nodes +
     layout.subtopologies * (1 + dropReasons.length) +
-    layout.stores.length * storeSlots.length
+    layout.stores.length * storeSlots.length +
+    layout.subtopologies * histogramSlots(processBounds) +
+    (2 * layout.sourceTopics.length + layout.sinkTopics.length) * histogramSlots(eventTimeBounds)
   )
 }
 export const nodeSlot = (_layout: CounterLayout, node: number): number => laneSlots.length + node
@@ -90,9 +110,31 @@ export const dropSlot = (layout: CounterLayout, subtopology: number, reason: num
 export const storeSlot = (layout: CounterLayout, store: number, slot: number): number =>
   laneSlots.length + layout.nodes + layout.subtopologies * (1 + dropReasons.length) + store * storeSlots.length + slot
 
+/** First slots of a lane's histograms: time per record by sub-topology, … */
+export const processHistogram = (layout: CounterLayout, subtopology: number): number =>
+  storeSlot(layout, layout.stores.length, 0) + subtopology * histogramSlots(processBounds)
+/** … age of records as they come in, by source topic, … */
+export const sourceLatencyHistogram = (layout: CounterLayout, topic: number): number =>
+  processHistogram(layout, layout.subtopologies) + topic * histogramSlots(eventTimeBounds)
+/** … how far they lie behind the watermark, … */
+export const latenessHistogram = (layout: CounterLayout, topic: number): number =>
+  sourceLatencyHistogram(layout, layout.sourceTopics.length + topic)
+/** … and age of records as they go out, by sink topic. */
+export const sinkLatencyHistogram = (layout: CounterLayout, topic: number): number =>
+  latenessHistogram(layout, layout.sourceTopics.length + topic)
+
 export function engineBlockLength(layout: CounterLayout): number {
-  return engineSlots.length + (layout.sourceTopics.length + layout.sinkTopics.length) * 2
+  return commitHistogram(layout, commitTimings.length)
 }
+/** Restarts by cause. */
+export const restartCauseSlot = (layout: CounterLayout, cause: number): number =>
+  sinkTopicSlot(layout, layout.sinkTopics.length) + cause
+/** First slots of the engine's histograms. */
+export const pollSecondsHistogram = (layout: CounterLayout): number => restartCauseSlot(layout, restartCauses.length)
+export const pollRecordsHistogram = (layout: CounterLayout): number =>
+  pollSecondsHistogram(layout) + histogramSlots(durationBounds)
+export const commitHistogram = (layout: CounterLayout, timing: number): number =>
+  pollRecordsHistogram(layout) + histogramSlots(pollBounds) + timing * histogramSlots(durationBounds)
 /** Slot of a source topic's record count; the next one counts its bytes. */
 export const sourceTopicSlot = (_layout: CounterLayout, topic: number): number => engineSlots.length + topic * 2
 export const sinkTopicSlot = (layout: CounterLayout, topic: number): number =>

@@ -30,6 +30,8 @@ export interface FetcherOptions {
 export interface FetcherEvents {
   /** A partition that had nothing buffered has a head now. */
   records(buffer: PartitionBuffer): void
+  /** A request took so long, the wait for records at the broker included. */
+  requested?(ms: number): void
   /** A poll let records into a buffer. */
   polled?(buffer: PartitionBuffer, records: number): void
   /** What a fetch said of a partition: how much of its log was not fetched, or that fetching failed. */
@@ -214,6 +216,7 @@ export class Fetcher {
     const { broker, maxWaitMs, maxBytes, isolation } = this.#o
     const abort = new AbortController()
     this.#wake = () => abort.abort()
+    const asked = this.#o.clock.monotonic()
     try {
       return await broker.fetch({
         partitions: wanted.map(({ buffer: { topic, partition, position }, maxBytes: share }) => ({
@@ -229,6 +232,7 @@ export class Fetcher {
       })
     } finally {
       this.#wake = undefined
+      this.#events.requested?.(this.#o.clock.monotonic() - asked)
     }
   }
 

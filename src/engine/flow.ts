@@ -1,5 +1,6 @@
 /** The way in: fetched partitions, their watermarks, and dispatch to the lanes. One instance a run of the engine. */
-import { engineIndex } from '../base/counters.ts'
+import { engineIndex, pollRecordsHistogram, pollSecondsHistogram } from '../base/counters.ts'
+import { durationBounds, observe, pollBounds } from '../base/histograms.ts'
 import { type PartitionKey, partitionKey, type TopicPartition } from '../base/ids.ts'
 import type { Affinity } from '../lanes/affinity.ts'
 import type { EmittedRecord } from '../lanes/protocol.ts'
@@ -84,6 +85,7 @@ export class Flow {
       {
         records: (buffer) => this.#arrived(buffer.topic, buffer.partition),
         polled: (_, records) => this.#polled(records),
+        requested: (ms) => observe(options.counters, pollSecondsHistogram(options.layout), durationBounds, ms / 1000),
         evidence: (buffer, lag, failed) => this.#evidence(buffer.topic, buffer.partition, lag, failed),
         connected: (connected) => host.connected(connected),
         warning: (message) => options.fact({ type: 'log', level: 'warn', message }),
@@ -384,9 +386,10 @@ export class Flow {
   }
 
   #polled(records: number): void {
-    const { counters } = this.#o
+    const { counters, layout } = this.#o
     counters[engineIndex.polls] = (counters[engineIndex.polls] as number) + 1
     counters[engineIndex.pollRecords] = (counters[engineIndex.pollRecords] as number) + records
+    observe(counters, pollRecordsHistogram(layout), pollBounds, records)
   }
 
   #evidence(topic: string, partition: number, lag: number, failed: boolean): void {

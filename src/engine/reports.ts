@@ -1,5 +1,6 @@
 /** What the engine tells of itself: its last commits, its link to the broker, and a snapshot every now and then. */
-import { engineIndex, sinkTopicSlot } from '../base/counters.ts'
+import { commitHistogram, engineIndex, sinkTopicSlot } from '../base/counters.ts'
+import { durationBounds, observe } from '../base/histograms.ts'
 import type { CommitMachine, CommitReport } from '../commit/machine.ts'
 import type { FromLane } from '../lanes/protocol.ts'
 import type { Committer } from './committer.ts'
@@ -74,6 +75,17 @@ export class Reports {
     this.commits++
     this.#o.counters[engineIndex.commitsCommitted] = this.commits
     this.#keep(report, tokenEpoch, 'COMMITTED')
+    const { align, flush, offsets, endTransaction, apply } = report.durationsMs
+    const total = align + flush + offsets + endTransaction + apply
+    this.#timed([total, align, flush, offsets, endTransaction, apply])
+  }
+
+  /** Every commit counts: a list of the last ones would miss some of them. */
+  #timed(inOrder: readonly number[]): void {
+    const { counters, layout } = this.#o
+    inOrder.forEach((ms, timing) => {
+      observe(counters, commitHistogram(layout, timing), durationBounds, ms / 1000)
+    })
   }
 
   aborted(machine: CommitMachine, tokenEpoch: number): void {

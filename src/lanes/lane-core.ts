@@ -26,6 +26,7 @@ import { extractAgain, failedTimestamp } from './extraction.ts'
 import { GlobalState } from './global-state.ts'
 import { Handoffs } from './handoffs.ts'
 import { LaneCounters } from './lane-counters.ts'
+import { LaneTimings } from './lane-timings.ts'
 import { isWork, LevelState, type Work } from './level-state.ts'
 import { Outputs } from './outputs.ts'
 import type { ChangelogBatches, FromLane, LaneAnswer, LaneQuery, LaneToLane, ToLane } from './protocol.ts'
@@ -71,6 +72,7 @@ export class LaneCore {
   readonly #tasks: TaskSet
   readonly #globals: GlobalState
   readonly counters: LaneCounters
+  readonly #timings: LaneTimings
   readonly #schedules: ScheduleRuns
   #affinity: Affinity | undefined
   #originTopics: readonly string[] = []
@@ -90,6 +92,7 @@ export class LaneCore {
     const { topology, lane, lanes } = options
     this.#levels = Array.from({ length: topology.levels }, (_, level) => new LevelState(level, level === 0 ? 1 : lanes))
     this.counters = new LaneCounters(options.layout, options.counters)
+    this.#timings = new LaneTimings(options.layout, options.counters, options.clock)
     this.#outputs = new Outputs((topic) => options.toEngine({ type: 'resolve-topics', lane, topics: [topic] }, []))
     this.#handoffs = new Handoffs(lane, lanes, topology.levels, (to, message, transfer) => {
       if (to === lane) this.receiveFromLane(message)
@@ -230,11 +233,11 @@ export class LaneCore {
       case 'configure':
         this.#run = message.run
         this.#affinity = Affinity.from(message.affinity)
-        this.#originTopics = message.originTopics
+        this.#setOrigins(message.originTopics)
         this.#tasks.affinity = this.#affinity
         return
       case 'origins':
-        this.#originTopics = message.originTopics
+        this.#setOrigins(message.originTopics)
         return
       case 'topics':
         for (const { topic, partitions } of message.topics) this.#outputs.setPartitions(topic, partitions)
@@ -360,23 +363,34 @@ export class LaneCore {
 
   #work(level: LevelState, channel: number, work: Work): number {
     const { reader } = work
+    const began = this.#options.clock.monotonic()
     let done = 0
+    let ended = 0
     while (done < slice && !(level.level === 0 && this.#runner.throttled) && !this.#faulted) {
       if (!reader.next()) {
-        level.shift(channel)
-        if (level.level === 0) {
-          this.counters.consumed(work.records)
-          this.#credits.add(work.bytes, work.records)
-        } else {
-          level.received(channel, work.records, work.epoch)
-        }
-        this.#advance(level, channel, work.watermark)
-        return done + 1
+        this.#workedOff(level, channel, work)
+        ended = 1
+        break
       }
       done++
       this.#record(work)
     }
-    return Math.max(done, 1)
+    if (done > 0) {
+      const subtopology = this.#options.topology.sources[reader.source]?.subtopology ?? 0
+      this.#timings.batch(began, done, subtopology, reader, level.level === 0)
+    }
+    return Math.max(done + ended, 1)
+  }
+
+  #workedOff(level: LevelState, channel: number, work: Work): void {
+    level.shift(channel)
+    if (level.level === 0) {
+      this.counters.consumed(work.records)
+      this.#credits.add(work.bytes, work.records)
+    } else {
+      level.received(channel, work.records, work.epoch)
+    }
+    this.#advance(level, channel, work.watermark)
   }
 
   #record(work: Work): void {
@@ -484,6 +498,7 @@ export class LaneCore {
   #sendOutputs(epoch: CommitEpoch): void {
     const batches = this.#outputs.take(epoch)
     if (batches.length === 0) return
+    this.#timings.sent(batches)
     const { toEngine, lane } = this.#options
     toEngine(
       { type: 'out', lane, run: this.#run, epoch, batches },
@@ -537,6 +552,11 @@ export class LaneCore {
     if (least <= level.reported) return false
     level.reported = least
     return true
+  }
+
+  #setOrigins(topics: readonly string[]): void {
+    this.#originTopics = topics
+    this.#timings.origins(topics)
   }
 
   #originTopic(name: string): number {

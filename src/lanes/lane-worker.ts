@@ -137,6 +137,7 @@ async function main(): Promise<void> {
 }
 
 const startedAt = performance.now()
+let lastLoop = performance.eventLoopUtilization()
 
 /** CPU and heap of this thread, for the metrics. */
 function sampleUsage(): void {
@@ -145,6 +146,9 @@ function sampleUsage(): void {
   const busy = data.counters[laneIndex.busyMs] ?? 0
   data.counters[laneIndex.idleMs] = Math.max(0, performance.now() - startedAt - busy)
   data.counters[laneIndex.heapUsedBytes] = process.memoryUsage().heapUsed
+  const loop = performance.eventLoopUtilization()
+  data.counters[laneIndex.loopUtilization] = performance.eventLoopUtilization(loop, lastLoop).utilization
+  lastLoop = loop
   setTimeout(sampleUsage, 1000).unref()
 }
 
