@@ -81,17 +81,25 @@ function whyNobody(pod: Pod, name: string, target: string | null): string {
   return target === pod.podId ? `pod ${target} is ACTIVE already` : `pod ${target} is no standby that could take over`
 }
 
-/** A command of an earlier epoch that has led to a hand-over: whoever is active now says how it ended. */
+/**
+ * A command that has led to a hand-over or a claim: the log tells how that ended, and every pod reads the same out of
+ * it, so that a second result, written where the first one was under way, says the same.
+ */
 function pastRuling(pod: Pod, run: Run, command: Command): Ruling {
   const { view } = pod
-  if (view.claimOf(run.epoch)?.commandOffset === command.offset) {
-    return { outcome: 'DONE', reason: `pod ${pod.podId} is active` }
+  const { offset, target } = command
+  const release = [...view.releases.values()].find((each) => each.commandOffset === offset)
+  if (release === undefined) {
+    const claim = view.claims().find((each) => each.commandOffset === offset)
+    return claim && claim.epoch <= run.epoch ? done(claim.podId) : undefined
   }
-  const release = [...view.releases.values()].find((each) => each.commandOffset === command.offset)
-  if (release === undefined) return undefined
-  if (release.podId === pod.podId) return rejected('nobody took over in time; the pod went on itself')
-  if (command.command === 'PROMOTE' && command.target !== pod.podId) {
-    return rejected(`pod ${pod.podId} took over instead`)
-  }
-  return { outcome: 'DONE', reason: `pod ${pod.podId} is active` }
+  const next = view.claimOf(release.epoch + 1)
+  if (next === undefined) return undefined
+  if (next.podId === release.podId) return rejected('nobody took over in time; the pod went on itself')
+  if (command.command === 'PROMOTE' && target !== next.podId) return rejected(`pod ${next.podId} took over instead`)
+  return done(next.podId)
+}
+
+function done(podId: string): Ruling {
+  return { outcome: 'DONE', reason: `pod ${podId} took over` }
 }

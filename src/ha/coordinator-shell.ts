@@ -160,9 +160,10 @@ export class CoordinatorShell implements HaCoordinator {
   }
 
   async #start(): Promise<void> {
-    await this.#patiently(() => this.#openTopic())
-    if (this.#closed) return
-    await this.#patiently(() => this.#readToEnd())
+    await this.#patiently(async () => {
+      await this.#openTopic()
+      await this.#readToEnd()
+    })
     const tagEpoch = await this.#patiently(() => this.#tagEpoch())
     if (this.#closed) return
     this.#step({ type: 'joined', tagEpoch: tagEpoch ?? 0 })
@@ -196,13 +197,19 @@ export class CoordinatorShell implements HaCoordinator {
       if (settings.requireSafeTopic) throw new EngineError('CONFIG_INVALID', `${message} (ha.require-safe-topic is on)`)
       log('warn', message)
     }
-    this.#topicId = info.topicId
+    if (info.topicId === this.#topicId) return
+    // Deleted while it was read for the first time: what was read is void.
+    if (this.#topicId !== '') this.#step({ type: 'topic-recreated', tagEpoch: 0 })
     await this.#reader.rewind()
+    this.#topicId = info.topicId
   }
 
   async #readToEnd(): Promise<void> {
     const end = await this.#reader.end()
-    while (this.#reader.position < end && !this.#closed) await this.#readOnce(0)
+    while (this.#reader.position < end && !this.#closed) {
+      if (await this.#readOnce(0))
+        throw new BrokerError('UNKNOWN_TOPIC_OR_PARTITION', 'the topic was deleted meanwhile')
+    }
   }
 
   #tagEpoch(): Promise<number> {
@@ -220,7 +227,7 @@ export class CoordinatorShell implements HaCoordinator {
       } catch (error) {
         if (this.#closed) return
         this.#trouble(error)
-        if (!isPassing(error)) this.#checkedAt = Number.NEGATIVE_INFINITY
+        if (error instanceof BrokerError && error.errorClass === 'config') this.#checkedAt = Number.NEGATIVE_INFINITY
         // Refused, or out of reach: either way the pod isolates itself, and asks on.
         await this.#pause()
       }
@@ -327,8 +334,10 @@ export class CoordinatorShell implements HaCoordinator {
   }
 }
 
+/** A topic that is missing is made; everything else that is refused is for people to settle. */
 function isPassing(error: unknown): boolean {
-  return error instanceof BrokerError && error.errorClass !== 'config'
+  if (!(error instanceof BrokerError)) return false
+  return error.errorClass !== 'config' || error.code.startsWith('UNKNOWN_TOPIC')
 }
 
 function refusal(error: unknown): unknown {

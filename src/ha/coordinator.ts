@@ -14,7 +14,7 @@ import { actOnCommands, publishResults } from './commands.ts'
 import type { HaSettings } from './contract.ts'
 import { turn, vacancy } from './decide.ts'
 import { type HaEffect, type HaEvent, Out, type RawRecord } from './events.ts'
-import { drainAgain, exhausted, goOnHandingOver, goOnStopping, handedOver } from './hand-over.ts'
+import { exhausted, goOnHandingOver, goOnStopping, handedOver } from './hand-over.ts'
 import { beat, heartbeatBack, sayGoodbye } from './heartbeat.ts'
 import { LogView } from './log-view.ts'
 import { Pod } from './pod.ts'
@@ -142,7 +142,6 @@ export class Coordinator {
         break
       case 'running':
         running(pod, out, now)
-        drainAgain(pod, out)
         break
       case 'restarting':
         if (pod.run) pod.run.restarting = true

@@ -41,16 +41,9 @@ export function beginHandOver(pod: Pod, out: Out, wish: HandOverWish, now: numbe
 
 export function handedOver(pod: Pod, id: number, commitId: string): void {
   const { handOver } = pod
-  if (handOver === undefined || id < handOver.id || handOver.stage !== 'draining') return
+  if (handOver?.id !== id || handOver.stage !== 'draining') return
   handOver.stage = 'releasing'
   handOver.commitId = commitId
-}
-
-/** The engine restarted in place while it drained: it is asked once more. */
-export function drainAgain(pod: Pod, out: Out): void {
-  const { handOver } = pod
-  if (handOver?.stage !== 'draining') return
-  out.engine({ type: 'ha-hand-over', id: pod.nextHandOver() })
 }
 
 export function goOnHandingOver(pod: Pod, out: Out, now: number): void {

@@ -68,6 +68,11 @@ export class LogView {
     return this.#winners.get(this.epoch)
   }
 
+  /** The claims that count, oldest first. */
+  claims(): Claim[] {
+    return [...this.#winners.values()]
+  }
+
   claimOf(epoch: number): Claim | undefined {
     return this.#winners.get(epoch)
   }

@@ -32,7 +32,6 @@ export interface Run {
 }
 
 export interface HandOver {
-  /** The first question to the engine; a later one may be the one that is answered. */
   readonly id: number
   readonly target: string | null
   readonly commandOffset: number | null

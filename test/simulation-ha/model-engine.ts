@@ -92,6 +92,7 @@ export class ModelEngine {
     switch (command.type) {
       case 'ha-promote':
         this.#turn++
+        this.#handOver = undefined
         this.paused = command.paused && !this.#o.flaws.ignoresPause
         this.#tokenEpoch = command.tokenEpoch
         void this.#guarded(() => this.#takeIdentity())

@@ -1,2 +1,215 @@
+/**
+ * Broken variants of the protocol. Each is a mistake that somebody could make; the checkers have to notice every one of
+ * them within a few hundred seeds, or they check nothing.
+ */
+import { vacancy } from '../../src/ha/decide.ts'
+import type { HaEffect } from '../../src/ha/events.ts'
+import { FreshClock } from '../../src/ha/fresh-clock.ts'
+import { type Claim, LogView, type Moment } from '../../src/ha/log-view.ts'
+import type { Pod } from '../../src/ha/pod.ts'
+import { defaultRules } from '../../src/ha/coordinator.ts'
+import type { Deletion, Encoded, HaRecord } from '../../src/ha/records.ts'
 import type { Mutant } from './sim-pod.ts'
-export const mutants: readonly Mutant[] = []
+
+type EffectOf<T extends HaEffect['type']> = Extract<HaEffect, { type: T }>
+
+/** Changes the records that are appended; those left out are never written. */
+function appended(change: (record: Encoded, pod: Pod) => readonly Encoded[]): Mutant['effect'] {
+  return (effect, pod) => {
+    if (effect.type !== 'append') return [effect]
+    const records = effect.records.flatMap((record) => change(record, pod))
+    return records.length > 0 ? [{ type: 'append', records }] : []
+  }
+}
+
+/** Changes the commands to the engine. */
+function told(
+  change: (command: EffectOf<'engine'>['command'], pod: Pod) => ReadonlyArray<EffectOf<'engine'>['command']>,
+): Mutant['effect'] {
+  return (effect, pod) =>
+    effect.type === 'engine'
+      ? change(effect.command, pod).map((command) => ({ type: 'engine' as const, command }))
+      : [effect]
+}
+
+const never = (prefix: string): Mutant['effect'] =>
+  appended((record) => (record.key.startsWith(prefix) ? [] : [record]))
+
+/** A field of a record's value, set to something else. */
+function withField(record: Encoded, field: string, value: unknown): Encoded {
+  if (record.value === null) return record
+  const fields = JSON.parse(record.value) as Record<string, unknown>
+  return { key: record.key, value: JSON.stringify({ ...fields, [field]: value }) }
+}
+
+/** The token goes to whoever claimed last. */
+class LastClaimWins extends LogView {
+  #last: Claim | undefined
+
+  override get holder(): Claim | undefined {
+    return this.#last
+  }
+
+  override apply(record: HaRecord | Deletion, offset: number, moment: Moment): void {
+    super.apply(record, offset, moment)
+    if (record.kind === 'claim' && record.epoch === this.epoch) this.#last = { ...record, ...moment, offset }
+  }
+}
+
+export const mutants: readonly Mutant[] = [
+  // What the engine must do.
+  { name: 'nobody-is-fenced', engine: { ownIdentity: true } },
+  { name: 'changelog-not-read-to-its-end', engine: { skipsDrain: true } },
+  { name: 'unknown-outcome-taken-for-committed', engine: { takesUnknownForCommitted: true } },
+  { name: 'applied-before-the-commit', engine: { appliesBeforeCommit: true } },
+  { name: 'standby-follows-uncommitted', engine: { readsUncommitted: true } },
+  { name: 'step-down-ignored', engine: { ignoresStepDown: true } },
+  { name: 'commits-while-isolated', engine: { goesOnWhenIsolated: true } },
+  { name: 'restarts-without-the-token', engine: { ignoresToken: true } },
+  // When to suspect.
+  {
+    name: 'suspicion-by-a-plain-clock',
+    // A broker outage makes every heartbeat look old.
+    prepare: (pod) => Object.assign(pod, { fresh: new FreshClock(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY) }),
+  },
+  {
+    name: 'suspicion-without-being-heard',
+    // The pod reads, and cannot write: the others cannot either.
+    prepare: (pod) => Object.assign(pod, { fresh: new FreshClock(400, Number.POSITIVE_INFINITY) }),
+  },
+  {
+    name: 'restarting-counts-as-dead',
+    rules: {
+      vacancy: (view, self, fresh, settings) => {
+        const peer = view.peers.get(view.holder?.podId ?? '')
+        if (peer?.status.restarting) return { kind: 'silent', since: peer.fresh, why: 'it restarts' }
+        return vacancy(view, self, fresh, settings)
+      },
+    },
+  },
+  {
+    name: 'unheard-counts-as-dead',
+    // A pod that has just joined takes the active pod, of which it heard nothing yet, for gone.
+    rules: {
+      vacancy: (view, self, fresh, settings) => {
+        const peer = view.peers.get(view.holder?.podId ?? '')
+        if (view.holder && !view.release && peer && !peer.live) return { kind: 'gone', since: 0, why: 'not heard' }
+        return vacancy(view, self, fresh, settings)
+      },
+    },
+  },
+  {
+    name: 'no-heartbeat-while-restarting',
+    effect: appended((record, pod) => (pod.restarting && record.key.startsWith('s/') ? [] : [record])),
+  },
+  {
+    name: 'nobody-is-ever-suspected',
+    rules: {
+      vacancy: (view, self, fresh, settings) => {
+        const found = vacancy(view, self, fresh, settings)
+        return found?.kind === 'silent' || found?.kind === 'gone' ? undefined : found
+      },
+    },
+  },
+  // Who runs.
+  {
+    name: 'last-claim-wins',
+    prepare: (pod) => {
+      pod.view = new LastClaimWins()
+    },
+  },
+  {
+    name: 'priority-ignored',
+    rules: {
+      turn: (view, self, vacant, fresh, settings) => {
+        const candidate = { ...self.candidate, failoverPriority: 100 }
+        return defaultRules.turn(view, { ...self, candidate }, vacant, fresh, settings)
+      },
+    },
+  },
+  {
+    name: 'promoted-on-the-claim-sent',
+    // The engine is promoted when the claim is sent, not when it has won.
+    event: (event, pod) => {
+      const { claim } = pod
+      if (claim && pod.run === undefined && pod.engine === 'standby') {
+        const now = claim.at
+        pod.run = {
+          epoch: claim.epoch,
+          cause: 'FAILOVER',
+          startedAt: now,
+          commitId: null,
+          restarting: false,
+          isolated: false,
+        }
+        pod.reclaiming = true
+        pod.engine = 'promoting'
+        promotedEarly.add(pod)
+      }
+      return [event]
+    },
+    effect: (effect, pod) => {
+      if (!promotedEarly.delete(pod)) return [effect]
+      const tokenEpoch = pod.run?.epoch ?? 0
+      return [{ type: 'engine', command: { type: 'ha-promote', tokenEpoch, paused: pod.view.paused } }, effect]
+    },
+  },
+  {
+    name: 'claims-the-epoch-that-is',
+    effect: appended((record) => {
+      const [kind, epoch, ...rest] = record.key.split('/')
+      const used = Math.max(1, Number(epoch) - 1)
+      return kind === 't' ? [{ key: ['t', used, ...rest].join('/'), value: record.value }] : [record]
+    }),
+  },
+  { name: 'newer-claim-ignored', effect: told((command) => (command.type === 'ha-step-down' ? [] : [command])) },
+  {
+    name: 'token-not-verified-in-place',
+    // Every question for the token is answered with yes at once.
+    event: (event, pod) => {
+      for (const verification of pod.verifications) verification.answered = true
+      return [event]
+    },
+    effect: told((command) => (command.type === 'ha-token' ? [{ ...command, held: true }] : [command])),
+    rules: {},
+    engine: { ignoresToken: true },
+  },
+  // Hand-over and commands.
+  { name: 'no-release', effect: never('l/') },
+  { name: 'no-claim', effect: never('t/') },
+  { name: 'no-result', effect: never('r/') },
+  {
+    name: 'carried-out-in-every-epoch',
+    event: (event, pod) => {
+      for (const [offset, command] of pod.view.commands) {
+        const { epoch } = pod.view
+        pod.view.commands.set(offset, { ...command, expectEpoch: epoch, now: Number.POSITIVE_INFINITY })
+      }
+      for (const [epoch, release] of pod.view.releases) {
+        pod.view.releases.set(epoch, { ...release, commandOffset: null })
+      }
+      return [event]
+    },
+  },
+  {
+    name: 'unpaused-by-a-promotion',
+    effect: told((command) => (command.type === 'ha-promote' ? [{ ...command, paused: false }] : [command])),
+  },
+  {
+    name: 'pause-not-published',
+    effect: appended((record) =>
+      record.key.startsWith('s/') || record.key.startsWith('l/') ? [withField(record, 'paused', false)] : [record],
+    ),
+  },
+  // Isolation.
+  {
+    name: 'never-isolated',
+    effect: told((command) => (command.type === 'ha-isolate' && command.isolated ? [] : [command])),
+  },
+  {
+    name: 'isolated-for-ever',
+    effect: told((command) => (command.type === 'ha-isolate' && !command.isolated ? [] : [command])),
+  },
+]
+
+const promotedEarly = new Set<Pod>()
