@@ -6,6 +6,9 @@ import { crossRules } from '../src/config/rules.ts'
 import { environmentName } from '../src/config/sources.ts'
 import { type ConfigKey, type ConfigRow, clientSections, configKeys, rowOf } from '../src/config/table.ts'
 
+/** Sections in which other clients have keys of their own. */
+const otherClients = clientSections.filter((prefix) => prefix !== 'broker.')
+
 const intro = `# Configuration
 
 <!-- Generated from src/config/table.ts by scripts/docs-config.ts. Change the table, not this page. -->
@@ -33,7 +36,7 @@ Durations are written \`10s\`, \`5m\`, \`1h30m\`, as ISO 8601 (\`PT30S\`) or as 
 
 Keys of *scope* application must be the same in all processes of one application; the others belong to each process.
 
-**Client options.** Under ${clientSections.map((prefix) => `\`${prefix}\``).join(', ')} further keys are accepted
+**Client options.** Under ${otherClients.map((prefix) => `\`${prefix}\``).join(', ')} further keys are accepted
 (\`consumer.fetch.min.bytes\`), so that configurations can be shared with other clients; they are shown at \`/config\`, and a
 warning at start names those that nothing in this version acts on. In the environment every underscore after the
 section's name is then a dot.

@@ -165,7 +165,8 @@ class Run {
     const own = exitCodeOf(error)
     const failure = this.#runtime.view.state().failure
     if (own !== exitCodes.crash) return own
-    if (failure) return exitCodeOf(failureError(failure))
+    const its = failure ? exitCodeOf(failureError(failure)) : exitCodes.crash
+    if (its !== exitCodes.crash) return its
     return stopped === exitCodes.clean ? own : stopped
   }
 

@@ -64,7 +64,12 @@ class Gathering {
   }
 
   #addClientOption(key: string, raw: unknown, source: ConfigSource, origin: string): void {
-    // Any other key may be meant for the client; one that differs from a row by a slip of the pen may not.
+    // Other clients have no keys of this section: nobody but this engine can be meant. The environment may hold anything.
+    if (key.startsWith('broker.') && source !== 'environment') {
+      this.fault(key, origin, `there is no such key${suggestion(key)}`)
+      return
+    }
+    // Any other key may be meant for another client; one that differs from a row by a slip of the pen may not.
     const near = misspelledRow(key)
     if (near !== undefined) {
       this.fault(key, origin, `there is no such key; did you mean ${near}?`)

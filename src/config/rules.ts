@@ -59,6 +59,29 @@ export const crossRules: readonly CrossRule[] = [
     },
   },
   {
+    keys: ['broker.sasl.token', 'broker.sasl.token-endpoint.url', 'broker.sasl.mechanism'],
+    sentence: 'OAUTHBEARER needs a token, or a token endpoint where it gets one',
+    broken: (config) =>
+      config.get('broker.sasl.mechanism') === 'OAUTHBEARER' &&
+      config.get('broker.sasl.token') === null &&
+      config.get('broker.sasl.token-endpoint.url') === null,
+  },
+  {
+    keys: [
+      'broker.sasl.token-endpoint.url',
+      'broker.sasl.token-endpoint.client-id',
+      'broker.sasl.token-endpoint.client-secret',
+    ],
+    sentence: 'a token endpoint has an http: or https: address and wants a client id and a client secret',
+    broken: (config) => {
+      const url = config.get('broker.sasl.token-endpoint.url')
+      const given =
+        config.get('broker.sasl.token-endpoint.client-id') !== null &&
+        config.get('broker.sasl.token-endpoint.client-secret') !== null
+      return url !== null && !(isWebAddress(url) && given)
+    },
+  },
+  {
     keys: ['runtime.http.headers-timeout', 'runtime.http.request-timeout'],
     sentence: 'the time for the headers must not exceed the time for the whole request',
     broken: (config) => config.get('runtime.http.headers-timeout') > config.get('runtime.http.request-timeout'),

@@ -1,8 +1,8 @@
 import type { ConfigTable } from './table-types.ts'
 
 /**
- * The client-option sections. Keys under these prefixes that have no row here are handed to the client as they are;
- * the rows are what the engine itself relies on.
+ * The client-option sections. Keys under these prefixes that have no row here are accepted and shown, save under
+ * `broker.`; the rows are what the engine acts on.
  */
 export const clientSections = ['broker.', 'consumer.', 'producer.', 'admin.', 'schema-registry.'] as const
 export type ClientSection = (typeof clientSections)[number]
@@ -36,6 +36,25 @@ export const clientRows = {
     default: 30_000,
     min: 100,
     doc: 'How long one request to the broker may take, retries included.',
+  },
+  'broker.connect-timeout': {
+    type: 'duration',
+    default: 5000,
+    min: 100,
+    doc: 'How long the opening of one connection to the broker may take.',
+  },
+  'broker.delivery-timeout': {
+    type: 'duration',
+    default: 60_000,
+    min: 1000,
+    doc: 'How long a call that the broker cannot serve at the moment is tried again before its error counts.',
+  },
+  'broker.replication-factor': {
+    type: 'int',
+    default: -1,
+    min: -1,
+    max: 32_767,
+    doc: "Replicas of the topics that the engine makes for itself: changelogs, repartition topics, dead letters. -1: the broker's default.",
   },
   'broker.tls.enabled': {
     type: 'boolean',
@@ -114,6 +133,38 @@ export const clientRows = {
     default: null,
     nullable: true,
     doc: 'File that holds `broker.sasl.token`.',
+  },
+  'broker.sasl.token-endpoint.url': {
+    type: 'string',
+    default: null,
+    nullable: true,
+    doc: 'Address at which OAUTHBEARER gets its tokens (OAuth 2 client credentials), and renews them before they end.',
+  },
+  'broker.sasl.token-endpoint.client-id': {
+    type: 'string',
+    default: null,
+    nullable: true,
+    doc: 'Client id for `broker.sasl.token-endpoint.url`.',
+  },
+  'broker.sasl.token-endpoint.client-secret': {
+    type: 'string',
+    default: null,
+    nullable: true,
+    secret: true,
+    fromFile: 'broker.sasl.token-endpoint.client-secret-file',
+    doc: 'Client secret for `broker.sasl.token-endpoint.url`.',
+  },
+  'broker.sasl.token-endpoint.client-secret-file': {
+    type: 'string',
+    default: null,
+    nullable: true,
+    doc: 'File that holds `broker.sasl.token-endpoint.client-secret`.',
+  },
+  'broker.sasl.token-endpoint.scope': {
+    type: 'string',
+    default: null,
+    nullable: true,
+    doc: 'Scope asked for at `broker.sasl.token-endpoint.url`.',
   },
   'consumer.max.poll.records': {
     type: 'int',

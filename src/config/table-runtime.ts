@@ -121,6 +121,13 @@ export const runtimeRows = {
     default: false,
     doc: 'Whether the process ends when the engine has FAILED. Off: it stays, so that `/state` and the probes tell why.',
   },
+  'runtime.failure-exit-code': {
+    type: 'int',
+    default: 1,
+    min: 1,
+    max: 125,
+    doc: 'Exit code of a process that ends because its engine has FAILED, where the failure has none of its own (2 usage, 3 fenced, 4 license, 70 a stuck lane).',
+  },
   'log.level': {
     type: 'enum',
     values: ['debug', 'info', 'warn', 'error'],

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import type { BrokerAddress } from '../broker/connect.ts'
 import { connectBroker } from '../broker/connect.ts'
 import { type EmbeddedBroker, startEmbeddedBroker } from '../broker/embedded/start.ts'
-import type { KafkaOptions, SaslOptions, TlsOptions } from '../broker/kafka/options.ts'
+import type { KafkaOptions, SaslOptions, TlsOptions, TokenEndpoint } from '../broker/kafka/options.ts'
 import type { BrokerPort } from '../broker/port.ts'
 import type { Config } from '../config/config.ts'
 
@@ -67,6 +67,9 @@ function kafkaOptions(config: Config, applicationId: string, servers: string): K
     bootstrapServers: servers.split(',').map((server) => server.trim()),
     clientId: config.get('broker.client-id') ?? applicationId,
     requestTimeoutMs: config.get('broker.request-timeout'),
+    connectTimeoutMs: config.get('broker.connect-timeout'),
+    deliveryTimeoutMs: config.get('broker.delivery-timeout'),
+    replicationFactor: config.get('broker.replication-factor'),
     ...(tls && { tls }),
     ...(sasl && { sasl }),
   }
@@ -97,10 +100,21 @@ function saslOptions(config: Config): SaslOptions | undefined {
   const username = config.get('broker.sasl.username')
   const password = config.get('broker.sasl.password')
   const token = config.get('broker.sasl.token')
+  const tokenEndpoint = tokenEndpointOf(config)
   return {
     mechanism,
     ...(username !== null && { username }),
     ...(password !== null && { password }),
     ...(token !== null && { token }),
+    ...(tokenEndpoint && { tokenEndpoint }),
   }
+}
+
+function tokenEndpointOf(config: Config): TokenEndpoint | undefined {
+  const url = config.get('broker.sasl.token-endpoint.url')
+  const clientId = config.get('broker.sasl.token-endpoint.client-id')
+  const clientSecret = config.get('broker.sasl.token-endpoint.client-secret')
+  const scope = config.get('broker.sasl.token-endpoint.scope')
+  if (url === null || clientId === null || clientSecret === null) return undefined
+  return { url, clientId, clientSecret, ...(scope !== null && { scope }) }
 }

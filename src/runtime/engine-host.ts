@@ -53,6 +53,8 @@ export interface EngineHostOptions {
   readonly stateDir: string | null
   readonly maxInFlight: number
   readonly historySize: number
+  /** Exit code of a failure that has none of its own. */
+  readonly failureExitCode: number
   readonly bootstrapServers: string
   readonly clock: Clock
   readonly log: (line: LogLine) => void
@@ -440,7 +442,9 @@ export class EngineHost implements EngineView, EngineCommands {
   }
 
   #exitCode(): number {
-    return this.#error ? exitCodeFor(this.#error.code) : exitCodes.clean
+    if (!this.#error) return exitCodes.clean
+    const own = exitCodeFor(this.#error.code)
+    return own === exitCodes.crash ? this.#o.failureExitCode : own
   }
 
   #send(message: ToEngine): void {

@@ -167,6 +167,7 @@ class RunningApplication implements Runtime {
       stateDir,
       maxInFlight: config.get('lane.max-in-flight'),
       historySize: config.get('engine.processing.state-transition-history-size'),
+      failureExitCode: config.get('runtime.failure-exit-code'),
       bootstrapServers: config.maskText(config.get('broker.bootstrap-servers')),
       clock: systemClock,
       log: this.#log,

@@ -247,4 +247,37 @@ describe('millrace run, with bad input', () => {
     assert.equal(result.code, 1, result.stderr)
     assert.match(result.stderr, /^millrace: .*thirteen is refused/m)
   })
+
+  test('ends by itself with the exit code that the configuration gives to failures, where it says that it ends', async () => {
+    const feed = file('thrown-42.ndjson', [{ key: 'a', value: 13, timestamp: 5 }])
+    const settings = [
+      'engine.lanes.count=1',
+      'runtime.http.host=127.0.0.1',
+      'runtime.http.port=0',
+      'runtime.failure-exit-code=42',
+      'runtime.exit-on-failure=true',
+    ]
+    // Nobody waits for it to become idle, and it has an HTTP interface: only the configuration makes it end.
+    const result = await millrace([
+      'run',
+      numbers,
+      '--feed',
+      `numbers=${feed}`,
+      ...settings.flatMap((s) => ['--set', s]),
+    ])
+    assert.equal(result.code, 42, result.stderr)
+    assert.match(result.stderr, /^millrace: .*thirteen is refused/m)
+    const idle = await millrace([
+      ...['run', numbers, '--feed', `numbers=${feed}`, '--until-idle'],
+      ...[...quiet, '--set', 'runtime.failure-exit-code=43'],
+    ])
+    assert.equal(idle.code, 43, idle.stderr)
+    // What has a code of its own keeps it.
+    const refused = file('refused-44.ndjson', [{ key: 'a', value: { no: 'number' }, timestamp: 5 }])
+    const usage = await millrace([
+      ...['run', numbers, '--feed', `numbers=${refused}`, '--until-idle'],
+      ...[...quiet, '--set', 'runtime.failure-exit-code=44'],
+    ])
+    assert.equal(usage.code, 2, usage.stderr)
+  })
 })

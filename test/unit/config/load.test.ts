@@ -143,6 +143,27 @@ describe('sources', () => {
     assert.equal(config.get('watermark.idleness-timeout'), 90_000)
   })
 
+  test('an option of the broker that has no row is refused, with the key that may be meant', () => {
+    for (const [key, message] of [
+      ['broker.options.delivery.timeout', /there is no such key/],
+      ['broker.delivery-timout', /did you mean broker\.delivery-timeout\?/],
+      ['broker.sasl.token-endpoint.client', /did you mean broker\.sasl\.token-endpoint\.client-id\?/],
+    ] as const) {
+      assert.throws(() => loadConfig({ set: [`${key}=5`] }), message)
+    }
+  })
+
+  test('OAUTHBEARER wants a token or an endpoint, and an endpoint its credentials', () => {
+    const oauth = ['broker.sasl.mechanism=OAUTHBEARER']
+    const endpoint = 'broker.sasl.token-endpoint'
+    assert.throws(() => loadConfig({ set: oauth }), /OAUTHBEARER needs a token, or a token endpoint/)
+    const half = [...oauth, `${endpoint}.url=https://tokens.example/token`]
+    assert.throws(() => loadConfig({ set: half }), /wants a client id and a client secret/)
+    const config = loadConfig({ set: [...half, `${endpoint}.client-id=engine`, `${endpoint}.client-secret=hush`] })
+    assert.equal(config.get('broker.sasl.token-endpoint.client-id'), 'engine')
+    loadConfig({ set: [...oauth, 'broker.sasl.token=x'] })
+  })
+
   test('client options pass through, with the rows of their section', () => {
     const config = loadConfig({
       application: { consumer: { 'fetch.min.bytes': 5, 'max.poll.records': 7 } },
@@ -162,6 +183,9 @@ describe('sources', () => {
       'embedded.partitions': 4,
       'embedded.fsync': false,
       'request-timeout': 30_000,
+      'connect-timeout': 5000,
+      'delivery-timeout': 60_000,
+      'replication-factor': -1,
     })
   })
 
@@ -272,6 +296,8 @@ describe('faults', () => {
     'runtime.http.tls.cert-file': ['runtime.http.tls.cert-file=a.pem'],
     'broker.tls.cert-file': ['broker.tls.key-file=a.pem'],
     'broker.sasl.mechanism': ['broker.sasl.mechanism=plain', 'broker.sasl.username=u'],
+    'broker.sasl.token': ['broker.sasl.mechanism=oauthbearer'],
+    'broker.sasl.token-endpoint.url': ['broker.sasl.token-endpoint.url=ftp://x'],
     'runtime.http.headers-timeout': ['runtime.http.headers-timeout=30s'],
     'license.server-url': ['license.server-url=nowhere'],
     'license.public-keys': ['license.public-keys=http://keys.example/jwks.json'],
@@ -301,10 +327,10 @@ describe('renderings', () => {
   })
 
   test('a client option that bars the path of another loses neither', () => {
-    const config = loadConfig({ application: { 'broker.ssl': true, 'broker.ssl.ca.location': '/x' } })
-    const broker = config.toNested().broker as Record<string, unknown>
-    assert.equal(broker.ssl, true)
-    assert.equal(broker['ssl.ca.location'], '/x')
+    const config = loadConfig({ application: { 'consumer.ssl': true, 'consumer.ssl.ca.location': '/x' } })
+    const consumer = config.toNested().consumer as Record<string, unknown>
+    assert.equal(consumer.ssl, true)
+    assert.equal(consumer['ssl.ca.location'], '/x')
   })
 
   test('survives the way to another thread', () => {
