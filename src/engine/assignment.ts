@@ -141,3 +141,17 @@ export function changelogEndsOf(
   }
   return ends
 }
+
+/** The tasks of a process that has these partitions. */
+export function tasksFor(
+  settings: EngineSettings,
+  topics: ResolvedTopics,
+  affinity: Affinity,
+  partitions: readonly TopicPartition[],
+): TaskRef[] {
+  return settings.split === 'in-process' ? allTasks(settings, affinity) : tasksOf(settings, topics, partitions)
+}
+
+export function notAmong(known: readonly string[], partitions: readonly TopicPartition[]): TopicPartition[] {
+  return partitions.filter(({ topic, partition }) => !known.includes(partitionKey(topic, partition)))
+}

@@ -100,6 +100,11 @@ export class Reports {
     this.#keep(report, tokenEpoch, 'ABORTED')
   }
 
+  rebalanced(): void {
+    const { counters } = this.#o
+    counters[engineIndex.rebalances] = (counters[engineIndex.rebalances] as number) + 1
+  }
+
   setConnected(connected: boolean): void {
     if (connected === this.#connected) return
     this.#connected = connected

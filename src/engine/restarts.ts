@@ -6,6 +6,7 @@ import { EngineError } from '../errors.ts'
 import type { EngineOptions } from './engine-options.ts'
 import { describeFailure, isFenced, placeOf } from './failure.ts'
 import type { EngineFact } from './protocol.ts'
+import { RunOver } from './run-scope.ts'
 import { RestartBudget } from './restart-budget.ts'
 
 export interface RestartHost {
@@ -19,11 +20,15 @@ export interface RestartHost {
   closeRun(): Promise<void>
   reopen(run: number): Promise<void>
   fail(error: unknown): void
+  /** Restart where that can help, else FAILED. */
+  failed(error: unknown): void
+  connected(connected: boolean): void
   exhausted(error: EngineError): Promise<void>
   tell(fact: EngineFact): void
 }
 
 const unreachablePauseMs = 200
+const againMs = 500
 
 export class Restarts {
   readonly budget: RestartBudget
@@ -47,6 +52,26 @@ export class Restarts {
   over(): void {
     this.#underWay = false
     this.#reopening = false
+  }
+
+  /** Runs a step; an error in it restarts or fails the engine. A broker that is out of reach is asked again. */
+  async guard(step: () => Promise<void>): Promise<void> {
+    const host = this.#host
+    try {
+      await step()
+    } catch (error) {
+      if (error instanceof RunOver) return
+      this.over()
+      const passing = error instanceof BrokerError && ['unreachable', 'retriable'].includes(error.errorClass)
+      if (!passing || host.ended()) {
+        host.failed(error)
+        return
+      }
+      host.connected(false)
+      this.#o.fact({ type: 'log', level: 'warn', message: `${error.message.replace(/\.$/, '')}; trying again` })
+      await sleep(this.#o.timers, againMs)
+      if (!host.ended()) await this.guard(step)
+    }
   }
 
   async begin(cause: unknown, barrierTimeout: boolean): Promise<void> {

@@ -2,6 +2,7 @@
  * Scheduled sources: the engine thread knows when one is due, a lane runs its function. When it fired last is kept in
  * an internal compacted topic, written in the transaction that carries the firing's results.
  */
+import { engineIndex } from '../base/counters.ts'
 import type { BrokerPort } from '../broker/port.ts'
 import { nextFiring } from '../time/schedule.ts'
 import { noHeaders } from '../wire/headers.ts'
@@ -11,8 +12,8 @@ import type { EmittedRecord } from '../lanes/protocol.ts'
 import type { ToProduce } from './producer.ts'
 
 export interface SchedulesHost {
-  /** Has a lane run the source's function; `emitted` is its answer. */
-  fire(source: number, scheduledAt: number, count: number): void
+  /** Run of the engine that messages to the lanes carry. */
+  run(): number
   /** Dispatches what a firing brought. */
   dispatch(source: number, records: readonly EmittedRecord[]): void
   /** There is something to commit, though perhaps no record. */
@@ -126,6 +127,13 @@ export class Schedules {
     return [{ topic: this.#topic, partition: 0, records: builder.finish(), count: changed.length }]
   }
 
+  /** Has a lane run the source's function; `emitted` is its answer. */
+  #fire({ source, count }: Schedule, scheduledAt: number): void {
+    const { send, settings, counters } = this.#o
+    counters[engineIndex.scheduledRuns] = (counters[engineIndex.scheduledRuns] as number) + 1
+    send(source % settings.lanes, { type: 'tick', run: this.#host.run(), source, scheduledAt, count }, [])
+  }
+
   #arm(schedule: Schedule): void {
     if (!this.#running) return
     const { clock, timers } = this.#o
@@ -136,7 +144,7 @@ export class Schedules {
       if (!this.#running) return
       if (clock.now() >= due) {
         schedule.firing = due
-        this.#host.fire(schedule.source, due, schedule.count)
+        this.#fire(schedule, due)
       } else {
         this.#arm(schedule)
       }

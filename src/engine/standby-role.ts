@@ -7,12 +7,13 @@ import { sleep } from '../base/timers.ts'
 import { BrokerError } from '../broker/port.ts'
 import { EngineError, toWireError } from '../errors.ts'
 import type { Affinity, TaskRef } from '../lanes/affinity.ts'
-import { allPartitions, allTasks, type GroupPosition, groupPosition, tasksOf } from './assignment.ts'
+import { allPartitions, type GroupPosition, groupPosition, tasksFor } from './assignment.ts'
 import type { EngineOptions } from './engine-core.ts'
 import { placeOf } from './failure.ts'
 import type { HaCommandToEngine, RecordPlace } from './ha-contract.ts'
 import type { EngineFact } from './protocol.ts'
 import { type Restorer, tasksByLane } from './restorer.ts'
+import { RunOver } from './run-scope.ts'
 import { Standby } from './standby.ts'
 import type { ResolvedTopics } from './topics.ts'
 
@@ -22,9 +23,6 @@ import type { ResolvedTopics } from './topics.ts'
  * the token, or the restarts are used up, and the coordinator has yet to say what follows.
  */
 type Stage = 'standby' | 'promoting' | 'activating' | 'active' | 'handing-over' | 'waiting'
-
-/** The run of the engine that a step belonged to is over: the step is void, and nothing has failed. */
-export class RunOver extends Error {}
 
 export interface Activation {
   readonly position: GroupPosition
@@ -280,8 +278,7 @@ export class StandbyRole {
   #tasks(topics: ResolvedTopics): Map<number, TaskRef[]> {
     const { settings } = this.#o
     const affinity = this.#host.affinity()
-    const inProcess = settings.split === 'in-process'
-    const tasks = inProcess ? allTasks(settings, affinity) : tasksOf(settings, topics, allPartitions(settings, topics))
+    const tasks = tasksFor(settings, topics, affinity, allPartitions(settings, topics))
     return tasksByLane(tasks, affinity)
   }
 
