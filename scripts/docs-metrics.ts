@@ -1,7 +1,7 @@
 /** Writes `docs/metrics.md` from the table of metrics: `node scripts/docs-metrics.ts`. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { metricTable, observedTable } from '../src/metrics/index.ts'
+import { histogramTable, metricTable, observedTable } from '../src/metrics/index.ts'
 
 export const metricsPage = join(import.meta.dirname, '..', 'docs', 'metrics.md')
 
@@ -15,7 +15,8 @@ interface Row {
 
 export function metricRows(): Row[] {
   const observed = Object.entries(observedTable).map(([name, row]) => ({ ...row, name, source: 'observed' }))
-  return [...metricTable, ...observed].sort((a, b) => (a.name < b.name ? -1 : 1))
+  const histograms = histogramTable.map((row) => ({ ...row, type: 'histogram', source: 'shared counters' }))
+  return [...metricTable, ...histograms, ...observed].sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
 export function renderMetricsPage(): string {

@@ -1,3 +1,3 @@
 export type { Metrics, MetricsOptions } from './metrics.ts'
 export { createMetrics } from './metrics.ts'
-export { metricTable, observedTable } from './table.ts'
+export { histogramTable, metricTable, observedTable } from './table.ts'

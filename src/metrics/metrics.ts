@@ -1,12 +1,12 @@
 import { Counter, collectDefaultMetrics, Histogram, type MetricValueWithName, Registry } from '@prometheus-io/client'
 import { type Clock, systemClock } from '../base/clock.ts'
-import type { BarrierSnapshot, EngineView } from '../engine/view.ts'
+import type { EngineView } from '../engine/view.ts'
 import { messageOf } from '../errors.ts'
 import type { HaMetrics } from '../ha/contract.ts'
-import { type Family, parseFamilies, renderFamilies, renderSamples } from './render.ts'
-import { metricTable, observedTable } from './table.ts'
+import { type Family, parseFamilies, renderFamilies, renderHistograms, renderSamples } from './render.ts'
+import { histogramTable, metricTable, observedTable } from './table.ts'
 import type { HaFigures, HealthFigures, LicenseFigures, Moment } from './table-types.ts'
-import { CommitTracker, TransitionTracker } from './trackers.ts'
+import { TransitionTracker } from './trackers.ts'
 
 export interface MetricsOptions {
   readonly view: EngineView
@@ -36,7 +36,7 @@ export interface Metrics {
 }
 
 const cacheMs = 1000
-/** Often enough to see every commit: the list of the last ones is longer than what fits in between. */
+/** Often enough to see every transition: the history is longer than what fits in between. */
 const lookEveryMs = 250
 const knownMethods = new Set(['GET', 'POST', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'PATCH'])
 
@@ -74,12 +74,8 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const clock = options.clock ?? systemClock
   const observed = new Observed()
   const transitions = new TransitionTracker()
-  const commits = new CommitTracker((commit) => observed.commit(commit))
   const appended = new Appended(options.log ?? (() => undefined))
-  const look = (): void => {
-    transitions.look(view.state())
-    commits.look(view.barriers())
-  }
+  const look = (): void => transitions.look(view.state())
   const timer = setInterval(look, lookEveryMs)
   timer.unref()
 
@@ -92,8 +88,16 @@ export function createMetrics(options: MetricsOptions): Metrics {
       help,
       text: renderSamples(name, labels, samples(moment)),
     }))
+    const { counters, topology } = moment
+    const distributions = histogramTable.map(({ name, help, labels, bounds, samples }) => ({
+      name,
+      type: 'histogram',
+      help,
+      text: counters === null ? '' : renderHistograms(name, labels, bounds, samples(counters, topology)),
+    }))
     const families = [
       ...own,
+      ...distributions,
       ...(await familiesOf(observed.registry)),
       ...(await familiesOf(processMetrics())).filter(({ name }) => !misnamed.test(name)),
     ]
@@ -146,8 +150,6 @@ class Observed {
   readonly registry = new Registry()
   readonly #requests: Counter<'method' | 'route' | 'status'>
   readonly #requestDuration: Histogram<'route'>
-  readonly #commitDuration: Histogram
-  readonly #phaseDuration: Histogram<'phase'>
 
   constructor() {
     const common = <T extends string>(name: keyof typeof observedTable, labelNames: readonly T[]) => ({
@@ -160,20 +162,11 @@ class Observed {
     const buckets = [...timed.buckets]
     this.#requests = new Counter(common('engine_http_requests_total', ['method', 'route', 'status']))
     this.#requestDuration = new Histogram({ ...common('engine_http_request_duration_seconds', ['route']), buckets })
-    this.#commitDuration = new Histogram({ ...common('engine_commit_duration_seconds', []), buckets })
-    this.#phaseDuration = new Histogram({ ...common('engine_commit_phase_duration_seconds', ['phase']), buckets })
   }
 
   request(method: string, route: string, status: number, seconds: number): void {
     this.#requests.inc({ method: knownMethods.has(method) ? method : 'other', route, status: String(status) })
     this.#requestDuration.observe({ route }, seconds)
-  }
-
-  commit({ durationsMs }: BarrierSnapshot['last'][number]): void {
-    const { align, flush, offsets, endTransaction, apply } = durationsMs
-    this.#commitDuration.observe((align + flush + offsets + endTransaction + apply) / 1000)
-    const phases = { align, flush, offsets, end_transaction: endTransaction, apply }
-    for (const [phase, ms] of Object.entries(phases)) this.#phaseDuration.observe({ phase }, ms / 1000)
   }
 }
 

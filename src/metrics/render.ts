@@ -1,5 +1,5 @@
 /** Prometheus text exposition format 0.0.4. */
-import type { Sample } from './table-types.ts'
+import type { HistogramSample, Sample } from './table-types.ts'
 
 export interface Family {
   readonly name: string
@@ -12,6 +12,24 @@ export interface Family {
 export function renderSamples(name: string, labels: readonly string[], samples: Iterable<Sample>): string {
   let text = ''
   for (const sample of samples) text += `${name}${renderLabels(labels, sample.labels)} ${renderNumber(sample.value)}\n`
+  return text
+}
+
+export function renderHistograms(
+  name: string,
+  labels: readonly string[],
+  bounds: readonly number[],
+  samples: Iterable<HistogramSample>,
+): string {
+  let text = ''
+  for (const { labels: own, value } of samples) {
+    value.cumulative.forEach((count, i) => {
+      const le = renderNumber(bounds[i] ?? Number.POSITIVE_INFINITY)
+      text += `${name}_bucket${renderLabels([...labels, 'le'], { ...own, le })} ${count}\n`
+    })
+    const shown = renderLabels(labels, own)
+    text += `${name}_sum${shown} ${renderNumber(value.sum)}\n${name}_count${shown} ${value.cumulative.at(-1) ?? 0}\n`
+  }
   return text
 }
 

@@ -151,6 +151,12 @@ const laneCounters: readonly MetricRow[] = [
   ),
   laneMetric('engine_lane_cpu_seconds_total', 'counter', 'cpuMs', 'Processor time of the lane.', 1000),
   laneMetric('engine_lane_heap_used_bytes', 'gauge', 'heapUsedBytes', 'Heap in use by the lane.'),
+  laneMetric(
+    'engine_lane_eventloop_utilization_ratio',
+    'gauge',
+    'loopUtilization',
+    'Part of the last second in which the lane was not waiting for something to do.',
+  ),
   laneMetric('engine_lane_uncommitted_bytes', 'gauge', 'uncommittedBytes', 'State changes not yet committed.'),
   laneMetric('engine_lane_failures_total', 'counter', 'failures', 'Records whose processing failed.'),
   laneMetric('engine_dead_letter_records_total', 'counter', 'deadLetters', 'Records sent to the dead-letter topic.'),

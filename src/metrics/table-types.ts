@@ -1,4 +1,5 @@
 import type { CountersView } from '../base/counters.ts'
+import type { HistogramValue } from '../base/histograms.ts'
 import type {
   BarrierSnapshot,
   ConsumerSnapshot,
@@ -79,6 +80,20 @@ export interface MetricRow {
   /** Where the value comes from, for the reference page. */
   readonly source: 'state' | 'snapshot' | 'shared counters' | 'health' | 'license' | 'high availability'
   readonly samples: (moment: Moment) => Iterable<Sample>
+}
+
+export interface HistogramSample {
+  readonly labels: Readonly<Record<string, string>>
+  readonly value: HistogramValue
+}
+
+/** A distribution, read from shared counters. */
+export interface HistogramRow {
+  readonly name: string
+  readonly labels: readonly string[]
+  readonly help: string
+  readonly bounds: readonly number[]
+  readonly samples: (counters: CountersView, topology: CompiledTopology | null) => Iterable<HistogramSample>
 }
 
 export const noLabels: Readonly<Record<string, string>> = {}

@@ -1,8 +1,6 @@
-/** Counts what happened between two looks at bounded lists: the history of states and the last commits. */
-import type { BarrierSnapshot, StateSnapshot, StateTransition } from '../engine/view.ts'
+/** Counts what happened between two looks at a bounded list: the history of states. */
+import type { StateSnapshot, StateTransition } from '../engine/view.ts'
 import type { Sample } from './table-types.ts'
-
-type Commit = BarrierSnapshot['last'][number]
 
 /** Entries of a newest-first list that came after the one seen last, oldest first. */
 function since<T>(list: readonly T[], isLast: (entry: T) => boolean): T[] {
@@ -28,21 +26,5 @@ export class TransitionTracker {
 
   samples(): Sample[] {
     return [...this.#counts.values()].map(({ from, to, count }) => ({ labels: { from, to }, value: count }))
-  }
-}
-
-export class CommitTracker {
-  #lastId: string | undefined
-  readonly #observe: (commit: Commit) => void
-
-  constructor(observe: (commit: Commit) => void) {
-    this.#observe = observe
-  }
-
-  look(snapshot: BarrierSnapshot | null): void {
-    if (snapshot === null) return
-    const lastId = this.#lastId
-    for (const commit of since(snapshot.last, (entry) => entry.commitId === lastId)) this.#observe(commit)
-    this.#lastId = snapshot.last[0]?.commitId ?? lastId
   }
 }
