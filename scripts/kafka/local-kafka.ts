@@ -45,7 +45,20 @@ export interface LocalKafkaOptions {
   readonly settings?: Readonly<Record<string, string>>
   /** Leaves the broker running when this process ends. */
   readonly detached?: boolean
+  /** One of several brokers: who all of them are. Ports that were chosen for it stand over `port`. */
+  readonly member?: ClusterMember
 }
+
+export interface ClusterMember {
+  readonly nodeId: number
+  /** As in `1@127.0.0.1:9101,2@127.0.0.1:9201`. */
+  readonly voters: string
+  readonly ports: readonly number[]
+}
+
+/** Places in the list of a broker's ports. */
+export const portsPerBroker = 5
+export const controllerPortAt = 1
 
 /** The jars' folder; fetched at first use. */
 export async function kafkaJars(): Promise<string> {
@@ -97,7 +110,9 @@ export class LocalKafka {
     await assertJava()
     const jars = await kafkaJars()
     const first = options.port
-    const numbers = first === undefined ? await freePorts(5) : [0, 1, 2, 3, 4].map((i) => first + i)
+    const chosen = options.member?.ports
+    const numbers =
+      chosen ?? (first === undefined ? await freePorts(portsPerBroker) : [0, 1, 2, 3, 4].map((i) => first + i))
     const [plain, controller, sasl, tls, proxied] = numbers as [number, number, number, number, number]
     const ports = { plain, controller, sasl, tls, proxied }
     const kafka = new LocalKafka(options, jars, ports)
@@ -206,7 +221,8 @@ export class LocalKafka {
     const properties = Object.entries(this.#properties()).map(([key, value]) => `${key}=${value}`)
     writeFileSync(this.#propertiesFile, `${properties.join('\n')}\n`)
     if (existsSync(join(folder, 'data', 'meta.properties'))) return
-    const args = ['format', '--standalone', '-t', clusterId, '-c', this.#propertiesFile]
+    const args = ['format', '-t', clusterId, '-c', this.#propertiesFile]
+    if (this.#options.member === undefined) args.push('--standalone')
     if (transactionVersion !== undefined) args.push('--feature', `transaction.version=${transactionVersion}`)
     if (secured) {
       for (const mechanism of ['SCRAM-SHA-256', 'SCRAM-SHA-512']) {
@@ -217,14 +233,16 @@ export class LocalKafka {
   }
 
   #properties(): Record<string, string> {
-    const { folder, secured, proxyPort } = this.#options
+    const { folder, secured, proxyPort, member } = this.#options
     const { plain, controller, sasl, tls, proxied } = this.#ports
     const more = secured ? `,SASL://${host}:${sasl},TLS://localhost:${tls}` : ''
     const viaProxy = (port: number | undefined): string => (proxyPort ? `,PROXIED://${host}:${port}` : '')
     return {
       'process.roles': 'broker,controller',
-      'node.id': '1',
-      'controller.quorum.bootstrap.servers': `${host}:${controller}`,
+      'node.id': String(member?.nodeId ?? 1),
+      ...(member
+        ? { 'controller.quorum.voters': member.voters }
+        : { 'controller.quorum.bootstrap.servers': `${host}:${controller}` }),
       listeners: `PLAINTEXT://${host}:${plain},CONTROLLER://${host}:${controller}${more}${viaProxy(proxied)}`,
       'advertised.listeners': `PLAINTEXT://${host}:${plain}${more}${viaProxy(proxyPort)}`,
       'controller.listener.names': 'CONTROLLER',

@@ -57,10 +57,10 @@ public class Verifier {
   void create() throws Exception {
     int partitions = number("partitions", 4);
     List<NewTopic> topics = new ArrayList<>();
-    topics.add(new NewTopic(topic("in"), partitions, (short) 1));
+    topics.add(new NewTopic(topic("in"), partitions, (short) -1));
     for (String output : OUTPUTS) {
       topics.add(
-          new NewTopic(topic(output), partitions, (short) 1)
+          new NewTopic(topic(output), partitions, (short) -1)
               .configs(Map.of("message.timestamp.type", "LogAppendTime")));
     }
     try (Admin admin = Admin.create(client())) {

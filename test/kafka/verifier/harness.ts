@@ -21,18 +21,21 @@ export interface Verdict {
   readonly errors: readonly string[]
 }
 
+/** Where the Java side goes, and the jars that it is made with. */
+export type VerifiedBroker = Pick<LocalKafka, 'bootstrap' | 'jars'>
+
 /** The Java side: creates the topics, writes the input, judges the output. Goes to the broker directly. */
 export class VerifierTool {
-  readonly #broker: LocalKafka
+  readonly #broker: VerifiedBroker
   readonly #classes: string
   readonly #running = new Set<ChildProcess>()
 
-  private constructor(broker: LocalKafka, classes: string) {
+  private constructor(broker: VerifiedBroker, classes: string) {
     this.#broker = broker
     this.#classes = classes
   }
 
-  static async compile(broker: LocalKafka): Promise<VerifierTool> {
+  static async compile(broker: VerifiedBroker): Promise<VerifierTool> {
     const classes = mkdtempSync(join(tmpdir(), 'millrace-verifier-'))
     const source = join(import.meta.dirname, 'Verifier.java')
     await run('javac', ['-nowarn', '-d', classes, '-cp', `${broker.jars}/*`, source])

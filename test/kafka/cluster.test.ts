@@ -1,0 +1,86 @@
+/**
+ * A cluster of three brokers, one of which at a time is lost with everything that it leads and comes back: the
+ * verifier finds nothing, and the application goes on. `CLUSTER_KILLS` lengthens the run; every second time the
+ * application is killed as well.
+ */
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { LocalCluster } from '../../scripts/kafka/local-cluster.ts'
+import { KafkaMissing, type LocalKafka } from '../../scripts/kafka/local-kafka.ts'
+import { Random } from '../../src/base/random.ts'
+import { EngineProcess, VerifierTool } from './verifier/harness.ts'
+
+const kills = Number(process.env.CLUSTER_KILLS ?? 1)
+const seed = Number(process.env.CLUSTER_SEED ?? Date.now() % 1_000_000)
+const folder = mkdtempSync(join(tmpdir(), 'millrace-cluster-'))
+
+const cluster = await LocalCluster.start({ folder, brokers: 3, heap: '320m' }).catch((error: unknown) => {
+  rmSync(folder, { recursive: true, force: true })
+  if (!(error instanceof KafkaMissing) || process.env.REQUIRE_KAFKA === '1') throw error
+  return error.message
+})
+const skip = typeof cluster === 'string' ? cluster : false
+const killAll = (): void => {
+  if (typeof cluster !== 'string') for (const pid of cluster.pids) process.kill(pid, 'SIGKILL')
+}
+process.once('exit', killAll)
+
+describe(`three brokers (CLUSTER_SEED=${seed})`, { skip }, () => {
+  const brokers = cluster as LocalCluster
+  const random = new Random(seed)
+  const prefix = `cluster-${process.pid}`
+  let tool: VerifierTool
+
+  before(async () => {
+    tool = await VerifierTool.compile(brokers)
+    await tool.create(prefix)
+  })
+  after(async () => {
+    tool.dispose()
+    await brokers.kill()
+    process.removeListener('exit', killAll)
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  test(`brokers killed in turn, ${kills} in all`, async (t) => {
+    const stateFolder = mkdtempSync(join(tmpdir(), 'millrace-state-'))
+    const engine = new EngineProcess({ prefix, bootstrap: brokers.bootstrap, stateFolder })
+    try {
+      await engine.start()
+      await engine.untilReady()
+      const through = join(stateFolder, 'faults-are-through')
+      const load = { records: 600_000, keys: 200, rate: 1000, seed: random.int(1_000_000), until: through }
+      const fed = tool.produce(prefix, load)
+      // Told where it is awaited; a fault that fails first must not leave it unhandled.
+      fed.catch(() => undefined)
+      const first = random.int(brokers.brokers.length)
+      for (let i = 0; i < kills; i++) {
+        const broker = brokers.brokers[(first + i) % brokers.brokers.length] as LocalKafka
+        await sleep(1000 + random.int(1500))
+        await broker.kill()
+        if (i % 2 === 1) {
+          engine.kill()
+          await engine.start()
+        }
+        await sleep(2000 + random.int(3000))
+        await broker.start()
+        await engine.untilReady()
+      }
+      writeFileSync(through, '')
+      const written = await fed
+      assert.deepEqual(engine.crashes, [], engine.log.slice(-4000))
+      const verdict = await tool.verify(prefix, 240_000)
+      assert.ok(verdict.ok, `${JSON.stringify(verdict, null, 1)}\n${engine.log.slice(-4000)}`)
+      assert.equal(verdict.inputs, written)
+      t.diagnostic(`${written} records, longest stand-still of a partition ${verdict.maxGapMs} ms`)
+      assert.equal(await engine.stop(), 0)
+    } finally {
+      engine.dispose()
+      rmSync(stateFolder, { recursive: true, force: true })
+    }
+  })
+})
