@@ -1,4 +1,5 @@
 /** JSON, plain or checked by a schema. */
+import { copyJson } from './json-copy.ts'
 import { decodeUtf8, encodeUtf8, shown } from './primitive.ts'
 import { type Serde, SerdeError } from './serde.ts'
 
@@ -90,7 +91,13 @@ function validated<T>(schema: StandardSchema<T>, value: unknown): T {
  */
 export function json<T>(schema?: StandardSchema<T>): Serde<T> {
   if (schema === undefined) {
-    return { name: 'json', serialize: encode, deserialize: (bytes) => decode(bytes) as T, isPlain: isPlainJson }
+    return {
+      name: 'json',
+      serialize: encode,
+      deserialize: (bytes) => decode(bytes) as T,
+      isPlain: isPlainJson,
+      copy: (value) => copyJson(value) as T | undefined,
+    }
   }
   return {
     name: `json(${schema['~standard'].vendor})`,

@@ -13,6 +13,11 @@ export interface Serde<T> {
    * unchanged. A store then keeps the value as it is and serialises it once a commit instead of at every write.
    */
   isPlain?(value: T): boolean
+  /**
+   * Optional: a copy that shares nothing with `value` and is exactly what the way to bytes and back would give; undefined
+   * where that is not certain. A store then keeps such copies and hands out such copies, and serialises once a commit.
+   */
+  copy?(value: T): T | undefined
 }
 
 /** What a serde throws when it cannot encode a value or decode bytes. */

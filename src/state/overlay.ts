@@ -64,6 +64,7 @@ export class Overlay {
       backend.attach(codec, this.#table)
       this.#memory = backend
     } else {
+      codec.keepsBytes = true
       this.#below = new ByteRows(backend, codec, (node) => this.#table.rowOf(node))
     }
   }

@@ -1,6 +1,7 @@
 /**
- * One row of a store. A value is kept decoded only where it is a primitive: an object handed out or taken in could be
- * changed behind the store's back, which would corrupt committed state and the old values of a table's changes.
+ * One row of a store. A value is kept decoded where it is a primitive, or where its serde makes copies: an object handed
+ * out or taken in could be changed behind the store's back, which would corrupt committed state and the old values of a
+ * table's changes. So what is kept is never what anybody else holds.
  */
 import { readInt64, writeInt64 } from '../serde/primitive.ts'
 import type { Serde } from '../serde/serde.ts'
@@ -13,8 +14,11 @@ const deleted: unique symbol = Symbol('deleted')
 /** Generation of what is committed. Uncommitted epochs count up from 1. */
 export const committedGeneration = 0
 
+/** A committed row whose value takes more bytes is decoded anew for each reader, or its objects would take several times that. */
+const mostDecodedBytes = 2048
+
 export class Row {
-  /** The decoded primitive; null for the tombstone of a versioned store. */
+  /** The decoded primitive, or the store's own copy; null for the tombstone of a versioned store. */
   value: unknown
   /** The serialised value; undefined while only the decoded primitive is kept. */
   bytes: Uint8Array | undefined
@@ -70,6 +74,8 @@ export function backendValue(form: RowForm, value: Uint8Array, timestamp: number
 
 export class RowCodec {
   readonly form: RowForm
+  /** The rows go to a backend of bytes when they are committed. */
+  keepsBytes = false
   readonly #serde: Serde<unknown>
 
   constructor(form: RowForm, serde: Serde<unknown>) {
@@ -81,18 +87,12 @@ export class RowCodec {
     return new RowCodec(rowForm(spec), spec.valueSerde)
   }
 
-  encode(value: unknown, timestamp: number): Row {
-    const serde = this.#serde
-    if (serde.isPlain === undefined) return new Row(undecoded, serde.serialize(value).slice(), timestamp)
-    if (serde.isPlain(value)) return new Row(value, undefined, timestamp)
-    return new Row(undecoded, owned(serde.serialize(value)), timestamp)
-  }
-
   /** Gives a row of the open epoch another value without making another row. */
   replace(row: Row, value: unknown, timestamp: number): void {
     const serde = this.#serde
-    if (serde.isPlain?.(value)) {
-      row.value = value
+    const plain = serde.isPlain?.(value) ? value : serde.copy?.(value)
+    if (plain !== undefined) {
+      row.value = plain
       row.bytes = undefined
     } else {
       // First the part that may throw.
@@ -109,19 +109,32 @@ export class RowCodec {
   }
 
   value(row: Row): unknown {
-    if (row.value !== undecoded) return row.value
-    const value = this.#serde.deserialize(row.bytes as Uint8Array)
-    if (this.#serde.isPlain?.(value)) {
-      row.value = value
-      row.bytes = undefined
+    const serde = this.#serde
+    const { value } = row
+    if (value !== undecoded) return typeof value === 'object' && value !== null ? serde.copy?.(value) : value
+    const bytes = row.bytes as Uint8Array
+    const decoded = serde.deserialize(bytes)
+    if (serde.isPlain?.(decoded)) this.#keepDecoded(row, decoded)
+    else if (serde.copy !== undefined && bytes.length <= mostDecodedBytes) {
+      const copy = serde.copy(decoded)
+      if (copy !== undefined) this.#keepDecoded(row, copy)
     }
-    return value
+    return decoded
   }
 
   /** The value as its serde writes it; null for a deletion. */
   bytes(row: Row): Uint8Array | null {
     if (row.bytes !== undefined) return row.bytes
-    return row.value === null || row.value === deleted ? null : this.#serde.serialize(row.value)
+    if (row.value === null || row.value === deleted) return null
+    const bytes = this.#serde.serialize(row.value)
+    // A backend of bytes wants them too once the changelog has had them.
+    if (this.keepsBytes && typeof row.value === 'object') row.bytes = owned(bytes)
+    return bytes
+  }
+
+  #keepDecoded(row: Row, value: unknown): void {
+    row.value = value
+    row.bytes = undefined
   }
 
   /** Null where the backend is to have no row. */
@@ -140,7 +153,14 @@ export class RowCodec {
 
   /** Bytes that the row's value weighs, about. */
   weight(row: Row): number {
-    if (row.bytes !== undefined) return row.bytes.length
-    return typeof row.value === 'string' ? row.value.length : 8
+    return row.bytes !== undefined ? row.bytes.length : weightOf(row.value)
   }
+}
+
+function weightOf(value: unknown): number {
+  if (typeof value === 'string') return value.length + 8
+  if (typeof value !== 'object' || value === null) return 8
+  let sum = 16
+  for (const name in value) sum += 8 + weightOf((value as Record<string, unknown>)[name])
+  return sum
 }

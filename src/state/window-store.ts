@@ -11,7 +11,7 @@ import type {
   ValueAndTimestamp,
   WindowStore,
 } from './contract.ts'
-import { segmentMs, segmentStart, sequenceOf, windowRow, windowStartOf, windowSuffix } from './layout.ts'
+import { segmentMs, segmentPrefix, segmentStart, sequenceOf, windowRow, windowStartOf, windowSuffix } from './layout.ts'
 import type { Node } from './node.ts'
 import type { Row } from './row.ts'
 
@@ -223,5 +223,9 @@ function byKey(a: Node, b: Node): number {
 
 function byStartThenKey(a: readonly [string, unknown], b: readonly [string, unknown]): number {
   const difference = windowStartOf(a[0]) - windowStartOf(b[0])
-  return difference !== 0 ? difference : a[0] < b[0] ? -1 : 1
+  if (difference !== 0) return difference
+  // A key may go on with what looks like the start behind a shorter one: the keys are compared without it.
+  const [x, y] = [a[0].slice(segmentPrefix, -windowSuffix), b[0].slice(segmentPrefix, -windowSuffix)]
+  if (x !== y) return x < y ? -1 : 1
+  return a[0] < b[0] ? -1 : 1
 }
