@@ -176,7 +176,9 @@ describe(`hot standby (HA_SEED=${seed})`, { skip }, () => {
           await (scene.random.chance(0.5) ? broker.stop() : broker.kill())
           await sleep(failoverTimeoutMs * 1.5)
           await broker.start()
-          const now = await scene.pods.untilReady()
+          const now = await scene.timed('broker back', () => scene.pods.untilReady())
+          const ends = await endsOf(scene)
+          await scene.timed('results again', () => scene.pods.until('results again', () => scene.grewFrom(ends)))
           assert.deepEqual(
             { active: now.selfPodId, epoch: now.tokenEpoch },
             { active: before.selfPodId, epoch: before.tokenEpoch },
@@ -323,9 +325,7 @@ async function pauseFollows(scene: Scene): Promise<void> {
   await pods.until('the pause to follow the active role', async () => (await next.lifecycle()) === 'PAUSED')
   assert.deepEqual(await endsOf(scene), written, 'nothing is written while paused, whoever is active')
   assert.equal((await next.post('/unpause')).status, 200)
-  await pods.until('results after the pause', async () =>
-    (await endsOf(scene)).every((end, i) => end > (written[i] ?? 0)),
-  )
+  await pods.until('results after the pause', () => scene.grewFrom(written))
 }
 
 async function endInGoodOrder(scene: Scene): Promise<void> {

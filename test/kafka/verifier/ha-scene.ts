@@ -53,6 +53,11 @@ export class Scene {
     return result
   }
 
+  /** Whether every partition of the output has results beyond these ends. */
+  async grewFrom(ends: readonly number[]): Promise<boolean> {
+    return (await endsOf(this)).every((end, i) => end > (ends[i] ?? 0))
+  }
+
   get kinds(): ReadonlyMap<string, number> {
     const counts = new Map<string, number>()
     for (const { kind } of this.#happenings) counts.set(kind, (counts.get(kind) ?? 0) + 1)
