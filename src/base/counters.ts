@@ -17,7 +17,7 @@ export const laneSlots = [
   'backpressuredMs',
   'heartbeats',
   'currentNode',
-  'currentSource',
+  'currentTopic',
   'currentPartition',
   'currentOffset',
   'lastProgressMs',

@@ -108,6 +108,7 @@ export class EngineCore {
       ended: () => this.#ended,
       commits: () => this.#reports.commits,
       mayRestart: (cause) => this.#mayRestart(cause),
+      originTopics: () => this.#flow?.originTopics ?? [],
       aborted: () => this.#commits.aborted(),
       closeRun: () => this.#closeRun(),
       reopen: (run) => this.#guard(() => this.#reopen(run)),

@@ -216,6 +216,11 @@ export class Flow {
     void this.#fetcher.close()
   }
 
+  /** Topics by the number that records carry. */
+  get originTopics(): readonly string[] {
+    return this.#originTopics
+  }
+
   get watermark(): number {
     return this.#watermarks.global()
   }

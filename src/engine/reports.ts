@@ -150,7 +150,7 @@ export class Reports {
     }
   }
 
-  #barriers({ committer, producer, budget }: EngineParts): EngineSnapshot['barriers'] {
+  #barriers({ committer, producer, budget, flow }: EngineParts): EngineSnapshot['barriers'] {
     const { settings, clock, laneCounters, layout, nodeNames } = this.#o
     return barrierSnapshot({
       settings,
@@ -160,7 +160,7 @@ export class Reports {
       reports: this.#kept,
       laneCounters,
       layout,
-      sourceTopic: (source) => settings.plan.sources[source]?.topics[0] ?? settings.plan.sources[source]?.name ?? '',
+      originTopics: flow?.originTopics ?? [],
       nodeName: (node) => nodeNames[node] ?? null,
       now: clock.monotonic(),
       wallOffset: this.#wallOffset,

@@ -1,5 +1,5 @@
 /** Restarts in place: whether one more may be tried, and the way from a failure to the run that follows. */
-import { engineIndex } from '../base/counters.ts'
+import { engineIndex, restartCauseSlot, restartCauses } from '../base/counters.ts'
 import { sleep } from '../base/timers.ts'
 import { BrokerError } from '../broker/port.ts'
 import { EngineError } from '../errors.ts'
@@ -8,6 +8,7 @@ import { describeFailure, isFenced, placeOf } from './failure.ts'
 import type { EngineFact } from './protocol.ts'
 import { RunOver } from './run-scope.ts'
 import { RestartBudget } from './restart-budget.ts'
+import { stuckRecord } from './snapshots.ts'
 
 export interface RestartHost {
   run(): number
@@ -15,6 +16,8 @@ export interface RestartHost {
   /** Commits since the process began. */
   commits(): number
   mayRestart(cause: unknown): boolean
+  /** Topics by the number that records carry. */
+  originTopics(): readonly string[]
   /** The open epoch is lost: for the list of the last commits. */
   aborted(): void
   closeRun(): Promise<void>
@@ -29,6 +32,9 @@ export interface RestartHost {
 
 const unreachablePauseMs = 200
 const againMs = 500
+
+const whereStuck = (at: { lane: number; topic: string; partition: number; offset: number }): string =>
+  `; lane-${at.lane} was at the record ${at.topic}/${at.partition} at offset ${at.offset}`
 
 export class Restarts {
   readonly budget: RestartBudget
@@ -85,7 +91,8 @@ export class Restarts {
     this.#reopening = false
     const { clock, counters, timers } = this.#o
     const shown = describeFailure(cause)
-    const message = shown instanceof Error ? shown.message : String(shown)
+    const stuck = barrierTimeout ? stuckRecord(this.#o.laneCounters, host.originTopics()) : undefined
+    const message = (shown instanceof Error ? shown.message : String(shown)) + (stuck ? whereStuck(stuck) : '')
     const unreachable = cause instanceof BrokerError && cause.errorClass === 'unreachable'
     host.aborted()
     // Whoever is fenced does not try again and again: the coordinator of high availability is asked before.
@@ -93,10 +100,15 @@ export class Restarts {
     if (spends && !this.budget.take(message, clock.monotonic(), host.commits())) {
       const often = this.budget.fruitless ? 'again and again without one commit in between' : 'too often'
       const sentence = `the engine was restarted in place ${often}, last because ${message}`
-      await host.exhausted(new EngineError('RESTARTS_EXHAUSTED', sentence, { ...placeOf(shown), cause }))
+      await host.exhausted(new EngineError('RESTARTS_EXHAUSTED', sentence, { ...stuck, ...placeOf(shown), cause }))
       return
     }
     counters[engineIndex.restarts] = (counters[engineIndex.restarts] as number) + 1
+    const known = restartCauses.indexOf(
+      EngineError.is(shown) ? (shown.code as (typeof restartCauses)[number]) : 'OTHER',
+    )
+    const slot = restartCauseSlot(this.#o.layout, known < 0 ? restartCauses.indexOf('OTHER') : known)
+    counters[slot] = (counters[slot] as number) + 1
     host.tell({ type: 'restarting', cause: message })
     await host.closeRun()
     const run = host.run()

@@ -65,7 +65,8 @@ export interface BarrierFacts {
   }>
   readonly laneCounters: readonly Float64Array[]
   readonly layout: CounterLayout
-  readonly sourceTopic: (source: number) => string
+  /** Topics by the number that records carry. */
+  readonly originTopics: readonly string[]
   readonly nodeName: (node: number) => string | null
   readonly now: number
   /** Wall clock minus the machine's monotonic clock. */
@@ -99,22 +100,42 @@ export function barrierSnapshot(facts: BarrierFacts): BarrierSnapshot {
   }
 }
 
+type RecordPlace = NonNullable<BarrierSnapshot['lanes'][number]['at']>
+
+/** The record that a lane is at; null where it has none. */
+function recordAt(block: Float64Array, originTopics: readonly string[]): RecordPlace | null {
+  const topic = originTopics[block[laneIndex.currentTopic] as number]
+  const partition = block[laneIndex.currentPartition] as number
+  const offset = block[laneIndex.currentOffset] as number
+  const known = topic !== undefined && offset >= 0 && (block[laneIndex.recordsReceived] as number) > 0
+  return known ? { topic, partition, offset } : null
+}
+
+/** The record at which a lane stands still: in a function of the application, or with a promise of one pending. */
+export function stuckRecord(
+  laneCounters: readonly Float64Array[],
+  originTopics: readonly string[],
+): (RecordPlace & { readonly lane: number }) | undefined {
+  for (const [lane, block] of laneCounters.entries()) {
+    const busy = (block[laneIndex.inFlightAsync] as number) > 0 || (block[laneIndex.currentNode] as number) >= 0
+    const place = busy ? recordAt(block, originTopics) : null
+    if (place !== null) return { lane, ...place }
+  }
+  return undefined
+}
+
 function laneFacts(
   facts: BarrierFacts,
   block: Float64Array,
   lane: number,
   acked: boolean,
 ): BarrierSnapshot['lanes'][number] {
-  const source = block[laneIndex.currentSource] as number
-  const partition = block[laneIndex.currentPartition] as number
-  const offset = block[laneIndex.currentOffset] as number
-  const at = offset >= 0 && (block[laneIndex.recordsReceived] as number) > 0
   return {
     lane: `lane-${lane}`,
     acked,
     queuedRecords: Math.max(0, block[laneIndex.queuedRecords] as number),
     lastProgressMs: block[laneIndex.lastProgressMs] as number,
-    at: at ? { topic: facts.sourceTopic(source), partition, offset } : null,
+    at: recordAt(block, facts.originTopics),
     node: facts.nodeName(block[laneIndex.currentNode] as number),
   }
 }

@@ -406,7 +406,7 @@ export class LaneCore {
       watermark: reader.watermark,
       epoch: work.epoch,
     }
-    this.counters.at(reader.source, reader.originPartition, reader.offset, source.subtopology)
+    this.counters.at(reader.originTopic, reader.originPartition, reader.offset, source.subtopology)
     const { bytes } = reader
     const key = reader.keyStart < 0 ? null : bytes.subarray(reader.keyStart, reader.keyEnd)
     const value = reader.valueStart < 0 ? null : bytes.subarray(reader.valueStart, reader.valueEnd)
@@ -537,6 +537,10 @@ export class LaneCore {
       if (this.#outputs.bytes(epoch) >= outBytes) this.#sendOutputs(epoch)
     }
     this.counters.progress(this.#runner, this.#options.clock)
+    const { oldest } = this.#runner
+    if (oldest !== undefined && oldest.offset >= 0) {
+      this.counters.waitsFor(this.#originTopic(oldest.topic), oldest.partition, oldest.offset)
+    }
     if (!this.#commitAsked && this.#tasks.uncommittedBytes() > this.#options.uncommittedMaxBytes) this.#requestCommit()
   }
 

@@ -62,9 +62,9 @@ export class LaneCounters {
   }
 
   /** The record that is about to be worked on: what a stuck lane shows. */
-  at(source: number, partition: number, offset: number, subtopology: number): void {
+  at(topic: number, partition: number, offset: number, subtopology: number): void {
     const block = this.#block
-    block[laneIndex.currentSource] = source
+    block[laneIndex.currentTopic] = topic
     block[laneIndex.currentPartition] = partition
     block[laneIndex.currentOffset] = offset
     const slot = subtopologySlot(this.#layout, subtopology)
@@ -83,6 +83,14 @@ export class LaneCounters {
   addToStore(store: string, slot: number, amount: number): void {
     const index = this.#layout.stores.indexOf(store)
     if (index >= 0) this.add(storeSlot(this.#layout, index, slot), amount)
+  }
+
+  /** Of the records whose promises are pending the one that has waited longest: the lane cannot be done before it. */
+  waitsFor(topic: number, partition: number, offset: number): void {
+    const block = this.#block
+    block[laneIndex.currentTopic] = topic
+    block[laneIndex.currentPartition] = partition
+    block[laneIndex.currentOffset] = offset
   }
 
   progress(runner: { readonly processed: number; readonly inFlight: number }, clock: Clock): void {

@@ -3,7 +3,7 @@
  * records of different keys side by side, watermarks behind whatever waits.
  */
 import type { CommitEpoch } from '../base/ids.ts'
-import type { Maybe, Rec } from '../operators/contract.ts'
+import type { Maybe, Origin, Rec } from '../operators/contract.ts'
 import { keyIdentity, type Parked, type TaskSlot } from './task-slot.ts'
 import type { Waiting } from './waiting.ts'
 
@@ -20,6 +20,8 @@ export class TaskRunner {
   readonly #host: RunnerHost
   readonly #maxInFlight: number
   readonly #maxParked: number
+  /** Records whose promise is pending, oldest first. */
+  readonly #pending = new Set<Rec>()
   inFlight = 0
   parked = 0
   processed = 0
@@ -35,7 +37,15 @@ export class TaskRunner {
     return this.inFlight >= this.#maxInFlight || this.parked >= this.#maxParked
   }
 
+  /** The record whose promise has been pending longest. */
+  get oldest(): Origin | undefined {
+    if (this.inFlight === 0) return undefined
+    for (const rec of this.#pending) return rec.origin
+    return undefined
+  }
+
   reset(): void {
+    this.#pending.clear()
     this.inFlight = 0
     this.parked = 0
   }
@@ -124,6 +134,7 @@ export class TaskRunner {
     const identity = keyIdentity(rec)
     if (!slot.keys.has(identity)) slot.keys.set(identity, [])
     this.inFlight++
+    this.#pending.add(rec)
     pending.then(
       () => this.#settle(slot, entry, epoch, identity, rec, undefined),
       (error) =>
@@ -143,6 +154,7 @@ export class TaskRunner {
     if (error !== undefined) this.#host.failed(slot, rec, error)
     if (!this.#host.alive(slot)) return
     this.inFlight--
+    this.#pending.delete(rec)
     slot.end(epoch)
     entry.done = true
     const queue = slot.keys.get(identity)

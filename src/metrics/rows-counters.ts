@@ -7,6 +7,8 @@ import {
   type LaneSlot,
   laneIndex,
   nodeSlot,
+  restartCauseSlot,
+  restartCauses,
   sinkTopicSlot,
   sourceTopicSlot,
   storeSlot,
@@ -95,7 +97,20 @@ const engineCounters: readonly MetricRow[] = [
   engineCounter('engine_polls_total', 'polls', 'Fetch answers taken from the broker.'),
   engineCounter('engine_poll_records_total', 'pollRecords', 'Records in those answers.'),
   engineCounter('engine_rebalances_total', 'rebalances', 'Rebalances of the consumer group.'),
-  engineCounter('engine_restarts_total', 'restarts', 'Restarts of the engine in place.'),
+  {
+    name: 'engine_restarts_total',
+    type: 'counter',
+    labels: ['cause'],
+    help: 'Restarts of the engine in place, by the code of their cause.',
+    source: 'shared counters',
+    samples: ({ counters }) =>
+      counters === null
+        ? []
+        : restartCauses.map((cause, i) => ({
+            labels: { cause: cause.toLowerCase() },
+            value: read(counters.engine, restartCauseSlot(counters.layout, i)),
+          })),
+  },
   engineCounter('engine_sink_errors_total', 'sinkErrors', 'Writes that the broker refused.'),
   engineCounter('engine_scheduled_runs_total', 'scheduledRuns', 'Firings of scheduled sources.'),
   {
