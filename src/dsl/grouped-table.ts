@@ -36,7 +36,7 @@ export class GroupedTable<K, V> {
   count(options?: Stored<K, number>): Table<K, number> {
     const add: FoldFn = (count) => (count as number) + 1
     const subtract: FoldFn = (count) => (count as number) - 1
-    return this.#aggregate('AGGREGATE', { init: () => 0, add, subtract }, options, true)
+    return this.#aggregate('AGGREGATE', { init: () => 0, add, subtract }, options)
   }
 
   /** Folds the rows of each group: `add` takes a row in, `subtract` takes one out again when it changes or leaves. */
@@ -45,26 +45,22 @@ export class GroupedTable<K, V> {
     subtract: (aggregate: V, value: V) => Awaitable<V>,
     options?: Stored<K, V>,
   ): Table<K, V> {
-    return this.#aggregate(
-      'REDUCE',
-      { init: undefined, add: add as FoldFn, subtract: subtract as FoldFn },
-      options,
-      false,
-    )
+    return this.#aggregate('REDUCE', { init: undefined, add: add as FoldFn, subtract: subtract as FoldFn }, options)
   }
 
   /** As `reduce`, into an aggregate of a type of its own. */
   aggregate<A>(init: () => A, add: Fold<K, V, A>, subtract: Fold<K, V, A>, options?: Stored<K, A>): Table<K, A> {
-    return this.#aggregate('AGGREGATE', { init, add: add as FoldFn, subtract: subtract as FoldFn }, options, false)
+    return this.#aggregate('AGGREGATE', { init, add: add as FoldFn, subtract: subtract as FoldFn }, options)
   }
 
-  #aggregate<A>(kind: string, folds: Folds, options: Stored<K, A> | undefined, counts: boolean): Table<K, A> {
+  #aggregate<A>(kind: string, folds: Folds, options: Stored<K, A> | undefined): Table<K, A> {
     const { build, key, value, node: parent } = this[inner]
     const { names, graph } = build
     const prefix = `KTABLE-${kind}-`
     const settings = settingsOf(options?.store)
-    if (counts && options?.store !== undefined && settings.name === undefined) names.store(prefix)
-    const storeName = settings.name ?? names.store(prefix)
+    // In the field stores of all three are generated under one name, those of `reduce` too.
+    const storePrefix = 'KTABLE-AGGREGATE-'
+    const storeName = settings.name ?? names.store(storePrefix)
     const sink = names.suffixOrGenerate(options?.name, '-sink', 'KSTREAM-SINK-')
     const source = names.suffixOrGenerate(options?.name, '-source', 'KSTREAM-SOURCE-')
     const name = names.orGenerate(options?.name, prefix)

@@ -142,7 +142,9 @@ abstract class Windowing<K, V> {
     const { names } = parts.build
     const prefix = `KSTREAM-${kind}-`
     const settings = settingsOf(options?.store)
-    if (counts && options?.store !== undefined && settings.name === undefined) names.store(prefix)
+    // Counts use up a number more in the field, but not those in sliding windows.
+    const usesUp = counts && window.type !== 'sliding'
+    if (usesUp && options?.store !== undefined && settings.name === undefined) names.store(prefix)
     const storeName = settings.name ?? names.store(prefix)
     const name = names.orGenerate(options?.name, prefix)
     const valueSerde = kind === 'REDUCE' ? parts.value : undefined

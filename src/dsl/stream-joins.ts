@@ -214,7 +214,7 @@ function addStreamJoin(
   const join = new GraphNode(names.merge, {
     kind: 'streamJoin',
     relaxedNullKey: leftOuter || rightOuter,
-    ...(leftOuter || rightOuter ? {} : { windowNodes: [leftWindow, rightWindow] as const }),
+    windowNodes: [leftWindow, rightWindow],
     write,
   })
   return graph.add([left.node, right.node], join)

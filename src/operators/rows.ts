@@ -146,7 +146,7 @@ export function rowReader(getter: Getter, context: TaskContext): RowReader {
         get: (key) => {
           const held = buffer.get(key)
           if (held === undefined) return parent.get(key)
-          return held.oldValue === null ? undefined : { value: held.oldValue, timestamp: held.timestamp }
+          return held.priorValue === null ? undefined : { value: held.priorValue, timestamp: -1 }
         },
       }
     }

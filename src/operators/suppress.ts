@@ -85,9 +85,11 @@ export class SuppressOperator extends NodeOperator {
     const held = this.#store.get(rec.key)
     const time =
       held?.time ?? (this.#spec.until.type === 'windowCloses' ? (rec.key as Windowed<unknown>).end : rec.timestamp)
-    const oldValue = held ? held.oldValue : (change.oldValue ?? null)
+    const newValue = change.newValue ?? null
+    const oldValue = change.oldValue ?? null
+    const priorValue = held ? held.priorValue : oldValue
     const { timestamp, headers } = rec
-    this.#store.put(rec.key, { time, order: 0, timestamp, headers, newValue: change.newValue ?? null, oldValue })
+    this.#store.put(rec.key, { time, order: 0, timestamp, headers, newValue, oldValue, priorValue })
     if (!held) this.#places.add(this.#place(time, rec.key))
   }
 
@@ -112,15 +114,19 @@ export class SuppressOperator extends NodeOperator {
 
   #release(places: readonly Place[], origin: Origin): Maybe {
     return inTurn(places, (place) => {
-      const row = this.#store.delete(place.key)
+      const row = this.#store.get(place.key)
       if (row === undefined) return
       // A window that ended as a deletion never had a final result.
-      if (row.newValue === null && this.#spec.until.type === 'windowCloses') return
+      if (row.newValue === null && this.#spec.until.type === 'windowCloses') {
+        this.#store.delete(place.key)
+        return
+      }
       const change = new Change(row.newValue, this.#spec.sendOldValues ? row.oldValue : null)
-      return forward(
-        this.children,
-        new Rec(place.key, change, row.timestamp, row.headers, origin, undefined, undefined),
-      )
+      const rec = new Rec(place.key, change, row.timestamp, row.headers, origin, undefined, undefined)
+      // The row counts as held back until it has passed on: a table joined with itself finds the value before it.
+      const passed = forward(this.children, rec)
+      this.#store.delete(place.key)
+      return passed
     })
   }
 

@@ -68,8 +68,7 @@ export abstract class WindowOperator extends NodeOperator {
     const watermark = this.settledAt(rec)
     if (this.clock === undefined || watermark < pending.nextClose) return
     const before = pending.closedUpTo
-    const headers = this.spec.window.type === 'session' ? noHeaders : rec.headers
-    return this.#tell(pending.close(watermark), heldBackOrigin(rec.origin, before), headers)
+    return this.#tell(pending.close(watermark), heldBackOrigin(rec.origin, before), rec.headers)
   }
 
   onWatermark(watermark: number): Maybe {

@@ -10,6 +10,7 @@ import { decodeRecord, Task, type TaskHost } from '../operators/task.ts'
 import type { AnyStore, StoreLifecycle, StoreSpec } from '../state/contract.ts'
 import { MemoryBackend } from '../state/memory-backend.ts'
 import { openStore } from '../state/open-store.ts'
+import { OldestFirst } from './oldest-first.ts'
 import { nextFiring } from '../time/schedule.ts'
 import type { CompiledSource, CompiledTopology, ScheduledRecord } from '../topology/compiled.ts'
 import type { Headers } from '../wire/headers.ts'
@@ -66,6 +67,8 @@ export class TaskEngine {
   readonly #tasks: Task[][]
   readonly #storesOf: Array<Array<Map<string, AnyStore & StoreLifecycle>>>
   readonly #queue: Pending[] = []
+  /** By operator time records are taken in Kafka Streams' order, else in the order in which they came. */
+  readonly #oldestFirst = new OldestFirst<Pending>((pending) => pending.timestamp)
   readonly #offsets = new Map<string, number>()
   readonly #firings: Firing[] = []
   #epoch = 1
@@ -198,15 +201,30 @@ export class TaskEngine {
     const by = partitionKey ?? key
     const count = this.taskCount(source.subtopology)
     const partition = by === null ? from % count : keySlot(by) % count
-    this.#queue.push({
-      source,
-      partition,
-      key,
-      value,
-      timestamp: rec.timestamp,
-      headers: rec.headers,
-      origin: rec.origin,
-    })
+    const { timestamp, headers, origin } = rec
+    this.#add(source.topics[0] ?? '', { source, partition, key, value, timestamp, headers, origin })
+  }
+
+  #add(topic: string, pending: Pending): void {
+    if (!this.#options.operatorTime || pending.source.kind === 'global') {
+      this.#queue.push(pending)
+      return
+    }
+    const { source, partition, key, value, headers, origin } = pending
+    let { timestamp } = pending
+    if (source.timestampExtractor) {
+      timestamp = this.#timestamp(source, decodeRecord(source, key, value, timestamp, headers, origin))
+    }
+    const queue = source.pattern === undefined ? topic : source.name
+    this.#oldestFirst.add(`${queue}:${partition}`, { ...pending, timestamp })
+  }
+
+  get #hasMore(): boolean {
+    return this.#queue.length > 0 || !this.#oldestFirst.isEmpty
+  }
+
+  #next(): Pending | undefined {
+    return this.#queue.shift() ?? this.#oldestFirst.take()
   }
 
   /** Gives a record its offset, and to those who read its topic. */
@@ -224,7 +242,7 @@ export class TaskEngine {
   #enqueue(source: CompiledSource, record: EngineRecord): void {
     const { key, value, headers, topic, partition, offset } = record
     const origin = { topic, partition, offset, watermark: this.#watermark, epoch: 1 }
-    this.#queue.push({ source, partition, key, value, timestamp: record.timestamp, headers, origin })
+    this.#add(topic, { source, partition, key, value, timestamp: record.timestamp, headers, origin })
   }
 
   /** True when some source reads the topic. */
@@ -242,9 +260,9 @@ export class TaskEngine {
 
   async #drain(): Promise<void> {
     for (;;) {
-      for (let next = this.#queue.shift(); next; next = this.#queue.shift()) await this.#run(next)
+      for (let next = this.#next(); next; next = this.#next()) await this.#run(next)
       await this.#advance()
-      if (this.#queue.length === 0) return this.#commit()
+      if (!this.#hasMore) return this.#commit()
     }
   }
 
@@ -266,7 +284,7 @@ export class TaskEngine {
     for (const { id } of order) {
       for (const task of this.#tasks[id] ?? []) {
         await task.advance(this.#watermark)
-        if (this.#queue.length > 0) return
+        if (this.#hasMore) return
       }
     }
   }
@@ -283,7 +301,8 @@ export class TaskEngine {
         `No task ${source.subtopology}_${pending.partition} for ${source.name}.`,
       )
     const decoded = decodeRecord(source, pending.key, pending.value, pending.timestamp, headers, pending.origin)
-    const timestamp = this.#timestamp(source, decoded)
+    // The extractor was asked before the record got its place in the order.
+    const timestamp = this.#options.operatorTime ? pending.timestamp : this.#timestamp(source, decoded)
     if (timestamp < 0) {
       this.drops.push({ record: decoded, reason: 'negative_timestamp', node: source.name })
       return

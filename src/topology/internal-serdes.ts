@@ -181,8 +181,10 @@ export interface Suppressed {
   readonly timestamp: number
   readonly headers: Headers
   readonly newValue: unknown
-  /** What the key had before its first update here. */
+  /** What the newest update replaced: goes on with it, as in Kafka Streams, though it may never have left. */
   readonly oldValue: unknown
+  /** What the key had before its first update here: who looks the row up meanwhile finds this. */
+  readonly priorValue: unknown
 }
 
 export function suppressedSerde(value: Serde<unknown>): Serde<Suppressed> {
@@ -196,6 +198,7 @@ export function suppressedSerde(value: Serde<unknown>): Serde<Suppressed> {
         .headers(row.headers)
         .value(value, row.newValue)
         .value(value, row.oldValue)
+        .value(value, row.priorValue)
         .done(),
     deserialize(bytes) {
       const reader = new Reader(bytes)
@@ -203,7 +206,9 @@ export function suppressedSerde(value: Serde<unknown>): Serde<Suppressed> {
       const order = reader.int64()
       const timestamp = reader.int64()
       const headers = reader.headers()
-      return { time, order, timestamp, headers, newValue: reader.value(value), oldValue: reader.value(value) }
+      const newValue = reader.value(value)
+      const oldValue = reader.value(value)
+      return { time, order, timestamp, headers, newValue, oldValue, priorValue: reader.value(value) }
     },
   }
 }

@@ -103,7 +103,7 @@ function throughMerges(graph: Graph): Map<GraphNode, Set<GraphNode>> {
   return changers
 }
 
-/** An inner join of a stream with itself keeps its records once. */
+/** A join of a stream with itself keeps its records once; each finds itself, so a left or outer join is no other. */
 function rewriteSelfJoins(node: GraphNode, visited: Set<GraphNode>): void {
   visited.add(node)
   const windows = node.options.windowNodes
