@@ -45,8 +45,8 @@ export const testGroups: readonly TestGroup[] = [
   },
   {
     name: 'sim',
-    about: 'seeded simulation of engine, lanes and broker',
-    folders: ['test/simulation'],
+    about: 'seeded simulation of engine, lanes and broker, and of several pods',
+    folders: ['test/simulation', 'test/simulation-ha'],
     testTimeoutMs: 900_000,
     fileTimeoutMs: 1_800_000,
   },

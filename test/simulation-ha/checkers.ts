@@ -15,7 +15,8 @@ export async function checkWorld(world: World): Promise<void> {
   const logs = [...world.deletedLogs, current]
   for (const log of logs) {
     checkJustice(world, log)
-    checkPriorities(world, log)
+    // What led to a claim may lie in a log that is gone.
+    if (logs.length === 1) checkPriorities(world, log)
   }
   checkPromotions(world, logs)
   if (logs.length === 1) checkPause(world, current)

@@ -23,6 +23,8 @@ export interface Derived {
   readonly losesStores: boolean
   readonly freezes: number
   readonly cuts: number
+  /** Chance that a pod is cut off at the moment at which it is promoted, its engine for a shorter time. */
+  readonly cutsAtPromotion: number
   readonly outages: number
   readonly restarts: number
   readonly commands: number
@@ -42,6 +44,7 @@ const none = {
   losesStores: false,
   freezes: 0,
   cuts: 0,
+  cutsAtPromotion: 0,
   outages: 0,
   restarts: 0,
   commands: 0,
@@ -81,6 +84,7 @@ export function derive(random: Random): Derived {
     losesStores: random.chance(0.3),
     freezes: random.int(3),
     cuts: random.int(4),
+    cutsAtPromotion: random.pick([0, 0, 0.4]),
     outages: random.int(2),
     restarts: random.int(3),
     commands: random.int(5),

@@ -38,8 +38,6 @@ export interface EngineFlaws {
   readonly readsUncommitted?: boolean
   readonly ignoresPause?: boolean
   readonly skipsProof?: boolean
-  /** Restarts in place whatever the coordinator says of the token. */
-  readonly ignoresToken?: boolean
 }
 
 export interface ModelOptions {
@@ -267,7 +265,7 @@ export class ModelEngine {
       this.#o.fact({ type: 'verify-token', id })
     })
     this.#check(turn)
-    if (!held && !this.#o.flaws.ignoresToken) return
+    if (!held) return
     await this.#initProducer(turn, undefined)
     await this.#restore(turn)
     this.#o.fact({ type: 'running' })

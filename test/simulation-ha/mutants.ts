@@ -65,7 +65,6 @@ export const mutants: readonly Mutant[] = [
   { name: 'standby-follows-uncommitted', engine: { readsUncommitted: true } },
   { name: 'step-down-ignored', engine: { ignoresStepDown: true } },
   { name: 'commits-while-isolated', engine: { goesOnWhenIsolated: true } },
-  { name: 'restarts-without-the-token', engine: { ignoresToken: true } },
   // When to suspect.
   {
     name: 'suspicion-by-a-plain-clock',
@@ -164,15 +163,12 @@ export const mutants: readonly Mutant[] = [
   },
   { name: 'newer-claim-ignored', effect: told((command) => (command.type === 'ha-step-down' ? [] : [command])) },
   {
-    name: 'token-not-verified-in-place',
-    // Every question for the token is answered with yes at once.
+    name: 'promotion-not-verified',
+    // P4 is left out: the engine goes on with the identity, whatever was claimed since.
     event: (event, pod) => {
-      for (const verification of pod.verifications) verification.answered = true
+      for (const each of pod.verifications) if (each.purpose.type === 'promotion') each.answered = true
       return [event]
     },
-    effect: told((command) => (command.type === 'ha-token' ? [{ ...command, held: true }] : [command])),
-    rules: {},
-    engine: { ignoresToken: true },
   },
   // Hand-over and commands.
   { name: 'no-release', effect: never('l/') },

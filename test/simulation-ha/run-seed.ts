@@ -17,7 +17,7 @@ export interface Verdict {
 export async function runSeed(seed: number, mutant?: Mutant): Promise<Verdict> {
   const world = new World(seed, mutant)
   await world.run()
-  if (world.violations.length === 0) await checkWorld(world)
+  await checkWorld(world)
   const { derived, violations, story, scheduler, promotions } = world
   return { seed, derived, violations, story, steps: scheduler.steps, promotions: promotions.length }
 }

@@ -41,13 +41,15 @@ export interface Promotion {
   readonly paused: boolean
 }
 
-const faultsEndMs = 8000
-const feedMs = 7000
+const faultsEndMs = 6500
+const feedMs = 5500
 /** Faults begin once somebody is likely to be active. */
 const faultsBeginMs = 800
 const quietMs = 40_000
-/** A commit that was under way when a pod was isolated or paused may still come through. */
-const underWayMs = 1500
+/** A commit that was under way when a pod was isolated may still come through. */
+const underWayMs = 250
+/** Time after which a pause that was published has been read back. */
+const pausePublishedMs = 700
 
 interface Bad {
   cut: boolean
@@ -77,6 +79,9 @@ export class World {
   #owners = 0
   #outage: 'none' | 'all' | 'read-only' = 'none'
   #quiet = false
+  /** What the operator said last, once it must have come through. */
+  #pauseKnown: boolean | undefined
+  #pauseOperations = 0
   #tick: (() => void) | undefined
 
   constructor(seed: number, mutant?: Mutant) {
@@ -110,7 +115,7 @@ export class World {
     await this.#until(() => {
       if (!this.#converged()) since = undefined
       else since ??= this.scheduler.now
-      return since !== undefined && this.scheduler.now - since > 1500
+      return since !== undefined && this.scheduler.now - since > 600
     }, 'one pod is active, the others are ready, all input is processed, and every command has its result')
     return this.violations
   }
@@ -234,7 +239,10 @@ export class World {
       },
       told: (command) => {
         if (command.type !== 'ha-promote') return
+        if (this.scheduler.random.chance(this.derived.cutsAtPromotion)) this.#cutAtPromotion(pod)
         const { podId, incarnation } = pod
+        if (this.#pauseKnown !== undefined && command.paused !== this.#pauseKnown)
+          this.violate(`${podId} is promoted with paused ${command.paused} after an operator said otherwise`)
         this.promotions.push({ podId, incarnation, epoch: command.tokenEpoch, paused: command.paused })
       },
       committed: (tokenEpoch, seq) => this.#committed(pod, tokenEpoch, seq),
@@ -247,7 +255,7 @@ export class World {
   #committed(pod: SimPod, tokenEpoch: number, seq: number): void {
     this.commits.push({ podId: pod.podId, owner: pod.owner, tokenEpoch, seq })
     const frozen = this.scheduler.now - pod.stateSince
-    if (pod.ha.state === 'ISOLATED' && frozen > underWayMs)
+    if (pod.ha.state === 'ISOLATED' && frozen > underWayMs && this.derived.hiccup === 0)
       this.violate(`${pod.podId} commits although it has been isolated for ${Math.round(frozen)} ms`)
   }
 
@@ -320,6 +328,22 @@ export class World {
     }
   }
 
+  /** The engine gets through to the broker before the coordinator knows that another pod has taken over. */
+  #cutAtPromotion(pod: SimPod): void {
+    const ms = 1000 + this.scheduler.random.next() * 2500
+    this.tell(`${pod.podId}#${pod.owner} is cut off for ${Math.round(ms)} ms while it is promoted`)
+    const cuts: ReadonlyArray<readonly [Bad | undefined, number]> = [
+      [this.#coordinatorLinks.get(pod.owner), ms],
+      [this.#engineLinks.get(pod.owner), ms * (0.5 + this.scheduler.random.next() / 2)],
+    ]
+    for (const [bad, duration] of cuts) {
+      if (bad) bad.cut = true
+      this.#after(duration, () => {
+        if (bad) bad.cut = false
+      })
+    }
+  }
+
   #breakBroker(): void {
     const { random } = this.scheduler
     if (this.#outage !== 'none') return
@@ -363,6 +387,12 @@ export class World {
     const paused = random.chance(0.7)
     this.tell(`${active.podId}#${active.owner} is ${paused ? 'paused' : 'resumed'}`)
     active.pause(paused)
+    this.#pauseKnown = undefined
+    const operation = ++this.#pauseOperations
+    this.#after(pausePublishedMs, () => {
+      const heard = !active.dead && active.ha.state === 'ACTIVE' && active.ha.metrics().heartbeatAckAgeMs < 400
+      if (heard && operation === this.#pauseOperations && this.derived.recreations === 0) this.#pauseKnown = paused
+    })
   }
 
   #terminate(): void {
@@ -412,7 +442,11 @@ export class World {
     const keepUp = (): void => {
       this.pods.forEach((pod, i) => {
         if (pod === undefined || pod.dead) this.#start(i)
-        else if (pod.ha.state === 'ACTIVE' && pod.engine.paused) pod.pause(false)
+        else if (pod.ha.state === 'ACTIVE' && pod.engine.paused) {
+          this.#pauseKnown = undefined
+          this.#pauseOperations++
+          pod.pause(false)
+        }
       })
       this.#after(500, keepUp)
     }
