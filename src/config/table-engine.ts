@@ -59,7 +59,7 @@ export const engineRows = {
   },
   'lane.queue-bytes': {
     type: 'bytes',
-    default: 4_194_304,
+    default: 1_048_576,
     min: 65_536,
     doc: 'How many bytes of records may wait for one lane before dispatch to it stops.',
   },

@@ -41,6 +41,7 @@ import type { StoreQuery, StoreRow } from '../lanes/store-query.ts'
 import type { CompiledTopology } from '../topology/compiled.ts'
 import type { LogLine } from './contract.ts'
 import { LaneQueries } from './store-queries.ts'
+import { tuneThreadMemory } from './thread-memory.ts'
 
 export interface EngineHostOptions {
   readonly applicationId: string
@@ -133,6 +134,7 @@ export class EngineHost implements EngineView, EngineCommands {
       engine: newBlock(engineBlockLength(layout)),
       lanes: Array.from({ length: settings.lanes }, () => newBlock(laneBlockLength(layout))),
     }
+    tuneThreadMemory()
     this.#lastSign = clock.monotonic()
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#stopped = promise
