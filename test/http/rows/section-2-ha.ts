@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import type { HaStatus } from '../../../src/http/ha-seam.ts'
+import type { Json } from '../support/client.ts'
 import { expectError, expectJson } from '../support/expect.ts'
 import { readyPeer, standby, withPeer } from '../support/ha-samples.ts'
 import type { Row, Situation } from '../support/subject.ts'
@@ -156,7 +157,7 @@ const cases: readonly Case[] = [
     path: '/ha/switch?force=true',
     ha: { ...standby, tailFreshnessMs: 10_001 },
     status: 503,
-    saying: /10 s old/,
+    saying: /\d+ s old/,
   },
   { rules: ['4.2.pod', '7.400'], name: 'promote without a pod', path: '/ha/promote', status: 400, saying: /pod/ },
   { rules: ['4.2.pod', '7.400'], name: 'demote without a pod', path: '/ha/demote', status: 400, saying: /pod/ },
@@ -192,10 +193,34 @@ const commandRows: Row[] = cases.map(({ rules, name, path, ha = standby, status,
       return
     }
     expectJson(answer, status)
-    assert.deepEqual(answer.json, { ...ack, commandOffset: 4711 })
+    const { commandOffset, ...rest } = answer.json
+    assert.deepEqual(rest, ack)
+    if (instance.fake === undefined) {
+      assert.ok(Number.isSafeInteger(commandOffset))
+      return
+    }
+    assert.equal(commandOffset, 4711)
     assert.deepEqual(instance.published, [ack])
   },
 }))
+
+/** Every field is there and of its kind; what is measured may differ. */
+function expectStatusLike(seen: Json, sample: HaStatus): void {
+  assert.deepEqual(Object.keys(seen), Object.keys(sample))
+  const measured = ['replicationLagMs', 'tailFreshnessMs', 'tokenEpoch']
+  const { peers, ...rest } = sample
+  for (const [name, value] of Object.entries(rest)) {
+    if (measured.includes(name)) assert.equal(typeof seen[name], 'number', name)
+    else assert.equal(seen[name], value, name)
+  }
+  const [peer] = peers
+  const [seenPeer] = seen.peers as unknown as Json[]
+  assert.deepEqual(Object.keys(seenPeer ?? {}), Object.keys(peer ?? {}))
+  for (const [name, value] of Object.entries(peer ?? {})) {
+    if (name === 'generation' || name === 'freshnessMs') assert.equal(typeof seenPeer?.[name], 'number', name)
+    else assert.equal(seenPeer?.[name], value, name)
+  }
+}
 
 const off: Situation = {}
 
@@ -208,7 +233,8 @@ export const section211: readonly Row[] = [
     check: async (instance) => {
       const answer = await instance.ask({ path: '/ha/status' })
       expectJson(answer)
-      assert.deepEqual(answer.json, standby)
+      if (instance.fake !== undefined) assert.deepEqual(answer.json, standby)
+      else expectStatusLike(answer.json, standby)
     },
   },
   {
