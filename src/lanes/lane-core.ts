@@ -412,6 +412,7 @@ export class LaneCore {
     const value = reader.valueStart < 0 ? null : bytes.subarray(reader.valueStart, reader.valueEnd)
     const headers =
       reader.headersEnd > reader.headersStart ? decodeHeaders(bytes, reader.headersStart, reader.headersEnd) : noHeaders
+    this.#tasks.host.began(origin, key, value)
     let rec: Rec
     try {
       rec = decodeRecord(source, key, value, reader.timestamp, headers, origin)

@@ -3,7 +3,7 @@ import type { Clock } from '../base/clock.ts'
 import { laneIndex } from '../base/counters.ts'
 import { keySlot } from '../base/hash.ts'
 import type { CommitEpoch } from '../base/ids.ts'
-import type { DropReason, Rec } from '../operators/contract.ts'
+import type { DropReason, Origin, Rec } from '../operators/contract.ts'
 import type { TaskHost } from '../operators/task.ts'
 import type { CompiledTopology } from '../topology/compiled.ts'
 import type { Headers } from '../wire/headers.ts'
@@ -38,12 +38,20 @@ interface Target {
   readonly topic: string
 }
 
+interface RawRecord {
+  readonly key: Uint8Array | null
+  readonly value: Uint8Array | null
+}
+
 export class TaskHostPort {
   readonly #options: TaskHostOptions
+  /** What each record was when it came to this sub-topology; only where records that were changed on their way may become dead letters. */
+  readonly #raw: WeakMap<Origin, RawRecord> | undefined
   readonly #targets: readonly Target[]
 
   constructor(options: TaskHostOptions) {
     this.#options = options
+    this.#raw = options.policies.dropped === 'dead-letter' ? new WeakMap() : undefined
     const { topology, applicationId } = options
     this.#targets = topology.boundaries.map((boundary) => {
       const source = topology.sources.find((s) => s.boundary === boundary.index)
@@ -51,6 +59,11 @@ export class TaskHostPort {
       const topic = `${applicationId}-${boundary.topic}`
       return { source: source?.index ?? -1, subtopology, level: source?.level ?? 0, topic }
     })
+  }
+
+  /** A record comes in, as these bytes. */
+  began(origin: Origin, key: Uint8Array | null, value: Uint8Array | null): void {
+    this.#raw?.set(origin, { key, value })
   }
 
   /** The host of one task. `slot` is asked for late, because slot and task are made of each other. */
@@ -97,8 +110,10 @@ export class TaskHostPort {
     const { counters, outputs, policies } = this.#options
     counters.add(laneIndex.deadLetters, 1)
     const epoch = (rec.origin.epoch || slot.epoch) as CommitEpoch
-    const key = readable(rec.keyBytes, rec.key)
-    const value = readable(rec.valueBytes, rec.value)
+    // The record as it came, so that it can be put back; of what a timer made there is only what it is.
+    const raw = this.#raw?.get(rec.origin)
+    const key = raw ? raw.key : readable(rec.keyBytes, rec.key)
+    const value = raw ? raw.value : readable(rec.valueBytes, rec.value)
     outputs.add(epoch, policies.deadLetterTopic, key, value, Math.max(0, rec.timestamp), headers, undefined)
   }
 
