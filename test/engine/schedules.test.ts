@@ -40,7 +40,8 @@ describe('a scheduled source', () => {
         assert.ok(step > 0 && step % 50 === 0, `firings lie on the grid: ${step}`)
       }
       const counts = lastByKey<number>(await engine.read('tick-counts'))
-      assert.ok(Math.abs((counts['often-0'] ?? 0) - (values['often-0'] ?? []).length) <= 2)
+      // Read later: there may be any number more by now.
+      assert.ok((counts['often-0'] ?? 0) >= (values['often-0'] ?? []).length - 2)
       seen = (values['often-0'] ?? []).length
       assert.equal(await engine.stop(), 0)
     }
