@@ -127,6 +127,27 @@ describe('a record that is dropped although nothing failed', () => {
   }
 })
 
+describe('a record that was changed before it was dropped', () => {
+  test('becomes a dead letter as it came', async (t) => {
+    const engine = await TestEngine.start(t, 'changed', {
+      'errors.dropped': 'dead-letter',
+      'broker.embedded.partitions': 1,
+    })
+    const start = 1_700_000_040_000
+    await engine.put('readings', [
+      { key: 'a', value: { celsius: 10 }, timestamp: start + 300_000 },
+      { key: 'a', value: { celsius: 20 }, timestamp: start },
+    ])
+    await engine.idle()
+    assert.equal(engine.dropped('late'), 1)
+    const letters = await engine.read('changed-dead-letters')
+    assert.deepEqual(
+      letters.map(({ key, value, headers }) => [key, value, headers['__streams.errors.offset']]),
+      [['a', { celsius: 20 }, '1']],
+    )
+  })
+})
+
 describe('a skipped record', () => {
   test('leaves no trace in the state behind the fault', async (t) => {
     const engine = await TestEngine.start(t, 'faulty', { 'errors.processing': 'skip' })
