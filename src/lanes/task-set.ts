@@ -20,6 +20,8 @@ import { TaskSlot } from './task-slot.ts'
 type OpenStore = AnyStore & StoreLifecycle
 
 const entriesSlot = storeSlots.indexOf('entries')
+const bytesSlot = storeSlots.indexOf('bytes')
+const measureEveryMs = 5000
 const restoredSlot = storeSlots.indexOf('restored')
 
 export class TaskSet {
@@ -34,6 +36,7 @@ export class TaskSet {
   readonly #stores = new Map<string, OpenStore>()
   readonly #backends = new Map<string, StoreBackend>()
   affinity: Affinity | undefined
+  #measuredAt = Number.NEGATIVE_INFINITY
 
   constructor(options: LaneOptions, host: TaskHostPort, globals: GlobalState, levels: readonly LevelState[]) {
     this.#options = options
@@ -152,6 +155,21 @@ export class TaskSet {
       let entries = 0
       for (const slot of this.#all) entries += slot.stores.get(name)?.entries() ?? 0
       this.#count(name, entriesSlot, entries, true)
+    }
+    this.#measure()
+  }
+
+  /** What the stores take, every now and then: memory is looked at row by row. */
+  #measure(): void {
+    const now = this.#options.clock.monotonic()
+    if (now - this.#measuredAt < measureEveryMs) return
+    this.#measuredAt = now
+    for (const name of this.#options.layout.stores) {
+      let bytes = 0
+      for (const { partition, stores } of this.#all) {
+        if (stores.has(name)) bytes += this.#backends.get(`${name}/${partition}`)?.bytes?.() ?? 0
+      }
+      this.#count(name, bytesSlot, bytes, true)
     }
   }
 

@@ -34,6 +34,8 @@ export interface StoreBackend {
   checkpoint(): Checkpoint | undefined
   /** Number of keys, exact or estimated. */
   entries(): number
+  /** Bytes that the rows take, estimated from some of them or from pages; absent where nobody knows. */
+  bytes?(): number
   /** Deletes everything, the checkpoint included. */
   wipe(): void
   close(): void

@@ -12,6 +12,13 @@ const rowsPerRead = 128
 /** What LMDB says when its pages contradict one another. */
 const corruption = /MDB_(CORRUPTED|PAGE_NOTFOUND|PANIC|INVALID|BAD_TXN)/
 
+interface Pages {
+  readonly pageSize: number
+  readonly treeLeafPageCount: number
+  readonly treeBranchPageCount: number
+  readonly overflowPages: number
+}
+
 export class LmdbBackend implements StoreBackend {
   readonly durable = true
   readonly maxKeyBytes = maxKeyBytes
@@ -82,6 +89,13 @@ export class LmdbBackend implements StoreBackend {
 
   entries(): number {
     return (this.#environment.store(this.#store).getStats() as { entryCount: number }).entryCount
+  }
+
+  bytes(): number {
+    const { pageSize, treeLeafPageCount, treeBranchPageCount, overflowPages } = this.#environment
+      .store(this.#store)
+      .getStats() as Pages
+    return pageSize * (treeLeafPageCount + treeBranchPageCount + overflowPages)
   }
 
   wipe(): void {

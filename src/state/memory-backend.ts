@@ -13,6 +13,9 @@ const asBytes = new RowCodec('plain', {
   deserialize: (bytes) => bytes,
 })
 
+/** Rows from which the size of all is estimated. */
+const sampledRows = 64
+
 export class MemoryBackend implements StoreBackend {
   readonly durable = false
   #nodes: NodeTable = new PlainTable()
@@ -59,6 +62,16 @@ export class MemoryBackend implements StoreBackend {
 
   entries(): number {
     return this.#nodes.size
+  }
+
+  bytes(): number {
+    let bytes = 0
+    let seen = 0
+    for (const node of this.#nodes.all()) {
+      bytes += this.#nodes.rowOf(node).length + (this.#codec.toBackend(node.top)?.length ?? 0)
+      if (++seen === sampledRows) break
+    }
+    return seen === 0 ? 0 : Math.round((bytes / seen) * this.#nodes.size)
   }
 
   wipe(): void {
