@@ -1,5 +1,6 @@
 /** JSON, plain or checked by a schema. */
 import { copyJson } from './json-copy.ts'
+import { JsonShapes } from './json-shape.ts'
 import { decodeUtf8, encodeUtf8, shown } from './primitive.ts'
 import { type Serde, SerdeError } from './serde.ts'
 
@@ -36,10 +37,14 @@ function encode(value: unknown): Uint8Array {
   return encodeUtf8(text)
 }
 
-function decode(bytes: Uint8Array): unknown {
+function decode(bytes: Uint8Array, shapes: JsonShapes): unknown {
   const text = decodeUtf8(bytes, 'json')
+  const known = shapes.read(text, bytes)
+  if (known !== undefined) return known
   try {
-    return JSON.parse(text)
+    const value: unknown = JSON.parse(text)
+    shapes.learn(text, bytes, value)
+    return value
   } catch (cause) {
     throw new SerdeError(`The serde 'json' found text that is not JSON: ${(cause as Error).message}.`, { cause })
   }
@@ -90,11 +95,12 @@ function validated<T>(schema: StandardSchema<T>, value: unknown): T {
  * const checked = serdes.json(z.object({ id: z.string(), amount: z.number() }))
  */
 export function json<T>(schema?: StandardSchema<T>): Serde<T> {
+  const shapes = new JsonShapes()
   if (schema === undefined) {
     return {
       name: 'json',
       serialize: encode,
-      deserialize: (bytes) => decode(bytes) as T,
+      deserialize: (bytes) => decode(bytes, shapes) as T,
       isPlain: isPlainJson,
       copy: (value) => copyJson(value) as T | undefined,
     }
@@ -102,6 +108,6 @@ export function json<T>(schema?: StandardSchema<T>): Serde<T> {
   return {
     name: `json(${schema['~standard'].vendor})`,
     serialize: encode,
-    deserialize: (bytes) => validated(schema, decode(bytes)),
+    deserialize: (bytes) => validated(schema, decode(bytes, shapes)),
   }
 }

@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import { SerdeError, serdes } from '../../../src/serde/index.ts'
+
+const bytes = (text: string): Uint8Array => new Uint8Array(Buffer.from(text))
+
+/** Names that objects of JSON may have, the awkward ones included. */
+const someName = fc.constantFrom('a', 'b', 'ms', 'user', '__proto__', '1', '0', 'ä', 'a"b', '', 'constructor')
+const someScalar = fc.oneof(
+  fc.string(),
+  fc.string({ minLength: 12, maxLength: 40 }),
+  fc.integer(),
+  fc.double({ noNaN: true, noDefaultInfinity: true }),
+  fc.double({ min: -1000, max: 1000, noNaN: true }).map((n) => Number(n.toFixed(2))),
+  fc.maxSafeInteger(),
+  fc.constantFrom(true, false, null, '', 'ü', '\\', '"', '\n', 0, 1e21, 1e-7, 0.1, 123456789012345, 1234567890123456),
+)
+const someValue = fc.oneof({ weight: 8, arbitrary: someScalar }, { weight: 1, arbitrary: fc.array(someScalar) })
+
+const someText = (names: readonly string[]) =>
+  fc.tuple(fc.tuple(...names.map(() => someValue)), fc.constantFrom('', ' ', '\n')).map(([values, gap]) => {
+    const members = names.map((name, i) => `${gap}${JSON.stringify(name)}:${gap}${JSON.stringify(values[i])}`)
+    return `{${members.join(',')}${gap}}`
+  })
+
+describe('JSON of known shapes', () => {
+  test('is read as JSON.parse reads it, whatever came before', () => {
+    const texts = fc
+      .array(someName, { minLength: 1, maxLength: 5 })
+      .chain((names) => fc.array(someText(names), { minLength: 1, maxLength: 12 }))
+    fc.assert(
+      fc.property(fc.array(texts, { minLength: 1, maxLength: 4 }), (lists) => {
+        const serde = serdes.json()
+        for (const text of [...lists.flat(), ...lists.flat()]) {
+          const expected: unknown = JSON.parse(text)
+          const read = serde.deserialize(bytes(text))
+          assert.deepEqual(read, expected)
+          assert.deepEqual(Object.keys(read as object), Object.keys(expected as object))
+        }
+      }),
+    )
+  })
+
+  test('that is no JSON after all is refused as ever', () => {
+    const whole = '{"user":"u1","ms":12.5,"ok":true}'
+    const mutated = fc.tuple(
+      fc.nat(whole.length - 1),
+      fc.constantFrom('', '"', ',', '0', '-', '.', 'e', '\\', '\u0001', '}'),
+    )
+    fc.assert(
+      fc.property(mutated, ([at, put]) => {
+        const serde = serdes.json()
+        for (let i = 0; i < 3; i++) serde.deserialize(bytes(whole))
+        const text = whole.slice(0, at) + put + whole.slice(at + 1)
+        let expected: unknown
+        try {
+          expected = JSON.parse(text)
+        } catch {
+          assert.throws(() => serde.deserialize(bytes(text)), SerdeError)
+          return
+        }
+        assert.deepEqual(serde.deserialize(bytes(text)), expected)
+      }),
+      { numRuns: 400 },
+    )
+  })
+
+  test('each record gives an object of its own', () => {
+    const serde = serdes.json<{ n: number }>()
+    const text = bytes('{"n":1}')
+    const first = serde.deserialize(text)
+    const second = serde.deserialize(text)
+    second.n = 5
+    assert.deepEqual([first, serde.deserialize(text)], [{ n: 1 }, { n: 1 }])
+  })
+})
