@@ -50,6 +50,15 @@ interface CommonContext<K> {
   wallClock(): number
   /** Asks for a commit soon, rather than at the next interval. */
   requestCommit(): void
+  /**
+   * A number that is higher with every takeover between pods, and never lower after a restart. A system outside that
+   * remembers the highest it has seen, and refuses lower ones, is safe from a pod that does not know yet that it was
+   * replaced. 0 in the test driver.
+   *
+   * @example
+   * await ledger.write(entry, { fencingToken: context.fencingToken() })
+   */
+  fencingToken(): number
 }
 
 export interface ProcessorContext<K, K2, V2> extends CommonContext<K> {

@@ -106,6 +106,11 @@ export class Commits {
     return committer
   }
 
+  /** What tasks that start now are told. */
+  beginning(watermark: number): { epoch: number; watermark: number; fencingToken: number } {
+    return { epoch: this.#committer?.machine.epoch ?? 1, watermark, fencingToken: this.tokenEpoch }
+  }
+
   /** While it is on no commit begins, of whatever run. */
   hold(held: boolean): void {
     if (held === this.#held) return
@@ -135,13 +140,13 @@ export class Commits {
     this.#dirty = false
     const positions = flow.freeze()
     const watermark = flow.watermark
-    const tag = (maxTimestamp: number): string =>
-      encodeTag({ tokenEpoch: this.tokenEpoch, seq: epoch, maxTimestamp, watermark })
-    const offsets = positions.map(({ topic, partition, offset, maxTimestamp }) => ({
+    const tag = (maxTimestamp: number, idle: boolean): string =>
+      encodeTag({ tokenEpoch: this.tokenEpoch, seq: epoch, maxTimestamp, watermark, idle })
+    const offsets = positions.map(({ topic, partition, offset, maxTimestamp, idle }) => ({
       topic,
       partition,
       offset,
-      metadata: tag(maxTimestamp),
+      metadata: tag(maxTimestamp, idle),
     }))
     return { offsets, watermark, extra: this.#host.extra() }
   }

@@ -301,7 +301,7 @@ export class EngineCore {
     if (run !== this.#run.number || this.#ended) return
     // A partition's commits keep their order when it comes from another process, which counted by itself.
     if (!first && !this.#role) this.#commits.tokenEpoch = Math.max(this.#commits.tokenEpoch, nextEpoch)
-    await this.#restorer.start(byLane, settings.lanes, committer.machine.epoch, flow.watermark)
+    await this.#restorer.start(byLane, settings.lanes, this.#commits.beginning(flow.watermark))
     void committer.hold(false)
     if (run !== this.#run.number || this.#ended) return
     this.#tasks.push(...fresh)
@@ -502,7 +502,7 @@ export class EngineCore {
     this.#commits.tokenEpoch = Math.max(tokenEpoch, position.newestTag?.tokenEpoch ?? 0)
     await this.#inRun(this.#firstAssignment(position.newestTag, topics))
     const committer = this.#commits.committer as unknown as Committer
-    await this.#inRun(this.#restorer.start(tasks, settings.lanes, committer.machine.epoch, flow.watermark))
+    await this.#inRun(this.#restorer.start(tasks, settings.lanes, this.#commits.beginning(flow.watermark)))
     this.#tasks = [...tasks.values()].flat()
     this.#opened = true
     // Fetched already, dispatched only once a commit has proved that nobody else took the identity meanwhile.

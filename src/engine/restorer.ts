@@ -157,8 +157,7 @@ export class Restorer {
   async start(
     tasks: ReadonlyMap<number, readonly TaskRef[]>,
     lanes: number,
-    epoch: number,
-    watermark: number,
+    { epoch, watermark, fencingToken }: { epoch: number; watermark: number; fencingToken: number },
   ): Promise<void> {
     const waiting = new Set(Array.from({ length: lanes }, (_, lane) => lane))
     const done = new Promise<void>((resolve) => {
@@ -168,7 +167,8 @@ export class Restorer {
       }
     })
     for (let lane = 0; lane < lanes; lane++) {
-      this.#host.send(lane, { type: 'start', run: this.#host.run(), tasks: tasks.get(lane) ?? [], epoch, watermark })
+      const run = this.#host.run()
+      this.#host.send(lane, { type: 'start', run, tasks: tasks.get(lane) ?? [], epoch, watermark, fencingToken })
     }
     await done
   }

@@ -78,6 +78,7 @@ export class LaneCore {
   #originTopics: readonly string[] = []
   #run = 0
   #epoch: CommitEpoch = 1
+  #fencingToken = 0
   #faulted = false
   /** The tasks are complete: queries may be answered. */
   #started = false
@@ -118,6 +119,7 @@ export class LaneCore {
       alive: (slot) => !this.#faulted && this.#tasks.has(slot),
       originTopic: (name) => this.#originTopic(name),
       requestCommit: () => this.#requestCommit(),
+      fencingToken: () => this.#fencingToken,
     })
     this.#schedules = new ScheduleRuns(options, this.counters, {
       run: () => this.#run,
@@ -310,6 +312,7 @@ export class LaneCore {
   #start(message: Extract<ToLane, { type: 'start' }>): void {
     const { toEngine, lane } = this.#options
     const first = this.#tasks.size === 0
+    this.#fencingToken = message.fencingToken ?? 0
     if (first) {
       this.#epoch = message.epoch
       this.#inputEpoch = message.epoch

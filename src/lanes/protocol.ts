@@ -81,6 +81,8 @@ export type ToLane =
       readonly tasks: readonly TaskRef[]
       readonly epoch: CommitEpoch
       readonly watermark: number
+      /** What the application may pass on to tell its runs apart: a later run's is never lower. */
+      readonly fencingToken?: number
     }
   | {
       readonly type: 'data'

@@ -27,6 +27,7 @@ export interface TaskHostOptions {
   readonly alive: (slot: TaskSlot) => boolean
   readonly originTopic: (name: string) => number
   readonly requestCommit: () => void
+  readonly fencingToken: () => number
 }
 
 /** Where a boundary leads: the source that receives, its sub-topology and that one's level. */
@@ -86,6 +87,7 @@ export class TaskHostPort {
       },
       wallClock: () => clock.now(),
       requestCommit: () => this.#options.requestCommit(),
+      fencingToken: () => this.#options.fencingToken(),
       timerFired: (kind: 'event-time' | 'wall-clock') =>
         counters.add(kind === 'event-time' ? laneIndex.eventTimersFired : laneIndex.wallClockTimersFired, 1),
       probe: counters.probe,

@@ -124,6 +124,8 @@ export interface TaskContext {
   handOff(boundary: number, key: Uint8Array | null, value: Uint8Array | null, rec: Rec, partitionKey?: Uint8Array): void
   /** Asks for a commit soon. */
   requestCommit(): void
+  /** Number of the engine's run, never lower than that of one before; 0 where there is no engine. */
+  fencingToken?(): number
 }
 
 export interface Operator {

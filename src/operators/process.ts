@@ -276,6 +276,7 @@ export class ProcessOperator extends NodeOperator {
       streamTime: () => context.streamTime(),
       wallClock: () => context.wallClock(),
       requestCommit: () => context.requestCommit(),
+      fencingToken: () => context.fencingToken?.() ?? 0,
       forward: this.#spec.fixedKey
         ? (value: unknown, options?: { timestamp?: number; headers?: Headers }) =>
             this.#forward(this.#now()?.key, value, options)

@@ -15,6 +15,7 @@ export interface TaskHost {
   dropped(rec: Rec, reason: DropReason, node: string): void
   wallClock(): number
   requestCommit(): void
+  fencingToken?(): number
   /** Counts timers that fired. */
   timerFired?(kind: 'event-time' | 'wall-clock'): void
   /** Where the node at work and the records of each node are noted, when given: memory that other threads read. */
@@ -149,6 +150,7 @@ export class Task {
       emit: (topic, key, value, rec, partitionKey) => host.emit(topic, key, value, rec, partitionKey),
       handOff: (boundary, key, value, rec, partitionKey) => host.handOff(boundary, key, value, rec, partitionKey),
       requestCommit: () => host.requestCommit(),
+      fencingToken: () => host.fencingToken?.() ?? 0,
     }
   }
 

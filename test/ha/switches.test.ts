@@ -111,6 +111,23 @@ describe('planned changes', () => {
     t.diagnostic(`active ${tookMs} ms after the stop was asked for, longest pause ${Math.round(gaps.take())} ms`)
   })
 
+  test('a function of the application is told a token that rises with every takeover', async (t) => {
+    const pods = await Pods.start(t, new URL('./apps/tokens.ts', import.meta.url), ['pod-a', 'pod-b'])
+    const first = await pods.ready()
+    const tokenOf = async (value: number): Promise<unknown> => {
+      await pods.put('numbers', [{ key: 'k', value }])
+      return pods.until(
+        'the record is out',
+        async () => (await pods.client.topics(['tokens'])).length > 0 && (await pods.read('tokens'))[value]?.value,
+      )
+    }
+    assert.equal(await tokenOf(0), first.status?.tokenEpoch)
+    await first.ask('POST', '/ha/switch')
+    const second = await other(pods, first)
+    assert.equal(await tokenOf(1), second.status?.tokenEpoch)
+    assert.ok(Number(second.status?.tokenEpoch) > 1)
+  })
+
   test('a pause goes along with the role, and ends on the pod that has it', async (t) => {
     const pods = await Pods.start(t, application, ['pod-a', 'pod-b'])
     const first = await pods.ready()
