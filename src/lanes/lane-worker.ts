@@ -92,6 +92,7 @@ class Turns {
   }
 }
 
+const measureEveryMs = 2000
 const longestTimerMs = 2 ** 31 - 1
 
 async function main(): Promise<void> {
@@ -133,6 +134,7 @@ async function main(): Promise<void> {
     fault(new EngineError('PROCESSING_FAILED', message, { cause, lane }))
   })
   sampleUsage()
+  setInterval(() => core.tasks.measure(), measureEveryMs).unref()
   send({ type: 'ready', lane })
 }
 

@@ -21,7 +21,6 @@ type OpenStore = AnyStore & StoreLifecycle
 
 const entriesSlot = storeSlots.indexOf('entries')
 const bytesSlot = storeSlots.indexOf('bytes')
-const measureEveryMs = 5000
 const restoredSlot = storeSlots.indexOf('restored')
 
 export class TaskSet {
@@ -36,7 +35,6 @@ export class TaskSet {
   readonly #stores = new Map<string, OpenStore>()
   readonly #backends = new Map<string, StoreBackend>()
   affinity: Affinity | undefined
-  #measuredAt = Number.NEGATIVE_INFINITY
 
   constructor(options: LaneOptions, host: TaskHostPort, globals: GlobalState, levels: readonly LevelState[]) {
     this.#options = options
@@ -156,14 +154,10 @@ export class TaskSet {
       for (const slot of this.#all) entries += slot.stores.get(name)?.entries() ?? 0
       this.#count(name, entriesSlot, entries, true)
     }
-    this.#measure()
   }
 
-  /** What the stores take, every now and then: memory is looked at row by row. */
-  #measure(): void {
-    const now = this.#options.clock.monotonic()
-    if (now - this.#measuredAt < measureEveryMs) return
-    this.#measuredAt = now
+  /** What the stores take: to be asked now and then, for it is estimated from rows. */
+  measure(): void {
     for (const name of this.#options.layout.stores) {
       let bytes = 0
       for (const { partition, stores } of this.#all) {
