@@ -11,25 +11,30 @@ export interface CommitTag {
   readonly maxTimestamp: number
   /** The application's watermark at this commit. */
   readonly watermark: number
+  /** The partition was idle: it held nobody back. */
+  readonly idle?: boolean
 }
 
 const time = (ms: number): string => (Number.isFinite(ms) ? String(ms) : '')
 const parseTime = (text: string | undefined): number => (text ? Number(text) : Number.NEGATIVE_INFINITY)
 
 export function encodeTag(tag: CommitTag): string {
-  return `v1|${tag.tokenEpoch}|${tag.seq}|${time(tag.maxTimestamp)}|${time(tag.watermark)}`
+  const idle = tag.idle ? '|idle' : ''
+  return `v1|${tag.tokenEpoch}|${tag.seq}|${time(tag.maxTimestamp)}|${time(tag.watermark)}${idle}`
 }
 
 /** Undefined for metadata that is not ours. */
 export function decodeTag(metadata: string): CommitTag | undefined {
   const parts = metadata.split('|')
-  if (parts[0] !== 'v1' || parts.length !== 5) return undefined
+  const idle = parts.length === 6 && parts[5] === 'idle'
+  if (parts[0] !== 'v1' || !(parts.length === 5 || idle)) return undefined
   const [, tokenEpoch, seq, maxTimestamp, watermark] = parts
   const tag = {
     tokenEpoch: Number(tokenEpoch),
     seq: Number(seq),
     maxTimestamp: parseTime(maxTimestamp),
     watermark: parseTime(watermark),
+    ...(idle && { idle }),
   }
   return Number.isSafeInteger(tag.tokenEpoch) && Number.isSafeInteger(tag.seq) ? tag : undefined
 }

@@ -7,6 +7,7 @@ import type { EmittedRecord } from '../lanes/protocol.ts'
 import { noHead, type PartitionTiming, Watermarks } from '../time/watermarks.ts'
 import type { RecordCursor } from '../wire/record-batch.ts'
 import type { StartingPoint } from './assignment.ts'
+import { Announcements, isAnnounced } from './announcements.ts'
 import { Dispatcher, type Route } from './dispatcher.ts'
 import type { EngineOptions } from './engine-core.ts'
 import { Fetcher } from './fetcher.ts'
@@ -29,6 +30,7 @@ export interface FlowHost {
 export interface FrozenPosition extends TopicPartition {
   readonly offset: number
   readonly maxTimestamp: number
+  readonly idle: boolean
 }
 
 /** What goes in shows with the next commit: a partition is idle when several of them brought nothing. */
@@ -99,6 +101,7 @@ export class Flow {
   assign(partitions: readonly StartingPoint[], topics: ResolvedTopics): void {
     const now = this.#o.clock.monotonic()
     this.#nameOrigins(topics)
+    this.#topics = topics
     for (const start of partitions) {
       const { topic, partition, offset, maxTimestamp, logEnd } = start
       const key = partitionKey(topic, partition)
@@ -148,7 +151,7 @@ export class Flow {
       if (!route) continue
       const { topic, partition } = tp
       const maxTimestamp = this.#watermarks.maxTs(route.handle)
-      this.#revoked.push({ topic, partition, offset: route.buffer.nextOffset, maxTimestamp })
+      this.#revoked.push({ topic, partition, offset: route.buffer.nextOffset, maxTimestamp, idle: false })
       this.#fetcher.remove(tp)
       this.#watermarks.revoke(tp, now)
       this.dispatcher.routes[route.handle] = undefined
@@ -170,7 +173,45 @@ export class Flow {
     this.#begun = true
     this.#fetcher.resume('restoring')
     this.#fetcher.start()
+    this.#announcing()
     this.wake()
+  }
+
+  /** Of the topics between sub-topologies whose time is announced; undefined where there are none. */
+  #announcements: Announcements | undefined
+  #topics: ResolvedTopics | undefined
+  /** What the last commit told of a partition; of interest to those who are fed by it. */
+  readonly #told = new Map<PartitionKey, { readonly maxTimestamp: number; readonly idle: boolean }>()
+
+  #announcing(): void {
+    const { settings, broker, timers } = this.#o
+    const { plan, split, applicationId: groupId, commitIntervalMs } = settings
+    if (this.#announcements || split !== 'repartition-topics') return
+    if (!plan.sources.some((source) => isAnnounced(plan, source))) return
+    const routeOf = ({ topic, partition }: TopicPartition) => this.#routes.get(partitionKey(topic, partition))
+    this.#announcements = new Announcements(
+      {
+        broker,
+        timers,
+        groupId,
+        plan,
+        everyMs: Math.max(50, commitIntervalMs),
+        disorderMs: ({ index }) => this.#timing(index).maxOutOfOrdernessMs,
+      },
+      {
+        partitions: () => [...this.#routes.values()].filter(({ source }) => isAnnounced(plan, plan.sources[source])),
+        topics: () => this.#topics as ResolvedTopics,
+        reached: (tp, offset) => (routeOf(tp)?.buffer.nextOffset ?? -1) >= offset,
+        announce: (tp, watermark) => {
+          const route = routeOf(tp)
+          if (!route) return
+          this.#watermarks.announce(route.handle, watermark)
+          this.wake()
+        },
+        failed: (error) => this.#host.failed(error),
+      },
+    )
+    this.#announcements.start()
   }
 
   setPaused(paused: boolean): void {
@@ -212,6 +253,7 @@ export class Flow {
 
   close(): void {
     this.#closed = true
+    this.#announcements?.close()
     this.#deadline?.()
     void this.#fetcher.close()
   }
@@ -251,10 +293,19 @@ export class Flow {
   /** True when a partition has moved past what is committed, or a barrier has records to close in. */
   moved(): boolean {
     if (this.dispatcher.sinceMark > 0) return true
+    if (this.#announcements && [...this.#routes].some(([key, route]) => this.#hasNews(key, route))) return true
     // From its end on means from now on, also for a process that is started again before the first record has come.
     if (this.#unsaid.size > 0 && this.#o.settings.offsetsReset === 'latest') return true
     for (const [key, route] of this.#routes) if (route.buffer.nextOffset !== this.#committed.get(key)) return true
     return false
+  }
+
+  /** Whether the next commit has something to tell of a partition, though not a record was read of it. */
+  #hasNews(key: PartitionKey, { handle, subtopology }: Route): boolean {
+    const { boundaries } = this.#o.settings.plan
+    if (!boundaries.some((boundary) => boundary.prompt && boundary.fromSubtopology === subtopology)) return false
+    const told = this.#told.get(key)
+    return told?.maxTimestamp !== this.#watermarks.maxTs(handle) || told.idle !== this.#watermarks.isIdle(handle)
   }
 
   /** Everything dispatched so far is on its way; these are the offsets behind it. */
@@ -267,9 +318,12 @@ export class Flow {
       const { topic, partition, handle, buffer } = route
       const offset = buffer.nextOffset
       // The first partition is committed every time: its metadata carries the tag of each commit.
-      if (anchored && offset === this.#committed.get(key) && !this.#unsaid.has(key)) continue
+      const news = this.#unsaid.has(key) || (this.#announcements !== undefined && this.#hasNews(key, route))
+      if (anchored && offset === this.#committed.get(key) && !news) continue
       anchored = true
-      positions.push({ topic, partition, offset, maxTimestamp: this.#watermarks.maxTs(handle) })
+      const [maxTimestamp, idle] = [this.#watermarks.maxTs(handle), this.#watermarks.isIdle(handle)]
+      if (this.#announcements) this.#told.set(key, { maxTimestamp, idle })
+      positions.push({ topic, partition, offset, maxTimestamp, idle })
     }
     positions.push(...this.#revoked)
     this.#revoked = []
@@ -357,6 +411,7 @@ export class Flow {
       return
     }
     this.#armDeadline(now)
+    this.#announcements?.settle()
     this.#host.worked()
   }
 
@@ -401,6 +456,7 @@ export class Flow {
     const route = this.#routes.get(partitionKey(topic, partition))
     if (!route) return
     this.#watermarks.evidence(route.handle, lag, failed, this.#o.clock.monotonic())
+    this.#announcements?.settle()
     this.wake()
   }
 
@@ -413,6 +469,9 @@ export class Flow {
   #timing(source: number): PartitionTiming {
     const { plan, idlenessMs, commitIntervalMs } = this.#o.settings
     const { watermark, kind } = plan.sources[source] ?? {}
+    // It is told how far it has come also where it is empty: it never holds anybody back for want of records.
+    if (this.#o.settings.split === 'repartition-topics' && isAnnounced(plan, plan.sources[source]))
+      return { maxOutOfOrdernessMs: Number.POSITIVE_INFINITY, idlenessMs: 0, alignment: undefined }
     // Nobody can say of a topic between sub-topologies that it will get a record: without an end to waiting, a
     // partition that no key falls into would hold the application's time for ever.
     const idleness = kind === 'boundary' && idlenessMs === 0 ? boundaryIdlenessMs(commitIntervalMs) : idlenessMs

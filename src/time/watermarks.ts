@@ -26,6 +26,7 @@ import {
 export { noHead } from './head-order.ts'
 
 export interface PartitionTiming {
+  /** `Infinity`: its records tell nothing of its watermark, which is announced by who writes them (`announce`). */
   readonly maxOutOfOrdernessMs: number
   /** 0: never idle. */
   readonly idlenessMs: number
@@ -240,7 +241,16 @@ export class Watermarks {
 
   /** Highest event time dispatched from a partition, -Infinity before the first. */
   maxTs(p: number): number {
-    return (this.#watermark[p] as number) + (this.#outOfOrderness[p] as number)
+    const outOfOrderness = this.#outOfOrderness[p] as number
+    return (this.#watermark[p] as number) + (outOfOrderness === never ? 0 : outOfOrderness)
+  }
+
+  /** Whoever writes to the partition has come this far, and all that was written until then was dispatched. */
+  announce(p: number, watermark: number): void {
+    if (watermark <= (this.#watermark[p] as number)) return
+    this.#watermark[p] = watermark
+    this.#refresh(p)
+    this.#advance()
   }
 
   isIdle(p: number): boolean {
@@ -249,7 +259,8 @@ export class Watermarks {
 
   /** Sets a partition's highest event time to what was committed, also back; -Infinity makes it unknown. */
   restore(p: number, maxTs: number): void {
-    this.#watermark[p] = maxTs - (this.#outOfOrderness[p] as number)
+    const outOfOrderness = this.#outOfOrderness[p] as number
+    this.#watermark[p] = maxTs - (outOfOrderness === never ? 0 : outOfOrderness)
     this.#refresh(p)
   }
 

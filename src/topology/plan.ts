@@ -1,5 +1,6 @@
 /** The compiled topology without its functions: plain data that threads may send to one another. */
-import type { CompiledTopology, WatermarkOptions } from './compiled.ts'
+import type { Boundary, CompiledNode, CompiledSubtopology, CompiledTopology, WatermarkOptions } from './compiled.ts'
+import type { OperatorSpec } from './operator-spec.ts'
 
 export interface SourcePlan {
   readonly index: number
@@ -42,6 +43,8 @@ export interface BoundaryPlan {
   readonly fromSubtopology: number
   readonly toSubtopology: number
   readonly toSource: number
+  /** Whoever feeds it passes on at once what a record brings, no older than the record: see `isPrompt`. */
+  readonly prompt?: boolean
 }
 
 export interface TopologyPlan {
@@ -98,14 +101,61 @@ export function planOf(topology: CompiledTopology): TopologyPlan {
       stores,
       sources,
     })),
-    boundaries: topology.boundaries.map(({ index, name, topic, fromSubtopology, toSubtopology, toSource }) => ({
-      index,
-      name,
-      topic,
-      fromSubtopology,
-      toSubtopology,
-      toSource,
-    })),
+    boundaries: topology.boundaries.map((boundary) => {
+      const { index, name, topic, fromSubtopology, toSubtopology, toSource } = boundary
+      const prompt = isPrompt(topology, boundary)
+      return { index, name, topic, fromSubtopology, toSubtopology, toSource, prompt }
+    }),
     stores,
   }
+}
+
+/** Operators that answer a record at once or not at all, with nothing that is older than the record. */
+const promptOperators: ReadonlySet<string> = new Set<OperatorSpec['op']>([
+  'source',
+  'filter',
+  'map',
+  'mapValues',
+  'flatMap',
+  'flatMapValues',
+  'selectKey',
+  'peek',
+  'passThrough',
+  'branch',
+  'nullKeyFilter',
+  'sink',
+  'handOff',
+  'tableSource',
+  'tableFilter',
+  'tableMapValues',
+  'tableToStream',
+  'tableGroupBy',
+  'tableAggregate',
+  'streamAggregate',
+  'tableJoin',
+  'tableJoinMerge',
+])
+
+/**
+ * What a sub-topology has read is what it has passed on, once it commits: no timer, no window that closes, no record
+ * that waits for a partner, and no circle by which it would wait for itself.
+ */
+function isPrompt(topology: CompiledTopology, { fromSubtopology, toSubtopology }: Boundary): boolean {
+  const { nodes } = topology.subtopologies[fromSubtopology] as CompiledSubtopology
+  const prompt = nodes.every((node) => {
+    const { spec } = topology.nodes[node] as CompiledNode
+    if (spec.op === 'windowAggregate') return spec.emit === 'update'
+    if (spec.op === 'streamTableJoin') return spec.grace === undefined
+    return promptOperators.has(spec.op)
+  })
+  return prompt && !leadsTo(topology, toSubtopology, fromSubtopology)
+}
+
+function leadsTo({ boundaries }: CompiledTopology, from: number, to: number): boolean {
+  const reached = new Set([from])
+  // A set that grows while it is walked: each sub-topology is looked at once.
+  for (const each of reached) {
+    for (const boundary of boundaries) if (boundary.fromSubtopology === each) reached.add(boundary.toSubtopology)
+  }
+  return reached.has(to)
 }

@@ -155,8 +155,10 @@ function windowId(record: Committed): string {
 
 async function checkOffsets(run: CheckedRun): Promise<void> {
   const client = directClient(run.cluster)
-  for (const { partition, offset } of await client.committedOffsets('sim', null, true)) {
-    const [end] = await client.listOffsets([{ topic: 'in', partition }], 'stable')
+  for (const { topic, partition, offset } of await client.committedOffsets('sim', null, true)) {
+    // A topic between sub-topologies ends in markers of its own transactions, behind what is committed of it.
+    if (topic !== 'in') continue
+    const [end] = await client.listOffsets([{ topic, partition }], 'stable')
     const expected = end?.offset ?? 0
     // A partition that never had a record has no offset to commit.
     if (offset !== expected && expected > 0)

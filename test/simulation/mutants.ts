@@ -150,6 +150,15 @@ export const mutants: readonly Mutant[] = [
     broker: () => (name, args, call) => (name === 'endTransaction' ? call(args).catch(() => args[1]) : call(args)),
   },
   {
+    name: 'announced-before-it-is-read',
+    // How far those who feed a repartition topic have come counts at once, whatever of theirs is still to be read.
+    broker: () => async (name, args, call) => {
+      const answer = await call(args)
+      if (name !== 'listOffsets' || args[1] !== 'latest') return answer
+      return (answer as ReadonlyArray<object>).map((end) => ({ ...end, offset: 0 }))
+    },
+  },
+  {
     name: 'commit-repeated-as-abort',
     broker: () => (name, args, call) => (name === 'endTransaction' ? call([args[0], args[1], false]) : call(args)),
   },

@@ -8,6 +8,7 @@ import { LaneCore } from '../../src/lanes/lane-core.ts'
 import type { FromLane, LaneToLane, ToLane } from '../../src/lanes/protocol.ts'
 import type { StoreBackendFactory } from '../../src/state/contract.ts'
 import type { CompiledTopology } from '../../src/topology/compiled.ts'
+import { splitTopology } from '../../src/topology/split.ts'
 import { Channel } from './links.ts'
 import type { Scheduler } from './scheduler.ts'
 
@@ -77,7 +78,7 @@ export class SimulatedProcess {
           lane,
           lanes: settings.lanes,
           applicationId: settings.applicationId,
-          topology: options.compile(),
+          topology: splitTopology(options.compile(), settings.split),
           clock: scheduler.clock,
           backends: options.backends(),
           policies: {

@@ -10,6 +10,7 @@ import type { EngineFact } from '../../src/engine/protocol.ts'
 import type { EngineSettings } from '../../src/engine/settings.ts'
 import { counterLayout, sinkTopics } from '../../src/runtime/settings.ts'
 import { planOf } from '../../src/topology/plan.ts'
+import type { SplitMode } from '../../src/topology/split.ts'
 import { noHeaders } from '../../src/wire/headers.ts'
 import { RecordBatchBuilder } from '../../src/wire/record-batch.ts'
 import { DurableBackends } from './durable-backends.ts'
@@ -49,6 +50,7 @@ export interface Derived {
   readonly clockJumps: number
   /** Chance that a process which should be dead goes on for a while beside its successor. */
   readonly zombies: number
+  readonly split: SplitMode
 }
 
 export class World {
@@ -71,7 +73,7 @@ export class World {
     const random = new Random(seed)
     this.scheduler = new Scheduler(random)
     this.#mutant = mutant
-    this.derived = derive(random)
+    this.derived = { ...derive(random), split: splitOf(seed) }
     this.cluster = new EmbeddedCluster({
       clock: this.scheduler.clock,
       random: new Random(seed + 1),
@@ -297,7 +299,12 @@ export function partitionOf(key: string, partitions: number): number {
   return sum % partitions
 }
 
-function derive(random: Random): Derived {
+/** A fifth of the seeds goes through repartition topics. Not drawn by chance: the other draws of a seed stay what they were. */
+function splitOf(seed: number): SplitMode {
+  return seed % 5 === 4 ? 'repartition-topics' : 'in-process'
+}
+
+function derive(random: Random): Omit<Derived, 'split'> {
   return {
     lanes: 1 + random.int(3),
     partitions: 1 + random.int(3),
@@ -318,7 +325,7 @@ function derive(random: Random): Derived {
 }
 
 export function settingsFor(
-  derived: Pick<Derived, 'lanes' | 'partitions'>,
+  derived: Pick<Derived, 'lanes' | 'partitions'> & { readonly split?: SplitMode },
   topology: Parameters<typeof planOf>[0],
 ): EngineSettings {
   return {
@@ -326,7 +333,7 @@ export function settingsFor(
     instanceId: 'main',
     groupInstanceId: 'sim-main',
     lanes: derived.lanes,
-    split: 'in-process',
+    split: derived.split ?? 'in-process',
     guarantee: 'exactly-once',
     durableStores: true,
     idlenessMs: 0,

@@ -13,6 +13,9 @@ const tag = fc.record(
 describe('the commit tag', () => {
   test('comes back from the metadata of an offset as it went in', () => {
     fc.assert(fc.property(tag, (t) => assert.deepEqual(decodeTag(encodeTag(t)), t)))
+    fc.assert(
+      fc.property(tag, (t) => assert.deepEqual(decodeTag(encodeTag({ ...t, idle: true })), { ...t, idle: true })),
+    )
   })
 
   test('fits into the metadata that a broker takes by default', () => {

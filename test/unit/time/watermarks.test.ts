@@ -41,6 +41,40 @@ describe('the watermark of a partition (R17)', () => {
   })
 })
 
+describe('the watermark of a partition that is announced', () => {
+  const announced = { maxOutOfOrdernessMs: Number.POSITIVE_INFINITY, idlenessMs: 0, alignment: undefined }
+
+  test('is what is announced, whatever its records show, and holds the others back until then', () => {
+    const watermarks = new Watermarks()
+    const plain = watermarks.assign({ topic: 'a', partition: 0 }, { ...announced, maxOutOfOrdernessMs: 0 })
+    const told = watermarks.assign({ topic: 'b', partition: 0 }, announced)
+    watermarks.headArrived(told, 900, 0, 0)
+    watermarks.headArrived(plain, 1000, 0, 0)
+    assert.equal(watermarks.pick(0), told, 'records go in their order all the same')
+    assert.equal(watermarks.dispatched(told, 300, 1, 0), Number.NEGATIVE_INFINITY)
+    watermarks.pick(0)
+    watermarks.dispatched(told, noHead, -1, 0)
+    watermarks.pick(0)
+    assert.equal(watermarks.dispatched(plain, noHead, -1, 0), Number.NEGATIVE_INFINITY)
+    watermarks.announce(told, 700)
+    assert.equal(watermarks.global(), 700)
+    watermarks.announce(told, 600)
+    assert.deepEqual([watermarks.global(), watermarks.maxTs(told)], [700, 700])
+    watermarks.announce(told, 5000)
+    assert.equal(watermarks.global(), 1000)
+  })
+
+  test('goes on after a restart where it was', () => {
+    const watermarks = new Watermarks()
+    const told = watermarks.assign({ topic: 'b', partition: 0 }, announced)
+    watermarks.restore(told, 700)
+    assert.equal(watermarks.maxTs(told), 700)
+    watermarks.headArrived(told, 650, 0, 0)
+    watermarks.pick(0)
+    assert.equal(watermarks.dispatched(told, noHead, -1, 0), 700)
+  })
+})
+
 describe("the application's watermark", () => {
   test('is the least of the partitions, unknown while one that is not idle has none (R42)', () => {
     const story = new Story().assign('a').assign('b')
