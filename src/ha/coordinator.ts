@@ -192,8 +192,11 @@ export class Coordinator {
     pod.generation = null
     pod.logIsNew = true
     pod.joinedFresh = pod.fresh.value
-    pod.reclaiming = pod.run !== undefined
     pod.statusAt = Number.NEGATIVE_INFINITY
+    if (pod.run === undefined) return
+    // Somebody has committed since under a later epoch: that claim is lost, and still it was the newer one.
+    if (tagEpoch > pod.run.epoch) stepDown(pod, this.#out, `commits exist under token epoch ${tagEpoch}`)
+    else pod.reclaiming = true
   }
 
   /** Two processes under one pod's name: the younger one stays. */

@@ -340,13 +340,16 @@ export class ModelEngine {
 
   /** What fails is answered by a restart in place; a broker that cannot be reached costs nothing but time. */
   async #guarded(run: () => Promise<void>): Promise<void> {
+    const running = run()
+    const turn = this.#turn
     try {
-      await run()
+      await running
     } catch (error) {
       if (error instanceof Superseded) return
       if (!(error instanceof BrokerError)) throw error
-      await sleep(this.#o.timers, 20)
-      await this.#guarded(() => this.#restart())
+      // What fails of a turn that is over is nobody's business any more.
+      if (turn === this.#turn) await sleep(this.#o.timers, 20)
+      if (turn === this.#turn) await this.#guarded(() => this.#restart())
     }
   }
 
