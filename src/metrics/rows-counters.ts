@@ -250,7 +250,12 @@ const topicAndStoreCounters: readonly MetricRow[] = [
   topicCounter('engine_sink_records_total', 'sink', 0, 'Records written to a topic.'),
   topicCounter('engine_sink_bytes_total', 'sink', 1, 'Bytes written to a topic.'),
   storeMetric('engine_store_entries', 'gauge', 'entries', 'Entries in a state store, exact or estimated.'),
-  storeMetric('engine_store_size_bytes', 'gauge', 'bytes', 'Bytes of the keys and values in a state store: estimated from some rows in memory, by pages on disk.'),
+  storeMetric(
+    'engine_store_size_bytes',
+    'gauge',
+    'bytes',
+    'Bytes of the keys and values in a state store: estimated from some rows in memory, by pages on disk.',
+  ),
   storeMetric('engine_store_restored_records_total', 'counter', 'restored', 'Changelog records restored.'),
   {
     name: 'engine_store_operations_total',

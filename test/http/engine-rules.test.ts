@@ -5,6 +5,7 @@ import { EngineError } from '../../src/errors.ts'
 import { startRuntime } from '../../src/runtime/index.ts'
 import { ask, type Json } from './support/client.ts'
 import { expectError } from './support/expect.ts'
+import { type PrometheusFamily, readPrometheus } from './support/prometheus.ts'
 import { endLeftThreads, type Live, type LiveOptions, type LiveRecord, startLive } from './support/live.ts'
 
 after(endLeftThreads)
@@ -168,6 +169,53 @@ describe('threads', () => {
     assert.ok((await lengthOf('?depth=1000')) > 200)
   })
 })
+
+describe('metrics of the running engine', () => {
+  test('stores have a size, every commit is in the histogram, polls, ages and times per record are measured', async (t) => {
+    const live = await start(t, { app: 'conformance-app' })
+    for (let i = 0; i < 3; i++) {
+      const words = Array.from({ length: 50 }, (_, n) => ({
+        key: `k${n}`,
+        value: { text: `word-${n}` },
+        timestamp: base + i * 1000 + n,
+      }))
+      await live.feed('words', words)
+      await live.runtime.untilIdle()
+    }
+    const families = await live.until('the last commits are in the scrape', async () => {
+      const found = readPrometheus((await live.ask({ path: '/metrics' })).body)
+      const records = sum(found, 'engine_process_duration_seconds', '_count', { subtopology: '0' })
+      const sizes = sum(found, 'engine_store_size_bytes', '', { store: 'counts' })
+      return records >= 150 && sizes > 0 && found
+    })
+    const committed = sum(families, 'engine_commits_total', '', { outcome: 'committed' })
+    assert.ok(committed >= 3)
+    assert.equal(sum(families, 'engine_commit_duration_seconds', '_count'), committed)
+    assert.equal(sum(families, 'engine_commit_phase_duration_seconds', '_count', { phase: 'apply' }), committed)
+    assert.equal(sum(families, 'engine_poll_records', '_sum'), sum(families, 'engine_poll_records_total', ''))
+    assert.ok(sum(families, 'engine_poll_duration_seconds', '_count') > 0)
+    assert.equal(sum(families, 'engine_record_e2e_latency_seconds', '_count', { kind: 'source' }), 150)
+    assert.ok(sum(families, 'engine_record_e2e_latency_seconds', '_count', { kind: 'sink' }) > 0)
+    assert.equal(sum(families, 'engine_record_lateness_seconds', '_count', { topic: 'words' }), 150)
+    assert.equal(sum(families, 'engine_restarts_total', ''), 0)
+    // A row is a short text and a count with its timestamp: not a byte each, and not a page each.
+    const size = sum(families, 'engine_store_size_bytes', '', { store: 'counts' })
+    assert.ok(size >= 50 * 10 && size <= 50 * 200, `${size} bytes`)
+  })
+})
+
+function sum(
+  families: readonly PrometheusFamily[],
+  name: string,
+  suffix: string,
+  labels: Readonly<Record<string, string>> = {},
+): number {
+  const samples = families.find((family) => family.name === name)?.samples ?? []
+  return samples
+    .filter((each) => each.name === name + suffix)
+    .filter((each) => Object.entries(labels).every(([label, wanted]) => each.labels[label] === wanted))
+    .reduce((total, each) => total + each.value, 0)
+}
 
 describe('failures', () => {
   test('[R6] where a restart of the process can help, a failure takes liveness too', async (t) => {
