@@ -189,6 +189,8 @@ export interface EngineView {
   readonly applicationId: string
   /** Lane count in force. */
   readonly lanes: number
+  /** Lanes whose thread is there. */
+  readonly lanesAlive: number
   /** Null until the application's module was loaded and compiled. */
   topology(): CompiledTopology | null
   state(): StateSnapshot

@@ -65,6 +65,14 @@ export const engineRows: readonly MetricRow[] = [
     samples: ({ view }) => single(view.lanes),
   },
   {
+    name: 'engine_lanes_alive',
+    type: 'gauge',
+    labels: [],
+    help: 'Lanes whose thread is there.',
+    source: 'state',
+    samples: ({ view }) => single(view.lanesAlive),
+  },
+  {
     name: 'engine_thread_silence_seconds',
     type: 'gauge',
     labels: [],

@@ -101,6 +101,7 @@ export class EngineHost implements EngineView, EngineCommands {
   readonly #lifecycle: Lifecycle
   readonly #counters: CountersView
   readonly #lanes: Worker[] = []
+  #alive = 0
   #engine: Worker | undefined
   #queries: LaneQueries | undefined
   #dumper: ThreadDumper | undefined
@@ -152,6 +153,10 @@ export class EngineHost implements EngineView, EngineCommands {
 
   get lanes(): number {
     return this.#o.settings.lanes
+  }
+
+  get lanesAlive(): number {
+    return this.#alive
   }
 
   get split(): EngineSettings['split'] {
@@ -321,7 +326,9 @@ export class EngineHost implements EngineView, EngineCommands {
     this.#lanes.forEach((worker, lane) => {
       const { promise, resolve } = Promise.withResolvers<void>()
       this.#laneEnds.push(promise)
+      this.#alive++
       worker.on('exit', (code) => {
+        this.#alive--
         resolve()
         this.#laneExited(lane, code)
       })

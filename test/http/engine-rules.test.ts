@@ -198,6 +198,7 @@ describe('metrics of the running engine', () => {
     assert.ok(sum(families, 'engine_record_e2e_latency_seconds', '_count', { kind: 'sink' }) > 0)
     assert.equal(sum(families, 'engine_record_lateness_seconds', '_count', { topic: 'words' }), 150)
     assert.equal(sum(families, 'engine_restarts_total', ''), 0)
+    assert.equal(sum(families, 'engine_lanes_alive', ''), 2)
     // A row is a short text and a count with its timestamp: not a byte each, and not a page each.
     const size = sum(families, 'engine_store_size_bytes', '', { store: 'counts' })
     assert.ok(size >= 50 * 10 && size <= 50 * 200, `${size} bytes`)
@@ -231,6 +232,10 @@ describe('failures', () => {
       assert.ok(String(json.error).length > 10)
     }
     expectError(await live.ask({ method: 'POST', path: '/pause' }), 400, /FAILED/)
+    await live.until('a lane is missing in the metrics', async () => {
+      const families = readPrometheus((await live.ask({ path: '/metrics' })).body)
+      return sum(families, 'engine_lanes_alive', '') === 1
+    })
   })
 
   test('a record at which processing fails is named in the state, in the log, and by its parts', async (t) => {

@@ -67,6 +67,7 @@ export function stateReached(current: LifecycleState): StateSnapshot {
 export class FakeEngine implements EngineView, EngineCommands {
   readonly applicationId = 'late-flights'
   readonly lanes = 2
+  lanesAlive = 2
   split: EngineView['split'] = 'in-process'
   initialized = true
   compiled: CompiledTopology = sampleTopology
