@@ -227,7 +227,7 @@ export function restartRequired(view: LogView, self: { podId: string }, settings
   const peer = view.peers.get(holder.podId)
   if (peer === undefined || !peer.live || !peer.status.understood || !view.isCurrent(holder)) return null
   const { topologyHash, configHashes } = peer.status
-  if (topologyHash !== settings.topologyHash) return 'topology-changed'
+  if (topologyHash !== '' && topologyHash !== settings.topologyHash) return 'topology-changed'
   for (const [key, hash] of configHashes) {
     const own = Object.hasOwn(settings.configHashes, key) ? settings.configHashes[key] : undefined
     if (own !== undefined && own !== hash) return `config-changed:${key}`

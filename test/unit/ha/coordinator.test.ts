@@ -1,0 +1,564 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { encode, type ResultRecord, type StatusRecord } from '../../../src/ha/records.ts'
+import { signatureOf } from '../../../src/ha/signature.ts'
+import { judgeHaCommand } from '../../../src/ha/view.ts'
+import { Bench, commandRecord, statusRecord } from './support.ts'
+
+const result = (bench: Bench, offset: number): ResultRecord | undefined =>
+  bench.log
+    .filter(({ key }) => key === `r/${offset}`)
+    .map(({ value }) => JSON.parse(value ?? 'null') as ResultRecord)
+    .at(0)
+
+const claimOf = (epoch: number, podId: string, incarnation = 'life') =>
+  ({ kind: 'claim', epoch, podId, nonce: 'n', incarnation, cause: 'BOOT', commandOffset: null }) as const
+
+/** This pod stands by; another one is active under epoch 1, and beats. */
+function standingBy(change: ConstructorParameters<typeof Bench>[0] = {}, fields: Partial<StatusRecord> = {}) {
+  const bench = new Bench(change)
+  const active = { podId: 'active', role: 'ACTIVE', state: 'ACTIVE', tokenEpoch: 1, ...fields } as const
+  bench.write(statusRecord(active))
+  bench.write(claimOf(1, 'active'))
+  bench.join()
+  const beats = bench.beats(active)
+  bench.pass(500, beats)
+  return { bench, beats, active }
+}
+
+describe('a life of a pod', () => {
+  test('alone it claims, proves that the token is its own, and runs', () => {
+    const bench = new Bench()
+    bench.join()
+    bench.pass(400)
+    assert.deepEqual(bench.keys('t/').length, 1)
+    assert.equal(bench.told('ha-promote'), 1)
+    assert.equal(bench.told('ha-proceed'), 0)
+    bench.fact({ type: 'identity-taken', tokenEpoch: 1 })
+    assert.equal(bench.told('ha-proceed'), 0, 'not before the log was read through')
+    bench.pass(25)
+    assert.equal(bench.told('ha-proceed'), 1)
+    assert.equal(bench.state, 'PROMOTING')
+    bench.fact({ type: 'running' })
+    assert.deepEqual([bench.state, bench.status.selfRole, bench.status.tokenEpoch], ['ACTIVE', 'ACTIVE', 1])
+  })
+
+  test('where commits exist without a log, it gives their author time to speak, and counts on from them', () => {
+    const bench = new Bench()
+    bench.join(7)
+    bench.pass(900)
+    assert.equal(bench.keys('t/').length, 0)
+    bench.pass(400)
+    assert.match(bench.keys('t/')[0] ?? '', /^t\/8\//)
+  })
+
+  test('a newer claim during a promotion ends it', () => {
+    const bench = new Bench()
+    bench.join()
+    bench.pass(400)
+    bench.write(statusRecord({ podId: 'other' }))
+    bench.write(claimOf(2, 'other'))
+    bench.fact({ type: 'identity-taken', tokenEpoch: 1 })
+    bench.pass(50)
+    assert.equal(bench.told('ha-proceed'), 0)
+    assert.equal(bench.told('ha-step-down'), 1)
+    bench.fact({ type: 'standby' })
+    assert.equal(bench.state, 'CATCHING_UP')
+  })
+
+  test('of two claims of one epoch the first in the log counts', () => {
+    const bench = new Bench()
+    bench.join()
+    bench.pass(25)
+    bench.write(statusRecord({ podId: 'other', failoverPriority: 0 }))
+    const own = bench.machine.pod
+    bench.write(claimOf(1, 'other'))
+    bench.pass(400)
+    assert.equal(own.holdsToken(), false)
+    assert.equal(bench.status.tokenHolder, 'other')
+    assert.equal(bench.told('ha-promote'), 0)
+  })
+
+  test('a claim that shows in the log although it was given up for lost is followed', () => {
+    const bench = new Bench()
+    bench.join()
+    bench.pass(150)
+    bench.writable = false
+    bench.pass(150)
+    const lost = bench.effects.findLast(
+      (effect) => effect.type === 'append' && effect.records.some(({ key }) => key.startsWith('t/')),
+    )
+    assert.ok(lost?.type === 'append')
+    bench.pass(600)
+    assert.equal(bench.machine.pod.claim, undefined)
+    bench.log.push(...lost.records)
+    bench.writable = true
+    bench.pass(25)
+    assert.equal(bench.told('ha-promote'), 1)
+  })
+
+  test('the younger of two processes with one id stays', () => {
+    const bench = new Bench()
+    bench.active()
+    bench.write(statusRecord({ podId: 'me', incarnation: 'younger' }))
+    bench.pass(50)
+    const failed = bench.effects.find((effect) => effect.type === 'fail')
+    assert.match(failed?.type === 'fail' ? failed.error.message : '', /pod id me/)
+    assert.equal(bench.told('ha-step-down'), 1)
+  })
+
+  test('late words of an earlier life change nothing', () => {
+    const bench = new Bench()
+    bench.write(statusRecord({ podId: 'me', incarnation: 'earlier' }))
+    bench.active()
+    bench.write(statusRecord({ podId: 'me', incarnation: 'earlier', generation: 0 }))
+    bench.pass(200)
+    assert.equal(bench.state, 'ACTIVE')
+  })
+})
+
+describe('suspicion', () => {
+  test('a holder that is silent is followed by the ready standby', () => {
+    const { bench } = standingBy()
+    assert.equal(bench.state, 'READY_STANDBY')
+    bench.pass(850)
+    assert.equal(bench.keys('t/2/').length, 0)
+    bench.pass(400)
+    assert.equal(bench.keys('t/2/me').length, 1)
+    assert.equal(bench.told('ha-promote'), 1)
+  })
+
+  test('time during which the broker did not answer does not count', () => {
+    const { bench, beats } = standingBy()
+    bench.online = false
+    bench.pass(60_000)
+    assert.equal(bench.status.tailFreshnessMs >= 60_000, true)
+    bench.online = true
+    bench.pass(500)
+    assert.equal(bench.keys('t/2/').length, 0)
+    bench.pass(500, beats)
+    assert.equal(bench.keys('t/2/').length, 0)
+  })
+
+  test('a pod whose own heartbeats do not come back judges nobody', () => {
+    const { bench } = standingBy()
+    bench.writable = false
+    bench.pass(10_000)
+    assert.equal(bench.machine.pod.claim, undefined)
+    assert.equal(bench.keys('t/2/').length, 0)
+  })
+
+  test('a process that was stopped does not take its own sleep for silence', () => {
+    const { bench, beats } = standingBy()
+    bench.now += 60_000
+    bench.pass(400)
+    assert.equal(bench.keys('t/2/').length, 0)
+    bench.pass(500, beats)
+    assert.equal(bench.keys('t/2/').length, 0)
+  })
+
+  test('a holder that restarts in place is none of it', () => {
+    const { bench, active } = standingBy()
+    bench.pass(5000, bench.beats({ ...active, restarting: true }))
+    assert.equal(bench.keys('t/2/').length, 0)
+  })
+
+  test('a holder that says it has failed is followed at once', () => {
+    const { bench, active } = standingBy()
+    bench.write(statusRecord({ ...active, role: 'STANDBY', state: 'FAILED' }))
+    bench.pass(100)
+    assert.equal(bench.keys('t/2/me').length, 1)
+  })
+
+  test('a holder that has said goodbye, or was started anew, is followed at once', () => {
+    const left = standingBy().bench
+    left.write({ key: 's/active', value: null })
+    left.pass(100)
+    assert.equal(left.keys('t/2/me').length, 1)
+    const again = standingBy().bench
+    again.write(statusRecord({ podId: 'active', incarnation: 'second', state: 'JOINING' }))
+    again.pass(100)
+    assert.equal(again.keys('t/2/me').length, 1)
+  })
+
+  test('priority 0 never claims by itself, and a lower one lets the higher go first', () => {
+    const never = standingBy({ failoverPriority: 0 }).bench
+    never.pass(20_000)
+    assert.equal(never.keys('t/2/').length, 0)
+    const { bench } = standingBy({ failoverPriority: 10, claimStaggerMs: 400 })
+    const better = bench.beats({ podId: 'better', failoverPriority: 20 })
+    bench.pass(1200, better)
+    assert.equal(bench.keys('t/2/').length, 0)
+    bench.pass(400, better)
+    assert.equal(bench.keys('t/2/me').length, 1, 'the better one had its time')
+  })
+
+  test('without anybody ready the best of the others takes over after twice the time, where that is allowed', () => {
+    const behind = { open: true, lagRecords: 5000, lagMs: 0, freshnessMs: 0 }
+    for (const allowUnreadyFailover of [true, false]) {
+      const { bench } = standingBy({ allowUnreadyFailover })
+      bench.fact({ type: 'standby-progress', progress: behind })
+      bench.pass(1600)
+      assert.equal(bench.state, 'CATCHING_UP')
+      assert.equal(bench.keys('t/2/').length, 0)
+      bench.pass(1000)
+      assert.equal(bench.keys('t/2/').length, allowUnreadyFailover ? 1 : 0)
+    }
+  })
+
+  test('between two automatic promotions lies the least time that is set', () => {
+    const { bench } = standingBy({ minPromotionIntervalMs: 5000 })
+    const other = { podId: 'other', role: 'ACTIVE', state: 'ACTIVE', tokenEpoch: 2 } as const
+    bench.write(statusRecord(other))
+    bench.write({ ...claimOf(2, 'other'), cause: 'FAILOVER' } as const)
+    bench.pass(300, bench.beats(other))
+    bench.pass(3000)
+    assert.equal(bench.keys('t/3/').length, 0)
+    bench.pass(2500)
+    assert.equal(bench.keys('t/3/me').length, 1)
+  })
+})
+
+describe('a peer of a newer build', () => {
+  const unknownStatus = {
+    key: 's/new',
+    value: '{"v":1,"incarnation":"n","role":"OBSERVER","state":"WARMING","failoverPriority":999}',
+  }
+
+  test('shows UNKNOWN, is alive, and takes part in no decision', () => {
+    const { bench } = standingBy()
+    let at = Number.NEGATIVE_INFINITY
+    const beats = (): void => {
+      if (bench.now - at >= 100) {
+        at = bench.now
+        bench.write(unknownStatus)
+      }
+    }
+    bench.pass(500, beats)
+    const peer = bench.status.peers.find(({ podId }) => podId === 'new')
+    assert.deepEqual([peer?.role, peer?.state], ['UNKNOWN', 'UNKNOWN'])
+    assert.ok((peer?.freshnessMs ?? 1000) <= 100)
+    assert.equal(bench.status.readyStandbyCount, 1)
+    // Its priority would let it go first, were it a candidate.
+    bench.pass(700, beats)
+    assert.equal(bench.keys('t/2/me').length, 1)
+  })
+
+  test('is no target, not even by force', () => {
+    const bench = new Bench()
+    bench.active()
+    bench.write(unknownStatus)
+    const offset = bench.write(commandRecord({ id: 'c', target: 'new', force: true, expectEpoch: 1 }))
+    bench.pass(50)
+    assert.equal(result(bench, offset)?.outcome, 'REJECTED')
+    assert.equal(bench.state, 'ACTIVE')
+  })
+
+  test('keeps the token while its heartbeats are fresh, and loses it when they end', () => {
+    const bench = new Bench()
+    bench.write(unknownStatus)
+    bench.write(claimOf(1, 'new', 'n'))
+    bench.join()
+    let at = Number.NEGATIVE_INFINITY
+    bench.pass(5000, () => {
+      if (bench.now - at >= 100) {
+        at = bench.now
+        bench.write(unknownStatus)
+      }
+    })
+    assert.equal(bench.keys('t/2/').length, 0)
+    bench.pass(1200)
+    assert.equal(bench.keys('t/2/me').length, 1)
+  })
+})
+
+describe('self-fencing', () => {
+  test('without acknowledged heartbeats the pod isolates itself, and goes on once the token is proved', () => {
+    const bench = new Bench()
+    bench.active()
+    bench.online = false
+    bench.pass(700)
+    assert.equal(bench.state, 'ACTIVE')
+    bench.pass(200)
+    assert.equal(bench.state, 'ISOLATED')
+    assert.deepEqual(bench.commands.at(-1), { type: 'ha-isolate', isolated: true })
+    bench.online = true
+    bench.pass(300)
+    assert.equal(bench.state, 'ACTIVE')
+    assert.deepEqual(bench.commands.at(-1), { type: 'ha-isolate', isolated: false })
+  })
+
+  test('a pod that was taken over meanwhile steps down instead', () => {
+    const bench = new Bench()
+    bench.active()
+    bench.online = false
+    bench.pass(1500)
+    bench.write(statusRecord({ podId: 'other' }))
+    bench.write(claimOf(2, 'other'))
+    bench.online = true
+    bench.pass(300)
+    assert.equal(bench.told('ha-step-down'), 1)
+    assert.equal(bench.status.selfRole, 'STANDBY')
+  })
+
+  test('a restart in place asks the log for the token first', () => {
+    const bench = new Bench()
+    bench.active()
+    bench.fact({ type: 'restarting', cause: 'test' })
+    assert.deepEqual([bench.status.selfRestarting, bench.status.selfRole], [true, 'ACTIVE'])
+    bench.fact({ type: 'verify-token', id: 4 })
+    assert.equal(bench.told('ha-token'), 0)
+    bench.pass(25)
+    assert.deepEqual(bench.commands.at(-1), { type: 'ha-token', id: 4, held: true })
+    bench.fact({ type: 'running' })
+    assert.equal(bench.status.selfRestarting, false)
+    bench.write(statusRecord({ podId: 'other' }))
+    bench.write(claimOf(2, 'other'))
+    bench.fact({ type: 'verify-token', id: 5 })
+    bench.pass(25)
+    assert.deepEqual(bench.commands.at(-2), { type: 'ha-token', id: 5, held: false })
+    assert.equal(bench.commands.at(-1)?.type, 'ha-step-down')
+  })
+})
+
+describe('commands', () => {
+  function withPeer(change: Partial<StatusRecord> = {}) {
+    const bench = new Bench()
+    bench.active()
+    const beats = bench.beats({ podId: 'peer', ...change })
+    bench.pass(100, beats)
+    return { bench, beats }
+  }
+
+  test('a switch drains, releases, and the pod stands by; the successor tells the result', () => {
+    const { bench, beats } = withPeer()
+    const offset = bench.write({
+      ...commandRecord({ id: 'c', target: null, force: false, expectEpoch: 1 }),
+      command: 'SWITCH',
+    })
+    bench.pass(25, beats)
+    assert.equal(bench.state, 'DEMOTING')
+    assert.deepEqual(bench.commands.at(-1), { type: 'ha-hand-over', id: 1 })
+    assert.equal(bench.keys('l/').length, 0)
+    bench.fact({ type: 'handed-over', id: 1, commitId: '1.5', changelogEnds: {} })
+    bench.fact({ type: 'standby' })
+    bench.pass(25, beats)
+    const release = JSON.parse(bench.log.find(({ key }) => key === 'l/1')?.value ?? '{}') as Record<string, unknown>
+    assert.deepEqual([release.target, release.commitId, release.commandOffset], ['peer', '1.5', offset])
+    bench.pass(25, beats)
+    assert.equal(bench.status.selfRole, 'STANDBY')
+    assert.equal(result(bench, offset), undefined)
+  })
+
+  test('where the successor does not come, the pod goes on itself and says so', () => {
+    const { bench, beats } = withPeer()
+    const offset = bench.write({
+      ...commandRecord({ id: 'c', target: null, force: false, expectEpoch: 1 }),
+      command: 'SWITCH',
+    })
+    bench.pass(25, beats)
+    bench.fact({ type: 'handed-over', id: 1, commitId: '1.5', changelogEnds: {} })
+    bench.fact({ type: 'standby' })
+    bench.pass(900, beats)
+    assert.equal(bench.keys('t/2/').length, 0)
+    bench.pass(300, beats)
+    assert.equal(bench.keys('t/2/me').length, 1)
+    bench.promote()
+    bench.pass(50)
+    assert.deepEqual([bench.state, result(bench, offset)?.outcome], ['ACTIVE', 'REJECTED'])
+    assert.equal(bench.machine.pod.rollbacks, 1)
+  })
+
+  test('a drain that takes too long is cut off: nothing uncommitted survives, nothing committed is lost', () => {
+    const { bench, beats } = withPeer()
+    bench.write({ ...commandRecord({ id: 'c', target: null, force: false, expectEpoch: 1 }), command: 'SWITCH' })
+    bench.pass(1200, beats)
+    assert.equal(bench.told('ha-step-down'), 1)
+    assert.equal(bench.keys('l/').length, 0)
+    bench.fact({ type: 'standby' })
+    bench.pass(50, beats)
+    assert.equal(bench.keys('l/1').length, 1)
+  })
+
+  test('the acting pod judges again: target, restart, epoch, readiness unless by force', () => {
+    const rows: ReadonlyArray<[Partial<StatusRecord>, Parameters<typeof commandRecord>[0], string | undefined]> = [
+      [{}, { id: 'a', target: 'me', force: true, expectEpoch: 1 }, 'REJECTED'],
+      [{}, { id: 'b', target: 'nobody', force: true, expectEpoch: 1 }, 'REJECTED'],
+      [{}, { id: 'c', target: 'peer', force: false, expectEpoch: 0 }, 'EXPIRED'],
+      [{ restarting: true }, { id: 'd', target: 'peer', force: true, expectEpoch: 1 }, 'REJECTED'],
+      [{ state: 'CATCHING_UP' }, { id: 'e', target: 'peer', force: false, expectEpoch: 1 }, 'REJECTED'],
+      [{ state: 'CATCHING_UP' }, { id: 'f', target: 'peer', force: true, expectEpoch: 1 }, undefined],
+      [{}, { id: 'g', target: 'peer', force: false, expectEpoch: 1 }, undefined],
+    ]
+    for (const [peer, command, outcome] of rows) {
+      const { bench, beats } = withPeer(peer)
+      const offset = bench.write(commandRecord(command))
+      bench.pass(50, beats)
+      assert.equal(result(bench, offset)?.outcome, outcome, command.id)
+      assert.equal(bench.state, outcome === undefined ? 'DEMOTING' : 'ACTIVE', command.id)
+    }
+  })
+
+  test('a command that is written again under its name is not carried out again', () => {
+    const { bench, beats } = withPeer({ state: 'CATCHING_UP' })
+    const command = commandRecord({ id: 'c', target: 'peer', force: false, expectEpoch: 1 })
+    const offset = bench.write(command)
+    bench.pass(50, beats)
+    assert.equal(result(bench, offset)?.outcome, 'REJECTED')
+    const again = bench.write(command)
+    bench.pass(300, beats)
+    assert.equal(result(bench, again), undefined)
+  })
+
+  test('with a secret, only what is signed counts', () => {
+    const bench = new Bench({ commandSecret: 'secret' })
+    bench.active()
+    const beats = bench.beats({ podId: 'peer' })
+    bench.pass(100, beats)
+    const command = commandRecord({ id: 'c', target: 'peer', force: false, expectEpoch: 1 })
+    bench.write(command)
+    bench.pass(100, beats)
+    assert.deepEqual([bench.state, bench.machine.pod.badRecords], ['ACTIVE', 1])
+    bench.write({ ...command, signature: signatureOf('secret', 'app', command) })
+    bench.pass(50, beats)
+    assert.equal(bench.state, 'DEMOTING')
+  })
+
+  test('a promotion where nobody is active is carried out by the pod it names, whatever its priority', () => {
+    const { bench } = standingBy({ failoverPriority: 0 })
+    bench.pass(1200)
+    bench.write(commandRecord({ id: 'c', target: 'me', force: false, expectEpoch: 1 }))
+    bench.pass(50)
+    assert.equal(bench.keys('t/2/me').length, 1)
+    bench.promote()
+    bench.pass(50)
+    assert.equal(bench.machine.pod.commandResults.DONE, 1)
+  })
+
+  test('the judgement of the interface and of the acting pod is one', () => {
+    const { bench } = withPeer({ state: 'CATCHING_UP' })
+    const verdict = judgeHaCommand(bench.status, { command: 'SWITCH', target: null, force: false })
+    assert.equal(verdict.ok, false)
+  })
+})
+
+describe('pause, stop, poison', () => {
+  test('paused follows the token', () => {
+    const { bench } = standingBy({}, { paused: true })
+    bench.pass(1200)
+    assert.deepEqual(bench.commands.at(-1), { type: 'ha-promote', tokenEpoch: 2, paused: true })
+  })
+
+  test('a pause is told to the others at once', () => {
+    const bench = new Bench()
+    bench.active()
+    bench.pass(25)
+    const before = bench.keys('s/').length
+    bench.step({ type: 'pause-intent', paused: true })
+    assert.equal(bench.keys('s/').length, before + 1)
+    assert.match(bench.log.at(-1)?.value ?? '', /"paused":true/)
+  })
+
+  test('a pod that stops hands over, and says goodbye', () => {
+    const bench = new Bench()
+    bench.active()
+    bench.pass(100, bench.beats({ podId: 'peer' }))
+    bench.step({ type: 'stop' })
+    assert.equal(bench.told('ha-hand-over'), 1)
+    bench.fact({ type: 'handed-over', id: 1, commitId: '1.1', changelogEnds: {} })
+    bench.fact({ type: 'standby' })
+    bench.pass(100)
+    assert.match(bench.log.find(({ key }) => key === 'l/1')?.value ?? '', /"target":"peer"/)
+    assert.deepEqual(
+      bench.log.findLast(({ key }) => key === 's/me'),
+      { key: 's/me', value: null },
+    )
+    assert.equal(bench.effects.at(-1)?.type, 'ended')
+  })
+
+  const place = { topic: 'in', partition: 0, offset: 7 }
+  const error = { code: 'RESTARTS_EXHAUSTED', message: 'spent', stack: undefined, details: {} } as const
+
+  test('a pod whose restarts are used up lets another one try', () => {
+    const bench = new Bench()
+    bench.active()
+    bench.pass(100, bench.beats({ podId: 'peer' }))
+    bench.fact({ type: 'restarts-exhausted', error, place })
+    assert.deepEqual([bench.told('ha-step-down'), bench.told('ha-fail')], [1, 0])
+    bench.fact({ type: 'standby' })
+    bench.pass(50)
+    assert.match(bench.log.find(({ key }) => key === 'l/1')?.value ?? '', /"exhausted":true.*"offset":7/)
+  })
+
+  test('without anybody ready it fails, and others may take over', () => {
+    const bench = new Bench()
+    bench.active()
+    bench.fact({ type: 'restarts-exhausted', error, place })
+    assert.equal(bench.told('ha-fail'), 1)
+    bench.fact({ type: 'failed', error, restartHelps: true })
+    bench.pass(25)
+    assert.match(bench.log.findLast(({ key }) => key === 's/me')?.value ?? '', /"FAILED".*"handoffInhibited":false/)
+  })
+
+  test('a record that has failed elsewhere stops here: it does not walk through all standbys', () => {
+    const bench = new Bench()
+    bench.write(statusRecord({ podId: 'first', faults: [{ ...place, count: 4 }] }))
+    bench.active()
+    bench.pass(100, bench.beats({ podId: 'third' }))
+    bench.fact({ type: 'restarts-exhausted', error, place })
+    assert.equal(bench.told('ha-fail'), 1)
+    bench.fact({ type: 'failed', error, restartHelps: false })
+    bench.pass(25)
+    assert.match(bench.log.findLast(({ key }) => key === 's/me')?.value ?? '', /"handoffInhibited":true/)
+  })
+
+  test('nobody who saw that takes over by itself; an operator may let him', () => {
+    const { bench, active } = standingBy()
+    bench.write(statusRecord({ ...active, role: 'STANDBY', state: 'FAILED', handoffInhibited: true }))
+    bench.pass(30_000)
+    assert.equal(bench.keys('t/2/').length, 0)
+    bench.write(commandRecord({ id: 'c', target: 'me', force: false, expectEpoch: 1 }))
+    bench.pass(50)
+    assert.equal(bench.keys('t/2/me').length, 1)
+  })
+})
+
+describe('the topic is made anew', () => {
+  test('an active pod claims its own epoch once more and goes on', () => {
+    const bench = new Bench()
+    bench.active()
+    bench.log.length = 0
+    bench.step({ type: 'topic-recreated', tagEpoch: 1 })
+    assert.equal(bench.keys('t/1/me').length, 1)
+    assert.equal(bench.told('ha-step-down'), 0)
+    assert.equal(bench.state, 'ACTIVE')
+  })
+
+  test('unless somebody has committed under a later one', () => {
+    const bench = new Bench()
+    bench.active()
+    bench.log.length = 0
+    bench.step({ type: 'topic-recreated', tagEpoch: 2 })
+    assert.equal(bench.told('ha-step-down'), 1)
+  })
+})
+
+test('a topology that differs from the active one keeps a pod from being ready; a configuration is only told', () => {
+  const other = standingBy({ topologyHash: 'mine' }).bench
+  assert.deepEqual([other.state, other.status.restartRequired], ['CATCHING_UP', 'topology-changed'])
+  const { bench } = standingBy(
+    { configHashes: { 'ha.failover-timeout': 'x' } },
+    { configHashes: new Map([['ha.failover-timeout', 'y']]) },
+  )
+  assert.deepEqual([bench.state, bench.status.restartRequired], ['READY_STANDBY', 'config-changed:ha.failover-timeout'])
+})
+
+test('what cannot be read is counted and changes nothing', () => {
+  const bench = new Bench()
+  bench.active()
+  bench.write({ key: 'c/x', value: 'no json' })
+  bench.write({ key: 'whatever', value: '{}' })
+  bench.write(encode({ ...claimOf(9, 'x'), epoch: 0 }))
+  bench.pass(100)
+  assert.deepEqual([bench.state, bench.machine.pod.badRecords], ['ACTIVE', 3])
+})
