@@ -8,6 +8,7 @@ import { EngineError, toWireError } from '../errors.ts'
 import { type Affinity, affinityOf, type TaskRef } from '../lanes/affinity.ts'
 import type { FromLane, ToLane } from '../lanes/protocol.ts'
 import { changelogEndsOf, type GroupPosition, groupPosition, notAmong, tasksFor, tasksOf } from './assignment.ts'
+import { refuseBesidePods } from './beside-pods.ts'
 import { Commits } from './commits.ts'
 import type { Committer } from './committer.ts'
 import { type EngineOptions, transactionalIdOf } from './engine-options.ts'
@@ -244,7 +245,7 @@ export class EngineCore {
     this.#run.next()
     this.#topics = await resolveTopics(settings, this.#o.broker)
     // A standby takes nobody's identity.
-    if (!this.#role) await this.#producer.init()
+    if (!this.#role) await refuseBesidePods(this.#o).then(() => this.#producer.init())
     await this.#configure(this.#topics)
     if (this.#role) await this.#role.open()
     else this.#group.join(this.#topics)
