@@ -25,7 +25,9 @@ export function changelogConfig(spec: Pick<StoreSpec, 'kind' | 'retentionMs'>): 
       // clock: data from the past would be gone before it is needed. The store writes a tombstone for each window instead.
       return { ...common, 'cleanup.policy': 'compact' }
     case 'versioned':
-      // Older versions share their key with the newest one: compaction must leave them alone while they are history.
+      // Older versions share their key with the newest one: compaction must leave them alone while they are history. As in
+      // Kafka Streams. The broker counts from the records' timestamps: of events older than the lag only the newest
+      // version of a key may survive compaction, and so a store that is rebuilt from it.
       return {
         ...common,
         'cleanup.policy': 'compact',
