@@ -1,6 +1,7 @@
 /** JSON, plain or checked by a schema. */
 import { copyJson } from './json-copy.ts'
 import { JsonShapes } from './json-shape.ts'
+import { JsonWriter } from './json-writer.ts'
 import { decodeUtf8, encodeUtf8, shown } from './primitive.ts'
 import { type Serde, SerdeError } from './serde.ts'
 
@@ -26,7 +27,9 @@ export interface StandardIssue {
   readonly path?: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }> | undefined
 }
 
-function encode(value: unknown): Uint8Array {
+function encode(value: unknown, writer: JsonWriter): Uint8Array {
+  const written = writer.write(value)
+  if (written !== undefined) return written
   let text: string | undefined
   try {
     text = JSON.stringify(value)
@@ -96,10 +99,11 @@ function validated<T>(schema: StandardSchema<T>, value: unknown): T {
  */
 export function json<T>(schema?: StandardSchema<T>): Serde<T> {
   const shapes = new JsonShapes()
+  const writer = new JsonWriter()
   if (schema === undefined) {
     return {
       name: 'json',
-      serialize: encode,
+      serialize: (value) => encode(value, writer),
       deserialize: (bytes) => decode(bytes, shapes) as T,
       isPlain: isPlainJson,
       copy: (value) => copyJson(value) as T | undefined,
@@ -107,7 +111,7 @@ export function json<T>(schema?: StandardSchema<T>): Serde<T> {
   }
   return {
     name: `json(${schema['~standard'].vendor})`,
-    serialize: encode,
+    serialize: (value) => encode(value, writer),
     deserialize: (bytes) => validated(schema, decode(bytes, shapes)),
   }
 }

@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import { SerdeError, serdes } from '../../../src/serde/index.ts'
+
+const written = (serde: { serialize(value: unknown): Uint8Array }, value: unknown): string =>
+  Buffer.from(serde.serialize(value)).toString()
+
+const someName = fc.constantFrom('a', 'b', 'ms', 'user', '1', '0', 'ä', 'a"b', '', 'toJSON')
+const someMember = fc.oneof(
+  fc.string(),
+  fc.string({ unit: 'binary' }),
+  fc.integer(),
+  fc.maxSafeInteger(),
+  fc.double(),
+  fc.constantFrom(-0, 0, 1e8, 1e8 - 1, 1e15, 1e15 - 1, 1e21, 0.1, true, false, null, undefined, 'x'.repeat(2000)),
+  fc.anything(),
+)
+
+describe('JSON that is written', () => {
+  test('is that of JSON.stringify, whatever was written before', () => {
+    const objects = fc
+      .uniqueArray(someName, { maxLength: 6 })
+      .chain((names) => fc.array(fc.tuple(...names.map(() => someMember)).map((values) => [names, values] as const)))
+    fc.assert(
+      fc.property(fc.array(objects, { maxLength: 4 }), (lists) => {
+        const serde = serdes.json<unknown>()
+        for (const [names, values] of [...lists.flat(), ...lists.flat()]) {
+          const value = Object.fromEntries(names.map((name, i) => [name, values[i]]))
+          let expected: string
+          try {
+            expected = JSON.stringify(value)
+          } catch {
+            assert.throws(() => serde.serialize(value), SerdeError)
+            continue
+          }
+          assert.equal(written(serde, value), Buffer.from(expected).toString())
+        }
+      }),
+    )
+  })
+
+  test('stays as it is when more is written', () => {
+    const serde = serdes.json<unknown>()
+    const kept = Array.from({ length: 500 }, (_, n) => serde.serialize({ n, text: 'x'.repeat(n % 90) }))
+    kept.forEach((bytes, n) => {
+      assert.deepEqual(JSON.parse(Buffer.from(bytes).toString()), { n, text: 'x'.repeat(n % 90) })
+    })
+  })
+
+  test('of objects of many shapes, and of nested ones, goes on as ever', () => {
+    const serde = serdes.json<unknown>()
+    for (let n = 0; n < 500; n++) {
+      const value = n % 3 === 0 ? { [`m${n}`]: n } : n % 3 === 1 ? { a: { n } } : { a: n, b: [n] }
+      assert.equal(written(serde, value), JSON.stringify(value))
+    }
+  })
+})
