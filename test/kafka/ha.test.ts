@@ -91,6 +91,7 @@ describe(`hot standby (HA_SEED=${seed})`, { skip }, () => {
           for (let i = 1; i < switches; i++) await switchAround(scene)
           await pauseFollows(scene)
           await endInGoodOrder(scene)
+          await theYoungerStays(scene)
           await strangers.takeNoPart(scene, port)
         } finally {
           await strangers.stop()
@@ -338,6 +339,24 @@ async function endInGoodOrder(scene: Scene): Promise<void> {
   })
   await engine.start()
   await scene.pods.untilReady()
+}
+
+/** Two processes under one pod's name. */
+async function theYoungerStays(scene: Scene): Promise<void> {
+  const { pods } = scene
+  await pods.untilReady()
+  const older = pods.pod(scene.random.pick(await readyPods(scene)))
+  const younger = pods.double(older.id)
+  try {
+    await younger.engine.start()
+    assert.equal(await older.engine.untilExit(120_000), 3, older.engine.log.slice(-3000))
+    await pods.until('the younger one to be ready', async () => (await younger.status())?.selfState === 'READY_STANDBY')
+    assert.equal(await younger.engine.stop(), 0, younger.engine.log.slice(-3000))
+    await older.engine.start()
+    await pods.untilReady()
+  } finally {
+    younger.dispose()
+  }
 }
 
 /** Pods of builds that this one does not know: one with a role and a state of its own, one with records of its own. */

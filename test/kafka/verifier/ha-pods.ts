@@ -80,9 +80,11 @@ const pollMs = 40
 
 export class Pods {
   readonly all: readonly Pod[]
+  readonly #options: PodsOptions
   #lookedAtMs = 0
 
   constructor(options: PodsOptions) {
+    this.#options = options
     this.all = options.ids.map((id) => new Pod(id, options))
   }
 
@@ -90,6 +92,11 @@ export class Pods {
     const pod = this.all.find((each) => each.id === id)
     assert.ok(pod, `there is no pod ${id}`)
     return pod
+  }
+
+  /** Another process under the name of a pod, with a folder of its own. */
+  double(id: string): Pod {
+    return new Pod(id, this.#options)
   }
 
   async start(): Promise<void> {
