@@ -14,11 +14,12 @@ import type { Committer } from './committer.ts'
 import { type EngineOptions, transactionalIdOf } from './engine-options.ts'
 import { describeFailure, isFenced, restartable } from './failure.ts'
 import { Flow } from './flow.ts'
+import { GlobalTables } from './global-tables.ts'
 import { GroupLink } from './group-link.ts'
 import type { HaCommandToEngine } from './ha-contract.ts'
 import { untilIdle } from './idle.ts'
 import { LaneReset } from './lane-reset.ts'
-import { configureLanes, loadGlobals, resolveSinks } from './lane-setup.ts'
+import { configureLanes, resolveSinks } from './lane-setup.ts'
 import { Producer } from './producer.ts'
 import type { EngineFact } from './protocol.ts'
 import { Restorer, tasksByLane } from './restorer.ts'
@@ -39,6 +40,7 @@ export class EngineCore {
   readonly #restorer: Restorer
   readonly #restarts: Restarts
   readonly #group: GroupLink
+  readonly #globals: GlobalTables
   readonly #schedules: Schedules
   readonly #run = new RunScope()
   #topics: ResolvedTopics | undefined
@@ -69,6 +71,11 @@ export class EngineCore {
       send: (lane, message) => options.send(lane, message, []),
       progress: (progress) => options.fact({ type: 'restore-progress', progress }),
       cancelled: (run) => run !== this.#run.number || this.#ended,
+    })
+    this.#globals = new GlobalTables(options, this.#restorer, {
+      run: () => this.#run.number,
+      ended: () => this.#ended,
+      failed: (error) => this.#failed(error),
     })
     this.#group = this.#makeGroup()
     this.#schedules = new Schedules(options, {
@@ -342,10 +349,7 @@ export class EngineCore {
     topics: ResolvedTopics,
   ): Promise<void> {
     this.#commits.open(newestTag, topics)
-    const { settings } = this.#o
-    await loadGlobals(settings, this.#restorer, topics, (source, topic, positions) =>
-      this.#flow?.followGlobal(source, topic, positions),
-    )
+    await this.#globals.load(topics)
     await this.#schedules.restore()
   }
 
@@ -469,6 +473,7 @@ export class EngineCore {
         this.#producer.successor()
         this.#producer = this.#newProducer()
       },
+      loadGlobals: () => this.#globals.load(this.#topics as ResolvedTopics),
       joinGroup: () => this.#group.take(this.#topics as ResolvedTopics),
       standDown: () => this.#group.standDown(),
       closeRun: async () => {
@@ -579,7 +584,7 @@ export class EngineCore {
       committer: this.#commits.committer,
       producer: this.#producer,
       group: this.#group,
-      budget: this.#restarts.budget,
+      restarts: this.#restarts,
       changelogNext: this.#commits.changelogNext,
       ready: this.#ready,
     })

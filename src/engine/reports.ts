@@ -9,10 +9,10 @@ import type { Flow } from './flow.ts'
 import type { GroupLink } from './group-link.ts'
 import type { Producer } from './producer.ts'
 import type { EngineSnapshot } from './protocol.ts'
-import type { RestartBudget } from './restart-budget.ts'
+import type { Restarts } from './restarts.ts'
 import { barrierSnapshot, offsetsSnapshot } from './snapshots.ts'
 import type { ResolvedTopics } from './topics.ts'
-import type { ConsumerSnapshot } from './view.ts'
+import type { ConsumerSnapshot, WatermarkSnapshot } from './view.ts'
 
 const reportsKept = 50
 
@@ -30,9 +30,24 @@ export interface EngineParts {
   readonly committer: Committer | undefined
   readonly producer: Producer
   readonly group: GroupLink
-  readonly budget: RestartBudget
+  readonly restarts: Restarts
   readonly changelogNext: ReadonlyMap<string, number>
   readonly ready: boolean
+}
+
+/** What was buffered is given up with the run that had it; the partitions are still this process's own. */
+function emptied(assignment: ConsumerSnapshot['assignment']): ConsumerSnapshot['assignment'] {
+  const entries = Object.entries(assignment).map(([key, buffer]) => [key, { ...buffer, buffered: 0, paused: true }])
+  return Object.fromEntries(entries) as ConsumerSnapshot['assignment']
+}
+
+/** The same watermarks, with nothing waiting: no hold stops a dispatch that is stopped anyway. */
+function stopped(snapshot: WatermarkSnapshot | null | undefined): WatermarkSnapshot | null {
+  if (!snapshot) return null
+  const partitions = Object.entries(snapshot.partitions).map(
+    ([key, { previewWatermarkMs: _, headHeldSinceMs: __, ...rest }]) => [key, { ...rest, alignmentHeld: false }],
+  )
+  return { ...snapshot, alignmentBinding: null, partitions: Object.fromEntries(partitions) }
 }
 
 export class Reports {
@@ -40,6 +55,7 @@ export class Reports {
   /** Wall clock minus the machine's monotonic clock. */
   readonly #wallOffset: number
   #kept: readonly KeptReport[] = []
+  #last: EngineSnapshot | undefined
   #lastCommitMs: number | null = null
   #connected = true
   #connectedSince: number
@@ -115,14 +131,18 @@ export class Reports {
     const { counters, clock, fact, settings, broker } = this.#o
     counters[engineIndex.heartbeats] = (counters[engineIndex.heartbeats] as number) + 1
     counters[engineIndex.lastTickMs] = clock.now()
-    const { flow, topics, changelogNext } = parts
+    const { flow, topics, changelogNext, restarts } = parts
+    // Between two runs what was reached still holds; nothing is fetched meanwhile.
+    const before = flow === undefined && restarts.underWay ? this.#last : undefined
     const snapshot: EngineSnapshot = {
-      watermarks: flow?.watermarkSnapshot() ?? null,
-      offsets: flow && topics ? offsetsSnapshot(settings, topics, flow.progress(), changelogNext) : null,
+      watermarks: flow?.watermarkSnapshot() ?? stopped(before?.watermarks),
+      offsets:
+        flow && topics ? offsetsSnapshot(settings, topics, flow.progress(), changelogNext) : (before?.offsets ?? null),
       consumer: this.#consumer(parts),
       barriers: this.#barriers(parts),
       broker: { connected: this.#connected && broker.connected, sinceMs: this.#connectedSince },
     }
+    this.#last = snapshot
     fact({ type: 'snapshot', snapshot })
   }
 
@@ -136,8 +156,9 @@ export class Reports {
     this.#kept = [kept, ...this.#kept].slice(0, reportsKept)
   }
 
-  #consumer({ topics, group, flow, ready }: EngineParts): ConsumerSnapshot | null {
+  #consumer({ topics, group, flow, ready, restarts }: EngineParts): ConsumerSnapshot | null {
     if (!topics) return null
+    const between = restarts.underWay ? emptied(this.#last?.consumer?.assignment ?? {}) : {}
     const { memberId, generationId, groupInstanceId } = group.member()
     return {
       groupId: this.#o.settings.applicationId,
@@ -146,17 +167,17 @@ export class Reports {
       groupInstanceId,
       subscription: group.subscription(topics),
       lastCommitMs: this.#lastCommitMs,
-      assignment: flow?.assignment(ready) ?? {},
+      assignment: flow?.assignment(ready) ?? between,
     }
   }
 
-  #barriers({ committer, producer, budget, flow }: EngineParts): EngineSnapshot['barriers'] {
+  #barriers({ committer, producer, restarts, flow }: EngineParts): EngineSnapshot['barriers'] {
     const { settings, clock, laneCounters, layout, nodeNames } = this.#o
     return barrierSnapshot({
       settings,
       committer,
       producer,
-      budget,
+      budget: restarts.budget,
       reports: this.#kept,
       laneCounters,
       layout,

@@ -309,6 +309,25 @@ const restoring: Row[] = [
     },
   },
   {
+    rules: ['2.9.paused', '2.8.cached', '4.offsets', '4.consumer', '4.watermarks'],
+    name: 'during a restart in place what was reached is shown, and the partitions are assigned and paused',
+    when: { state: 'RESTARTING' },
+    check: async (instance) => {
+      const { partitions, alignmentBinding } = await get(instance, '/watermarks')
+      assert.ok(Object.keys(partitions ?? {}).length > 0)
+      assert.equal(alignmentBinding, null)
+      const { assignment } = await get(instance, '/consumer')
+      assert.deepEqual(Object.keys(assignment ?? {}).sort(), Object.keys(partitions ?? {}).sort())
+      for (const buffer of Object.values(assignment ?? {}) as Json[]) assert.equal(buffer.paused, true)
+      const { sources } = await get(instance, '/offsets')
+      for (const source of sources as unknown as Json[]) {
+        for (const at of source.partitions as unknown as Json[]) {
+          assert.equal(at.lag, Number(at.logEndOffset) - Number(at.committedOffset))
+        }
+      }
+    },
+  },
+  {
     rules: ['2.7.partition', '2.8.lag', 'R43'],
     name: 'while stores are restored watermarks and offsets are those of the last commit',
     when: { state: 'RESTORING' },

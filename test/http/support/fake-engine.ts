@@ -90,7 +90,9 @@ export class FakeEngine implements EngineView, EngineCommands {
     const created = state === 'CREATED'
     this.watermarkSnapshot = assigned ? sampleWatermarks() : { ...sampleWatermarks(), partitions: {} }
     this.offsetsSnapshot = created ? null : sampleOffsets
-    this.consumerSnapshot = assigned ? sampleConsumer(state === 'RESTORING') : { ...sampleConsumer(), assignment: {} }
+    this.consumerSnapshot = assigned
+      ? sampleConsumer(state === 'RESTORING' || state === 'RESTARTING')
+      : { ...sampleConsumer(), assignment: {} }
     this.barrierSnapshot = created ? null : sampleBarriers()
     this.countersView = sampleCounters()
   }
