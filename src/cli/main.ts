@@ -1,6 +1,9 @@
 #!/usr/bin/env node
-import { exitCodeOf, sentenceOf } from './exit-codes.ts'
-import { runCommand } from './program.ts'
+import { keepCompiled } from './compile-cache.ts'
+
+keepCompiled()
+const { exitCodeOf, sentenceOf } = await import('./exit-codes.ts')
+const { runCommand } = await import('./program.ts')
 
 let code: number
 try {
