@@ -155,8 +155,8 @@ export class LocalKafka {
     const log = openSync(join(this.#options.folder, 'broker.log'), 'a')
     const args = [
       `-Xmx${this.#options.heap ?? '512m'}`,
-      '-XX:+UseSerialGC',
-      '-XX:TieredStopAtLevel=1',
+      // A broker of a test lives for seconds; one that is left running may have to keep up with a benchmark.
+      ...(this.#options.detached ? [] : ['-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1']),
       ...this.#jvm(),
       'kafka.Kafka',
       this.#propertiesFile,
