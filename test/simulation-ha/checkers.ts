@@ -2,14 +2,12 @@
 import { compareTags } from '../../src/commit/tag.ts'
 import type { RawRecord } from '../../src/ha/events.ts'
 import { type ClaimRecord, decode, type HaRecord, type ReleaseRecord, type ResultRecord } from '../../src/ha/records.ts'
-import { readLog } from './logs.ts'
-import { topics } from './model-engine.ts'
 import type { World } from './world.ts'
 
 type At<T> = T & { readonly offset: number }
 
 export async function checkWorld(world: World): Promise<void> {
-  await checkOutputs(world)
+  await world.stage.check(world.cluster, (what) => world.violate(what))
   checkChain(world)
   const current = await world.log()
   const logs = [...world.deletedLogs, current]
@@ -21,23 +19,6 @@ export async function checkWorld(world: World): Promise<void> {
   checkPromotions(world, logs)
   if (logs.length === 1) checkPause(world, current)
   checkCommands(world, current)
-}
-
-/** Every key's counts are 1, 2, 3 … as often as it came in: nothing lost, nothing twice, nothing out of order. */
-async function checkOutputs(world: World): Promise<void> {
-  const seen = new Map<string, number>()
-  for (const { key, value } of await readLog(world.cluster, topics.output)) {
-    const expected = (seen.get(key) ?? 0) + 1
-    if (Number(value) !== expected) {
-      world.violate(`output of ${key}: ${value} where ${expected} was due`)
-      return
-    }
-    seen.set(key, expected)
-  }
-  for (const key of new Set(world.inputs)) {
-    const came = world.inputs.filter((input) => input === key).length
-    if (seen.get(key) !== came) world.violate(`${key} came ${came} times and was counted ${seen.get(key) ?? 0} times`)
-  }
 }
 
 /** One chain of commits, and one process for each epoch. */

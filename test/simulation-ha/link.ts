@@ -19,12 +19,13 @@ export interface Weather {
   readonly readOnly: boolean
 }
 
-/** A change to the protocol: may replace a call. */
-export type CallTamper = (
-  name: keyof BrokerPort,
-  args: unknown[],
-  call: (args: unknown[]) => Promise<unknown>,
-) => Promise<unknown>
+/** What somebody beside the caller wants to know of the calls, or to do to them. */
+export interface Watch {
+  /** The broker has done it, whether or not the answer arrives. */
+  readonly done?: (name: keyof BrokerPort, args: readonly unknown[]) => void
+  /** The error with which a call fails before it leaves. */
+  readonly refuse?: (name: keyof BrokerPort) => BrokerError | undefined
+}
 
 const passive = new Set<string>(['close', 'connected', 'kind', 'then'])
 const writes = new Set<string>(['produce', 'endTransaction', 'commitOffsetsInTransaction', 'createTopics'])
@@ -36,7 +37,7 @@ export function link(
   owner: number,
   weather: () => Weather,
   wake: () => void,
-  tamper?: CallTamper,
+  watch: Watch = {},
 ): BrokerPort {
   const client = directClient(cluster, { afterCall: wake })
   const wait = (ms: number): Promise<void> =>
@@ -61,7 +62,10 @@ export function link(
       await wait(delay())
       throw new BrokerError('NOT_ENOUGH_REPLICAS', `${name}: too few replicas are in sync`)
     }
+    const refusal = watch.refuse?.(name)
+    if (refusal) throw refusal
     const answer = await (client[name] as (...a: unknown[]) => Promise<unknown>)(...args)
+    watch.done?.(name, args)
     await wait(delay())
     const coming = weather()
     if (coming.cut || coming.deaf || scheduler.random.chance(coming.lostAnswer)) return lostWithin(name, started)
@@ -72,10 +76,7 @@ export function link(
       const name = property as keyof BrokerPort
       const value = Reflect.get(target, property, target) as unknown
       if (passive.has(String(property)) || typeof value !== 'function') return value
-      return (...args: unknown[]) => {
-        const call = (changed: unknown[]): Promise<unknown> => remote(name, changed)
-        return tamper ? tamper(name, args, call) : call(args)
-      }
+      return (...args: unknown[]) => remote(name, args)
     },
   }) as unknown as BrokerPort
 }

@@ -9,6 +9,7 @@ import { BrokerError, type BrokerPort, type ProducerIdentity } from '../../src/b
 import { commitId, decodeTag, encodeTag } from '../../src/commit/tag.ts'
 import type { HaCommandToEngine, HaFact } from '../../src/engine/ha-contract.ts'
 import type { EngineFact } from '../../src/engine/protocol.ts'
+import type { SimEngine } from './stage.ts'
 import { noHeaders } from '../../src/wire/headers.ts'
 import { RecordBatchBuilder, RecordCursor, stampBatch } from '../../src/wire/record-batch.ts'
 
@@ -48,8 +49,6 @@ export interface ModelOptions {
   readonly flaws: EngineFlaws
   /** Names this life, for a flawed engine that has an identity of its own. */
   readonly life: string
-  /** Told when the broker has answered a commit with yes. */
-  readonly committed: (tokenEpoch: number, seq: number) => void
 }
 
 const member = { groupId: topics.group, memberId: '', generationId: -1, groupInstanceId: null }
@@ -57,7 +56,7 @@ const maxBytes = 1 << 20
 
 class Superseded extends Error {}
 
-export class ModelEngine {
+export class ModelEngine implements SimEngine {
   readonly #o: ModelOptions
   readonly #transactionalId: string
   /** Every command that ends what is under way raises it. */
@@ -74,8 +73,7 @@ export class ModelEngine {
   #tokenAnswer: ((held: boolean) => void) | undefined
   paused = false
   processed = 0
-  /** The next restart takes this long; set by the world. */
-  restartMs = 0
+  #restartMs = 0
 
   constructor(options: ModelOptions) {
     this.#o = options
@@ -122,8 +120,13 @@ export class ModelEngine {
     }
   }
 
+  setPaused(paused: boolean): void {
+    this.paused = paused
+  }
+
   /** As a lane that fails: everything not committed is void, and the engine starts over in place. */
-  disturb(): void {
+  disturb(ms: number): void {
+    this.#restartMs = ms
     if (this.#active) void this.#guarded(() => this.#restart())
   }
 
@@ -224,7 +227,6 @@ export class ModelEngine {
       if (!this.#o.flaws.takesUnknownForCommitted) throw error
     }
     if (this.#identity !== identity) this.#sequences.clear()
-    this.#o.committed(tag.tokenEpoch, tag.seq)
     this.#check(turn)
     this.#seq = tag.seq
     for (const [key, count] of overlay) store.counts.set(key, count)
@@ -256,8 +258,8 @@ export class ModelEngine {
   async #restart(): Promise<void> {
     const turn = ++this.#turn
     this.#o.fact({ type: 'restarting', cause: 'disturbed' })
-    await sleep(this.#o.timers, 5 + this.restartMs)
-    this.restartMs = 0
+    await sleep(this.#o.timers, 5 + this.#restartMs)
+    this.#restartMs = 0
     this.#check(turn)
     const id = ++this.#tokenAsked
     const held = await new Promise<boolean>((resolve) => {

@@ -1,5 +1,6 @@
 /**
- * Runs seeds: `node test/simulation-ha/replay.ts [first] [how many] [mutant]`. Prints each violation with everything that
+ * Runs seeds: `node test/simulation-ha/replay.ts [first] [how many] [mutant]`; `HA_SIM_ENGINE=real` runs
+ * the real engine. Prints each violation with everything that
  * the seed decided and what happened.
  */
 import { mutants } from './mutants.ts'
@@ -13,7 +14,11 @@ if (name !== undefined && mutant === undefined) {
 }
 let violated = 0
 for (let seed = Number(first); seed < Number(first) + Number(count); seed++) {
-  const { violations, derived, story } = await runSeed(seed, mutant)
+  const { violations, derived, story } = await runSeed(
+    seed,
+    mutant,
+    process.env.HA_SIM_ENGINE === 'real' ? 'real' : 'model',
+  )
   if (violations.length === 0 && Number(count) > 1) continue
   if (violations.length > 0) violated++
   process.stdout.write(`${JSON.stringify({ seed, derived, violations }, null, 2)}\n${story.join('\n')}\n`)

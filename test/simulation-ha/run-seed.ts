@@ -2,6 +2,8 @@
 import { checkWorld } from './checkers.ts'
 import type { Derived } from './derived.ts'
 import type { Mutant } from './sim-pod.ts'
+import { ModelStage } from './model-stage.ts'
+import { RealStage } from './real-stage.ts'
 import { World } from './world.ts'
 
 export interface Verdict {
@@ -14,8 +16,9 @@ export interface Verdict {
   readonly promotions: number
 }
 
-export async function runSeed(seed: number, mutant?: Mutant): Promise<Verdict> {
-  const world = new World(seed, mutant)
+/** `real`: the pods run the real engine with its lanes, which takes ten times as long. */
+export async function runSeed(seed: number, mutant?: Mutant, engine: 'model' | 'real' = 'model'): Promise<Verdict> {
+  const world = new World(seed, engine === 'model' ? new ModelStage() : new RealStage(seed), mutant)
   await world.run()
   await checkWorld(world)
   const { derived, violations, story, scheduler, promotions } = world

@@ -81,7 +81,7 @@ export class Scheduler {
   }
 
   /** Timers of a process whose clock runs at this rate. */
-  timers(owner: number, rate: number): Timers {
+  timers(owner: number, rate = 1): Timers {
     return {
       after: (delayMs, call) => {
         const event = this.at(delayMs / rate, owner, call)

@@ -10,7 +10,8 @@ import type { HaEffect, HaEvent } from '../../src/ha/events.ts'
 import type { Pod } from '../../src/ha/pod.ts'
 import type { Rules } from '../../src/ha/standby.ts'
 import { Channel } from '../simulation/links.ts'
-import { type EngineFlaws, ModelEngine, type Store } from './model-engine.ts'
+import type { EngineFlaws } from './model-engine.ts'
+import type { SimEngine } from './stage.ts'
 import type { Scheduler } from './scheduler.ts'
 
 /** A change to the protocol that the checkers must notice. */
@@ -30,8 +31,7 @@ export interface SimPodOptions {
   readonly owner: number
   readonly settings: HaSettings
   readonly coordinatorBroker: BrokerPort
-  readonly engineBroker: BrokerPort
-  readonly store: Store
+  readonly makeEngine: (fact: (fact: EngineFact | HaFact) => void) => SimEngine
   readonly seed: number
   readonly clockRate: number
   readonly messageMs: number
@@ -39,15 +39,13 @@ export interface SimPodOptions {
   readonly log: (line: string) => void
   readonly failed: () => void
   readonly told: (command: HaCommandToEngine) => void
-  readonly committed: (tokenEpoch: number, seq: number) => void
 }
 
 export class SimPod {
   readonly owner: number
   readonly podId: string
   readonly ha: CoordinatorShell
-  readonly engine: ModelEngine
-  readonly store: Store
+  readonly engine: SimEngine
   readonly incarnation: string
   /** Since when the coordinator has shown the state it shows. */
   stateSince = 0
@@ -59,7 +57,6 @@ export class SimPod {
     const { scheduler, owner, settings, mutant, messageMs, clockRate } = options
     this.owner = owner
     this.podId = settings.podId
-    this.store = options.store
     const latency = (): number => scheduler.random.next() * messageMs
     const timers = scheduler.timers(owner, clockRate)
     const toEngine = new Channel<HaCommandToEngine>(
@@ -74,15 +71,7 @@ export class SimPod {
       (fact) => this.ha.engineFact(fact),
       latency,
     )
-    this.engine = new ModelEngine({
-      broker: options.engineBroker,
-      timers,
-      store: options.store,
-      fact: (fact) => toControl.send(fact),
-      flaws: mutant?.engine ?? {},
-      life: String(owner),
-      committed: options.committed,
-    })
+    this.engine = options.makeEngine((fact) => toControl.send(fact))
     const rules: Rules = { ...defaultRules, ...mutant?.rules }
     const machine = new Coordinator({ ...settings, ...mutant?.settings }, new Random(options.seed), rules)
     mutant?.prepare?.(machine.pod)
@@ -117,7 +106,7 @@ export class SimPod {
 
   /** The operator's pause or unpause on this pod. */
   pause(paused: boolean): void {
-    this.engine.paused = paused
+    this.engine.setPaused(paused)
     this.ha.pauseIntent(paused)
   }
 }

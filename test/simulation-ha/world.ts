@@ -6,17 +6,17 @@ import { Random } from '../../src/base/random.ts'
 import { EmbeddedCluster } from '../../src/broker/embedded/core/cluster.ts'
 import { MemoryStorage } from '../../src/broker/embedded/core/memory-storage.ts'
 import { directClient } from '../../src/broker/embedded/direct-client.ts'
+import { BrokerError, type OffsetToCommit } from '../../src/broker/port.ts'
+import { compareTags, decodeTag } from '../../src/commit/tag.ts'
 import { coordinatorTopic, type HaSettings } from '../../src/ha/contract.ts'
 import type { RawRecord } from '../../src/ha/events.ts'
 import type { HaCommand } from '../../src/ha/view.ts'
-import { noHeaders } from '../../src/wire/headers.ts'
-import { RecordBatchBuilder } from '../../src/wire/record-batch.ts'
 import { type Derived, derive } from './derived.ts'
-import { link, type Weather } from './link.ts'
+import { link, type Watch, type Weather } from './link.ts'
 import { readLog } from './logs.ts'
-import { emptyStore, type Store, topics } from './model-engine.ts'
 import { Scheduler } from './scheduler.ts'
 import { type Mutant, SimPod } from './sim-pod.ts'
+import type { Stage } from './stage.ts'
 
 export const timing = {
   heartbeatIntervalMs: 200,
@@ -54,13 +54,18 @@ const pausePublishedMs = 700
 interface Bad {
   cut: boolean
   deaf: boolean
+  /** The next transaction is aborted. */
+  aborts: boolean
 }
+
+const fine = (): Bad => ({ cut: false, deaf: false, aborts: false })
 
 export class World {
   readonly scheduler: Scheduler
   readonly cluster: EmbeddedCluster
   readonly derived: Derived
-  readonly inputs: string[] = []
+  readonly stage: Stage
+  #fed = 0
   readonly violations: string[] = []
   readonly story: string[] = []
   readonly commits: Commit[] = []
@@ -73,7 +78,6 @@ export class World {
   readonly #twins: SimPod[] = []
   readonly #mutant: Mutant | undefined
   readonly #seed: number
-  readonly #stores: Store[] = []
   readonly #coordinatorLinks = new Map<number, Bad>()
   readonly #engineLinks = new Map<number, Bad>()
   #owners = 0
@@ -84,8 +88,9 @@ export class World {
   #pauseOperations = 0
   #tick: (() => void) | undefined
 
-  constructor(seed: number, mutant?: Mutant) {
+  constructor(seed: number, stage: Stage, mutant?: Mutant) {
     const random = new Random(seed)
+    this.stage = stage
     this.#seed = seed
     this.#mutant = mutant
     this.derived = derive(random)
@@ -99,12 +104,9 @@ export class World {
   }
 
   async run(): Promise<string[]> {
-    const broker = directClient(this.cluster)
-    await broker.createTopics([topics.input, topics.output].map((topic) => ({ topic, partitions: 1 })))
-    await broker.createTopics([{ topic: topics.changelog, partitions: 1, config: { 'cleanup.policy': 'compact' } }])
+    await this.stage.prepare(this.cluster)
     this.#planInput()
     for (let i = 0; i < this.derived.pods; i++) {
-      this.#stores.push(emptyStore())
       this.pods.push(undefined)
       this.#after(this.scheduler.random.next() * 300, () => this.#start(i))
     }
@@ -129,7 +131,7 @@ export class World {
   }
 
   async log(): Promise<RawRecord[]> {
-    return readLog(this.cluster, coordinatorTopic('app'))
+    return readLog(this.cluster, coordinatorTopic(this.stage.applicationId))
   }
 
   async #until(done: () => boolean, what: string): Promise<void> {
@@ -137,7 +139,9 @@ export class World {
     while (this.violations.length === 0 && !done()) {
       if (this.scheduler.now > deadline) {
         const shown = this.pods.map((pod) => `${pod?.podId} ${pod?.ha.role}/${pod?.ha.state}`).join(', ')
-        this.violate(`not reached within ${quietMs} quiet ms: ${what} (${shown}; ${this.#processed()} counted)`)
+        this.violate(
+          `not reached within ${quietMs} quiet ms: ${what} (${shown}; settled: ${this.stage.settled(this.cluster)})`,
+        )
         return
       }
       if (!(await this.scheduler.step())) this.violate('nothing is planned any more')
@@ -149,18 +153,14 @@ export class World {
   }
 
   #planInput(): void {
-    const { records, keys } = this.derived
     const { random } = this.scheduler
-    for (let i = 0; i < records; i++) {
-      const key = `k${random.int(keys)}`
+    for (let i = 0; i < this.derived.records; i++) {
       this.#after(random.next() * feedMs, () => {
-        this.inputs.push(key)
-        const builder = new RecordBatchBuilder()
-        builder.append(0, Buffer.from(key), Buffer.from(String(this.inputs.length)), noHeaders)
-        const batch = { topic: topics.input, partition: 0, records: builder.finish() }
+        this.#fed++
+        const { partition, records } = this.stage.feed(random, this.derived)
         void directClient(this.cluster, { afterCall: () => this.#wake() }).produce({
           transactionalId: null,
-          batches: [batch],
+          batches: [{ topic: this.stage.inputTopic, partition, records }],
         })
       })
     }
@@ -188,8 +188,8 @@ export class World {
 
   #settings(i: number): HaSettings {
     return {
-      applicationId: 'app',
-      groupId: topics.group,
+      applicationId: this.stage.applicationId,
+      groupId: this.stage.applicationId,
       podId: `p${i}`,
       desiredStandbys: 1,
       failoverPriority: this.derived.priorities[i] ?? 100,
@@ -206,28 +206,43 @@ export class World {
     }
   }
 
-  #start(i: number, store = this.#stores[i] ?? emptyStore()): void {
+  #start(i: number): void {
     if (this.pods[i] && !this.pods[i].dead) return
     const owner = ++this.#owners
     const { random } = this.scheduler
     const rate = 1 + (random.next() * 2 - 1) * this.derived.clockDrift
-    this.#coordinatorLinks.set(owner, { cut: false, deaf: false })
-    this.#engineLinks.set(owner, { cut: false, deaf: false })
-    const broker = (links: Map<number, Bad>) =>
+    this.#coordinatorLinks.set(owner, fine())
+    this.#engineLinks.set(owner, fine())
+    const broker = (links: Map<number, Bad>, watch?: Watch) =>
       link(
         this.cluster,
         this.scheduler,
         owner,
         () => this.#weather(links.get(owner)),
         () => this.#wake(),
+        watch,
       )
     const pod: SimPod = new SimPod({
       scheduler: this.scheduler,
       owner,
       settings: this.#settings(i),
       coordinatorBroker: broker(this.#coordinatorLinks),
-      engineBroker: broker(this.#engineLinks),
-      store,
+      makeEngine: (fact) =>
+        this.stage.engine({
+          pod: i,
+          podId: `p${i}`,
+          scheduler: this.scheduler,
+          owner,
+          clockRate: rate,
+          messageMs: this.derived.messageMs,
+          broker: broker(
+            this.#engineLinks,
+            this.#watchCommits(owner, () => pod),
+          ),
+          fact,
+          flaws: this.#mutant?.engine ?? {},
+          trouble: (ms) => this.#troubleEngine(owner, ms),
+        }),
       seed: this.#seed * 1000 + owner,
       clockRate: rate,
       messageMs: this.derived.messageMs,
@@ -245,11 +260,46 @@ export class World {
           this.violate(`${podId} is promoted with paused ${command.paused} after an operator said otherwise`)
         this.promotions.push({ podId, incarnation, epoch: command.tokenEpoch, paused: command.paused })
       },
-      committed: (tokenEpoch, seq) => this.#committed(pod, tokenEpoch, seq),
     })
     this.pods[i] = pod
     this.tell(`p${i}#${owner} starts`)
     pod.start()
+  }
+
+  /** Commits as the broker takes them, whether or not the answer arrives. */
+  #watchCommits(owner: number, pod: () => SimPod): Watch {
+    let tag = { tokenEpoch: 0, seq: 0 }
+    let open = false
+    return {
+      refuse: (name) => {
+        const bad = this.#engineLinks.get(owner)
+        if (name !== 'commitOffsetsInTransaction' || !bad?.aborts) return undefined
+        bad.aborts = false
+        return new BrokerError('TRANSACTION_ABORTABLE', 'the world wants it so')
+      },
+      done: (name, args) => {
+        if (name === 'commitOffsetsInTransaction') {
+          open = true
+          for (const { metadata } of args[3] as OffsetToCommit[]) {
+            const found = decodeTag(metadata)
+            if (found && compareTags(found, tag) > 0) tag = found
+          }
+        }
+        if (name !== 'endTransaction' || !open) return
+        open = false
+        if (args[2] === true) this.#committed(pod(), tag.tokenEpoch, tag.seq)
+      },
+    }
+  }
+
+  #troubleEngine(owner: number, ms: number): void {
+    const bad = this.#engineLinks.get(owner)
+    if (bad === undefined) return
+    bad.aborts = true
+    bad.cut = true
+    this.#after(ms, () => {
+      bad.cut = false
+    })
   }
 
   #committed(pod: SimPod, tokenEpoch: number, seq: number): void {
@@ -291,7 +341,7 @@ export class World {
     this.tell(`${pod.podId}#${pod.owner} crashes as ${pod.ha.state}`)
     this.#kill(pod)
     const i = this.pods.indexOf(pod)
-    if (this.derived.losesStores) this.#stores[i] = emptyStore()
+    if (this.derived.losesStores) this.stage.loseStore(i)
     this.#after(this.scheduler.random.next() * 3000, () => this.#start(i))
   }
 
@@ -358,9 +408,9 @@ export class World {
   #disturb(): void {
     const active = this.#alive().find((pod) => pod.ha.state === 'ACTIVE')
     if (active === undefined) return
-    active.engine.restartMs = this.scheduler.random.next() * 2500
-    this.tell(`the engine of ${active.podId}#${active.owner} restarts for ${Math.round(active.engine.restartMs)} ms`)
-    active.engine.disturb()
+    const ms = this.scheduler.random.next() * 2500
+    this.tell(`the engine of ${active.podId}#${active.owner} restarts for ${Math.round(ms)} ms`)
+    active.engine.disturb(ms)
   }
 
   #command(): void {
@@ -419,12 +469,12 @@ export class World {
     const i = this.pods.indexOf(pod)
     this.#twins.push(pod)
     this.pods[i] = undefined
-    this.#stores[i] = emptyStore()
+    this.stage.loseStore(i)
     this.#start(i)
   }
 
   #recreate(): void {
-    const topic = coordinatorTopic('app')
+    const topic = coordinatorTopic(this.stage.applicationId)
     void this.log().then(async (records) => {
       this.tell('the coordinator topic is deleted')
       this.deletedLogs.push(records)
@@ -453,17 +503,12 @@ export class World {
     this.#after(2600, keepUp)
   }
 
-  #processed(): number {
-    const active = this.#alive().find((pod) => pod.ha.state === 'ACTIVE')
-    return [...(active?.store.counts.values() ?? [])].reduce((sum, count) => sum + count, 0)
-  }
-
   #converged(): boolean {
     const states = this.pods.map((pod) => (pod === undefined || pod.dead ? 'DEAD' : pod.ha.state))
     const active = states.filter((state) => state === 'ACTIVE').length
     const ready = states.filter((state) => state === 'READY_STANDBY').length
     if (active !== 1 || ready !== this.derived.pods - 1) return false
-    if (this.#processed() !== this.inputs.length || this.inputs.length < this.derived.records) return false
+    if (this.#fed < this.derived.records || !this.stage.settled(this.cluster)) return false
     const views = this.#alive().map((pod) => pod.ha.status())
     const holder = this.#alive().find((pod) => pod.ha.state === 'ACTIVE')?.podId
     return views.every((view) => view?.tokenHolder === holder)

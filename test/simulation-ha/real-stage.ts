@@ -1,0 +1,133 @@
+/** The real engine with its lanes, as each pod of a world runs it; input, application and judgement of `../simulation`. */
+import type { Random } from '../../src/base/random.ts'
+import type { EmbeddedCluster } from '../../src/broker/embedded/core/cluster.ts'
+import { directClient } from '../../src/broker/embedded/direct-client.ts'
+import type { HaCommandToEngine } from '../../src/engine/ha-contract.ts'
+import { counterLayout } from '../../src/runtime/settings.ts'
+import { noHeaders } from '../../src/wire/headers.ts'
+import { RecordBatchBuilder } from '../../src/wire/record-batch.ts'
+import { checkRun } from '../simulation/checkers.ts'
+import { DurableBackends } from '../simulation/durable-backends.ts'
+import { SimulatedProcess } from '../simulation/process.ts'
+import { application, type Input } from '../simulation/workload.ts'
+import { partitionOf, settingsFor } from '../simulation/world.ts'
+import type { Derived } from './derived.ts'
+import { type EngineOrder, type InputRecord, inputIsCommitted, type SimEngine, type Stage } from './stage.ts'
+
+const compile = () => application({ next: () => undefined }).compile()
+
+export class RealStage implements Stage {
+  readonly applicationId = 'sim'
+  readonly inputTopic = 'in'
+  readonly #partitions: number
+  readonly #lanes: number
+  readonly #inputs: Input[] = []
+  readonly #stores = new Map<number, DurableBackends>()
+  #time = 1_000_000
+
+  constructor(seed: number) {
+    this.#partitions = 1 + (seed % 3)
+    this.#lanes = 1 + (seed % 2)
+  }
+
+  async prepare(cluster: EmbeddedCluster): Promise<void> {
+    await directClient(cluster).createTopics([{ topic: this.inputTopic, partitions: this.#partitions }])
+  }
+
+  feed(random: Random, derived: Derived): InputRecord {
+    this.#time += random.int(40)
+    const key = `k${random.int(derived.keys)}`
+    const timestamp = this.#time - random.int(90)
+    const value = this.#inputs.length
+    const partition = partitionOf(key, this.#partitions)
+    this.#inputs.push({ key, value, timestamp, partition })
+    const builder = new RecordBatchBuilder()
+    builder.append(timestamp, Buffer.from(key), Buffer.from(JSON.stringify(value)), noHeaders)
+    return { partition, records: builder.finish() }
+  }
+
+  engine(order: EngineOrder): SimEngine {
+    const stores = (this.#stores.get(order.pod) ?? new DurableBackends()).survivors()
+    this.#stores.set(order.pod, stores)
+    const topology = compile()
+    const shape = { lanes: this.#lanes, partitions: this.#partitions }
+    return new RealEngine(
+      order,
+      (scheduler) =>
+        new SimulatedProcess({
+          scheduler,
+          owner: order.owner,
+          broker: order.broker,
+          settings: { ...settingsFor(shape, topology), ha: { podId: order.podId, groupMode: 'join' } },
+          compile,
+          backends: () => stores.factory(),
+          layout: counterLayout(topology),
+          messageMs: order.messageMs,
+          slowLane: -1,
+          tamper: {},
+          fact: order.fact,
+        }),
+    )
+  }
+
+  loseStore(pod: number): void {
+    this.#stores.delete(pod)
+  }
+
+  settled(cluster: EmbeddedCluster): boolean {
+    return inputIsCommitted(cluster, this.applicationId, this.inputTopic)
+  }
+
+  /** The stores of every pod, active or standing by, are the fold of the changelogs. */
+  async check(cluster: EmbeddedCluster, violate: (what: string) => void): Promise<void> {
+    const specs = compile().stores
+    for (const [pod, stores] of this.#stores) {
+      await checkRun({ cluster, inputs: this.#inputs, stores, specs, violate: (what) => violate(`p${pod}: ${what}`) })
+    }
+  }
+}
+
+type ProcessScheduler = ConstructorParameters<typeof SimulatedProcess>[0]['scheduler']
+
+class RealEngine implements SimEngine {
+  readonly #process: SimulatedProcess
+  readonly #trouble: (ms: number) => void
+  #pauses = 0
+  paused = false
+
+  constructor(order: EngineOrder, make: (scheduler: ProcessScheduler) => SimulatedProcess) {
+    const { scheduler, owner, clockRate } = order
+    this.#trouble = order.trouble
+    // The other simulator's processes know one clock; here every process has its own.
+    const own = {
+      random: scheduler.random,
+      clock: scheduler.clockOf(clockRate, owner * 1_000_000),
+      at: scheduler.at.bind(scheduler),
+      timers: () => scheduler.timers(owner, clockRate),
+      kill: () => undefined,
+      get now() {
+        return scheduler.now
+      },
+    }
+    this.#process = make(own as unknown as ProcessScheduler)
+  }
+
+  start(): void {
+    this.#process.start()
+  }
+
+  command(command: HaCommandToEngine): void {
+    if (command.type === 'ha-promote') this.paused = command.paused
+    this.#process.engine.haCommand(command)
+  }
+
+  setPaused(paused: boolean): void {
+    this.paused = paused
+    if (paused) this.#process.engine.pause(++this.#pauses)
+    else this.#process.engine.unpause()
+  }
+
+  disturb(ms: number): void {
+    this.#trouble(ms)
+  }
+}
