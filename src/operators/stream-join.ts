@@ -242,15 +242,27 @@ export class SelfJoinOperator extends NodeOperator {
     this.enter()
     if (absent(rec.key)) return this.drop(rec, 'null_key')
     if (absent(rec.value)) return this.drop(rec, 'null_value')
-    const { beforeMs, afterMs, joiner } = this.#spec
+    const { beforeMs, afterMs, graceMs, joiner } = this.#spec
     const { key, timestamp } = rec
-    const ahead = [...this.#store.fetchRange(key, Math.max(0, timestamp - beforeMs), timestamp + afterMs)]
-    const behind = [...this.#store.fetchRange(key, Math.max(0, timestamp - afterMs), timestamp + beforeMs)]
-    const pairs: Array<readonly [left: unknown, right: unknown, at: number]> = [
-      ...ahead.map(([at, row]) => [rec.value, row.value, at] as const),
-      ...behind.map(([at, row]) => [row.value, rec.value, at] as const),
-      [rec.value, rec.value, timestamp],
-    ]
+    const now = this.timeAt(rec)
+    const remembered = beforeMs + afterMs + graceMs
+    const near = (before: number, after: number): Array<readonly [at: number, row: { readonly value: unknown }]> => {
+      const rows = [...this.#store.fetchRange(key, Math.max(0, timestamp - before), timestamp + after)]
+      return this.clock === undefined ? rows : rows.filter(([at]) => at > now - remembered)
+    }
+    const pairs: Array<readonly [left: unknown, right: unknown, at: number]> = []
+    for (const [at, row] of near(beforeMs, afterMs)) pairs.push([rec.value, row.value, at])
+    // The record meets itself before what is newer; one that is too far behind does not meet itself any more.
+    let meetsItself = timestamp > now - Math.max(2, remembered) + 1
+    const meetItself = (): void => {
+      if (meetsItself) pairs.push([rec.value, rec.value, timestamp])
+      meetsItself = false
+    }
+    for (const [at, row] of near(afterMs, beforeMs)) {
+      if (at > timestamp) meetItself()
+      pairs.push([row.value, rec.value, at])
+    }
+    meetItself()
     return inTurn(pairs, ([left, right, at]) => {
       this.atWork()
       return this.then(joiner(left, right, key), rec, (value) =>

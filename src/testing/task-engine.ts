@@ -202,7 +202,7 @@ export class TaskEngine {
     const count = this.taskCount(source.subtopology)
     const partition = by === null ? from % count : keySlot(by) % count
     const { timestamp, headers, origin } = rec
-    this.#add(source.topics[0] ?? '', { source, partition, key, value, timestamp, headers, origin })
+    this.#add(source.name, { source, partition, key, value, timestamp, headers, origin })
   }
 
   #add(topic: string, pending: Pending): void {
