@@ -4,8 +4,9 @@
  * the group's offsets and the outputs' producers show that at most one pod's commits took effect at a time.
  *
  * `HA_SWITCHES`, `HA_KILLS`, `HA_STOPS`, `HA_CUTS`, `HA_BOUNCES` and `HA_CHAOS` lengthen the runs, `HA_RATE` is their load,
- * `HA_STORE` their stores, `HA_FAILOVER_TIMEOUT` the silence that counts as death. Times depend on the machine and are
- * told, not judged; with `HA_STRICT=1` a switch must cost less than a second, a death the timeout and a second.
+ * `HA_STORE` their stores, `HA_TRANSACTION_VERSION` Kafka's kind of transactions, `HA_FAILOVER_TIMEOUT` the silence that
+ * counts as death. Times depend on the machine and are told, not judged; with `HA_STRICT=1` a switch must cost less than a
+ * second, a death the timeout and a second.
  */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
@@ -37,7 +38,8 @@ const strict = process.env.HA_STRICT === '1'
 const store = process.env.HA_STORE
 
 const proxy = await KafkaProxy.listen()
-const kafka = await kafkaForTests({ own: true, proxyPort: proxy.port })
+const transactionVersion = number('HA_TRANSACTION_VERSION', 2)
+const kafka = await kafkaForTests({ own: true, proxyPort: proxy.port, transactionVersion })
 const skip = 'skip' in kafka ? kafka.skip : false
 if ('skip' in kafka) await proxy.close()
 
