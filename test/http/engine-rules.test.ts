@@ -1,5 +1,6 @@
 /** Rules that need settings or data of their own, on the running engine. The number in brackets names the rule. */
 import assert from 'node:assert/strict'
+import { availableParallelism } from 'node:os'
 import { after, describe, test, type TestContext } from 'node:test'
 import { EngineError } from '../../src/errors.ts'
 import { startRuntime } from '../../src/runtime/index.ts'
@@ -70,6 +71,17 @@ describe('configuration', () => {
     await live.feed('orders', [at(0, {}, 0)])
     await live.runtime.untilIdle()
     assert.equal((await live.get('/consumer')).assignment?.['orders:0']?.bufferCapacity, 1000)
+  })
+
+  test('[2.2.lanes] without a setting there are as many lanes as processors, two at least, and the setting stays empty', async (t) => {
+    const live = await start(t, { app: 'scenario-app', config: { 'engine.lanes.count': null } })
+    const { json } = await live.ask({ path: '/config', headers: { accept: 'application/json' } })
+    assert.equal(json.engine?.lanes?.count, null)
+    const lanes = Math.max(2, availableParallelism())
+    assert.equal((await live.get('/info')).app?.lanes, lanes)
+    const { json: threads } = await live.ask({ path: '/debug/threads?filter=known' })
+    const names = (threads.engineThreads as unknown as Json[]).map((thread) => String(thread.name))
+    assert.equal(names.filter((name) => /^lane-\d+$/.test(name)).length, lanes)
   })
 })
 
@@ -219,6 +231,20 @@ function sum(
 }
 
 describe('failures', () => {
+  test('[R6] a broker that stays out of reach takes readiness away, not liveness', async (t) => {
+    const live = await startLive({ app: 'scenario-app', config: { 'broker.bootstrap-servers': '127.0.0.1:1' } })
+    t.after(() => live.stop())
+    const broker = await live.until('the broker is DOWN', async () => {
+      const { components } = await live.get('/health/ready')
+      const found = (components as unknown as Json[]).find((component) => String(component.name) === 'broker')
+      return String(found?.status) === 'DOWN' && found
+    })
+    assert.ok(Number(broker?.details?.downForMs) >= 10_000, 'not at the first hiccup')
+    assert.equal((await live.ask({ path: '/health/ready' })).status, 503)
+    assert.equal((await live.ask({ path: '/health/live' })).status, 200)
+    assert.equal(await live.state(), 'STARTING')
+  })
+
   test('[R6] where a restart of the process can help, a failure takes liveness too', async (t) => {
     const live = await start(t, { app: 'scenario-app' })
     await live.feed('orders', [at(0, { exit: true }, 0)])
