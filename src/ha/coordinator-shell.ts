@@ -218,16 +218,21 @@ export class CoordinatorShell implements HaCoordinator {
 
   async #tail(): Promise<void> {
     const maxWaitMs = Math.min(longestWaitMs, this.#o.settings.heartbeatIntervalMs / 2)
+    let readAt = this.#o.clock.monotonic()
     while (!this.#closed) {
       try {
-        const due = this.#o.clock.monotonic() - this.#checkedAt > identityCheckMs
+        const now = this.#o.clock.monotonic()
+        // After a gap, whatever made it, the topic may be another one, and reading on would miss its beginning.
+        const gap = now - readAt > 3 * this.#o.settings.heartbeatIntervalMs
+        const due = gap || now - this.#checkedAt > identityCheckMs
         const lost = due ? await this.#isAnother() : await this.#readOnce(maxWaitMs)
+        readAt = this.#o.clock.monotonic()
         if (lost) await this.#beginAnew()
         this.#troubled = false
       } catch (error) {
         if (this.#closed) return
         this.#trouble(error)
-        if (error instanceof BrokerError && error.errorClass === 'config') this.#checkedAt = Number.NEGATIVE_INFINITY
+        this.#checkedAt = Number.NEGATIVE_INFINITY
         // Refused, or out of reach: either way the pod isolates itself, and asks on.
         await this.#pause()
       }

@@ -35,15 +35,23 @@ export class RealStage implements Stage {
   }
 
   feed(random: Random, derived: Derived): InputRecord {
-    this.#time += random.int(40)
-    const key = `k${random.int(derived.keys)}`
-    const timestamp = this.#time - random.int(90)
     const value = this.#inputs.length
+    // The last records, one for each partition, come later than all others by event time: they close the windows.
+    const closing = value - (derived.records - this.#partitions)
+    this.#time += closing === 0 ? 5000 : random.int(40)
+    const timestamp = this.#time - (closing < 0 ? random.int(90) : 0)
+    const key = closing < 0 ? `k${random.int(derived.keys)}` : this.#keyIn(closing)
     const partition = partitionOf(key, this.#partitions)
     this.#inputs.push({ key, value, timestamp, partition })
     const builder = new RecordBatchBuilder()
     builder.append(timestamp, Buffer.from(key), Buffer.from(JSON.stringify(value)), noHeaders)
     return { partition, records: builder.finish() }
+  }
+
+  #keyIn(partition: number): string {
+    let i = 0
+    while (partitionOf(`k${i}`, this.#partitions) !== partition) i++
+    return `k${i}`
   }
 
   engine(order: EngineOrder): SimEngine {

@@ -6,7 +6,7 @@ import { runSeed } from './run-seed.ts'
 /** About a minute of one quiet processor; `HA_SIM_SEEDS` asks for fewer or more. */
 const seeds = Number(process.env.HA_SIM_SEEDS ?? 2000)
 /** Seeds that once failed: each stands for a mistake that was made. */
-const regressions = [16, 197, 265, 305, 449, 785, 1096]
+const regressions = [16, 197, 265, 305, 449, 594, 785, 1055, 1096, 1108]
 
 test(`${seeds} seeds: one chain of commits, and one active pod in the end`, { timeout: 1_200_000 }, async () => {
   let promotions = 0
@@ -21,6 +21,22 @@ test(`${seeds} seeds: one chain of commits, and one active pod in the end`, { ti
     )
   }
   assert.ok(promotions > 1.5 * seeds, `the faults bite: ${promotions} promotions`)
+})
+
+const realSeeds = Number(process.env.HA_SIM_REAL_SEEDS ?? 150)
+
+test(`${realSeeds} seeds with the real engine in every pod: exactly once, in every store`, {
+  timeout: 1_200_000,
+}, async () => {
+  for (let seed = 1; seed <= realSeeds; seed++) {
+    const verdict = await runSeed(seed, undefined, 'real')
+    assert.deepEqual(
+      verdict.violations,
+      [],
+      `seed ${seed} violates the protocol; replay it with: HA_SIM_ENGINE=real node test/simulation-ha/replay.ts ${seed}\n` +
+        `${JSON.stringify(verdict.derived)}\n${verdict.story.join('\n')}`,
+    )
+  }
 })
 
 for (const mutant of mutants) {
