@@ -299,7 +299,7 @@ export class EngineCore {
     if (run !== this.#run.number || this.#ended) return
     const nextEpoch = (position.newestTag?.tokenEpoch ?? 0) + 1
     if (first) this.#commits.tokenEpoch = nextEpoch
-    if (first) await this.#firstAssignment(position.newestTag, topics)
+    if (first) await this.#firstAssignment(position, topics)
     if (run !== this.#run.number || this.#ended) return
     const flow = this.#flow as unknown as Flow
     flow.restoreWatermark(position.watermark)
@@ -344,10 +344,7 @@ export class EngineCore {
     this.#flow.assign(position.partitions, topics)
   }
 
-  async #firstAssignment(
-    newestTag: { tokenEpoch: number; seq: number } | undefined,
-    topics: ResolvedTopics,
-  ): Promise<void> {
+  async #firstAssignment({ newestTag }: GroupPosition, topics: ResolvedTopics): Promise<void> {
     this.#commits.open(newestTag, topics)
     await this.#globals.load(topics)
     await this.#schedules.restore()
@@ -418,10 +415,7 @@ export class EngineCore {
   }
 
   async #exhausted(error: EngineError): Promise<void> {
-    if (!this.#role || this.#role.following) {
-      this.#fail(error)
-      return
-    }
+    if (!this.#role || this.#role.following) return this.#fail(error)
     await this.#closeRun()
     if (!this.#ended) this.#role.exhausted(error)
   }
@@ -506,7 +500,7 @@ export class EngineCore {
     for (const [id, next] of changelogNext) this.#commits.changelogNext.set(id, next)
     // Tags never step back, also where the coordinator's topic was lost and its count began anew.
     this.#commits.tokenEpoch = Math.max(tokenEpoch, position.newestTag?.tokenEpoch ?? 0)
-    await this.#inRun(this.#firstAssignment(position.newestTag, topics))
+    await this.#inRun(this.#firstAssignment(position, topics))
     const committer = this.#commits.committer as unknown as Committer
     await this.#inRun(this.#restorer.start(tasks, settings.lanes, this.#commits.beginning(flow.watermark)))
     this.#tasks = [...tasks.values()].flat()

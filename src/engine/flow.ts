@@ -11,7 +11,6 @@ import { Announcements, isAnnounced } from './announcements.ts'
 import { Dispatcher, type Route } from './dispatcher.ts'
 import type { EngineOptions } from './engine-core.ts'
 import { Fetcher } from './fetcher.ts'
-import { followGlobalTopic } from './global-follower.ts'
 import type { PartitionProgress } from './snapshots.ts'
 import type { ResolvedTopics } from './topics.ts'
 import type { ConsumerSnapshot, WatermarkSnapshot } from './view.ts'
@@ -269,12 +268,6 @@ export class Flow {
 
   restoreWatermark(watermark: number): void {
     if (watermark > this.#watermarks.global()) this.#watermarks.restoreGlobal(watermark)
-  }
-
-  followGlobal(source: number, topic: string, positions: ReadonlyMap<number, number>): void {
-    followGlobalTopic(this.#o, { source, topic, positions, run: this.#host.run, closed: () => this.#closed }).catch(
-      (error) => this.#host.failed(error),
-    )
   }
 
   /** Dispatches the records of a scheduled source. */

@@ -48,6 +48,8 @@ export interface RoleHost {
   /** Fences whoever has the identity; `conditional`: only where nobody took it since. */
   takeIdentity(conditional: boolean): Promise<void>
   giveUpIdentity(): void
+  /** Global tables are no part of any commit: a standby has them, and keeps them when it takes over. */
+  loadGlobals(): Promise<void>
   /** Takes the active's place in the group, fencing who had it there; resolves once it is ours. */
   joinGroup(): Promise<void>
   /** Gives up heartbeats, not the place: the successor takes that over. */
@@ -129,7 +131,8 @@ export class StandbyRole {
     const topics = this.#host.topics()
     const standby = new Standby(this.#o, this.#restorer, this.#host)
     this.#standby = standby
-    await this.#host.inRun(standby.open(this.#tasks(topics), topics))
+    const globals = this.#retry(() => this.#host.loadGlobals())
+    await Promise.all([this.#host.inRun(standby.open(this.#tasks(topics), topics)), globals])
     if (this.#stage === 'standby') this.#host.tell({ type: 'standby' })
     this.#opened.resolve()
   }
