@@ -38,6 +38,8 @@ export function createHa(options: HaOptions): HaCoordinator {
 
 const longestWaitMs = 500
 const longestPauseMs = 1000
+/** Longest time a caller waits to hear that its command was written. */
+const publishTimeoutMs = 5000
 /** How often the topic is asked whether it is still the same. */
 const identityCheckMs = 5000
 
@@ -115,11 +117,18 @@ export class CoordinatorShell implements HaCoordinator {
     const secret = settings.commandSecret
     const signature = secret === null ? null : signatureOf(secret, settings.applicationId, unsigned)
     if (this.#closed) throw new EngineError('BROKER_UNREACHABLE', 'this pod is stopping; ask another one')
+    let cancel: (() => void) | undefined
+    const late = new Promise<never>((_, reject) => {
+      const error = new BrokerError('UNREACHABLE', `the broker did not answer within ${publishTimeoutMs} ms`)
+      cancel = this.#o.timers.after(publishTimeoutMs, () => reject(error))
+    })
     try {
-      return await this.#writer.appendOne(encode({ ...unsigned, signature }))
+      return await Promise.race([this.#writer.appendOne(encode({ ...unsigned, signature })), late])
     } catch (error) {
       const message = `the command may not have reached the coordinator topic: ${messageOf(error)}`
       throw new EngineError('BROKER_UNREACHABLE', message, { cause: error })
+    } finally {
+      cancel?.()
     }
   }
 

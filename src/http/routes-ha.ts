@@ -1,5 +1,6 @@
 /** Hot standby: status and the three commands. Unknown paths where `ha.mode` is `off`. */
 import { type HaCommand, judgeHaCommand } from './ha-seam.ts'
+import { messageOf } from '../errors.ts'
 import type { Parameter } from './parameters.ts'
 import { error, json, notInitialized, type Reply } from './reply.ts'
 import { type Route, type RouteServices, routeDefaults } from './route.ts'
@@ -23,8 +24,12 @@ async function haReply(services: RouteServices, command: HaCommand): Promise<Rep
   if (services.ha === null || status === null) return notInitialized(services.view)
   const verdict = judgeHaCommand(status, command)
   if (!verdict.ok) return error(verdict.status, verdict.reason)
-  const commandOffset = await services.ha.publish(command)
-  return json(202, { ...command, commandOffset })
+  try {
+    const commandOffset = await services.ha.publish(command)
+    return json(202, { ...command, commandOffset })
+  } catch (thrown) {
+    return error(503, messageOf(thrown))
+  }
 }
 
 export const highAvailabilityRoutes: readonly Route[] = [
