@@ -31,6 +31,8 @@ export interface ConfigSources {
 }
 
 /** What came together from all sources, before it is a `Config`. */
+const kafkasOwn = /^broker\.(sasl|ssl|oauth|security)(\.|$)/
+
 class Gathering {
   readonly values: Record<string, PlainValue> = {}
   readonly extra: Record<string, unknown> = {}
@@ -64,9 +66,13 @@ class Gathering {
   }
 
   #addClientOption(key: string, raw: unknown, source: ConfigSource, origin: string): void {
-    // Other clients have no keys of this section: nobody but this engine can be meant. The environment may hold anything.
-    if (key.startsWith('broker.') && source !== 'environment') {
-      this.fault(key, origin, `there is no such key${suggestion(key)}`)
+    // In this section nobody but this engine can be meant, save by keys that are Kafka's own (`sasl.jaas.config`,
+    // `ssl.…`): a file that several programs read has them, and whoever starts is told that nothing acts on them. The
+    // environment may hold anything.
+    const meant = suggestion(key)
+    const strict = key.startsWith('broker.') && source !== 'environment'
+    if (strict && (meant !== '' || !kafkasOwn.test(key))) {
+      this.fault(key, origin, `there is no such key${meant}`)
       return
     }
     // Any other key may be meant for another client; one that differs from a row by a slip of the pen may not.
