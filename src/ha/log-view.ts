@@ -141,7 +141,9 @@ export class LogView {
   #status(status: StatusRecord, offset: number, moment: Moment): void {
     const known = this.peers.get(status.podId)
     const same = known?.status.incarnation === status.incarnation
-    const generation = same ? known.generation : (status.generation ?? offset)
+    // A generation beyond the record itself is one of a topic that was deleted since.
+    const told = status.generation !== null && status.generation <= offset ? status.generation : offset
+    const generation = same ? known.generation : told
     // Late words of an earlier life change nothing: the younger one counts.
     if (known && !same && known.generation > generation) return
     this.peers.set(status.podId, { status, generation, ...moment })

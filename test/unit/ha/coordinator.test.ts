@@ -534,6 +534,16 @@ describe('the topic is made anew', () => {
     assert.equal(bench.state, 'ACTIVE')
   })
 
+  test('a generation that a pod still tells of the old topic makes it no younger than its next life', () => {
+    const bench = new Bench()
+    bench.join()
+    bench.write(statusRecord({ podId: 'peer', incarnation: 'old', generation: 5000 }))
+    bench.pass(25)
+    bench.write(statusRecord({ podId: 'peer', incarnation: 'new', state: 'JOINING' }))
+    bench.pass(25)
+    assert.equal(bench.status.peers[0]?.state, 'JOINING')
+  })
+
   test('unless somebody has committed under a later one', () => {
     const bench = new Bench()
     bench.active()
