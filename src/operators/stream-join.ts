@@ -40,11 +40,18 @@ interface WaitingPlace {
   readonly id: Uint8Array
 }
 
-/** Records that have found no partner yet; shared by both sides of a join. */
+const inOrder = (a: WaitingPlace, b: WaitingPlace): number => a.timestamp - b.timestamp || byText(a.text, b.text)
+
+/**
+ * Records that have found no partner yet, and those that were told to have none for as long as one might still come:
+ * what was told is not taken back. Shared by both sides of a join.
+ */
 export class WaitingRecords {
   readonly #store: KeyValueStore<unknown, Waiting>
   readonly #keySerde: Serde<unknown>
-  readonly #places = new SortedList<WaitingPlace>((a, b) => a.timestamp - b.timestamp || byText(a.text, b.text))
+  readonly #places = new SortedList<WaitingPlace>(inOrder)
+  /** Kept without their values. */
+  readonly #told = new SortedList<WaitingPlace>(inOrder)
   #rebuilt = false
 
   constructor(store: KeyValueStore<unknown, Waiting>, keySerde: Serde<unknown>) {
@@ -55,7 +62,8 @@ export class WaitingRecords {
   init(): void {
     if (this.#rebuilt) return
     this.#rebuilt = true
-    for (const [id] of this.#store.all()) this.#places.add(this.#place(id as Uint8Array))
+    for (const [id, { values }] of this.#store.all())
+      (values.length > 0 ? this.#places : this.#told).add(this.#place(id as Uint8Array))
   }
 
   get first(): WaitingPlace | undefined {
@@ -79,13 +87,28 @@ export class WaitingRecords {
     this.#places.remove(this.#place(id))
   }
 
+  /** True when the records of this key, side and timestamp were told to have no partner. */
+  wasTold(key: unknown, timestamp: number, left: boolean): boolean {
+    if (this.#told.size === 0) return false
+    return this.#store.get(this.#id(key, timestamp, left))?.values.length === 0
+  }
+
+  /** Forgets what was told of records before this time: whoever comes for them now is late. */
+  forget(before: number): void {
+    if (this.#told.size === 0) return
+    for (const { id } of this.#told.takeWhile((place) => place.timestamp < before)) this.#store.delete(id)
+  }
+
   /** Takes out what waits in vain at this time, oldest first. */
   takeDue(due: (place: WaitingPlace) => boolean): Array<{ timestamp: number; waiting: Waiting }> {
     const taken: WaitingPlace[] = []
     for (const place of this.#places) if (due(place)) taken.push(place)
     return taken.map((place) => {
       this.#places.remove(place)
-      return { timestamp: place.timestamp, waiting: this.#store.delete(place.id) as Waiting }
+      const waiting = this.#store.get(place.id) as Waiting
+      this.#store.put(place.id, { ...waiting, headers: [], values: [] })
+      this.#told.add(place)
+      return { timestamp: place.timestamp, waiting }
     })
   }
 
@@ -163,7 +186,7 @@ export class StreamJoinOperator extends NodeOperator {
     if (rec.timestamp + this.#ahead + this.#spec.graceMs < this.timeAt(rec)) return this.drop(rec, 'late')
     const from = Math.max(0, rec.timestamp - this.#back)
     const to = rec.timestamp + this.#ahead
-    const partners = this.#remembered([...this.#other.fetchRange(rec.key, from, to)])
+    const partners = this.#untold(rec.key, this.#remembered([...this.#other.fetchRange(rec.key, from, to)]))
     if (partners.length === 0) return this.#spec.outer ? this.#wait(rec) : undefined
     return inTurn(partners, ([timestamp, row]) => {
       this.#waiting?.matched(rec.key, timestamp, !this.#left)
@@ -171,6 +194,12 @@ export class StreamJoinOperator extends NodeOperator {
         this.#send(rec, value, Math.max(rec.timestamp, timestamp)),
       )
     })
+  }
+
+  #untold<T extends readonly [timestamp: number, row: unknown]>(key: unknown, partners: T[]): T[] {
+    const waiting = this.#waiting
+    if (waiting === undefined || partners.length === 0) return partners
+    return partners.filter(([timestamp]) => !waiting.wasTold(key, timestamp, !this.#left))
   }
 
   /** By a time of its own, a join remembers less: what is newer than the other side's newest record less the window. */
@@ -200,6 +229,8 @@ export class StreamJoinOperator extends NodeOperator {
   #overdue(watermark: number, origin: Origin, cause: Rec | undefined): Maybe {
     if (watermark > this.#lookedAt) this.#lookedAt = watermark
     const waiting = this.#waiting
+    const { beforeMs, afterMs, graceMs } = this.#spec
+    waiting?.forget(watermark - beforeMs - afterMs - graceMs)
     if (!waiting?.first) return
     const due = waiting.takeDue((place) => this.#deadline(place.timestamp, place.left) <= watermark)
     this.#wake()
