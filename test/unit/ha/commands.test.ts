@@ -1,0 +1,229 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { ResultRecord, StatusRecord } from '../../../src/ha/records.ts'
+import { signatureOf } from '../../../src/ha/signature.ts'
+import { judgeHaCommand } from '../../../src/ha/view.ts'
+import { Bench, commandRecord, statusRecord } from './support.ts'
+
+const result = (bench: Bench, offset: number): ResultRecord | undefined =>
+  bench.log
+    .filter(({ key }) => key === `r/${offset}`)
+    .map(({ value }) => JSON.parse(value ?? 'null') as ResultRecord)
+    .at(0)
+
+const claimOf = (epoch: number, podId: string, incarnation = 'life') =>
+  ({ kind: 'claim', epoch, podId, nonce: 'n', incarnation, cause: 'BOOT', commandOffset: null }) as const
+
+/** This pod stands by; another one is active under epoch 1, and beats. */
+function standingBy(change: ConstructorParameters<typeof Bench>[0] = {}, fields: Partial<StatusRecord> = {}) {
+  const bench = new Bench(change)
+  const active = { podId: 'active', role: 'ACTIVE', state: 'ACTIVE', tokenEpoch: 1, ...fields } as const
+  bench.write(statusRecord(active))
+  bench.write(claimOf(1, 'active'))
+  bench.join()
+  const beats = bench.beats(active)
+  bench.pass(500, beats)
+  return { bench, beats, active }
+}
+
+describe('commands', () => {
+  function withPeer(change: Partial<StatusRecord> = {}) {
+    const bench = new Bench()
+    bench.active()
+    const beats = bench.beats({ podId: 'peer', ...change })
+    bench.pass(100, beats)
+    return { bench, beats }
+  }
+
+  test('a switch drains, releases, and the pod stands by; the successor tells the result', () => {
+    const { bench, beats } = withPeer()
+    const offset = bench.write({
+      ...commandRecord({ id: 'c', target: null, force: false, expectEpoch: 1 }),
+      command: 'SWITCH',
+    })
+    bench.pass(25, beats)
+    assert.equal(bench.state, 'DEMOTING')
+    assert.deepEqual(bench.commands.at(-1), { type: 'ha-hand-over', id: 1 })
+    assert.equal(bench.keys('l/').length, 0)
+    bench.fact({ type: 'handed-over', id: 1, commitId: '1.5', changelogEnds: {} })
+    bench.fact({ type: 'standby' })
+    bench.pass(25, beats)
+    const release = JSON.parse(bench.log.find(({ key }) => key === 'l/1')?.value ?? '{}') as Record<string, unknown>
+    assert.deepEqual([release.target, release.commitId, release.commandOffset], ['peer', '1.5', offset])
+    bench.pass(25, beats)
+    assert.equal(bench.status.selfRole, 'STANDBY')
+    assert.equal(result(bench, offset), undefined)
+  })
+
+  test('where the successor does not come, the pod goes on itself and says so', () => {
+    const { bench, beats } = withPeer()
+    const offset = bench.write({
+      ...commandRecord({ id: 'c', target: null, force: false, expectEpoch: 1 }),
+      command: 'SWITCH',
+    })
+    bench.pass(25, beats)
+    bench.fact({ type: 'handed-over', id: 1, commitId: '1.5', changelogEnds: {} })
+    bench.fact({ type: 'standby' })
+    bench.pass(900, beats)
+    assert.equal(bench.keys('t/2/').length, 0)
+    bench.pass(300, beats)
+    assert.equal(bench.keys('t/2/me').length, 1)
+    bench.promote()
+    bench.pass(50)
+    assert.deepEqual([bench.state, result(bench, offset)?.outcome], ['ACTIVE', 'REJECTED'])
+    assert.equal(bench.machine.pod.rollbacks, 1)
+  })
+
+  test('a drain that takes too long is cut off: nothing uncommitted survives, nothing committed is lost', () => {
+    const { bench, beats } = withPeer()
+    bench.write({ ...commandRecord({ id: 'c', target: null, force: false, expectEpoch: 1 }), command: 'SWITCH' })
+    bench.pass(1200, beats)
+    assert.equal(bench.told('ha-step-down'), 1)
+    assert.equal(bench.keys('l/').length, 0)
+    bench.fact({ type: 'standby' })
+    bench.pass(50, beats)
+    assert.equal(bench.keys('l/1').length, 1)
+  })
+
+  test('the acting pod judges again: target, restart, epoch, readiness unless by force', () => {
+    const rows: ReadonlyArray<[Partial<StatusRecord>, Parameters<typeof commandRecord>[0], string | undefined]> = [
+      [{}, { id: 'a', target: 'me', force: true, expectEpoch: 1 }, 'REJECTED'],
+      [{}, { id: 'b', target: 'nobody', force: true, expectEpoch: 1 }, 'REJECTED'],
+      [{}, { id: 'c', target: 'peer', force: false, expectEpoch: 0 }, 'EXPIRED'],
+      [{ restarting: true }, { id: 'd', target: 'peer', force: true, expectEpoch: 1 }, 'REJECTED'],
+      [{ state: 'CATCHING_UP' }, { id: 'e', target: 'peer', force: false, expectEpoch: 1 }, 'REJECTED'],
+      [{ state: 'CATCHING_UP' }, { id: 'f', target: 'peer', force: true, expectEpoch: 1 }, undefined],
+      [{}, { id: 'g', target: 'peer', force: false, expectEpoch: 1 }, undefined],
+    ]
+    for (const [peer, command, outcome] of rows) {
+      const { bench, beats } = withPeer(peer)
+      const offset = bench.write(commandRecord(command))
+      bench.pass(50, beats)
+      assert.equal(result(bench, offset)?.outcome, outcome, command.id)
+      assert.equal(bench.state, outcome === undefined ? 'DEMOTING' : 'ACTIVE', command.id)
+    }
+  })
+
+  test('a command that is written again under its name is not carried out again', () => {
+    const { bench, beats } = withPeer({ state: 'CATCHING_UP' })
+    const command = commandRecord({ id: 'c', target: 'peer', force: false, expectEpoch: 1 })
+    const offset = bench.write(command)
+    bench.pass(50, beats)
+    assert.equal(result(bench, offset)?.outcome, 'REJECTED')
+    const again = bench.write(command)
+    bench.pass(300, beats)
+    assert.equal(result(bench, again), undefined)
+  })
+
+  test('with a secret, only what is signed counts', () => {
+    const bench = new Bench({ commandSecret: 'secret' })
+    bench.active()
+    const beats = bench.beats({ podId: 'peer' })
+    bench.pass(100, beats)
+    const command = commandRecord({ id: 'c', target: 'peer', force: false, expectEpoch: 1 })
+    bench.write(command)
+    bench.pass(100, beats)
+    assert.deepEqual([bench.state, bench.machine.pod.badRecords], ['ACTIVE', 1])
+    bench.write({ ...command, signature: signatureOf('secret', 'app', command) })
+    bench.pass(50, beats)
+    assert.equal(bench.state, 'DEMOTING')
+  })
+
+  test('a promotion where nobody is active is carried out by the pod it names, whatever its priority', () => {
+    const { bench } = standingBy({ failoverPriority: 0 })
+    bench.pass(1200)
+    bench.write(commandRecord({ id: 'c', target: 'me', force: false, expectEpoch: 1 }))
+    bench.pass(50)
+    assert.equal(bench.keys('t/2/me').length, 1)
+    bench.promote()
+    bench.pass(50)
+    assert.equal(bench.machine.pod.commandResults.DONE, 1)
+  })
+
+  test('the judgement of the interface and of the acting pod is one', () => {
+    const { bench } = withPeer({ state: 'CATCHING_UP' })
+    const verdict = judgeHaCommand(bench.status, { command: 'SWITCH', target: null, force: false })
+    assert.equal(verdict.ok, false)
+  })
+})
+
+describe('pause, stop, poison', () => {
+  test('paused follows the token', () => {
+    const { bench } = standingBy({}, { paused: true })
+    bench.pass(1200)
+    assert.deepEqual(bench.commands.at(-1), { type: 'ha-promote', tokenEpoch: 2, paused: true })
+  })
+
+  test('a pause is told to the others at once', () => {
+    const bench = new Bench()
+    bench.active()
+    bench.pass(25)
+    const before = bench.keys('s/').length
+    bench.step({ type: 'pause-intent', paused: true })
+    assert.equal(bench.keys('s/').length, before + 1)
+    assert.match(bench.log.at(-1)?.value ?? '', /"paused":true/)
+  })
+
+  test('a pod that stops hands over, and says goodbye', () => {
+    const bench = new Bench()
+    bench.active()
+    bench.pass(100, bench.beats({ podId: 'peer' }))
+    bench.step({ type: 'stop' })
+    assert.equal(bench.told('ha-hand-over'), 1)
+    bench.fact({ type: 'handed-over', id: 1, commitId: '1.1', changelogEnds: {} })
+    bench.fact({ type: 'standby' })
+    bench.pass(100)
+    assert.match(bench.log.find(({ key }) => key === 'l/1')?.value ?? '', /"target":"peer"/)
+    assert.deepEqual(
+      bench.log.findLast(({ key }) => key === 's/me'),
+      { key: 's/me', value: null },
+    )
+    assert.equal(bench.effects.at(-1)?.type, 'ended')
+  })
+
+  const place = { topic: 'in', partition: 0, offset: 7 }
+  const error = { code: 'RESTARTS_EXHAUSTED', message: 'spent', stack: undefined, details: {} } as const
+
+  test('a pod whose restarts are used up lets another one try', () => {
+    const bench = new Bench()
+    bench.active()
+    bench.pass(100, bench.beats({ podId: 'peer' }))
+    bench.fact({ type: 'restarts-exhausted', error, place })
+    assert.deepEqual([bench.told('ha-step-down'), bench.told('ha-fail')], [1, 0])
+    bench.fact({ type: 'standby' })
+    bench.pass(50)
+    assert.match(bench.log.find(({ key }) => key === 'l/1')?.value ?? '', /"exhausted":true.*"offset":7/)
+  })
+
+  test('without anybody ready it fails, and others may take over', () => {
+    const bench = new Bench()
+    bench.active()
+    bench.fact({ type: 'restarts-exhausted', error, place })
+    assert.equal(bench.told('ha-fail'), 1)
+    bench.fact({ type: 'failed', error, restartHelps: true })
+    bench.pass(25)
+    assert.match(bench.log.findLast(({ key }) => key === 's/me')?.value ?? '', /"FAILED".*"handoffInhibited":false/)
+  })
+
+  test('a record that has failed elsewhere stops here: it does not walk through all standbys', () => {
+    const bench = new Bench()
+    bench.write(statusRecord({ podId: 'first', faults: [{ ...place, count: 4 }] }))
+    bench.active()
+    bench.pass(100, bench.beats({ podId: 'third' }))
+    bench.fact({ type: 'restarts-exhausted', error, place })
+    assert.equal(bench.told('ha-fail'), 1)
+    bench.fact({ type: 'failed', error, restartHelps: false })
+    bench.pass(25)
+    assert.match(bench.log.findLast(({ key }) => key === 's/me')?.value ?? '', /"handoffInhibited":true/)
+  })
+
+  test('nobody who saw that takes over by itself; an operator may let him', () => {
+    const { bench, active } = standingBy()
+    bench.write(statusRecord({ ...active, role: 'STANDBY', state: 'FAILED', handoffInhibited: true }))
+    bench.pass(30_000)
+    assert.equal(bench.keys('t/2/').length, 0)
+    bench.write(commandRecord({ id: 'c', target: 'me', force: false, expectEpoch: 1 }))
+    bench.pass(50)
+    assert.equal(bench.keys('t/2/me').length, 1)
+  })
+})
