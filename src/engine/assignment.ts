@@ -32,11 +32,14 @@ export async function groupPosition(
   partitions: readonly TopicPartition[],
 ): Promise<GroupPosition> {
   if (partitions.length === 0) return { partitions: [], newestTag: undefined, watermark: unknown }
-  const committed = await broker.committedOffsets(settings.applicationId, partitions, true)
+  const [committed, stable] = await Promise.all([
+    broker.committedOffsets(settings.applicationId, partitions, true),
+    broker.listOffsets(partitions, 'stable'),
+  ])
   const newestTag = newest(committed)
   const fresh = committed.filter((c) => c.offset < 0)
   const starts = await startOffsets(settings, broker, fresh)
-  const ends = byPartition(await broker.listOffsets(partitions, 'stable'))
+  const ends = byPartition(stable)
   const result = committed.map((c) => ({
     topic: c.topic,
     partition: c.partition,

@@ -30,7 +30,8 @@ export interface RestartHost {
   tell(fact: EngineFact): void
 }
 
-const unreachablePauseMs = 200
+/** Before a restart that costs nothing of the budget. */
+const freePauseMs = 200
 const againMs = 500
 
 const whereStuck = (at: { lane: number; topic: string; partition: number; offset: number }): string =>
@@ -113,7 +114,7 @@ export class Restarts {
     await host.closeRun()
     const run = host.run()
     if (host.ended()) return
-    await sleep(timers, unreachable ? unreachablePauseMs : this.budget.backoffMs())
+    await sleep(timers, spends ? this.budget.backoffMs() : freePauseMs)
     if (host.ended() || run !== host.run()) return
     this.#reopening = true
     await host.reopen(run)

@@ -188,15 +188,25 @@ export class StandbyRole {
     const { settings, broker } = this.#o
     const standby = this.#standby as Standby
     const partitions = allPartitions(settings, this.#host.topics())
+    const asked = this.#retry(() => groupPosition(settings, broker, partitions))
     const reads = (async () => {
-      const position = await this.#retry(() => groupPosition(settings, broker, partitions))
+      const [position] = await Promise.all([asked, this.#host.inRun(standby.drain(asked))])
       for (const store of standby.stores) store.compareWith(position)
-      await this.#host.inRun(standby.drain(position.partitions))
+      if (standby.sawCommits && !position.newestTag && partitions.length > 0) throw this.#offsetsMissing()
       return position
     })()
     // Its failure is told where it is awaited, which may be never.
     reads.catch(() => undefined)
     return reads
+  }
+
+  /** To begin anew over state that is there would count everything twice. */
+  #offsetsMissing(): EngineError {
+    const { applicationId } = this.#o.settings
+    return new EngineError(
+      'OFFSETS_MISSING',
+      `the changelogs of ${applicationId} hold committed state, but its group has no offsets: they were deleted or have expired`,
+    )
   }
 
   async #become(): Promise<void> {

@@ -8,6 +8,7 @@ import { BrokerError, type FetchedPartition } from '../broker/port.ts'
 import type { TaskRef } from '../lanes/affinity.ts'
 import type { EngineOptions } from './engine-core.ts'
 import type { StandbyProgress } from './ha-contract.ts'
+import type { GroupPosition } from './assignment.ts'
 import { Lag } from './standby-lag.ts'
 import { findEnds, refuseUnreadable, type Restorer } from './restorer.ts'
 import { chunkBytes, chunksUnderWay, type StoreReplay } from './store-replay.ts'
@@ -83,15 +84,22 @@ export class Standby {
   }
 
   /** Reads on to the ends that hold at this moment, and no further; resolves when the stores have all of it. */
-  async drain(group: ReadonlyArray<TopicPartition & { readonly offset: number }>): Promise<void> {
+  async drain(group: Promise<Pick<GroupPosition, 'partitions'>>): Promise<void> {
     this.#frozen = true
-    await this.#untilAnswered(() => findEnds(this.#o.broker, this.#stores, group))
+    // Only where a source topic serves as changelog is the group's position needed.
+    const positions = this.#bySource.length > 0 ? (await group).partitions : []
+    await this.#untilAnswered(() => findEnds(this.#o.broker, this.#stores, positions))
     const done = new Promise<void>((resolve) => {
       this.#drainedTo = resolve
     })
     // The request under way may be waiting for what will not come.
     this.#wake()
     await done
+  }
+
+  /** Committed state was read: with it offsets were committed too. */
+  get sawCommits(): boolean {
+    return this.#stores.some((store) => store.restored > 0 && !this.#bySource.includes(store))
   }
 
   close(): void {

@@ -67,6 +67,27 @@ describe('planned changes', () => {
     await feed.complete()
   })
 
+  const ways: ReadonlyArray<readonly [string, Settings]> = [
+    ['without membership in the group', { 'ha.group-mode': 'assign' }],
+    ['with topics between sub-topologies', { 'topology.sub-topology-split': 'repartition-topics' }],
+  ]
+  for (const [way, settings] of ways) {
+    test(`the role moves ${way}`, async (t) => {
+      const pods = await Pods.start(t, application, ['pod-a', 'pod-b'], settings)
+      const first = await pods.ready()
+      const feed = Feed.start(pods)
+      await feed.flowing()
+      await first.ask('POST', '/ha/switch')
+      const second = await other(pods, first)
+      await feed.flowing()
+      await pods.ready()
+      await second.kill()
+      await pods.active()
+      await feed.flowing()
+      await feed.complete()
+    })
+  }
+
   test('a pod alone has nobody to hand over to, with force neither: it goes on', async (t) => {
     const pods = await Pods.start(t, application, ['pod-a'])
     const alone = await pods.active()
