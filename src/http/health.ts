@@ -46,6 +46,8 @@ export interface HealthSources {
   readonly view: EngineView
   readonly license: LicenseSource
   readonly ha?: HaView | null
+  /** Whether a standby that could take over is ready to its probe. Default true. */
+  readonly standbyIsReady?: boolean
   /** Given where `schema-registry.url` is set. */
   readonly schemaRegistry?: IndicatorOptions['check']
   readonly clock?: Clock
@@ -167,17 +169,24 @@ export class HealthRegistry {
     const { current, failure } = this.#sources.view.state()
     const silence = this.#silence(current)
     if (silence) return silence
-    if (readyStates.has(current)) return up('engine', { state: current })
+    if (readyStates.has(current)) return this.#active(current)
     if (current === 'STANDBY') return this.#standby()
     const details = failure === null ? { state: current } : { state: current, code: failure.code }
     return down('engine', details, `engine is ${current}`)
+  }
+
+  /** A pod that is cut off from the coordinator processes nothing, and somebody else may by now. */
+  #active(state: LifecycleState): Judged {
+    const isolated = this.#sources.ha?.status()?.selfState === 'ISOLATED'
+    if (!isolated) return up('engine', { state })
+    return down('engine', { state, haState: 'ISOLATED' }, 'this pod is cut off from the others (ISOLATED)')
   }
 
   /** A standby that could take over is ready: rolling updates wait for it. */
   #standby(): Judged {
     const haState = this.#sources.ha?.status()?.selfState
     const details = { state: 'STANDBY', ...(haState === undefined ? {} : { haState }) }
-    if (haState === 'READY_STANDBY') return up('engine', details)
+    if (haState === 'READY_STANDBY' && this.#sources.standbyIsReady !== false) return up('engine', details)
     return down('engine', details, `engine is STANDBY${haState === undefined ? '' : ` (${haState})`}`)
   }
 

@@ -28,11 +28,6 @@ export function packageVersion(): string {
   return 'unknown'
 }
 
-/** Where a standby is not to be ready it is shown as one that is not. */
-function standbyIsReady(config: Config, ha: HaLink | null): HaLink | null {
-  return config.get('ha.readiness-when-standby') ? ha : null
-}
-
 export interface HttpHandle {
   /** Undefined where `runtime.http.enabled` is false. */
   readonly url: string | undefined
@@ -59,7 +54,8 @@ export async function startHttp({ config, host, license, ha, log }: HttpParts): 
   const health = new HealthRegistry({
     view: host,
     license,
-    ha: standbyIsReady(config, ha),
+    ha,
+    standbyIsReady: config.get('ha.readiness-when-standby'),
     clock: systemClock,
     ...(registry !== null && { schemaRegistry: schemaRegistryCheck(registry) }),
   })

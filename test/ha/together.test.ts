@@ -46,6 +46,19 @@ describe('pods and what is around them', () => {
     await pods.until('it is active', () => pod.active)
   })
 
+  test('an active pod that reaches nobody is not ready, long before its broker counts as lost', async (t) => {
+    const pods = await Pods.none(t, application)
+    const alone = await pods.add('pod-a', { 'ha.self-fence-timeout': 1000, 'runtime.shutdown.timeout': 500 })
+    await pods.until('it is active', () => alone.active)
+    assert.equal((await alone.ask('GET', '/health/ready')).status, 200)
+    await pods.broker.close()
+    await pods.until('it has noticed', () => alone.haState === 'ISOLATED')
+    const { status, body } = await alone.ask('GET', '/health/ready')
+    assert.equal(status, 503)
+    assert.match(JSON.stringify(body), /ISOLATED/)
+    assert.equal((await alone.ask('GET', '/health/live')).status, 200)
+  })
+
   test('pods on one machine have stores of their own below one folder', async (t) => {
     const dir = mkdtempSync(join(tmpdir(), 'millrace-ha-'))
     t.after(() => rmSync(dir, { recursive: true, force: true, maxRetries: 5 }))
