@@ -198,7 +198,8 @@ export class StreamJoinOperator extends NodeOperator {
 
   #untold<T extends readonly [timestamp: number, row: unknown]>(key: unknown, partners: T[]): T[] {
     const waiting = this.#waiting
-    if (waiting === undefined || partners.length === 0) return partners
+    // By times of their own, joins take back what they told: that is what Kafka Streams does.
+    if (waiting === undefined || this.clock !== undefined || partners.length === 0) return partners
     return partners.filter(([timestamp]) => !waiting.wasTold(key, timestamp, !this.#left))
   }
 
