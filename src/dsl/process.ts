@@ -56,7 +56,10 @@ interface CommonContext<K> {
    * replaced. 0 in the test driver.
    *
    * @example
-   * await ledger.write(entry, { fencingToken: context.fencingToken() })
+   * const ledger = { write: async (order: Order, fencingToken: number) => console.log(order.id, fencingToken) }
+   * orders.processValues<Order>((context) => async (order) => {
+   *   await ledger.write(order, context.fencingToken())
+   * })
    */
   fencingToken(): number
 }

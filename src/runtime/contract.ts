@@ -21,7 +21,8 @@ export interface RuntimeOptions {
    *
    * @example
    * const broker = await startEmbeddedBroker({ partitions: 4 })
-   * const pods = await Promise.all(['a', 'b'].map((pod) => startRuntime({ application, broker, set: [`ha.pod-id=${pod}`] })))
+   * const settings = { application: './app.ts', broker, config: { 'ha.mode': 'hot-standby', 'runtime.http.enabled': false } }
+   * const pods = await Promise.all(['a', 'b'].map((id) => startRuntime({ ...settings, set: [`ha.pod-id=${id}`] })))
    */
   readonly broker?: EmbeddedBroker
   /** Where log lines go; default: standard error. */

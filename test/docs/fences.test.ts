@@ -26,7 +26,7 @@ import {
 } from 'millrace'
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
-import { type Runtime, startRuntime } from 'millrace/runtime'
+import { type Runtime, startEmbeddedBroker, startRuntime } from 'millrace/runtime'
 import { TopologyTestDriver } from 'millrace/testing'
 interface Order { readonly id: string; readonly customer: string; readonly amount: number; readonly product: string }
 interface Flight { readonly origin: string; readonly delay: number }
