@@ -27,6 +27,8 @@ export interface Derived {
   readonly cutsAtPromotion: number
   readonly outages: number
   readonly restarts: number
+  /** Times at which an active engine has used up its restarts. */
+  readonly exhaustions: number
   readonly commands: number
   readonly pauses: number
   readonly terminations: number
@@ -47,6 +49,7 @@ const none = {
   cutsAtPromotion: 0,
   outages: 0,
   restarts: 0,
+  exhaustions: 0,
   commands: 0,
   pauses: 0,
   terminations: 0,
@@ -87,6 +90,8 @@ export function derive(random: Random): Derived {
     cutsAtPromotion: random.pick([0, 0, 0.4]),
     outages: random.int(2),
     restarts: random.int(3),
+    // Pods that saw a poison record leave it to others; one of priority 0 would wait for an operator.
+    exhaustions: priorities.every((priority) => priority > 0) ? random.int(4) : 0,
     commands: random.int(5),
     pauses: random.int(3),
     terminations: random.int(3),

@@ -130,6 +130,15 @@ export class ModelEngine implements SimEngine {
     if (this.#active) void this.#guarded(() => this.#restart())
   }
 
+  exhaust(offset: number): void {
+    if (!this.#active) return
+    this.#turn++
+    this.#active = false
+    const place = { topic: topics.input, partition: 0, offset }
+    this.#o.fact({ type: 'fault-seen', place })
+    this.#o.fact({ type: 'restarts-exhausted', error: wireError, place })
+  }
+
   #follow(): void {
     this.#turn++
     this.#active = false

@@ -38,6 +38,7 @@ export interface SimPodOptions {
   readonly mutant: Mutant | undefined
   readonly log: (line: string) => void
   readonly failed: () => void
+  readonly engineFailed: () => void
   readonly told: (command: HaCommandToEngine) => void
 }
 
@@ -71,7 +72,10 @@ export class SimPod {
       (fact) => this.ha.engineFact(fact),
       latency,
     )
-    this.engine = options.makeEngine((fact) => toControl.send(fact))
+    this.engine = options.makeEngine((fact) => {
+      if (fact.type === 'failed') options.log(`its engine fails: ${fact.error.code} ${fact.error.message}`)
+      toControl.send(fact)
+    })
     const rules: Rules = { ...defaultRules, ...mutant?.rules }
     const machine = new Coordinator({ ...settings, ...mutant?.settings }, new Random(options.seed), rules)
     mutant?.prepare?.(machine.pod)
@@ -92,6 +96,7 @@ export class SimPod {
         changed: () => {
           const shown = `${this.ha.role}/${this.ha.state}`
           if (shown !== this.#shown) this.stateSince = scheduler.now
+          if (this.ha.state === 'FAILED' && shown !== this.#shown) options.engineFailed()
           this.#shown = shown
         },
       },

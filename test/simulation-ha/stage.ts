@@ -16,6 +16,8 @@ export interface SimEngine {
   setPaused(paused: boolean): void
   /** An active engine restarts in place, for about this long. */
   disturb(ms: number): void
+  /** An active engine has used up its restarts, at this offset of the input. */
+  exhaust?(offset: number): void
 }
 
 export interface EngineOrder {

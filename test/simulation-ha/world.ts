@@ -178,6 +178,7 @@ export class World {
     times(d.cuts, () => this.#cut())
     times(d.outages, () => this.#breakBroker())
     times(d.restarts, () => this.#disturb())
+    times(d.exhaustions, () => this.#exhaust())
     times(d.commands, () => this.#command())
     times(d.pauses, () => this.#pause())
     times(d.terminations, () => this.#terminate())
@@ -251,6 +252,14 @@ export class World {
       failed: () => {
         this.tell(`p${i}#${owner} ends`)
         this.#kill(pod)
+      },
+      engineFailed: () => {
+        this.tell(`p${i}#${owner} has failed`)
+        this.#after(this.scheduler.random.next() * 1500, () => {
+          if (pod.dead) return
+          this.#kill(pod)
+          this.#start(i)
+        })
       },
       told: (command) => {
         if (command.type !== 'ha-promote') return
@@ -411,6 +420,14 @@ export class World {
     const ms = this.scheduler.random.next() * 2500
     this.tell(`the engine of ${active.podId}#${active.owner} restarts for ${Math.round(ms)} ms`)
     active.engine.disturb(ms)
+  }
+
+  #exhaust(): void {
+    const active = this.#alive().find((pod) => pod.ha.state === 'ACTIVE')
+    if (active?.engine.exhaust === undefined) return
+    const offset = this.scheduler.random.int(2)
+    this.tell(`the restarts of ${active.podId}#${active.owner} are used up at offset ${offset}`)
+    active.engine.exhaust(offset)
   }
 
   #command(): void {
