@@ -3,6 +3,10 @@
  *
  * A pause must never stay unanswered, or the worker hangs, even in `terminate()`: every `Debugger.paused` is answered
  * with a resume at once, however late it comes, and the inspector session is not closed while one may still come.
+ *
+ * What workers say interrupts this thread between any two steps of whatever it is doing, also in the middle of its timers'
+ * own bookkeeping. There a message may be noted and a resume be sent, but no timer be touched and nobody be woken: that
+ * waits for the end of the turn.
  */
 import { type InspectorNotification, type NodeWorker, Session } from 'node:inspector'
 import { frameText, type InspectorFrame } from './thread-frames.ts'
@@ -53,7 +57,8 @@ export class WorkerInspector {
   #connected: Promise<void> | undefined
   #closing = false
   #lastId = 0
-  /** Called whenever a worker has said something. */
+  #telling = false
+  /** Called when a worker has said something. */
   #heard: () => void = () => undefined
 
   /**
@@ -86,7 +91,7 @@ export class WorkerInspector {
     this.#session.on('NodeWorker.attachedToWorker', ({ params }) => this.#attached(params))
     this.#session.on('NodeWorker.detachedFromWorker', ({ params }) => {
       this.#workers.delete(params.sessionId)
-      this.#heard()
+      this.#tell()
     })
     this.#session.on('NodeWorker.receivedMessageFromWorker', (message) => this.#received(message))
     return new Promise((resolve) => {
@@ -125,8 +130,18 @@ export class WorkerInspector {
       if (worker.pauseId !== 0)
         worker.frames = frames.slice(0, maxFrames).map((frame) => frameText(frame, worker.scripts))
     }
-    this.#heard()
-    if (this.#closing) this.#disconnectWhenQuiet()
+    this.#tell()
+  }
+
+  /** At the end of the turn that was interrupted: tells who waits for news. */
+  #tell(): void {
+    if (this.#telling) return
+    this.#telling = true
+    void Promise.resolve().then(() => {
+      this.#telling = false
+      this.#heard()
+      if (this.#closing) this.#disconnectWhenQuiet()
+    })
   }
 
   /** Scripts are announced by the hundred at each start of the debugger; their names are kept for the frames. */

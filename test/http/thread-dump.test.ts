@@ -151,4 +151,28 @@ describe('thread dump', () => {
     assert.equal(state, 'WAITING')
     assert.deepEqual(stack, [])
   })
+
+  test('interrupt the process between any two steps without harm: its timers stay whole', async (t) => {
+    const { workers } = await scene(t, 'often', 'often', 'often')
+    const threads = workers.map(({ threadId }, i) => ({ name: `lane-${i}`, role: 'lane' as const, threadId }))
+    const dumper = createThreadDumper({ threads: () => threads })
+    let busy = true
+    t.after(() => {
+      busy = false
+      dumper.close()
+    })
+    // Adds and takes away timers almost without a pause. Bookkeeping that is changed in its midst throws sooner or later.
+    const churn = (): void => {
+      if (!busy) return
+      const until = performance.now() + 4
+      while (performance.now() < until) {
+        const timers = Array.from({ length: 200 }, (_, i) => setTimeout(() => undefined, 1 + ((i * 7919) % 977)))
+        for (const timer of timers) clearTimeout(timer)
+      }
+      setImmediate(churn)
+    }
+    churn()
+    const end = performance.now() + 20_000
+    for (let i = 0; i < 80 && performance.now() < end; i++) await dumper.dump({ depth: 5 })
+  })
 })

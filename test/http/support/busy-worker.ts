@@ -23,6 +23,13 @@ function spinAWhile(): void {
   while (performance.now() < end) Math.sqrt(end)
 }
 
+function workOften(): void {
+  setInterval(() => {
+    const end = performance.now() + 3
+    while (performance.now() < end) Math.sqrt(end)
+  }, 4)
+}
+
 function recurse(depth: number): void {
   if (depth > 0) recurse(depth - 1)
   else spinForEver()
@@ -43,6 +50,9 @@ switch (workerData) {
     break
   case 'slices':
     workInSlices()
+    break
+  case 'often':
+    workOften()
     break
   case 'deep':
     recurse(300)

@@ -20,7 +20,9 @@ export function isLicensedStatus(status: string): status is LicensedStatus {
 
 export async function startLicensed(status: LicensedStatus): Promise<Held> {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-licensed-'))
-  const server = new LicenseServer({ signingKey: await newSigningKey(), leaseMs: 700 })
+  // Grace begins where a lease runs out; any other status must not depend on how fast this machine asks for the next one.
+  const leaseMs = status === 'GRACE_PERIOD' ? 700 : 3_600_000
+  const server = new LicenseServer({ signingKey: await newSigningKey(), leaseMs })
   // Signed by somebody else: no key of this server.
   const signer = status === 'INVALID' ? new LicenseServer({ signingKey: await newSigningKey() }) : server
   const keysFile = join(folder, 'keys.json')
