@@ -53,7 +53,7 @@ describe(`three brokers (CLUSTER_SEED=${seed})`, { skip }, () => {
       await engine.start()
       await engine.untilReady()
       const through = join(stateFolder, 'faults-are-through')
-      const load = { records: 600_000, keys: 200, rate: 1000, seed: random.int(1_000_000), until: through }
+      const load = { records: 60_000, keys: 200, rate: 100, seed: random.int(1_000_000), until: through }
       const fed = tool.produce(prefix, load)
       // Told where it is awaited; a fault that fails first must not leave it unhandled.
       fed.catch(() => undefined)
