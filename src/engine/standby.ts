@@ -154,6 +154,8 @@ export class Standby {
     }
     for (const part of await this.#fetch(wanted)) {
       for (const store of wanted) {
+        // An answer that comes when this is over would go to stores of the next run, which are not open yet.
+        if (this.#closed) return
         if (store.topic === part.topic && store.partition === part.partition) await this.#take(store, part)
       }
     }
