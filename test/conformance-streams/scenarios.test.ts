@@ -29,7 +29,8 @@ const accidents = new Set([
   'operator-time',
 ])
 
-const folder = new URL('./scenarios/', import.meta.url)
+/** `recorded` holds random programs, recorded the same way: those that once differed, and some of each kind. */
+const folders = ['./scenarios/', './recorded/'].map((name) => new URL(name, import.meta.url))
 
 /** Kafka Streams leaves the order of names in lists, and of nodes of equal size, to its hash tables. */
 function withoutOrder(text: string): string[] {
@@ -77,9 +78,13 @@ const ownResults = JSON.parse(
   readFileSync(new URL('./baselines/own-results.json', import.meta.url), 'utf8'),
 ) as Readonly<Record<string, Pick<ScenarioResult, 'output' | 'stores'>>>
 
-for (const file of readdirSync(folder).sort()) {
-  const scenarios = JSON.parse(readFileSync(new URL(file, folder), 'utf8')) as readonly Recorded[]
-  describe(file.replace('.json', ''), () => {
+for (const file of folders.flatMap((folder) =>
+  readdirSync(folder)
+    .sort()
+    .map((name) => new URL(name, folder)),
+)) {
+  const scenarios = JSON.parse(readFileSync(file, 'utf8')) as readonly Recorded[]
+  describe(file.pathname.replace(/^.*\/(.*)\.json$/, '$1'), () => {
     for (const scenario of scenarios) {
       const own = ownResults[scenario.name]
       if (own === undefined) {
