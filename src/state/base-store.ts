@@ -92,7 +92,7 @@ export abstract class BaseStore implements StoreLifecycle {
     }
     this.#dropped.set(epoch, this.#waiting.concat(dropped))
     this.#waiting = []
-    return new Sealed(sealed, this.spec, this.codec, (node) => this.overlay.rowOf(node), this.now(), bytes)
+    return new Sealed(sealed, this.spec, this.codec, this.now(), bytes)
   }
 
   applied(epoch: CommitEpoch, checkpoint: Checkpoint): void {

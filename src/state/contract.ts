@@ -76,7 +76,10 @@ export interface SealedChanges {
   readonly epoch: CommitEpoch
   /** Number of changes. */
   readonly count: number
-  /** Shows every change once, without keeping the records: cheaper than `changes`, and what a lane should use. */
+  /**
+   * Shows every change once, without keeping the records: cheaper than `changes`, and what a lane should use. The bytes are
+   * valid until `visit` returns.
+   */
   each(visit: (key: Uint8Array, value: Uint8Array | null, timestamp: number) => void): void
   /**
    * Deduplicated: at most one change a key (versioned stores: a key and version). In the form of the changelog topic's

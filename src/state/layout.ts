@@ -12,7 +12,7 @@
  * from the front, without a look at the rest, and reading all windows of some time does not read all windows.
  */
 import { writeInt64 } from '../serde/primitive.ts'
-import { int64At, int64String, keyBytes } from './bytes.ts'
+import { int64At, int64String } from './bytes.ts'
 import type { StoreSpec } from './contract.ts'
 
 /** Bytes in front of the key of a window's row in the backend. */
@@ -57,13 +57,6 @@ export function sequenceOf(row: string): number {
     row.charCodeAt(at) * 16777216 +
     ((row.charCodeAt(at + 1) << 16) | (row.charCodeAt(at + 2) << 8) | row.charCodeAt(at + 3))
   )
-}
-
-/** Key of the changelog record for a row of the backend. */
-export function changelogKey(spec: StoreSpec, row: string): Uint8Array {
-  if (spec.kind === 'window') return keyBytes(row.slice(8))
-  if (spec.kind === 'versioned') return keyBytes(row.slice(0, -versionSuffix))
-  return keyBytes(row)
 }
 
 /** Key in the backend for a changelog record. */

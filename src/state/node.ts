@@ -38,4 +38,6 @@ export interface NodePlace {
   /** What stands in front of the nodes' keys in their rows' key strings, and what behind them. */
   readonly before: string
   readonly behind: string
+  /** `behind` in bytes. */
+  readonly tail: Uint8Array
 }

@@ -69,11 +69,6 @@ export class Overlay {
     }
   }
 
-  /** Key string of a node's row. */
-  rowOf(node: Node): string {
-    return this.#table.rowOf(node)
-  }
-
   /** Starts of the segments with rows; undefined where not all of them are known here. */
   get segmentStarts(): readonly number[] | undefined {
     return this.#memory && this.#segments?.starts

@@ -7,6 +7,7 @@ import { readInt64, writeInt64 } from '../serde/primitive.ts'
 import type { Serde } from '../serde/serde.ts'
 import { owned } from './bytes.ts'
 import type { StoreSpec } from './contract.ts'
+import { Scratch } from './scratch.ts'
 
 const undecoded: unique symbol = Symbol('undecoded')
 const deleted: unique symbol = Symbol('deleted')
@@ -72,6 +73,8 @@ export function backendValue(form: RowForm, value: Uint8Array, timestamp: number
   return bytes
 }
 
+const scratch = new Scratch()
+
 export class RowCodec {
   readonly form: RowForm
   /** The rows go to a backend of bytes when they are committed. */
@@ -122,13 +125,20 @@ export class RowCodec {
     return decoded
   }
 
-  /** The value as its serde writes it; null for a deletion. */
-  bytes(row: Row): Uint8Array | null {
+  /** The value as its serde writes it; null for a deletion. `isBrief`: the bytes are valid until the next such call. */
+  bytes(row: Row, isBrief = false): Uint8Array | null {
     if (row.bytes !== undefined) return row.bytes
-    if (row.value === null || row.value === deleted) return null
-    const bytes = this.#serde.serialize(row.value)
+    const { value } = row
+    if (value === null || value === deleted) return null
+    const { fixed } = this.#serde
+    if (isBrief && fixed !== undefined) {
+      const bytes = scratch.of(fixed.size)
+      fixed.write(value, bytes)
+      return bytes
+    }
+    const bytes = this.#serde.serialize(value)
     // A backend of bytes wants them too once the changelog has had them.
-    if (this.keepsBytes && typeof row.value === 'object') row.bytes = owned(bytes)
+    if (this.keepsBytes && typeof value === 'object') row.bytes = owned(bytes)
     return bytes
   }
 

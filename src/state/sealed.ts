@@ -1,10 +1,11 @@
 /** The changes of one sealed epoch, in the form of changelog records, made as they are asked for. */
 import type { CommitEpoch } from '../base/ids.ts'
 import type { ByteChange, SealedChanges, StoreSpec } from './contract.ts'
-import { changelogKey } from './layout.ts'
-import type { Node } from './node.ts'
+import { versionSuffix } from './layout.ts'
+import type { Node, NodePlace } from './node.ts'
 import type { Generation } from './overlay.ts'
 import type { Row, RowCodec } from './row.ts'
+import { Scratch } from './scratch.ts'
 
 export class Sealed implements SealedChanges {
   readonly epoch: CommitEpoch
@@ -12,26 +13,17 @@ export class Sealed implements SealedChanges {
   readonly #spec: StoreSpec
   readonly #codec: RowCodec
   readonly #sealed: Generation
-  readonly #rowOf: (node: Node) => string
   /** Timestamp of deletions: stream time when the epoch was sealed. */
   readonly #now: number
   #changes: readonly ByteChange[] | undefined
   #timestamps: readonly number[] | undefined
 
-  constructor(
-    sealed: Generation,
-    spec: StoreSpec,
-    codec: RowCodec,
-    rowOf: (node: Node) => string,
-    now: number,
-    bytes: number,
-  ) {
+  constructor(sealed: Generation, spec: StoreSpec, codec: RowCodec, now: number, bytes: number) {
     this.epoch = sealed.epoch
     this.bytes = bytes
     this.#spec = spec
     this.#codec = codec
     this.#sealed = sealed
-    this.#rowOf = rowOf
     this.#now = now
   }
 
@@ -41,13 +33,12 @@ export class Sealed implements SealedChanges {
 
   each(visit: (key: Uint8Array, value: Uint8Array | null, timestamp: number) => void): void {
     const { generation, nodes } = this.#sealed
+    const codec = this.#codec
+    const hidden = this.#spec.kind === 'versioned' ? versionSuffix : 0
     for (const node of nodes) {
-      const row = node.at(generation) as Row
-      visit(
-        changelogKey(this.#spec, this.#rowOf(node)),
-        this.#codec.bytes(row),
-        row.isDeleted ? this.#now : row.timestamp,
-      )
+      const { top } = node
+      const row = top.generation === generation ? top : (node.at(generation) as Row)
+      visit(keyBytesOf(node, hidden), codec.bytes(row, true), row.isDeleted ? this.#now : row.timestamp)
     }
   }
 
@@ -66,10 +57,22 @@ export class Sealed implements SealedChanges {
     const changes: ByteChange[] = []
     const timestamps: number[] = []
     this.each((key, value, timestamp) => {
-      changes.push([key, value])
+      changes.push([key.slice(), value === null ? null : value.slice()])
       timestamps.push(timestamp)
     })
     this.#changes = changes
     this.#timestamps = timestamps
   }
+}
+
+const scratch = new Scratch()
+
+/** The changelog's key of a row: for a window, key, start and sequence number; for a version, the key alone. */
+function keyBytesOf({ key, place }: Node, hidden: number): Uint8Array {
+  const length = key.length - hidden
+  const tail = place === undefined ? 0 : place.tail.length
+  const bytes = scratch.of(length + tail)
+  for (let i = 0; i < length; i++) bytes[i] = key.charCodeAt(i)
+  for (let i = 0; i < tail; i++) bytes[length + i] = (place as NodePlace).tail[i] as number
+  return bytes
 }
