@@ -4,6 +4,7 @@ import type { BrokerPort } from '../../src/broker/port.ts'
 import { EngineCore } from '../../src/engine/engine-core.ts'
 import type { EngineFact } from '../../src/engine/protocol.ts'
 import type { EngineSettings } from '../../src/engine/settings.ts'
+import { extractorsOf } from '../../src/lanes/extraction.ts'
 import { LaneCore } from '../../src/lanes/lane-core.ts'
 import type { FromLane, LaneToLane, ToLane } from '../../src/lanes/protocol.ts'
 import type { StoreBackendFactory } from '../../src/state/contract.ts'
@@ -116,6 +117,7 @@ export class SimulatedProcess {
       counters: newBlock(engineBlockLength(layout)),
       laneCounters: this.laneCounters,
       nodeNames: [],
+      extractors: extractorsOf(options.compile().sources),
       send: (lane, message) => {
         const send = (m: ToLane): void => (toLane[lane] as Channel<ToLane>).send(m)
         if (tamper.toLane) tamper.toLane(message, send)
