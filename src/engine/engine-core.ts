@@ -476,6 +476,7 @@ export class EngineCore {
       },
       openRun: async () => this.#configure(await resolveTopics(settings, broker)),
       activate: (activation) => this.#activate(activation),
+      processing: () => this.#ready && this.#flow !== undefined,
       commitAll: () => this.#commitAll(),
     }
   }

@@ -60,6 +60,8 @@ export interface RoleHost {
   openRun(): Promise<void>
   /** From complete stores to processing; resolves behind the first commit, which proves the fence. */
   activate(activation: Activation): Promise<void>
+  /** Records are let in, and commits are made: no restart in place is under way. */
+  processing(): boolean
   /** Lets nothing in any more and commits what is under way; answers with the commit and the changelogs' ends. */
   commitAll(): Promise<{ readonly commitId: string; readonly changelogEnds: Readonly<Record<string, number>> }>
 }
@@ -108,7 +110,8 @@ export class StandbyRole {
         return
       case 'ha-hand-over':
         this.#handOverId = message.id
-        if (this.#stage === 'active') this.#step(() => this.#handOver())
+        // In the middle of a restart in place there is nothing to drain yet: it follows once the engine runs again.
+        if (this.#stage === 'active' && this.#host.processing()) this.#step(() => this.#handOver())
         return
       case 'ha-step-down':
         this.#stepDown(message.reason)

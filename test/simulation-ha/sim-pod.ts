@@ -39,6 +39,7 @@ export interface SimPodOptions {
   readonly log: (line: string) => void
   readonly failed: () => void
   readonly engineFailed: () => void
+  readonly broken: (what: string) => void
   readonly told: (command: HaCommandToEngine) => void
 }
 
@@ -73,7 +74,12 @@ export class SimPod {
       latency,
     )
     this.engine = options.makeEngine((fact) => {
-      if (fact.type === 'failed') options.log(`its engine fails: ${fact.error.code} ${fact.error.message}`)
+      if (fact.type === 'failed') {
+        const { code, message } = fact.error
+        options.log(`its engine fails: ${code} ${message}`)
+        // What only the process can cure its supervisor cures; anything else is a mistake.
+        if (code !== 'RESTARTS_EXHAUSTED' && code !== 'FENCED') options.broken(`its engine fails: ${code} ${message}`)
+      }
       toControl.send(fact)
     })
     const rules: Rules = { ...defaultRules, ...mutant?.rules }

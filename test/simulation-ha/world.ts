@@ -253,6 +253,7 @@ export class World {
         this.tell(`p${i}#${owner} ends`)
         this.#kill(pod)
       },
+      broken: (what) => this.violate(`p${i}#${owner}: ${what}`),
       engineFailed: () => {
         this.tell(`p${i}#${owner} has failed`)
         this.#after(this.scheduler.random.next() * 1500, () => {
