@@ -24,11 +24,12 @@ test(`${seeds} seeds: one chain of commits, and one active pod in the end`, { ti
 })
 
 const realSeeds = Number(process.env.HA_SIM_REAL_SEEDS ?? 150)
+const realRegressions = [258, 275, 286, 294]
 
 test(`${realSeeds} seeds with the real engine in every pod: exactly once, in every store`, {
   timeout: 1_200_000,
 }, async () => {
-  for (let seed = 1; seed <= realSeeds; seed++) {
+  for (const seed of [...realRegressions, ...Array.from({ length: realSeeds }, (_, i) => i + 1)]) {
     const verdict = await runSeed(seed, undefined, 'real')
     assert.deepEqual(
       verdict.violations,
