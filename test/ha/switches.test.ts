@@ -36,10 +36,8 @@ describe('planned changes', () => {
       const seen: number[] = []
       for (let n = 0; n < switches; n++) {
         gaps.take()
-        const answer = await active.ask('POST', '/ha/switch')
-        assert.equal(answer.status, 202)
-        assert.equal(answer.body.command, 'SWITCH')
         const before = active
+        await pods.carryOut(active, '/ha/switch')
         active = await other(pods, before)
         await feed.flowing()
         seen.push(Math.round(gaps.take()))
@@ -57,10 +55,10 @@ describe('planned changes', () => {
     const feed = Feed.start(pods)
     const second = pods.living.filter((pod) => pod !== first).at(-1) as Pod
     // Any pod takes the command.
-    assert.equal((await second.ask('POST', `/ha/promote?pod=${second.id}`)).status, 202)
+    await pods.carryOut(second, `/ha/promote?pod=${second.id}`)
     await pods.until('the named pod is active', () => second.active)
     await pods.ready()
-    assert.equal((await first.ask('POST', `/ha/demote?pod=${second.id}`)).status, 202)
+    await pods.carryOut(first, `/ha/demote?pod=${second.id}`)
     await other(pods, second)
     await pods.ready()
     await feed.flowing()
@@ -77,7 +75,7 @@ describe('planned changes', () => {
       const first = await pods.ready()
       const feed = Feed.start(pods)
       await feed.flowing()
-      await first.ask('POST', '/ha/switch')
+      await pods.carryOut(first, '/ha/switch')
       const second = await other(pods, first)
       await feed.flowing()
       await pods.ready()
@@ -94,7 +92,7 @@ describe('planned changes', () => {
     const feed = Feed.start(pods)
     await feed.flowing()
     assert.equal((await alone.ask('POST', '/ha/switch')).status, 409)
-    assert.equal((await alone.ask('POST', '/ha/switch?force=true')).status, 202)
+    await pods.command(alone, '/ha/switch?force=true')
     await pods.until('the acting pod refuses', () => alone.log.some(({ message }) => message.includes('REJECTED')))
     await feed.flowing()
     await feed.complete()
@@ -110,7 +108,7 @@ describe('planned changes', () => {
     const late = await pods.add('pod-b', { 'ha.ready-max-lag': 0 })
     await pods.until('both know one another', () => first.status?.peers.length === 1 && late.status?.peers.length === 1)
     assert.equal((await first.ask('POST', `/ha/promote?pod=${late.id}`)).status, 409)
-    assert.equal((await first.ask('POST', `/ha/promote?pod=${late.id}&force=true`)).status, 202)
+    await pods.carryOut(first, `/ha/promote?pod=${late.id}&force=true`)
     await pods.until('it is active', () => late.active)
     await feed.flowing()
     await feed.complete()
@@ -143,7 +141,7 @@ describe('planned changes', () => {
       )
     }
     assert.equal(await tokenOf(0), first.status?.tokenEpoch)
-    await first.ask('POST', '/ha/switch')
+    await pods.carryOut(first, '/ha/switch')
     const second = await other(pods, first)
     assert.equal(await tokenOf(1), second.status?.tokenEpoch)
     assert.ok(Number(second.status?.tokenEpoch) > 1)
@@ -156,7 +154,7 @@ describe('planned changes', () => {
     await pods.until('it is paused', () => first.lifecycle === 'PAUSED')
     const standby = pods.living.find((pod) => pod !== first) as Pod
     assert.equal((await standby.ask('POST', '/pause')).status, 400)
-    assert.equal((await first.ask('POST', '/ha/switch')).status, 202)
+    await pods.carryOut(first, '/ha/switch')
     await pods.until(
       'the other one is active, and paused',
       () => standby.haState === 'ACTIVE' && standby.lifecycle === 'PAUSED',

@@ -35,7 +35,7 @@ describe('tables over several pods', () => {
         const active = await pods.ready()
         for (let i = 0; i < 10; i++) await update()
         if (round === rounds - 1) await active.kill()
-        else await active.ask('POST', '/ha/switch')
+        else await pods.carryOut(active, '/ha/switch')
         for (let i = 0; i < 10; i++) await update()
         await pods.until('another pod is active', () => pods.living.some((pod: Pod) => pod !== active && pod.active))
         for (let i = 0; i < 10; i++) await update()

@@ -17,8 +17,8 @@ export type Settings = Readonly<Record<string, unknown>>
 /** Quick enough for tests, slow enough that a machine under load is not mistaken for a dead one. */
 const quick: Settings = {
   'ha.mode': 'hot-standby',
-  'ha.heartbeat-interval': 100,
-  'ha.failover-timeout': 3000,
+  'ha.heartbeat-interval': 150,
+  'ha.failover-timeout': 6000,
   'ha.min-promotion-interval': 200,
   'ha.claim-stagger': 100,
   'engine.lanes.count': 2,
@@ -169,6 +169,31 @@ export class Pods {
       if (performance.now() > deadline)
         throw new Error(`waited ${withinMs} ms in vain until ${what}; ${this.#describe()}`)
       await sleep(5)
+    }
+  }
+
+  /**
+   * Gives a command, and again for as long as it is refused: on a machine under load a standby is now and then not ready
+   * for a moment, and a view a heartbeat old.
+   */
+  async command(pod: Pod, path: string): Promise<Record<string, unknown>> {
+    return this.until(`${path} is accepted by ${pod.id}`, async () => {
+      const { status, body } = await pod.ask('POST', path)
+      return status === 202 && body
+    })
+  }
+
+  /** Gives a command until it is carried out: the acting pod judges once more, and may see what this one does not. */
+  async carryOut(pod: Pod, path: string): Promise<void> {
+    for (;;) {
+      const { commandOffset } = await this.command(pod, path)
+      const outcome = await this.until(`${path} has an outcome`, () => {
+        const said = this.all
+          .flatMap(({ log }) => log)
+          .find(({ message }) => message.includes(`(offset ${commandOffset}): `))
+        return said?.message
+      })
+      if (outcome.includes('DONE')) return
     }
   }
 
