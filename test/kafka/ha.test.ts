@@ -109,7 +109,7 @@ describe(`hot standby (HA_SEED=${seed})`, { skip }, () => {
       { 'engine.state.store': store ?? 'lmdb' },
       async (scene) => {
         for (let i = 0; i < kills; i++) {
-          const before = await scene.pods.untilReady(1 + scene.random.int(2))
+          const before = await scene.atWork(1 + scene.random.int(2))
           await sleep(scene.random.int(800))
           const active = scene.pods.pod(before.selfPodId)
           await scene.timed('kill', async () => {
@@ -131,7 +131,7 @@ describe(`hot standby (HA_SEED=${seed})`, { skip }, () => {
       async (scene) => {
         for (let i = 0; i < stops; i++) {
           if (scene.random.chance(0.5)) await standStillFor(scene, scene.random.int(failoverTimeoutMs / 2))
-          const before = await scene.pods.untilReady(1 + scene.random.int(2))
+          const before = await scene.atWork(1 + scene.random.int(2))
           const active = scene.pods.pod(before.selfPodId)
           await scene.timed('SIGSTOP', async () => {
             active.suspend()
@@ -275,7 +275,7 @@ const readyPods = async ({ pods }: Scene): Promise<string[]> =>
 
 async function switchAround(scene: Scene): Promise<void> {
   const { pods, random } = scene
-  const before = await pods.untilReady(1 + random.int(2))
+  const before = await scene.atWork(1 + random.int(2))
   await sleep(random.int(600))
   const verb = random.pick(['switch', 'promote', 'demote'] as const)
   const target = verb === 'promote' ? random.pick(await readyPods(scene)) : undefined
@@ -296,7 +296,7 @@ async function moveTo(scene: Scene, podId: string): Promise<HaStatus> {
 
 /** The command line, against real pods. */
 async function switchByCommand(scene: Scene): Promise<void> {
-  const before = await scene.pods.untilReady()
+  const before = await scene.atWork()
   const { url } = scene.random.pick(scene.pods.all).engine
   const { code, stdout, stderr } = await scene.timed('command line', () =>
     millrace(['ha', 'switch', '--wait', '110', '--url', url, '--json']),
@@ -332,7 +332,7 @@ async function pauseFollows(scene: Scene): Promise<void> {
 }
 
 async function endInGoodOrder(scene: Scene): Promise<void> {
-  const before = await scene.pods.untilReady()
+  const before = await scene.atWork()
   const { engine } = scene.pods.pod(before.selfPodId)
   await scene.timed('SIGTERM', async () => {
     const ended = engine.stop()

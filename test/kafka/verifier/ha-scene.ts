@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Random } from '../../../src/base/random.ts'
 import type { BrokerPort } from '../../../src/broker/port.ts'
+import type { HaStatus } from '../../../src/http/ha-seam.ts'
 import { transactionsSettled } from '../../support/broker-io.ts'
 import { commitChain, longestGapMs, type OutputLog, outputLog } from './ha-log.ts'
 import { Pods } from './ha-pods.ts'
@@ -56,6 +57,13 @@ export class Scene {
   /** Whether every partition of the output has results beyond these ends. */
   async grewFrom(ends: readonly number[]): Promise<boolean> {
     return (await endsOf(this)).every((end, i) => end > (ends[i] ?? 0))
+  }
+
+  /** Waits until results come and enough pods are ready: what happens next is counted from a group at work. */
+  async atWork(standbys?: number): Promise<HaStatus> {
+    const ends = await endsOf(this)
+    await this.pods.until('new results', () => this.grewFrom(ends))
+    return await this.pods.untilReady(standbys)
   }
 
   get kinds(): ReadonlyMap<string, number> {
