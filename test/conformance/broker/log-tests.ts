@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { BrokerPort, FetchRequest } from '../../../src/broker/port.ts'
 import { RecordBatchBuilder } from '../../../src/wire/record-batch.ts'
+import { eventually } from '../../support/millrace.ts'
 import type { SuiteContext } from './suite.ts'
 import {
   batchOf,
@@ -138,14 +139,19 @@ export function logTests(context: SuiteContext): void {
     const topic = await newTopic(context.one)
     const unknown = unique('nowhere')
     await plain(context.one, topic, batchOf(['a']))
-    const fetched = await context.one.fetch({
-      ...fetchRequest(topic, 0),
-      partitions: [
-        { topic, partition: 0, offset: 0, maxBytes: 1000 },
-        { topic: unknown, partition: 0, offset: 0, maxBytes: 1000 },
-      ],
+    const errors: Record<string, string | undefined> = {}
+    // The answer for the one need not wait for that of the other.
+    await eventually('both are answered for', async () => {
+      const fetched = await context.one.fetch({
+        ...fetchRequest(topic, 0),
+        partitions: [
+          { topic, partition: 0, offset: 0, maxBytes: 1000 },
+          { topic: unknown, partition: 0, offset: 0, maxBytes: 1000 },
+        ],
+      })
+      for (const each of fetched) errors[each.topic] = each.error
+      return Object.keys(errors).length === 2
     })
-    const errors = Object.fromEntries(fetched.map((f) => [f.topic, f.error]))
     assert.deepEqual(errors, { [topic]: undefined, [unknown]: 'UNKNOWN_TOPIC_OR_PARTITION' })
     const [behind] = await context.one.fetch(fetchRequest(topic, 50))
     assert.equal(behind?.error, 'OFFSET_OUT_OF_RANGE')
