@@ -242,7 +242,7 @@ export class TaskSet {
     const backend = this.#backends.get(id) ?? this.#options.backends.open(name, task.partition)
     this.#backends.set(id, backend)
     const store = openStore(spec, backend, task.partition, {
-      streamTime: () => this.get(task.subtopology, task.partition)?.watermark ?? Number.NEGATIVE_INFINITY,
+      streamTime: () => this.get(task.subtopology, task.partition)?.task.rowTime ?? Number.NEGATIVE_INFINITY,
       onOperation: this.#operationCounter(name),
     }) as OpenStore
     this.#stores.set(id, store)

@@ -7,6 +7,8 @@ export class QuietInput {
   readonly #idleMs: number
   #lastArrival = 0
   #lastTime = Number.NEGATIVE_INFINITY
+  /** Where silent partitions keep the watermark unknown, the records' own time stands in for it. */
+  #newest = Number.NEGATIVE_INFINITY
 
   constructor(operator: Operator, context: TaskContext, idleMs: number) {
     this.#operator = operator
@@ -14,22 +16,24 @@ export class QuietInput {
     this.#idleMs = idleMs
   }
 
-  /** A record has come at this event time. */
-  arrived(time: number): void {
+  /** A record has come at this event time, with this timestamp. */
+  arrived(time: number, timestamp: number): void {
     this.#lastArrival = this.#context.wallClock()
     if (time > this.#lastTime) this.#lastTime = time
+    if (timestamp > this.#newest) this.#newest = timestamp
     this.#context.wakeAtWallClock(this.#operator, this.#lastArrival + this.#idleMs)
   }
 
   /** The event time that the quiet has come to, or undefined while there was none; asks to be called again for `next`. */
   timeAt(nowMs: number, next: () => number): number | undefined {
     const quiet = nowMs - this.#lastArrival
-    if (this.#lastTime === Number.NEGATIVE_INFINITY) return undefined
+    if (this.#newest === Number.NEGATIVE_INFINITY) return undefined
     if (quiet < this.#idleMs) {
       this.#context.wakeAtWallClock(this.#operator, this.#lastArrival + this.#idleMs)
       return undefined
     }
-    const time = this.#lastTime + quiet
+    const known = Math.max(this.#lastTime, this.#context.advancedTo())
+    const time = (known === Number.NEGATIVE_INFINITY ? this.#newest : known) + quiet
     const due = next()
     if (due !== Number.POSITIVE_INFINITY && due > time)
       this.#context.wakeAtWallClock(this.#operator, nowMs + due - time)

@@ -49,7 +49,7 @@ export class SuppressOperator extends NodeOperator {
   process(rec: Rec): Maybe {
     this.enter()
     if (this.#quiet && this.#told(rec)) return this.drop(rec, 'late')
-    this.#quiet?.arrived(this.timeAt(rec))
+    this.#quiet?.arrived(this.timeAt(rec), rec.timestamp)
     this.#hold(rec)
     const before = this.#letOut
     const due = this.#due(this.settledAt(rec))

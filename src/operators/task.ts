@@ -54,6 +54,8 @@ export class Task {
   readonly #wallWakes: Float64Array
   #streamTime = Number.NEGATIVE_INFINITY
   #advancedTo = Number.NEGATIVE_INFINITY
+  /** Largest timestamp of the records that came while no watermark was known. */
+  #newest = Number.NEGATIVE_INFINITY
   /** Earliest event time, and wall-clock time, at which there is something to do. */
   nextWake = never
   nextWallClock = never
@@ -78,6 +80,14 @@ export class Task {
   /** Largest watermark seen; -Infinity before the first. */
   get streamTime(): number {
     return this.#streamTime
+  }
+
+  /**
+   * Time for rows that a store forgets. While partitions are silent no watermark is known; then the records' own time
+   * stands in for it, or rows would be as old as time itself.
+   */
+  get rowTime(): number {
+    return this.#streamTime === Number.NEGATIVE_INFINITY ? this.#newest : this.#streamTime
   }
 
   /** Node at work: a plain field, read by other threads' views through the lane's counters. */
@@ -192,6 +202,7 @@ export class Task {
   process(source: number, rec: Rec): Maybe {
     const { watermark } = rec.origin
     if (watermark > this.#streamTime) this.#streamTime = watermark
+    else if (watermark === Number.NEGATIVE_INFINITY && rec.timestamp > this.#newest) this.#newest = rec.timestamp
     let pending: Maybe
     try {
       pending = (this.#entries[source] as Operator).process(rec)

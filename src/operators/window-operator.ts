@@ -64,7 +64,7 @@ export abstract class WindowOperator extends NodeOperator {
   protected closeFor(rec: Rec): Maybe {
     const { pending } = this
     if (!pending) return
-    this.#quiet?.arrived(this.timeAt(rec))
+    this.#quiet?.arrived(this.timeAt(rec), rec.timestamp)
     const watermark = this.settledAt(rec)
     if (this.clock === undefined || watermark < pending.nextClose) return
     const before = pending.closedUpTo

@@ -1,6 +1,7 @@
 /** What users of the field ask for, on the running engine: timers by key, retries that hold back their key alone. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { eventually } from '../support/millrace.ts'
 import { byKey, firstTime, lastByKey, TestEngine } from './support/engine.ts'
 
 interface Priced {
@@ -43,5 +44,40 @@ describe('timers and retries', () => {
     const rest = Object.values(priced).flat()
     assert.equal(rest.length, 100)
     assert.ok(rest.every((record) => record.at < first.at))
+  })
+})
+
+describe('windows and stores by time', () => {
+  test('a window closes while nothing comes, once, and tells all its keys', async (t) => {
+    const engine = await TestEngine.start(t, 'quiet-and-forgetful')
+    await engine.put('clicks', [
+      { key: 'a', value: 1, timestamp: firstTime },
+      { key: 'a', value: 2, timestamp: firstTime + 10 },
+      { key: 'b', value: 3, timestamp: firstTime + 20 },
+    ])
+    await eventually('both keys are told', async () => (await engine.read('per-second')).length >= 2)
+    // The next window closes in quiet too; what belongs to the one that was told is late.
+    await engine.put('clicks', [
+      { key: 'a', value: 4, timestamp: firstTime + 30 },
+      { key: 'c', value: 5, timestamp: firstTime + 60_000 },
+    ])
+    await eventually('the next window is told', async () => (await engine.read('per-second')).length >= 3)
+    assert.deepEqual(byKey(await engine.read('per-second')), { a: [2], b: [1], c: [1] })
+  })
+
+  test('a store forgets a row that was not written for its time to live, by event time', async (t) => {
+    const engine = await TestEngine.start(t, 'quiet-and-forgetful', { 'broker.embedded.partitions': 1 })
+    const visits = [
+      ['a', 0],
+      ['a', 30_000],
+      ['a', 59_999],
+      ['b', 200_000],
+      ['a', 201_000],
+    ] as const
+    for (const [i, [key, after]] of visits.entries()) {
+      await engine.put('visits', [{ key, value: i, timestamp: firstTime + after }])
+      await engine.idle()
+    }
+    assert.deepEqual(byKey(await engine.read('first-visits')), { a: [0, 4], b: [3] })
   })
 })
