@@ -7,7 +7,7 @@ import type { World } from './world.ts'
 type At<T> = T & { readonly offset: number }
 
 export async function checkWorld(world: World): Promise<void> {
-  await world.stage.check(world.cluster, (what) => world.violate(what))
+  await world.drive(world.stage.check(world.cluster, (what) => world.violate(what)))
   checkChain(world)
   const current = await world.log()
   const logs = [...world.deletedLogs, current]

@@ -59,6 +59,10 @@ export class Scheduler {
     if (!this.#dead.has(owner) && !this.#stopped.has(owner)) this.#stopped.set(owner, [])
   }
 
+  isStopped(owner: number): boolean {
+    return this.#stopped.has(owner)
+  }
+
   cont(owner: number): void {
     const held = this.#stopped.get(owner)
     this.#stopped.delete(owner)

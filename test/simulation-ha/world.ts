@@ -134,6 +134,17 @@ export class World {
     return readLog(this.cluster, coordinatorTopic(this.stage.applicationId))
   }
 
+  /** Waits for what may need the world to go on, such as the end of a transaction that is under way. */
+  async drive(work: Promise<void>): Promise<void> {
+    let done = false
+    const finished = work.finally(() => {
+      done = true
+    })
+    for (let steps = 0; !done && steps < 50_000; steps++) await this.scheduler.step()
+    if (done) await finished
+    else this.violate('a transaction of the end stays open')
+  }
+
   async #until(done: () => boolean, what: string): Promise<void> {
     const deadline = this.scheduler.now + (this.#quiet ? quietMs : Number.POSITIVE_INFINITY)
     while (this.violations.length === 0 && !done()) {
@@ -339,6 +350,11 @@ export class World {
     return this.pods.filter((pod): pod is SimPod => pod !== undefined && !pod.dead)
   }
 
+  /** A process that is stopped hears nobody. */
+  #awake(): SimPod[] {
+    return this.#alive().filter((pod) => !this.scheduler.isStopped(pod.owner))
+  }
+
   #kill(pod: SimPod): void {
     pod.dead = true
     this.scheduler.kill(pod.owner)
@@ -416,7 +432,7 @@ export class World {
   }
 
   #disturb(): void {
-    const active = this.#alive().find((pod) => pod.ha.state === 'ACTIVE')
+    const active = this.#awake().find((pod) => pod.ha.state === 'ACTIVE')
     if (active === undefined) return
     const ms = this.scheduler.random.next() * 2500
     this.tell(`the engine of ${active.podId}#${active.owner} restarts for ${Math.round(ms)} ms`)
@@ -424,7 +440,7 @@ export class World {
   }
 
   #exhaust(): void {
-    const active = this.#alive().find((pod) => pod.ha.state === 'ACTIVE')
+    const active = this.#awake().find((pod) => pod.ha.state === 'ACTIVE')
     if (active?.engine.exhaust === undefined) return
     const offset = this.scheduler.random.int(2)
     this.tell(`the restarts of ${active.podId}#${active.owner} are used up at offset ${offset}`)
@@ -433,7 +449,7 @@ export class World {
 
   #command(): void {
     const { random } = this.scheduler
-    const alive = this.#alive().filter((pod) => pod.ha.status() !== null)
+    const alive = this.#awake().filter((pod) => pod.ha.status() !== null)
     if (alive.length === 0) return
     const target = `p${random.int(this.derived.pods + 1)}`
     const name = random.pick(['SWITCH', 'PROMOTE', 'DEMOTE'] as const)
@@ -450,7 +466,7 @@ export class World {
 
   #pause(): void {
     const { random } = this.scheduler
-    const active = this.#alive().find((pod) => pod.ha.state === 'ACTIVE')
+    const active = this.#awake().find((pod) => pod.ha.state === 'ACTIVE')
     if (active === undefined) return
     const paused = random.chance(0.7)
     this.tell(`${active.podId}#${active.owner} is ${paused ? 'paused' : 'resumed'}`)
@@ -464,7 +480,7 @@ export class World {
   }
 
   #terminate(): void {
-    const alive = this.#alive()
+    const alive = this.#awake()
     if (alive.length === 0) return
     const pod = this.scheduler.random.pick(alive)
     if (pod.stopping) return
