@@ -60,7 +60,8 @@ export class LogTail {
         const gap = now - readAt > 3 * this.#o.settings.heartbeatIntervalMs
         const due = gap || now - this.#checkedAt > identityCheckMs
         const lost = due ? await this.#isAnother() : await this.#readOnce(maxWaitMs)
-        readAt = this.#o.clock.monotonic()
+        // Counted from its beginning: the process may have been stopped in the middle of it.
+        readAt = now
         if (lost) await this.#beginAnew()
         this.#troubled = false
       } catch (error) {
