@@ -90,10 +90,10 @@ export function vacancy(view: LogView, self: Self, fresh: number, settings: HaSe
   const since = Math.max(holder.fresh, joined)
   if (peer === undefined) return { kind: 'gone', since, why: `pod ${holder.podId} has left` }
   if (!view.isCurrent(holder)) {
-    return { kind: 'gone', since: Math.max(since, peer.fresh), why: `pod ${holder.podId} was started anew` }
+    return { kind: 'gone', since: Math.max(since, peer.lifeSince), why: `pod ${holder.podId} was started anew` }
   }
   if (peer.live && peer.status.state === 'FAILED') {
-    return { kind: 'failed', since: Math.max(since, peer.fresh), why: `pod ${holder.podId} has failed` }
+    return { kind: 'failed', since: Math.max(since, peer.stateSince), why: `pod ${holder.podId} has failed` }
   }
   const silence = fresh - Math.max(peer.fresh, since)
   if (silence <= settings.failoverTimeoutMs) return undefined

@@ -24,6 +24,9 @@ export interface Peer extends Moment {
   readonly status: StatusRecord
   /** Offset of the first record of this life. */
   readonly generation: number
+  /** Since when, by the clock of fresh views, this life is known, and shows the state that it shows. */
+  readonly lifeSince: number
+  readonly stateSince: number
 }
 
 export interface Claim extends ClaimRecord, Moment {
@@ -146,7 +149,9 @@ export class LogView {
     const generation = same ? known.generation : told
     // Late words of an earlier life change nothing: the younger one counts.
     if (known && !same && known.generation > generation) return
-    this.peers.set(status.podId, { status, generation, ...moment })
+    const lifeSince = same ? known.lifeSince : moment.fresh
+    const stateSince = same && known.status.state === status.state ? known.stateSince : moment.fresh
+    this.peers.set(status.podId, { status, generation, lifeSince, stateSince, ...moment })
     this.#remember(status.podId, status.faults)
     const { holder } = this
     if (holder?.podId !== status.podId || holder.incarnation !== status.incarnation) return

@@ -6,7 +6,7 @@ import { runSeed } from './run-seed.ts'
 /** About a minute of one quiet processor; `HA_SIM_SEEDS` asks for fewer or more. */
 const seeds = Number(process.env.HA_SIM_SEEDS ?? 2000)
 /** Seeds that once failed: each stands for a mistake that was made. */
-const regressions = [16, 197, 265, 305, 393, 449, 594, 785, 1055, 1096, 1108]
+const regressions = [16, 197, 265, 305, 393, 449, 594, 785, 1055, 1096, 1108, 1628, 1844]
 
 test(`${seeds} seeds: one chain of commits, and one active pod in the end`, { timeout: 1_200_000 }, async () => {
   let promotions = 0
