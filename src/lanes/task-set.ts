@@ -241,8 +241,11 @@ export class TaskSet {
     const spec = this.#options.topology.stores.get(name) as StoreSpec
     const backend = this.#backends.get(id) ?? this.#options.backends.open(name, task.partition)
     this.#backends.set(id, backend)
+    // Windows are forgotten by the watermark alone: before it is known, every one of them may still be in time.
+    const slot = (): TaskSlot | undefined => this.get(task.subtopology, task.partition)
+    const time = spec.kind === 'key-value' ? () => slot()?.task.rowTime : () => slot()?.watermark
     const store = openStore(spec, backend, task.partition, {
-      streamTime: () => this.get(task.subtopology, task.partition)?.task.rowTime ?? Number.NEGATIVE_INFINITY,
+      streamTime: () => time() ?? Number.NEGATIVE_INFINITY,
       onOperation: this.#operationCounter(name),
     }) as OpenStore
     this.#stores.set(id, store)
