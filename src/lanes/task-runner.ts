@@ -51,13 +51,16 @@ export class TaskRunner {
   }
 
   submit(slot: TaskSlot, source: number, rec: Rec): void {
+    const { watermark } = rec.origin
+    const before = watermark < slot.newest ? watermark : slot.newest
+    if (watermark > slot.newest) slot.newest = watermark
     const early = slot.timerBusy || (slot.stateful && rec.origin.epoch !== slot.epoch)
     if (early || slot.parked.length > 0) {
-      slot.parked.push({ source, rec, waiting: slot.waiting.add(rec.origin.watermark) })
+      slot.parked.push({ source, rec, waiting: slot.waiting.add(before) })
       this.parked++
       return
     }
-    this.#admit(slot, source, rec, undefined)
+    this.#admit(slot, source, rec, before, undefined)
   }
 
   /** Lets records in that had to wait for the task's next epoch or for a timer. */
@@ -67,21 +70,21 @@ export class TaskRunner {
       if (slot.stateful && rec.origin.epoch !== slot.epoch) return
       slot.parked.shift()
       this.parked--
-      this.#admit(slot, source, rec, waiting)
+      this.#admit(slot, source, rec, waiting.before, waiting)
     }
   }
 
   /** Behind a record of its key that is outstanding, or at once. */
-  #admit(slot: TaskSlot, source: number, rec: Rec, waiting: Waiting | undefined): void {
+  #admit(slot: TaskSlot, source: number, rec: Rec, before: number, waiting: Waiting | undefined): void {
     if (slot.keys.size > 0) {
       const queue = slot.keys.get(keyIdentity(rec))
       if (queue !== undefined) {
-        queue.push({ source, rec, waiting: waiting ?? slot.waiting.add(rec.origin.watermark) })
+        queue.push({ source, rec, waiting: waiting ?? slot.waiting.add(before) })
         this.parked++
         return
       }
     }
-    this.#execute(slot, source, rec, waiting)
+    this.#execute(slot, source, rec, before, waiting)
   }
 
   /** Moves the task's watermark as far as outstanding records allow. */
@@ -112,7 +115,7 @@ export class TaskRunner {
     if (pending !== undefined) this.#timer(slot, pending)
   }
 
-  #execute(slot: TaskSlot, source: number, rec: Rec, waiting: Waiting | undefined): void {
+  #execute(slot: TaskSlot, source: number, rec: Rec, before: number, waiting: Waiting | undefined): void {
     this.processed++
     let pending: Maybe
     try {
@@ -128,7 +131,7 @@ export class TaskRunner {
       if (slot.advancedByRecords && watermark > slot.watermark) this.advance(slot, watermark)
       return
     }
-    const entry = waiting ?? slot.waiting.add(rec.origin.watermark)
+    const entry = waiting ?? slot.waiting.add(before)
     const epoch = (rec.origin.epoch || slot.epoch) as CommitEpoch
     slot.begin(epoch)
     const identity = keyIdentity(rec)
@@ -169,7 +172,7 @@ export class TaskRunner {
     for (let i = 0; i < queue.length; i++) {
       const { source, rec, waiting } = queue[i] as Parked
       this.parked--
-      this.#execute(slot, source, rec, waiting)
+      this.#execute(slot, source, rec, waiting.before, waiting)
       if (!this.#host.alive(slot)) return
       if (slot.keys.has(identity)) {
         slot.keys.set(identity, queue.slice(i + 1))

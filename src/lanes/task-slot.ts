@@ -27,6 +27,8 @@ export class TaskSlot {
   /** What the task was advanced to, and what it is to be advanced to when nothing holds it. */
   watermark = Number.NEGATIVE_INFINITY
   target = Number.NEGATIVE_INFINITY
+  /** Largest watermark of the records that came. */
+  newest = Number.NEGATIVE_INFINITY
   /**
    * The barrier has passed a shallower level that feeds this task, but not its deepest one: timers wait, since what they
    * hand over would come behind the mark.

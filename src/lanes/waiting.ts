@@ -3,21 +3,22 @@
  * watermark, because what must not be overtaken is the oldest of them, whatever order they came and finish in.
  */
 export interface Waiting {
-  readonly watermark: number
+  /** How far the task may be advanced while this record waits: to what came before it, since timers fire behind a record. */
+  readonly before: number
   done: boolean
 }
 
 export class WaitingRecords {
   readonly #heap: Waiting[] = []
 
-  add(watermark: number): Waiting {
-    const entry: Waiting = { watermark, done: false }
+  add(before: number): Waiting {
+    const entry: Waiting = { before, done: false }
     const heap = this.#heap
     let at = heap.length
     heap.push(entry)
     while (at > 0) {
       const parent = (at - 1) >> 1
-      if ((heap[parent] as Waiting).watermark <= watermark) break
+      if ((heap[parent] as Waiting).before <= before) break
       heap[at] = heap[parent] as Waiting
       at = parent
     }
@@ -25,11 +26,11 @@ export class WaitingRecords {
     return entry
   }
 
-  /** Watermark of the oldest that is not done; Infinity when all are. */
+  /** How far all that wait allow; Infinity when none does. */
   get oldest(): number {
     const heap = this.#heap
     while (heap.length > 0 && (heap[0] as Waiting).done) this.#pop()
-    return heap[0]?.watermark ?? Number.POSITIVE_INFINITY
+    return heap[0]?.before ?? Number.POSITIVE_INFINITY
   }
 
   #pop(): void {
@@ -40,9 +41,9 @@ export class WaitingRecords {
     for (;;) {
       let child = 2 * at + 1
       if (child >= heap.length) break
-      if (child + 1 < heap.length && (heap[child + 1] as Waiting).watermark < (heap[child] as Waiting).watermark)
+      if (child + 1 < heap.length && (heap[child + 1] as Waiting).before < (heap[child] as Waiting).before)
         child++
-      if ((heap[child] as Waiting).watermark >= last.watermark) break
+      if ((heap[child] as Waiting).before >= last.before) break
       heap[at] = heap[child] as Waiting
       at = child
     }
