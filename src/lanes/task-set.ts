@@ -145,8 +145,13 @@ export class TaskSet {
   }
 
   applied(epoch: CommitEpoch, checkpoints: ReadonlyArray<StorePartition & { checkpoint: Checkpoint }>): void {
-    for (const { store, partition, checkpoint } of checkpoints) {
-      this.#stores.get(`${store}/${partition}`)?.applied(epoch, checkpoint)
+    for (const [partition, ofPartition] of Map.groupBy(checkpoints, (each) => each.partition)) {
+      this.#options.backends.together(partition, () => {
+        for (const { store, checkpoint } of ofPartition) {
+          this.#stores.get(`${store}/${partition}`)?.applied(epoch, checkpoint)
+          this.#options.failpoint?.('S6')
+        }
+      })
       this.#options.failpoint?.('S6')
     }
     for (const name of this.#options.layout.stores) {

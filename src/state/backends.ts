@@ -1,14 +1,15 @@
 /** Where stores keep their rows: a factory per kind of backend. */
 import { join } from 'node:path'
 import { type Clock, systemClock } from '../base/clock.ts'
+import { EngineError } from '../errors.ts'
 import type { StoreBackend, StoreBackendFactory } from './contract.ts'
-import { LmdbBackend } from './lmdb-backend.ts'
+import { LmdbBackend, storeFailure } from './lmdb-backend.ts'
 import { LmdbEnvironment } from './lmdb-environment.ts'
 import { MemoryBackend } from './memory-backend.ts'
 
 /** Backends in memory: gone with the process, rebuilt from the changelog. */
 export function memoryBackends(): StoreBackendFactory {
-  return { open: () => new MemoryBackend(), close: () => undefined }
+  return { open: () => new MemoryBackend(), together: (_, write) => write(), close: () => undefined }
 }
 
 export interface LmdbOptions {
@@ -61,6 +62,19 @@ export function lmdbBackends(options: LmdbOptions): StoreBackendFactory {
       }
       entry.users++
       return new LmdbBackend(entry.environment, store, () => leave(partition))
+    },
+    together(partition: number, write: () => void): void {
+      const environment = open.get(partition)?.environment
+      if (environment === undefined) {
+        write()
+        return
+      }
+      try {
+        environment.transaction(write)
+      } catch (error) {
+        if (EngineError.is(error)) throw error
+        throw storeFailure(environment, `of partition ${partition}`, 'written', error)
+      }
     },
     close(): void {
       for (const { environment } of open.values()) environment.close()

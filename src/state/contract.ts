@@ -44,6 +44,8 @@ export interface StoreBackend {
 export interface StoreBackendFactory {
   /** Opens (creating where needed) the backend of one store and changelog partition. */
   open(store: string, partition: number): StoreBackend
+  /** Makes all that `write` applies to backends of this partition one change: one flush, however many stores. */
+  together(partition: number, write: () => void): void
   close(): void
 }
 

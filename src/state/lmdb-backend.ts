@@ -78,7 +78,7 @@ export class LmdbBackend implements StoreBackend {
         checkpoints.put(this.#checkpointKey, Buffer.from(JSON.stringify(checkpoint)))
       })
     } catch (error) {
-      throw this.#failed('write', error)
+      throw this.#failed('written', error)
     }
   }
 
@@ -125,20 +125,23 @@ export class LmdbBackend implements StoreBackend {
     }
   }
 
-  #failed(action: string, error: unknown): EngineError {
-    const message = messageOf(error)
-    if (!corruption.test(message)) {
-      return new EngineError('STORE_CORRUPT', `The store '${this.#store}' could not be ${action}: ${message}.`, {
-        cause: error,
-      })
-    }
-    this.#environment.replace(message)
-    return new EngineError(
-      'STORE_CORRUPT',
-      `The files of the store '${this.#store}' contradict themselves (${message}); they were set aside and the store is rebuilt from its changelog.`,
-      { cause: error },
-    )
+  /** Within a transaction of several stores it is that one's failure: files are not set aside under it. */
+  #failed(action: string, error: unknown): unknown {
+    if (this.#environment.busy) return error
+    return storeFailure(this.#environment, `'${this.#store}'`, action, error)
   }
+}
+
+/** What is told of a failure; files that contradict themselves are set aside. */
+export function storeFailure(environment: LmdbEnvironment, store: string, action: string, cause: unknown): EngineError {
+  const message = messageOf(cause)
+  if (!corruption.test(message)) {
+    return new EngineError('STORE_CORRUPT', `The store ${store} could not be ${action}: ${message}.`, { cause })
+  }
+  environment.replace(message)
+  const files = `The files of the store ${store} contradict themselves (${message})`
+  const sentence = `${files}; they were set aside and the store is rebuilt from its changelog.`
+  return new EngineError('STORE_CORRUPT', sentence, { cause })
 }
 
 const firstKey = Uint8Array.of(1)

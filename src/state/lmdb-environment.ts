@@ -68,9 +68,25 @@ export class LmdbEnvironment {
     return store
   }
 
-  /** All that `write` does, or nothing. */
+  /** True while a transaction is under way. */
+  get busy(): boolean {
+    return this.#busy
+  }
+
+  #busy = false
+
+  /** All that `write` does, or nothing; within another transaction it becomes a part of that. */
   transaction(write: () => void): void {
-    inTransaction(this.#loaded.root, write)
+    if (this.#busy) {
+      write()
+      return
+    }
+    this.#busy = true
+    try {
+      inTransaction(this.#loaded.root, write)
+    } finally {
+      this.#busy = false
+    }
   }
 
   /** Sets the files aside and goes on with empty ones: every store of this partition is then without a checkpoint. */

@@ -24,6 +24,7 @@ export class DurableBackends {
           },
         })
       },
+      together: (_, write) => write(),
       close: () => undefined,
     }
   }
