@@ -68,9 +68,9 @@ export class Restarts {
       await step()
     } catch (error) {
       if (error instanceof RunOver) return
-      this.over()
       const passing = error instanceof BrokerError && ['unreachable', 'retriable'].includes(error.errorClass)
       if (!passing || host.ended()) {
+        this.over()
         host.failed(error)
         return
       }

@@ -66,6 +66,7 @@ export class World {
   #zombie: SimulatedProcess | undefined
   #owner = 0
   #quiet = false
+  #restarting = false
   #lastGlobal = Number.NEGATIVE_INFINITY
   #tick: (() => void) | undefined
 
@@ -208,6 +209,7 @@ export class World {
     const topology = compile()
     const settings = settingsFor(this.derived, topology)
     this.#lastGlobal = Number.NEGATIVE_INFINITY
+    this.#restarting = false
     this.#process = new SimulatedProcess({
       scheduler: this.scheduler,
       owner,
@@ -235,11 +237,13 @@ export class World {
     // A zombie finds out that it was fenced, in one way or another; it has nothing more to say.
     if (owner !== this.#owner) return
     if (fact.type === 'snapshot') {
-      this.#checkWatermark(fact.snapshot.watermarks?.globalMs ?? Number.NEGATIVE_INFINITY)
+      // Between two runs the last one's watermark is shown, from which the next one goes back to its last commit.
+      if (!this.#restarting) this.#checkWatermark(fact.snapshot.watermarks?.globalMs ?? Number.NEGATIVE_INFINITY)
       return
     }
     this.facts.push(fact)
     if (fact.type === 'restarting') this.#lastGlobal = Number.NEGATIVE_INFINITY
+    if (fact.type === 'restarting' || fact.type === 'running') this.#restarting = fact.type === 'restarting'
     if (fact.type === 'failed') {
       // A process that has used up its restarts is started again, as its supervisor would.
       const fencedByZombie = fact.error.code === 'FENCED' && this.derived.zombies > 0
