@@ -11,6 +11,8 @@ export interface TestGroup {
   readonly testTimeoutMs: number
   /** Longest time one file may take before it is stopped. */
   readonly fileTimeoutMs: number
+  /** Runs only where it is named: it wants more of a machine than every contributor's has. */
+  readonly onlyByName?: boolean
 }
 
 /** In the order in which they run: the quick ones first. */
@@ -49,6 +51,14 @@ export const testGroups: readonly TestGroup[] = [
     folders: ['test/simulation', 'test/simulation-ha'],
     testTimeoutMs: 900_000,
     fileTimeoutMs: 1_800_000,
+  },
+  {
+    name: 'cluster',
+    about: 'against three brokers of a real Apache Kafka, which want four cores',
+    folders: ['test/cluster'],
+    testTimeoutMs: 600_000,
+    fileTimeoutMs: 900_000,
+    onlyByName: true,
   },
 ]
 

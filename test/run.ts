@@ -25,7 +25,7 @@ interface FileResult extends Totals {
 const shownStderrChars = 4000
 
 function chosenGroups(args: readonly string[]): TestGroup[] {
-  if (args.length === 0) return [...testGroups]
+  if (args.length === 0) return testGroups.filter(({ onlyByName }) => !onlyByName)
   const chosen = new Map<string, TestGroup>()
   for (const arg of args) {
     const named = testGroups.find((group) => group.name === arg)

@@ -12,7 +12,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { LocalCluster } from '../../scripts/kafka/local-cluster.ts'
 import { KafkaMissing, type LocalKafka } from '../../scripts/kafka/local-kafka.ts'
 import { Random } from '../../src/base/random.ts'
-import { EngineProcess, VerifierTool } from './verifier/harness.ts'
+import { EngineProcess, VerifierTool } from '../kafka/verifier/harness.ts'
 
 const kills = Number(process.env.CLUSTER_KILLS ?? 1)
 const seed = Number(process.env.CLUSTER_SEED ?? Date.now() % 1_000_000)
@@ -71,7 +71,13 @@ describe(`three brokers (CLUSTER_SEED=${seed})`, { skip }, () => {
         await engine.untilReady()
       }
       writeFileSync(through, '')
-      const written = await fed
+      const late = sleep(120_000, 'late' as const, { ref: false })
+      const written = await Promise.race([fed, late])
+      assert.notEqual(
+        written,
+        'late',
+        `the input is not written two minutes after the last loss\n${engine.log.slice(-4000)}`,
+      )
       assert.deepEqual(engine.crashes, [], engine.log.slice(-4000))
       const verdict = await tool.verify(prefix, 240_000)
       assert.ok(verdict.ok, `${JSON.stringify(verdict, null, 1)}\n${engine.log.slice(-4000)}`)
