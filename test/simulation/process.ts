@@ -1,4 +1,5 @@
 /** One simulated process: the real engine and the real lanes, on the world's scheduler. */
+import type { Clock } from '../../src/base/clock.ts'
 import { type CounterLayout, engineBlockLength, laneBlockLength, newBlock } from '../../src/base/counters.ts'
 import type { BrokerPort } from '../../src/broker/port.ts'
 import { EngineCore } from '../../src/engine/engine-core.ts'
@@ -33,6 +34,8 @@ export interface ProcessOptions {
   readonly fact: (fact: EngineFact) => void
   /** A lane with this number works slowly. */
   readonly slowLane: number
+  /** The lanes' clock, where it is not the world's. */
+  readonly laneClock?: Clock
 }
 
 export class SimulatedProcess {
@@ -80,7 +83,7 @@ export class SimulatedProcess {
           lanes: settings.lanes,
           applicationId: settings.applicationId,
           topology: splitTopology(options.compile(), settings.split),
-          clock: scheduler.clock,
+          clock: options.laneClock ?? scheduler.clock,
           backends: options.backends(),
           policies: {
             decoding: 'fail',

@@ -29,19 +29,21 @@ export function recordsOf({ input }: Recorded): readonly InputRecord[] {
 
 /** Where the order of what is read does not depend on anything but the input: one topic, or timestamps in order. */
 function hasOneOrder(scenario: Recorded): boolean {
-  const { input } = scenario
   if (scenario.describeOnly || scenario.expect.error !== undefined) return false
-  if (input.some((item) => 'advanceWallClockMs' in item)) return false
   const records = recordsOf(scenario)
   if (new Set(records.map((record) => record.topic)).size <= 1) return true
   return records.every((record, i) => i === 0 || record.timestamp >= (records[i - 1]?.timestamp ?? 0))
 }
 
+/** Such a scenario needs a clock that moves only when told to. */
+export function turnsWallClock({ input }: Recorded): boolean {
+  return input.some((item) => 'advanceWallClockMs' in item)
+}
+
 const timed = new Set(['windowedBy', 'suppress'])
 const timedProcessors = new Set(['snapshot', 'expire', 'countdown', 'meta'])
-const rekeying = new Set(['map', 'flatMap', 'selectKey', 'process', 'repartition', 'groupBy'])
 
-/** Whether its results depend on event time: an application has one, so such a scenario needs one of its own. */
+/** Whether its results depend on event time: an application has one, so such scenarios go one after the other. */
 export function goesByTime({ topology }: Recorded): boolean {
   return topology.nodes.some(
     ({ op, window, grace, store, processor }) =>
@@ -50,17 +52,6 @@ export function goesByTime({ topology }: Recorded): boolean {
       grace !== undefined ||
       store?.type === 'versioned' ||
       timedProcessors.has(processor?.type ?? ''),
-  )
-}
-
-/**
- * Whether records of one key come together from records of several: between those, lanes keep no order. Kafka Streams
- * has one in a single partition; there the next record is fed when all that follows from the one before is done.
- */
-export function mixesKeys({ topology }: Recorded): boolean {
-  return topology.nodes.some(
-    (node) =>
-      rekeying.has(node.op) || node.foreignKey !== undefined || (node.op === 'toStream' && node.key !== undefined),
   )
 }
 
@@ -73,9 +64,69 @@ export function eligibleScenarios(optimize: boolean): Recorded[] {
     .filter((scenario) => hasOneOrder(scenario) && (scenario.optimize === true) === optimize)
 }
 
-/** Those that one application can hold together. */
+/** Those that one application can do at the same time. */
 export function timelessScenarios(optimize: boolean): Recorded[] {
-  return eligibleScenarios(optimize).filter((scenario) => !goesByTime(scenario))
+  return eligibleScenarios(optimize).filter((scenario) => !goesByTime(scenario) && !turnsWallClock(scenario))
+}
+
+/**
+ * Those that one application can do one after the other, each in a time of its own. A timer that counts comes first, for
+ * it counts from the beginning of the application; what has times of today comes last.
+ */
+export function timedScenarios(optimize: boolean): Recorded[] {
+  const rank = ({ name }: Recorded): number => (countsTimers.has(name) ? -1 : timesOfToday.has(name) ? 1 : 0)
+  return eligibleScenarios(optimize)
+    .filter((scenario) => goesByTime(scenario) && !turnsWallClock(scenario))
+    .sort((a, b) => rank(a) - rank(b))
+    .map((scenario, index) => beginningLater(scenario, moveOf(scenario, index)))
+}
+
+/** An endless window that begins at an instant begins as much later as the times are moved. */
+function beginningLater(scenario: Recorded, by: number): Recorded {
+  const nodes = scenario.topology.nodes.map((node) => {
+    const { window } = node
+    if (!window || !('type' in window) || window.start === undefined) return node
+    return { ...node, window: { ...window, start: window.start + by } }
+  })
+  return { ...scenario, topology: { nodes } }
+}
+
+/** A processor without a store has one instance a lane, each with its own schedule: it ticks once for each of them. */
+export const countsTimers = new Set(['punctuators/countdown'])
+
+const timesOfToday = new Set(['tumbling/epoch'])
+
+/** A multiple of every window and interval in use, so that moved windows are the same windows. */
+const spacing = 1_163_962_800
+
+/** By how much the times of a scenario are moved where others run before it in one application. */
+export function moveOf(scenario: Recorded, index: number): number {
+  return timesOfToday.has(scenario.name) ? 0 : (800 + index) * spacing
+}
+
+export function moved<S extends Recorded>(scenario: S, by: number): S {
+  const input = scenario.input.map((item) => ('topic' in item ? { ...item, timestamp: item.timestamp + by } : item))
+  return { ...scenario, input }
+}
+
+/** What was made of moved times, as if they had not been moved. */
+export function movedBack(value: Json, by: number): Json {
+  if (by === 0) return value
+  const back = (time: number): number => (Math.abs(time - by) < spacing / 2 ? time - by : time)
+  return JSON.parse(JSON.stringify(value), (_name, part: unknown) => {
+    if (typeof part === 'number') return back(part)
+    return typeof part === 'string' ? part.replace(/\d{12,}/g, (time) => `${back(Number(time))}`) : part
+  }) as Json
+}
+
+/** Whether a window would begin below zero: there is none, but with moved times there is. */
+export function beginsBelowZero(scenario: Recorded): boolean {
+  const first = Math.min(...recordsOf(scenario).map((record) => record.timestamp))
+  return scenario.topology.nodes.some(({ window }) => {
+    if (!window || !('type' in window)) return false
+    const length = window.type === 'hopping' ? window.size : window.type === 'sliding' ? window.diff : undefined
+    return length !== undefined && first < length
+  })
 }
 
 export function prefixOf(index: number): string {

@@ -1,4 +1,5 @@
 /** One scenario on the real engine and lanes in virtual time: the simulator's process, without its faults. */
+import { VirtualClock } from '../../../src/base/clock.ts'
 import { Random } from '../../../src/base/random.ts'
 import { EmbeddedCluster } from '../../../src/broker/embedded/core/cluster.ts'
 import { MemoryStorage } from '../../../src/broker/embedded/core/memory-storage.ts'
@@ -14,6 +15,8 @@ import { faultyBroker } from '../../simulation/faulty-broker.ts'
 import { SimulatedProcess } from '../../simulation/process.ts'
 import { Scheduler } from '../../simulation/scheduler.ts'
 
+const idlenessMs = 20
+
 export class ScenarioWorld {
   readonly topology: CompiledTopology
   readonly broker: BrokerPort
@@ -21,7 +24,9 @@ export class ScenarioWorld {
   readonly #scheduler: Scheduler
   readonly #cluster: EmbeddedCluster
   readonly #process: SimulatedProcess
-  #tickPlanned = false
+  /** Stands at zero until it is told to move, as a scenario's does. */
+  readonly #wallClock = new VirtualClock()
+  #tickAt = Number.POSITIVE_INFINITY
 
   constructor(application: Application, lanes: number, optimize: boolean, seed: number) {
     this.#scheduler = new Scheduler(new Random(seed))
@@ -51,6 +56,7 @@ export class ScenarioWorld {
       compile,
       backends: () => stores.factory(),
       layout: counterLayout(this.topology),
+      laneClock: this.#wallClock,
       messageMs: 0.1,
       slowLane: -1,
       tamper: {},
@@ -79,18 +85,26 @@ export class ScenarioWorld {
     }
   }
 
-  idle(): Promise<void> {
-    return this.drive(this.#process.engine.untilIdle())
+  /** Until everything is done, and no topic that had something holds the watermark back any more. */
+  async idle(): Promise<void> {
+    await this.drive(this.#process.engine.untilIdle())
+    await this.drive(new Promise<void>((resolve) => this.#scheduler.at(3 * idlenessMs, 0, () => resolve())))
+    await this.drive(this.#process.engine.untilIdle())
+  }
+
+  async advanceWallClock(durationMs: number): Promise<void> {
+    this.#wallClock.jump(durationMs)
+    for (const lane of this.#process.lanes) lane.tick(this.#wallClock.now())
+    await this.idle()
   }
 
   /** The cluster has deadlines of its own (long polls, sessions). */
   #wake(): void {
-    if (this.#tickPlanned) return
     const deadline = this.#cluster.nextDeadline()
-    if (deadline === Number.POSITIVE_INFINITY) return
-    this.#tickPlanned = true
+    if (deadline >= this.#tickAt) return
+    this.#tickAt = deadline
     this.#scheduler.at(Math.max(0, deadline - this.#scheduler.now) + 0.01, 0, () => {
-      this.#tickPlanned = false
+      if (this.#tickAt === deadline) this.#tickAt = Number.POSITIVE_INFINITY
       this.#cluster.tick()
       this.#wake()
     })
@@ -106,7 +120,7 @@ function settingsFor(applicationId: string, lanes: number, topology: CompiledTop
     split: 'in-process',
     guarantee: 'exactly-once',
     durableStores: false,
-    idlenessMs: 20,
+    idlenessMs,
     bufferedRecordsPerPartition: 1000,
     maxPollRecords: 1000,
     fetchMaxWaitMs: 5,
