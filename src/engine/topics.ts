@@ -38,6 +38,7 @@ export async function resolveTopics(settings: EngineSettings, broker: BrokerPort
 
   const bySource = plan.sources.map((source) => topicsOf(settings, source, topics))
   const partitionsOf = (topic: string): number => topics.get(topic)?.partitions ?? 1
+  refuseUnequalSides(settings, bySource, partitionsOf)
   const made = await madeBefore(settings, broker)
   const partitions = changelogPartitions(
     plan,
@@ -89,6 +90,35 @@ export function refuseOtherCounts(settings: EngineSettings, before: ResolvedTopi
   for (const store of settings.plan.stores) {
     const [old, other] = [before, now].map(({ changelogPartitions: counts }) => counts[store.subtopology] ?? 1)
     if (old !== other) throw otherCount(changelogOf(settings, store), old as number, other as number)
+  }
+}
+
+/**
+ * Where a partition is a task, records of one key meet only if both sides of a join put it into the same partition. In
+ * process it is the key's hash that finds the task, whatever the topics have.
+ */
+function refuseUnequalSides(
+  settings: EngineSettings,
+  bySource: ReadonlyArray<readonly string[]>,
+  partitionsOf: (topic: string) => number,
+): void {
+  const { plan, split } = settings
+  if (split === 'in-process') return
+  for (const { name, sources } of plan.copartitioned ?? []) {
+    const topics = sources.flatMap((source) =>
+      plan.sources[source]?.kind === 'topics' ? (bySource[source] ?? []) : [],
+    )
+    if (new Set(topics.map(partitionsOf)).size <= 1) continue
+    const counts = [...new Set(topics)]
+      .sort()
+      .map((topic) => `${topic} has ${partitionsOf(topic)}`)
+      .join(', ')
+    throw new EngineError(
+      'TOPOLOGY_INVALID',
+      `${name} brings together topics with different numbers of partitions (${counts}): with ` +
+        '`topology.sub-topology-split: repartition-topics` their keys do not meet; put `.repartition()` before all sides ' +
+        'but one, or set the split to `in-process`',
+    )
   }
 }
 

@@ -1,5 +1,6 @@
 /** The compiled topology without its functions: plain data that threads may send to one another. */
 import type { Boundary, CompiledNode, CompiledSubtopology, CompiledTopology, WatermarkOptions } from './compiled.ts'
+import { type Copartitioned, copartitionedSources } from './copartition.ts'
 import type { OperatorSpec } from './operator-spec.ts'
 
 export interface SourcePlan {
@@ -53,6 +54,7 @@ export interface TopologyPlan {
   readonly subtopologies: readonly SubtopologyPlan[]
   readonly boundaries: readonly BoundaryPlan[]
   readonly stores: readonly StorePlan[]
+  readonly copartitioned?: readonly Copartitioned[]
 }
 
 export function planOf(topology: CompiledTopology): TopologyPlan {
@@ -107,6 +109,7 @@ export function planOf(topology: CompiledTopology): TopologyPlan {
       return { index, name, topic, fromSubtopology, toSubtopology, toSource, prompt }
     }),
     stores,
+    copartitioned: copartitionedSources(topology),
   }
 }
 

@@ -28,7 +28,13 @@ export class ScenarioWorld {
   readonly #wallClock = new VirtualClock()
   #tickAt = Number.POSITIVE_INFINITY
 
-  constructor(application: Application, lanes: number, optimize: boolean, seed: number) {
+  constructor(
+    application: Application,
+    lanes: number,
+    optimize: boolean,
+    seed: number,
+    other: Partial<EngineSettings> = {},
+  ) {
     this.#scheduler = new Scheduler(new Random(seed))
     this.#cluster = new EmbeddedCluster({
       clock: this.#scheduler.clock,
@@ -52,7 +58,7 @@ export class ScenarioWorld {
         wake,
         undefined,
       ),
-      settings: settingsFor(application.applicationId, lanes, this.topology),
+      settings: { ...settingsFor(application.applicationId, lanes, this.topology), ...other },
       compile,
       backends: () => stores.factory(),
       layout: counterLayout(this.topology),
