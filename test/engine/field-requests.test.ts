@@ -73,11 +73,14 @@ describe('windows and stores by time', () => {
       ['a', 59_999],
       ['b', 200_000],
       ['a', 201_000],
+      ['a', 260_999],
+      // The record that brings the time is judged by it.
+      ['a', 261_000],
     ] as const
     for (const [i, [key, after]] of visits.entries()) {
       await engine.put('visits', [{ key, value: i, timestamp: firstTime + after }])
       await engine.idle()
     }
-    assert.deepEqual(byKey(await engine.read('first-visits')), { a: [0, 4], b: [3] })
+    assert.deepEqual(byKey(await engine.read('first-visits')), { a: [0, 4, 6], b: [3] })
   })
 })
