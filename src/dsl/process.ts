@@ -150,6 +150,6 @@ export function addProcessNode(
     }
     if (timers) builder.addStore(timers, name)
   }
-  const flags = fixedKey ? { valueChanging: true } : { keyChanging: true }
-  return build.graph.add(parts.node, new GraphNode(name, { ...flags, write }))
+  // Repartitions below it are not merged, as in Kafka Streams, also where it may have changed the key.
+  return build.graph.add(parts.node, new GraphNode(name, { valueChanging: true, write }))
 }
