@@ -52,7 +52,7 @@ export class TaskRunner {
 
   submit(slot: TaskSlot, source: number, rec: Rec): void {
     const { watermark } = rec.origin
-    const before = watermark < slot.newest ? watermark : slot.newest
+    const before = Math.min(watermark, slot.newest)
     if (watermark > slot.newest) slot.newest = watermark
     const early = slot.timerBusy || (slot.stateful && rec.origin.epoch !== slot.epoch)
     if (early || slot.parked.length > 0) {

@@ -41,8 +41,7 @@ export class WaitingRecords {
     for (;;) {
       let child = 2 * at + 1
       if (child >= heap.length) break
-      if (child + 1 < heap.length && (heap[child + 1] as Waiting).before < (heap[child] as Waiting).before)
-        child++
+      if (child + 1 < heap.length && (heap[child + 1] as Waiting).before < (heap[child] as Waiting).before) child++
       if ((heap[child] as Waiting).before >= last.before) break
       heap[at] = heap[child] as Waiting
       at = child
