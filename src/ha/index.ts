@@ -8,6 +8,5 @@ export {
   type HaSettings,
 } from './contract.ts'
 export { createHa } from './coordinator-shell.ts'
-export { liveStatusSeen } from './live.ts'
 export { haSettings, shortHash } from './settings.ts'
 export { type HaCommand, type HaPeer, type HaStatus, type HaView, judgeHaCommand } from './view.ts'
