@@ -72,7 +72,9 @@ class Demo {
     this.#pods = this.#pods.filter((pod) => pod !== lost)
     await lost.runtime.kill()
     const third = await until('another pod is active', () => this.#pods.find(isActive))
-    say(`${third.id} took over after ${Math.round(performance.now() - lostAt)} ms; patience is 2,000 ms from the last sign of life on`)
+    say(
+      `${third.id} took over after ${Math.round(performance.now() - lostAt)} ms; patience is 2,000 ms from the last sign of life on`,
+    )
     await sleep(2000)
     this.#show()
 
