@@ -9,9 +9,11 @@ import type { Serde } from '../serde/serde.ts'
 
 /** Kept in the backend, written in the same atomic step as the data. */
 export interface Checkpoint {
-  /** Next offset of the changelog partition that is not yet in the backend. */
+  /** Next offset of the changelog partition that is not yet in the backend; all before it is. */
   readonly changelogOffset: number
-  /** Identity of the last applied commit (`<tokenEpoch>.<seq>`), empty before the first. */
+  /** Where rows from behind that may be in it as well: the offset that it fits again once that is replayed. */
+  readonly ahead?: number
+  /** Identity of the newest commit of which something is in it (`<tokenEpoch>.<seq>`), empty before the first. */
   readonly commitId: string
   /** Identity of the changelog topic this data came from. */
   readonly topicId: string
@@ -29,11 +31,15 @@ export interface StoreBackend {
   get(key: Uint8Array): Uint8Array | undefined
   /** Ascending from `from` (inclusive) to `to` (exclusive); undefined bounds are open. `reverse` walks the same range downwards. */
   range(from: Uint8Array | undefined, to: Uint8Array | undefined, reverse?: boolean): IterableIterator<ByteEntry>
-  /** All changes and the checkpoint, or nothing. */
-  apply(changes: Iterable<ByteChange>, checkpoint: Checkpoint): void
+  /** All changes and the checkpoint, or nothing. Without a checkpoint the one before stays. */
+  apply(changes: Iterable<ByteChange>, checkpoint?: Checkpoint): void
   checkpoint(): Checkpoint | undefined
+  /** Changes when the backend was set aside and begun anew; absent where that never happens. */
+  readonly incarnation?: number
   /** Number of keys, exact or estimated. */
   entries(): number
+  /** As `entries`, but without reading for it: asked with every commit. */
+  entriesAbout?(): number
   /** Bytes that the rows take, estimated from some of them or from pages; absent where nobody knows. */
   bytes?(): number
   /** Deletes everything, the checkpoint included. */

@@ -65,7 +65,7 @@ export class LmdbBackend implements StoreBackend {
     }
   }
 
-  apply(changes: Iterable<ByteChange>, checkpoint: Checkpoint): void {
+  apply(changes: Iterable<ByteChange>, checkpoint?: Checkpoint): void {
     const environment = this.#environment
     try {
       const store = environment.store(this.#store)
@@ -75,11 +75,15 @@ export class LmdbBackend implements StoreBackend {
           if (value === null) store.remove(prefixed(key))
           else store.put(prefixed(key), value)
         }
-        checkpoints.put(this.#checkpointKey, Buffer.from(JSON.stringify(checkpoint)))
+        if (checkpoint !== undefined) checkpoints.put(this.#checkpointKey, Buffer.from(JSON.stringify(checkpoint)))
       })
     } catch (error) {
       throw this.#failed('written', error)
     }
+  }
+
+  get incarnation(): number {
+    return this.#environment.incarnation
   }
 
   checkpoint(): Checkpoint | undefined {

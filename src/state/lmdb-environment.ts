@@ -47,6 +47,8 @@ const openAttempts = 2
 export class LmdbEnvironment {
   readonly #options: EnvironmentOptions
   #loaded: Loaded
+  /** How often the files were begun anew since they were opened. */
+  incarnation = 0
 
   /** Opens the environment; what cannot be read is set aside and begun anew. */
   constructor(options: EnvironmentOptions) {
@@ -94,6 +96,7 @@ export class LmdbEnvironment {
     void this.#loaded.root.close()
     quarantine(this.#options, reason)
     this.#loaded = openGuarded(this.#options)
+    this.incarnation++
   }
 
   /** Resolves when all that was committed lies on the disk. */

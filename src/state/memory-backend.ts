@@ -5,13 +5,7 @@
 import { keyBytes, keyString } from './bytes.ts'
 import type { ByteChange, ByteEntry, Checkpoint, StoreBackend } from './contract.ts'
 import { type NodeTable, PlainTable } from './node-table.ts'
-import { committedGeneration, type Row, RowCodec } from './row.ts'
-
-const asBytes = new RowCodec('plain', {
-  name: 'bytes',
-  serialize: (value) => value as Uint8Array,
-  deserialize: (bytes) => bytes,
-})
+import { bytesCodec, committedGeneration, type Row, type RowCodec } from './row.ts'
 
 /** Rows from which the size of all is estimated. */
 const sampledRows = 64
@@ -19,7 +13,7 @@ const sampledRows = 64
 export class MemoryBackend implements StoreBackend {
   readonly durable = false
   #nodes: NodeTable = new PlainTable()
-  #codec = asBytes
+  #codec = bytesCodec
   #checkpoint: Checkpoint | undefined
 
   /** From now on rows have the form of this codec and lie in this table; bytes are made only for those who ask for bytes. */
@@ -46,9 +40,9 @@ export class MemoryBackend implements StoreBackend {
     }
   }
 
-  apply(changes: Iterable<ByteChange>, checkpoint: Checkpoint): void {
+  apply(changes: Iterable<ByteChange>, checkpoint?: Checkpoint): void {
     for (const [key, value] of changes) this.#commit(keyString(key), value && this.#codec.fromBackend(value))
-    this.#checkpoint = checkpoint
+    this.#checkpoint = checkpoint ?? this.#checkpoint
   }
 
   /** The store above has committed rows in the nodes themselves. */

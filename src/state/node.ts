@@ -9,6 +9,8 @@ export class Node {
   born: number
   /** Where the node lies in a table that is cut into segments; undefined in others. */
   place: NodePlace | undefined = undefined
+  /** The backend has no row of this key; undefined while nobody has looked. */
+  isNew: boolean | undefined = undefined
 
   constructor(key: string, top: Row, born: number) {
     this.key = key

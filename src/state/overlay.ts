@@ -2,8 +2,9 @@
  * A store's rows with those changes that the broker has not committed: of one open epoch and of sealed ones, each a
  * generation. Reads see open → sealed → committed.
  *
- * Over a memory backend the nodes are the backend's own and hold everything. Over any other backend they hold what is
- * not committed, and the backend is asked for the rest.
+ * Over a memory backend the nodes are the backend's own and hold everything. Over one that is written behind they hold
+ * what is not committed and what is not written yet, over any other what is not committed; the backend is asked for the
+ * rest.
  */
 import { assert } from '../base/assert.ts'
 import type { CommitEpoch } from '../base/ids.ts'
@@ -12,10 +13,12 @@ import { ByteRows } from './byte-rows.ts'
 import type { Checkpoint, StoreBackend } from './contract.ts'
 import { windowRow } from './layout.ts'
 import { MemoryBackend } from './memory-backend.ts'
+import { type Layers, mergedRows } from './merged-rows.ts'
 import type { Node } from './node.ts'
 import { type NodeTable, PlainTable } from './node-table.ts'
 import { committedGeneration, Row, type RowCodec } from './row.ts'
 import { type Segment, SegmentTable } from './segment-table.ts'
+import { WriteBehind } from './write-behind.ts'
 
 /** Generation of a row that was dropped before anybody heard of it. */
 const neverTold = -1
@@ -39,8 +42,11 @@ export class Overlay {
   readonly #segments: SegmentTable | undefined
   readonly #segmentMs: number
   readonly #memory: MemoryBackend | undefined
+  readonly #behind: WriteBehind | undefined
   /** The committed rows, where the nodes do not hold them. */
   readonly #below: ByteRows | undefined
+  /** Moves with every change of what lies below. */
+  #writes = 0
   #open: Node[] = []
   #generation = 1
   #sealed: Generation[] = []
@@ -51,6 +57,8 @@ export class Overlay {
   #lastKey: string | undefined
   #lastStart = noStart
   #lastNode: Node | undefined
+  /** Whether a row of it lies below; undefined while nobody has looked. */
+  #lastIsBelow: boolean | undefined
   #readOnly: boolean
 
   /** `segmentMs`: for a window store, the length of its segments. */
@@ -65,7 +73,9 @@ export class Overlay {
       this.#memory = backend
     } else {
       codec.keepsBytes = true
-      this.#below = new ByteRows(backend, codec, (node) => this.#table.rowOf(node))
+      this.#behind = backend instanceof WriteBehind ? backend : undefined
+      this.#behind?.attach(codec, this.#table)
+      this.#below = new ByteRows(this.#behind?.backend ?? backend, codec, (node) => this.#table.rowOf(node))
     }
   }
 
@@ -87,7 +97,7 @@ export class Overlay {
   get(key: string): Row | undefined {
     const node = this.#find(key)
     if (node !== undefined) return node.top.isDeleted ? undefined : node.top
-    return this.#below?.get(key)
+    return this.#belowAt(key)
   }
 
   put(key: string, value: unknown, timestamp: number): void {
@@ -105,7 +115,7 @@ export class Overlay {
   getWindow(key: string, windowStart: number): Row | undefined {
     const node = this.#findWindow(key, windowStart)
     if (node !== undefined) return node.top.isDeleted ? undefined : node.top
-    return this.#below?.get(windowRow(this.#segmentMs, key, windowStart, 0))
+    return this.#below && this.#belowAt(windowRow(this.#segmentMs, key, windowStart, 0))
   }
 
   putWindow(key: string, windowStart: number, value: unknown, timestamp: number): void {
@@ -139,7 +149,7 @@ export class Overlay {
     const node = this.#find(key)
     if (node !== undefined) {
       this.#delete(node)
-    } else if (this.#below?.get(key) !== undefined) {
+    } else if (this.#belowAt(key) !== undefined) {
       this.#checkWritable()
       const row = Row.deletion()
       this.#begin(this.#table.add(key, row, ++this.#born), key)
@@ -177,16 +187,13 @@ export class Overlay {
   /** Rows in [from, to), without keys that came after the call. A row is given as it is when its turn comes. */
   range(from: string | undefined, to: string | undefined, reverse = false): IterableIterator<[string, Row]> {
     if (this.#below === undefined) return this.#walk(from, to, reverse, this.#born)
-    const keys = [...this.#table.rows(from, to, reverse)]
-    return this.#merge(keys, this.#below.range(from, to, reverse), reverse)
+    return mergedRows(this.#layers(this.#below, newest), from, to, reverse, this.#born)
   }
 
   /** Committed rows of which no uncommitted change speaks, from `from` on. */
   *settled(from: string | undefined): IterableIterator<[string, Row]> {
     if (this.#below !== undefined) {
-      for (const entry of this.#below.range(from, undefined, false)) {
-        if (this.#table.get(entry[0]) === undefined) yield entry
-      }
+      yield* mergedRows(this.#layers(this.#below, settledOrHidden), from, undefined, false, this.#born)
       return
     }
     for (const key of this.#table.rows(from, undefined)) {
@@ -227,9 +234,14 @@ export class Overlay {
         if (node?.top.generation === committedGeneration) this.#table.remove(node)
       }
       this.#memory.advance(checkpoint)
+    } else if (this.#behind !== undefined) {
+      if (oldest !== undefined) this.#behind.hold(oldest.nodes, oldest.generation, this.#takeSpare)
+      this.#behind.drop(dropped)
+      this.#behind.advance(checkpoint)
     } else {
       this.#below?.apply(oldest, dropped, checkpoint)
       if (oldest !== undefined) this.#release(oldest)
+      this.#writes++
     }
     if (oldest !== undefined) this.#sealed.shift()
     this.#lastKey = undefined
@@ -258,6 +270,18 @@ export class Overlay {
   /** The backend was changed by somebody else. */
   changedBelow(): void {
     this.#lastKey = undefined
+    this.#writes++
+  }
+
+  #layers(below: ByteRows, shown: (node: Node) => Row | undefined): Layers {
+    return { table: this.#table, below, shown, writes: () => this.#writes + (this.#behind?.writes ?? 0) }
+  }
+
+  /** The row that was looked for last, and has no node. */
+  #belowAt(row: string): Row | undefined {
+    const found = this.#below?.get(row)
+    this.#lastIsBelow = found !== undefined
+    return found
   }
 
   #find(key: string): Node | undefined {
@@ -265,6 +289,7 @@ export class Overlay {
       this.#lastNode = this.#table.get(key)
       this.#lastKey = key
       this.#lastStart = noStart
+      this.#lastIsBelow = undefined
     }
     return this.#lastNode
   }
@@ -274,6 +299,7 @@ export class Overlay {
       this.#lastNode = (this.#segments as SegmentTable).find(key, windowStart)
       this.#lastKey = key
       this.#lastStart = windowStart
+      this.#lastIsBelow = undefined
     }
     return this.#lastNode
   }
@@ -341,6 +367,7 @@ export class Overlay {
   /** A node that the open epoch has made. */
   #begin(node: Node, key: string): void {
     const { top } = node
+    node.isNew = this.#lastIsBelow === undefined ? undefined : !this.#lastIsBelow
     top.generation = this.#generation
     this.bytes += node.key.length + this.codec.weight(top)
     this.#open.push(node)
@@ -361,6 +388,8 @@ export class Overlay {
       else (node.above(committedGeneration) as Row).below = undefined
     }
   }
+
+  readonly #takeSpare = (row: Row): void => this.#spareRow(row)
 
   #spareRow(row: Row): void {
     if (this.#spare.length >= mostSpare) return
@@ -397,31 +426,10 @@ export class Overlay {
       if (node !== undefined && node.born <= youngest && !node.top.isDeleted) yield [key, node.top]
     }
   }
-
-  *#merge(
-    keys: readonly string[],
-    committed: IterableIterator<[string, Row]>,
-    reverse: boolean,
-  ): IterableIterator<[string, Row]> {
-    let i = 0
-    let below = committed.next()
-    for (;;) {
-      const own = keys[i]
-      const under = below.done ? undefined : below.value[0]
-      if (own === undefined && under === undefined) return
-      let key: string
-      let row: Row | undefined
-      if (under !== undefined && (own === undefined || (reverse ? under > own : under < own))) {
-        key = under
-        row = this.#table.get(key) !== undefined ? this.get(key) : (below.value as [string, Row])[1]
-        below = committed.next()
-      } else {
-        key = own as string
-        if (under === key) below = committed.next()
-        row = this.get(key)
-        i++
-      }
-      if (row !== undefined) yield [key, row]
-    }
-  }
 }
+
+const newest = (node: Node): Row => node.top
+
+/** A row of which an uncommitted change speaks is hidden. */
+const hidden = Row.deletion()
+const settledOrHidden = (node: Node): Row => (node.top.generation === committedGeneration ? node.top : hidden)

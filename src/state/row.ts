@@ -44,6 +44,11 @@ export class Row {
     this.bytes = undefined
   }
 
+  /** The same value and time, as a committed row. */
+  copy(): Row {
+    return new Row(this.value, this.bytes, this.timestamp)
+  }
+
   static deletion(): Row {
     return new Row(deleted, undefined, 0)
   }
@@ -166,6 +171,13 @@ export class RowCodec {
     return row.bytes !== undefined ? row.bytes.length : weightOf(row.value)
   }
 }
+
+/** Takes values as the bytes that they are. */
+export const bytesCodec = new RowCodec('plain', {
+  name: 'bytes',
+  serialize: (value) => value as Uint8Array,
+  deserialize: (bytes) => bytes,
+})
 
 function weightOf(value: unknown): number {
   if (typeof value === 'string') return value.length + 8

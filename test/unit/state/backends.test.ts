@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { after } from 'node:test'
 import { lmdbBackends } from '../../../src/state/backends.ts'
 import { MemoryBackend } from '../../../src/state/memory-backend.ts'
+import { WriteBehind } from '../../../src/state/write-behind.ts'
 import { backendSuite } from './backend-suite.ts'
 import { storeSuite } from './store-suite.ts'
 
@@ -18,5 +19,7 @@ after(() => {
 const openLmdb = () => durable.open(`store-${stores++ % 2000}`, 0)
 backendSuite('memory', () => new MemoryBackend())
 backendSuite('lmdb', openLmdb)
+backendSuite('write-behind', () => new WriteBehind(openLmdb()))
 storeSuite('memory', () => new MemoryBackend(), 150)
 storeSuite('lmdb', openLmdb, 40)
+storeSuite('write-behind', () => new WriteBehind(openLmdb()), 80)

@@ -16,6 +16,7 @@ import type {
 } from '../../../src/state/contract.ts'
 import { restoreEntry } from '../../../src/state/changelog.ts'
 import { MemoryBackend } from '../../../src/state/memory-backend.ts'
+import { WriteBehind } from '../../../src/state/write-behind.ts'
 import { openStore } from '../../../src/state/open-store.ts'
 import { checkpointAt } from './backend-suite.ts'
 
@@ -65,7 +66,7 @@ const byBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a),
 
 type Step =
   | { readonly do: 'put'; readonly key: string; readonly value: unknown; readonly time: number; readonly end: number }
-  | { readonly do: 'seal' | 'apply' | 'discard' | 'look' }
+  | { readonly do: 'seal' | 'apply' | 'discard' | 'look' | 'write' }
 
 const somePut = (time: fc.Arbitrary<number>) =>
   fc.record({
@@ -80,6 +81,7 @@ const someStep = (time: fc.Arbitrary<number>): fc.Arbitrary<Step> =>
     { weight: 8, arbitrary: somePut(time) },
     { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('seal' as const, 'apply' as const) }) },
     { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('discard' as const, 'look' as const) }) },
+    { weight: 2, arbitrary: fc.record({ do: fc.constant('write' as const) }) },
   )
 const someSteps = (time: fc.Arbitrary<number>) => fc.array(someStep(time), { maxLength: 60 })
 
@@ -89,6 +91,7 @@ const someSteps = (time: fc.Arbitrary<number>) => fc.array(someStep(time), { max
  */
 function run(
   store: StoreLifecycle,
+  below: StoreBackend,
   steps: readonly Step[],
   write: (step: Extract<Step, { do: 'put' }>, model: Map<string, unknown>) => void,
   look: (model: ReadonlyMap<string, unknown>) => void,
@@ -113,6 +116,8 @@ function run(
       store.discard()
       sealed.length = 0
       open = new Map(committed)
+    } else if (step.do === 'write') {
+      if (below instanceof WriteBehind && below.write(3) >= 0) below.written()
     } else look(open)
   }
   look(open)
@@ -141,6 +146,7 @@ export function storeSuite(name: string, backend: () => StoreBackend, numRuns: n
         }
         const changelog = run(
           store,
+          below,
           steps,
           ({ key, value }, model) => {
             store.put(key, value)
@@ -163,6 +169,7 @@ export function storeSuite(name: string, backend: () => StoreBackend, numRuns: n
         const store = open<TimestampedKeyValueStore<string, unknown>>(spec, below)
         const changelog = run(
           store,
+          below,
           steps,
           ({ key, value, time }, model) => {
             store.put(key, value, time)
@@ -209,6 +216,7 @@ export function storeSuite(name: string, backend: () => StoreBackend, numRuns: n
         }
         const changelog = run(
           store,
+          below,
           steps,
           ({ key, value, time, end }, model) => {
             store.put(key, value, time, end)
@@ -231,6 +239,7 @@ export function storeSuite(name: string, backend: () => StoreBackend, numRuns: n
         const store = open<WindowStore<string, unknown>>(spec, below)
         const changelog = run(
           store,
+          below,
           steps,
           ({ key, value, time }, model) => {
             store.put(key, value, time, time)
@@ -278,6 +287,7 @@ export function storeSuite(name: string, backend: () => StoreBackend, numRuns: n
         }
         const changelog = run(
           store,
+          below,
           steps,
           ({ key, value, time, end: length }, model) => {
             const end = time + length
@@ -320,6 +330,7 @@ export function storeSuite(name: string, backend: () => StoreBackend, numRuns: n
         }
         const changelog = run(
           store,
+          below,
           steps,
           ({ key, value, time }, model) => {
             const before = new Map(versions(model, key))
