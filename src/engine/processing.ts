@@ -1,0 +1,218 @@
+/**
+ * What a run of the engine has open: the topics as they were found, the tasks of the partitions it was given, and the
+ * way in. Opens what comes with partitions, and commits before they go.
+ */
+import type { TopicPartition } from '../base/ids.ts'
+import { type Affinity, affinityOf, type TaskRef } from '../lanes/affinity.ts'
+import { changelogEndsOf, type GroupPosition, groupPosition, tasksFor, tasksOf } from './assignment.ts'
+import type { Commits } from './commits.ts'
+import type { Committer } from './committer.ts'
+import type { EngineOptions } from './engine-options.ts'
+import { Flow } from './flow.ts'
+import type { GlobalTables } from './global-tables.ts'
+import { configureLanes } from './lane-setup.ts'
+import { type Restorer, tasksByLane } from './restorer.ts'
+import { RunOver, type RunScope } from './run-scope.ts'
+import type { Schedules } from './schedules.ts'
+import type { Activation, RoleHost } from './standby-role.ts'
+import type { ResolvedTopics } from './topics.ts'
+
+export interface ProcessingParts {
+  readonly run: RunScope
+  readonly restorer: Restorer
+  readonly globals: GlobalTables
+  readonly schedules: Schedules
+  readonly commits: Commits
+}
+
+export interface ProcessingHost {
+  ended(): boolean
+  /** Nothing is to be let in: the operator has paused, or the coordinator cannot be reached. */
+  stopped(): boolean
+  restoring(): void
+  connected(connected: boolean): void
+  failed(error: unknown): void
+  /** All is open, and records go through. */
+  begun(): void
+}
+
+export class Processing {
+  readonly #o: EngineOptions
+  readonly #parts: ProcessingParts
+  readonly #host: ProcessingHost
+  #topics: ResolvedTopics | undefined
+  #affinity: Affinity | undefined
+  #flow: Flow | undefined
+  #tasks: TaskRef[] = []
+  /** The first assignment of this run is through: what comes later is added to it. */
+  #opened = false
+
+  constructor(options: EngineOptions, parts: ProcessingParts, host: ProcessingHost) {
+    this.#o = options
+    this.#parts = parts
+    this.#host = host
+  }
+
+  /** Of the run; undefined between runs. */
+  get flow(): Flow | undefined {
+    return this.#flow
+  }
+
+  get topics(): ResolvedTopics | undefined {
+    return this.#topics
+  }
+
+  get affinity(): Affinity | undefined {
+    return this.#affinity
+  }
+
+  get opened(): boolean {
+    return this.#opened
+  }
+
+  /** Topics or partitions have come; what is assigned from now on may be of them. */
+  resolved(topics: ResolvedTopics): void {
+    this.#topics = topics
+  }
+
+  /** Takes the topics as they are now, and tells the lanes who runs which task. */
+  async configure(topics: ResolvedTopics): Promise<void> {
+    const { settings } = this.#o
+    this.#topics = topics
+    this.#affinity = affinityOf(settings.plan, settings.lanes, settings.split, topics.changelogPartitions)
+    await configureLanes(this.#o, this.#parts.run.number, topics, this.#affinity)
+  }
+
+  /** The group gave partitions: open what goes with them and begin, or go on. */
+  async assigned(partitions: readonly TopicPartition[]): Promise<void> {
+    const { settings, broker } = this.#o
+    const { run, restorer, commits } = this.#parts
+    const { number } = run
+    const over = (): boolean => number !== run.number || this.#host.ended()
+    const topics = this.#topics as ResolvedTopics
+    const affinity = this.#affinity as Affinity
+    const position = await groupPosition(settings, broker, partitions)
+    const mine = tasksFor(settings, topics, affinity, partitions)
+    const known = new Set(this.#tasks.map((t) => `${t.subtopology}_${t.partition}`))
+    const fresh = mine.filter((t) => !known.has(`${t.subtopology}_${t.partition}`))
+    const byLane = tasksByLane(fresh, affinity)
+    const first = !this.#opened
+    // What is restored for shows from now on, paused; nothing of it is fetched before `begin`.
+    if (first) this.#openFlow(position, topics, affinity)
+    // Partitions that come later are restored while the others go on: that is no state of the whole application.
+    const restoring = (): void => (first ? this.#host.restoring() : undefined)
+    const restored = await restorer.restore(byLane, topics, position, restoring)
+    for (const [id, next] of restored) commits.changelogNext.set(id, next)
+    if (over()) return
+    const nextEpoch = (position.newestTag?.tokenEpoch ?? 0) + 1
+    if (first) commits.tokenEpoch = nextEpoch
+    if (first) await this.#firstAssignment(position, topics)
+    if (over()) return
+    const flow = this.#flow as unknown as Flow
+    flow.restoreWatermark(position.watermark)
+    const committer = commits.committer as Committer
+    // A task that began in the middle of a barrier would not know whether it belongs to it.
+    await committer.hold(true)
+    if (over()) return
+    // A partition's commits keep their order when it comes from another process, which counted by itself.
+    if (!first && !settings.ha) commits.tokenEpoch = Math.max(commits.tokenEpoch, nextEpoch)
+    await restorer.start(byLane, settings.lanes, commits.beginning(flow.watermark))
+    void committer.hold(false)
+    if (over()) return
+    this.#tasks.push(...fresh)
+    this.#opened = true
+    // Only now: what is fetched of them is dispatched at once, and the tasks have to be there.
+    flow.assign(position.partitions, topics)
+    flow.begin()
+    this.#host.begun()
+  }
+
+  /** Partitions go to another process: everything done for them is committed before they do. */
+  async revoking(partitions: readonly TopicPartition[]): Promise<void> {
+    const { committer } = this.#parts.commits
+    const { settings, send } = this.#o
+    if (!this.#flow || !committer || !this.#topics || settings.ha) return
+    this.#flow.revoke(partitions)
+    await committer.commitNow('revoke')
+    const gone = tasksOf(settings, this.#topics, partitions)
+    const ids = new Set(gone.map((t) => `${t.subtopology}_${t.partition}`))
+    this.#tasks = this.#tasks.filter((t) => !ids.has(`${t.subtopology}_${t.partition}`))
+    for (const [lane, tasks] of tasksByLane(gone, this.#affinity as Affinity)) {
+      send(lane, { type: 'close', run: this.#parts.run.number, tasks }, [])
+    }
+  }
+
+  /** With high availability: the stores are complete, and whoever ran before is fenced. */
+  async activate({ position, tasks, changelogNext, tokenEpoch }: Activation): Promise<void> {
+    const { restorer, commits } = this.#parts
+    const topics = this.#topics as ResolvedTopics
+    this.#openFlow(position, topics, this.#affinity as Affinity)
+    const flow = this.#flow as Flow
+    for (const [id, next] of changelogNext) commits.changelogNext.set(id, next)
+    // Tags never step back, also where the coordinator's topic was lost and its count began anew.
+    commits.tokenEpoch = Math.max(tokenEpoch, position.newestTag?.tokenEpoch ?? 0)
+    await this.inRun(this.#firstAssignment(position, topics))
+    const committer = commits.committer as unknown as Committer
+    await this.inRun(restorer.start(tasks, this.#o.settings.lanes, commits.beginning(flow.watermark)))
+    this.#tasks = [...tasks.values()].flat()
+    this.#opened = true
+    // Fetched already, dispatched only once a commit has proved that nobody else took the identity meanwhile.
+    flow.dispatcher.paused = true
+    flow.begin()
+    await this.inRun(committer.commitNow('handoff'))
+    flow.dispatcher.paused = this.#host.stopped()
+    this.#host.begun()
+    flow.wake()
+  }
+
+  /** With high availability: lets nothing in any more and commits what is under way. */
+  async commitAll(): ReturnType<RoleHost['commitAll']> {
+    const { commits, schedules } = this.#parts
+    const flow = this.#flow as Flow
+    const committer = commits.committer as Committer
+    flow.setPaused(true)
+    schedules.stop()
+    await this.inRun(committer.commitNow('handoff'))
+    const changelogEnds = changelogEndsOf(this.#topics as ResolvedTopics, commits.changelogNext, flow.progress())
+    return { commitId: `${commits.tokenEpoch}.${committer.machine.epoch - 1}`, changelogEnds }
+  }
+
+  /** The work's result, unless the run or the engine ends first: then it throws `RunOver`. */
+  async inRun<T>(work: Promise<T>): Promise<T> {
+    const result = await this.#parts.run.during(work)
+    if (this.#host.ended()) throw new RunOver('the engine has ended')
+    return result
+  }
+
+  /** The run is over: what it had fetched is given up. */
+  close(): void {
+    this.#flow?.close()
+    this.#flow = undefined
+    this.#opened = false
+    this.#tasks = []
+  }
+
+  #openFlow(position: GroupPosition, topics: ResolvedTopics, affinity: Affinity): void {
+    const { run, commits } = this.#parts
+    // A start that a broker out of reach interrupted is made again from its beginning.
+    this.#flow?.close()
+    this.#flow = new Flow(this.#o, affinity, {
+      run: () => run.number,
+      failed: (error) => this.#host.failed(error),
+      connected: (connected) => this.#host.connected(connected),
+      heldBytes: () => commits.committer?.heldBytes ?? 0,
+      worked: () => commits.worked(),
+      commitWanted: () => commits.committer?.trigger('bytes'),
+    })
+    this.#flow.setPaused(this.#host.stopped())
+    this.#flow.restoreWatermark(position.watermark)
+    this.#flow.assign(position.partitions, topics)
+  }
+
+  async #firstAssignment({ newestTag }: GroupPosition, topics: ResolvedTopics): Promise<void> {
+    const { commits, globals, schedules } = this.#parts
+    commits.open(newestTag, topics)
+    await globals.load(topics)
+    await schedules.restore()
+  }
+}
