@@ -40,6 +40,7 @@ export class Commits {
   readonly #pace: CommitPace
   #committer: Committer | undefined
   #dirty = false
+  #forgets = false
   #held = false
   #toldAt = Number.NEGATIVE_INFINITY
 
@@ -65,9 +66,15 @@ export class Commits {
     this.#pace.start()
   }
 
-  /** There is something to commit, though perhaps no position has moved. */
-  touched(): void {
+  /** There is something to commit, though perhaps no position has moved; `forgets`: rows that are past their time. */
+  touched(forgets = false): void {
     this.#dirty = true
+    if (forgets) this.#forgets = true
+  }
+
+  /** Stores have rows past their time that the next commit removes. */
+  get isForgetting(): boolean {
+    return this.#forgets
   }
 
   worked(): void {
@@ -138,6 +145,7 @@ export class Commits {
     const flow = this.#host.flow() as Flow
     this.#pace.began()
     this.#dirty = false
+    this.#forgets = false
     const positions = flow.freeze()
     const watermark = flow.watermark
     const tag = (maxTimestamp: number, idle: boolean): string =>

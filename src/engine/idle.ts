@@ -10,6 +10,8 @@ export interface IdleHost {
   /** The run's parts; undefined while nothing is processed. */
   running(): { readonly flow: Flow; readonly committer: Committer } | undefined
   commits(): number
+  /** Stores have rows past their time that the next commit removes. */
+  forgetting(): boolean
 }
 
 /** Resolves once all input is processed, the windows it closes are emitted, and everything is committed. */
@@ -33,7 +35,7 @@ export async function untilIdle(host: IdleHost): Promise<void> {
     const still = (await exhausted(flow)) && flow.dispatcher.total === total
     // A restart in between makes all of it void: the input is read again.
     const done = still && host.running()?.flow === flow && host.commits() > before
-    const quiet = done && !flow.closeInput()
+    const quiet = done && !flow.closeInput() && !host.forgetting()
     quietRounds = quiet ? quietRounds + 1 : 0
   }
 }

@@ -49,6 +49,10 @@ export class LaneCore {
   /** The tasks are complete: queries may be answered. */
   #started = false
   #commitAsked = false
+  /** Since the last commit this was asked for because of rows that are to be forgotten. */
+  #forgetAsked = false
+  /** Event time may have passed without a record that brings a commit: stores may have become old by it. */
+  #timePassed = false
 
   constructor(options: LaneOptions) {
     this.#options = options
@@ -117,6 +121,7 @@ export class LaneCore {
 
   receiveFromLane(message: LaneToLane): void {
     if (message.run !== this.#run) return
+    if (message.type === 'hand-watermark') this.#timePassed = true
     this.#input.fromLane(message)
     this.#options.wake()
   }
@@ -130,6 +135,7 @@ export class LaneCore {
         if (done < 0) break
         left -= done
       }
+      if (this.#timePassed && left > 0 && !this.#faulted) this.#askToForget()
     } catch (error) {
       this.#fault(error)
     }
@@ -233,12 +239,16 @@ export class LaneCore {
       case 'data':
       case 'watermark':
       case 'mark':
+        if (message.type === 'mark') this.#tasks.sealsUpTo = message.watermark
+        if (message.type === 'watermark') this.#timePassed = true
         this.#input.fromEngine(message)
         this.#options.wake()
         return
       case 'result':
         this.#tasks.applied(message.epoch, message.checkpoints)
         this.#commitAsked = false
+        this.#forgetAsked = false
+        this.#askToForget()
         toEngine({ type: 'applied', lane, run: this.#run, epoch: message.epoch }, [])
         return
       case 'tick':
@@ -269,7 +279,9 @@ export class LaneCore {
     }
     this.#tasks.start(message.tasks, this.#barrier.epoch, message.watermark)
     this.#started = true
+    this.#timePassed = true
     toEngine({ type: 'started', lane, run: this.#run }, [])
+    this.#options.wake()
   }
 
   #reset(run: number): void {
@@ -279,6 +291,7 @@ export class LaneCore {
     this.#barrier.reset()
     this.#input.reset()
     this.#commitAsked = false
+    this.#forgetAsked = false
     this.#tasks.discard()
     this.#runner.reset()
     this.#outputs.discard()
@@ -296,6 +309,7 @@ export class LaneCore {
         this.#fault(error)
       }
     }
+    this.#timePassed = true
     this.#options.wake()
   }
 
@@ -324,6 +338,15 @@ export class LaneCore {
     if (this.#commitAsked) return
     this.#commitAsked = urgent
     this.#options.toEngine({ type: 'commit-wanted', lane: this.#options.lane, run: this.#run, urgent }, [])
+  }
+
+  /** A commit takes so many rows out of a store; where some are left, another one has to come, input or not. */
+  #askToForget(): void {
+    this.#timePassed = false
+    if (this.#forgetAsked || !this.#tasks.isForgetting()) return
+    this.#forgetAsked = true
+    const { toEngine, lane } = this.#options
+    toEngine({ type: 'commit-wanted', lane, run: this.#run, urgent: false, forgets: true }, [])
   }
 
   #failed(slot: TaskSlot, rec: Rec | undefined, error: unknown): void {

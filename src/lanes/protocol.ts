@@ -206,7 +206,14 @@ export type FromLane =
     }
   | { readonly type: 'applied'; readonly lane: number; readonly run: number; readonly epoch: CommitEpoch }
   /** Something is to be committed (timers fired); at once when urgent. */
-  | { readonly type: 'commit-wanted'; readonly lane: number; readonly run: number; readonly urgent: boolean }
+  | {
+      readonly type: 'commit-wanted'
+      readonly lane: number
+      readonly run: number
+      readonly urgent: boolean
+      /** Rows past their time wait for it, and nothing else. */
+      readonly forgets?: true
+    }
   | {
       readonly type: 'emitted'
       readonly lane: number

@@ -34,28 +34,23 @@ export interface StoreRow {
   readonly validTo?: number
 }
 
-export interface QueriedStore {
-  readonly store: AnyStore & StoreLifecycle
-  readonly streamTime: number
-}
-
 type Found = Omit<StoreRow, 'key' | 'value'> & { readonly key: unknown; readonly value: unknown }
 
 /** Up to `limit` rows; for `count` none, but their number. */
 export function queryStores(
-  stores: Iterable<QueriedStore>,
+  stores: Iterable<AnyStore & StoreLifecycle>,
   query: StoreQuery,
   limit: number,
 ): { rows: StoreRow[]; count: number } {
   const rows: StoreRow[] = []
   let count = 0
-  for (const { store, streamTime } of stores) {
+  for (const store of stores) {
     const { spec } = store
     if (query.kind === 'count') {
       count += store.entries()
       continue
     }
-    const view = readOnlyView(store, () => streamTime)
+    const view = readOnlyView(store)
     for (const { key, value, ...times } of found(spec, view, query)) {
       if (rows.length >= limit) return { rows, count: rows.length }
       rows.push({ key: spec.keySerde.serialize(key), value: spec.valueSerde.serialize(value), ...times })

@@ -13,7 +13,6 @@ import type { LaneOptions } from './lane-core.ts'
 import type { LevelState } from './level-state.ts'
 import type { ChangelogBatches, StorePartition, ToLane } from './protocol.ts'
 import { restoreInto } from './restore.ts'
-import type { QueriedStore } from './store-query.ts'
 import type { TaskHostPort } from './task-host.ts'
 import { TaskSlot } from './task-slot.ts'
 
@@ -35,6 +34,8 @@ export class TaskSet {
   readonly #stores = new Map<string, OpenStore>()
   readonly #backends = new Map<string, StoreBackend>()
   affinity: Affinity | undefined
+  /** The watermark up to which the epoch goes that is sealed next: what a replay of later epochs reads is kept. */
+  sealsUpTo = Number.NEGATIVE_INFINITY
 
   constructor(options: LaneOptions, host: TaskHostPort, globals: GlobalState, levels: readonly LevelState[]) {
     this.#options = options
@@ -82,7 +83,7 @@ export class TaskSet {
     const id = `${message.store}/${message.partition}`
     const store = this.#stores.get(id)
     assert(store !== undefined, `store ${id} is restored before it is open`)
-    if (message.wipe) this.#backends.get(id)?.wipe()
+    if (message.wipe) store.wipe()
     const count = restoreInto(store, message)
     this.#count(message.store, restoredSlot, count)
     return count
@@ -128,14 +129,17 @@ export class TaskSet {
       for (const level of levels) (this.#levels[level] as LevelState).slots.push(slot)
       task.init()
       if (watermark > Number.NEGATIVE_INFINITY) task.advance(watermark)
+      for (const store of stores.values()) store.begin(watermark)
     }
   }
 
   /** What the task changed in this epoch, as changelog batches; later changes belong to the next epoch. */
   seal(slot: TaskSlot, epoch: CommitEpoch): ChangelogBatches[] {
     const result: ChangelogBatches[] = []
+    // While no watermark is known, stores go by the time of the records.
+    const upTo = this.sealsUpTo === Number.NEGATIVE_INFINITY ? undefined : this.sealsUpTo
     for (const [name, store] of slot.stores) {
-      const sealed = store.seal(epoch)
+      const sealed = store.seal(epoch, upTo)
       if (sealed === null || !store.spec.changelog) continue
       // Where the source topic is the changelog, the changes stand there already.
       const records = store.spec.changelogTopic === undefined ? changelogBatches(sealed) : []
@@ -154,6 +158,7 @@ export class TaskSet {
       })
       this.#options.failpoint?.('S6')
     }
+    for (const { stores } of this.#all) for (const store of stores.values()) store.committed(epoch)
     for (const name of this.#options.layout.stores) {
       let entries = 0
       for (const slot of this.#all) entries += slot.stores.get(name)?.entries() ?? 0
@@ -170,6 +175,12 @@ export class TaskSet {
       }
       this.#count(name, bytesSlot, bytes, true)
     }
+  }
+
+  /** Some store has rows past their time that only another commit removes. */
+  isForgetting(): boolean {
+    for (const { stores } of this.#all) for (const store of stores.values()) if (store.isForgetting) return true
+    return false
   }
 
   uncommittedBytes(): number {
@@ -207,15 +218,15 @@ export class TaskSet {
   }
 
   /** The store's partitions on this lane; a global table's rows, which every lane has, are the first lane's to tell. */
-  queried(name: string): QueriedStore[] {
+  queried(name: string): OpenStore[] {
     const global = this.#globals.stores.get(name)
     if (global !== undefined) {
-      return this.#options.lane === 0 ? [{ store: global as OpenStore, streamTime: Number.NEGATIVE_INFINITY }] : []
+      return this.#options.lane === 0 ? [global as OpenStore] : []
     }
-    const found: QueriedStore[] = []
+    const found: OpenStore[] = []
     for (const slot of this.#all) {
       const store = slot.stores.get(name)
-      if (store !== undefined) found.push({ store, streamTime: slot.watermark })
+      if (store !== undefined) found.push(store)
     }
     return found
   }
@@ -246,9 +257,10 @@ export class TaskSet {
     const spec = this.#options.topology.stores.get(name) as StoreSpec
     const backend = this.#backends.get(id) ?? this.#options.backends.open(name, task.partition)
     this.#backends.set(id, backend)
-    // Windows are forgotten by the watermark alone: before it is known, every one of them may still be in time.
+    // Windows are forgotten by the watermark alone: before it is known, every one of them may still be in time; and once
+    // it has come, its timers still find them.
     const slot = (): TaskSlot | undefined => this.get(task.subtopology, task.partition)
-    const time = spec.kind === 'key-value' ? () => slot()?.task.rowTime : () => slot()?.watermark
+    const time = spec.kind === 'key-value' ? () => slot()?.task.rowTime : () => slot()?.task.settledTo
     const store = openStore(spec, backend, task.partition, {
       streamTime: () => time() ?? Number.NEGATIVE_INFINITY,
       onOperation: this.#operationCounter(name),

@@ -54,6 +54,7 @@ export class Task {
   readonly #wallWakes: Float64Array
   #streamTime = Number.NEGATIVE_INFINITY
   #advancedTo = Number.NEGATIVE_INFINITY
+  #settledTo = Number.NEGATIVE_INFINITY
   /** Largest timestamp of the records that came while no watermark was known. */
   #newest = Number.NEGATIVE_INFINITY
   /** Earliest event time, and wall-clock time, at which there is something to do. */
@@ -88,6 +89,11 @@ export class Task {
    */
   get rowTime(): number {
     return this.#streamTime === Number.NEGATIVE_INFINITY ? this.#newest : this.#streamTime
+  }
+
+  /** The watermark of which all timers have fired: what it makes old has been told. */
+  get settledTo(): number {
+    return this.#settledTo
   }
 
   /** Node at work: a plain field, read by other threads' views through the lane's counters. */
@@ -233,8 +239,13 @@ export class Task {
   advance(watermark: number): Maybe {
     if (watermark > this.#streamTime) this.#streamTime = watermark
     if (watermark > this.#advancedTo) this.#advancedTo = watermark
-    if (watermark < this.nextWake) return
-    return this.#fire(this.#wakes, watermark, 0, false)
+    const pending = watermark < this.nextWake ? undefined : this.#fire(this.#wakes, watermark, 0, false)
+    if (pending !== undefined) return pending.then(() => this.#settle(watermark))
+    this.#settle(watermark)
+  }
+
+  #settle(watermark: number): void {
+    if (watermark > this.#settledTo) this.#settledTo = watermark
   }
 
   wallClock(now: number): Maybe {

@@ -23,7 +23,10 @@ import { Sealed } from './sealed.ts'
 export type StoreOperation = 'get' | 'put'
 
 export interface StoreOptions {
-  /** The task's stream time; -Infinity before the first record. */
+  /**
+   * The task's stream time; -Infinity before the first record. For stores of windows and sessions: that of which all
+   * timers have fired, so that none is taken away before it was emitted, however far the watermark jumps.
+   */
   readonly streamTime: () => number
   /** Told of every point read and every write, for the counters. */
   readonly onOperation?: ((operation: StoreOperation) => void) | undefined
@@ -36,7 +39,7 @@ export abstract class BaseStore implements StoreLifecycle {
   readonly partition: number
   protected readonly overlay: Overlay
   protected readonly codec: RowCodec
-  protected readonly clock = new RetentionClock()
+  protected readonly clock: RetentionClock
   protected readonly streamTime: () => number
   protected readonly onOperation: ((operation: StoreOperation) => void) | undefined
   readonly #backend: StoreBackend
@@ -46,8 +49,6 @@ export abstract class BaseStore implements StoreLifecycle {
   #lastKeyString: string | undefined
   /** Rows whose time is over, by the epoch with which they leave the backend. */
   readonly #dropped = new Map<CommitEpoch, readonly string[]>()
-  /** Of those, the ones that found no epoch to leave with: it had no changes. */
-  #waiting: readonly string[] = []
 
   constructor(spec: StoreSpec, backend: StoreBackend, partition: number, options: StoreOptions) {
     this.spec = spec
@@ -59,15 +60,26 @@ export abstract class BaseStore implements StoreLifecycle {
     this.#backend = backend
     this.#keySerde = spec.keySerde
     this.#maxKeyBytes = backend.maxKeyBytes ?? Number.POSITIVE_INFINITY
+    this.clock = new RetentionClock(spec.retentionMs)
+    this.clock.resume(backend.checkpoint() ?? {})
   }
 
   get uncommittedBytes(): number {
     return this.overlay.bytes
   }
 
+  get isForgetting(): boolean {
+    return false
+  }
+
+  /** Event time as it is committed. */
+  get committedTime(): number {
+    return this.clock.committed.time
+  }
+
   /** A view takes over from the store it looks at what that has forgotten. */
   adopt(store: BaseStore): void {
-    this.clock.adopt(store.clock)
+    this.clock.show(store.clock)
   }
 
   /** Reads committed rows alone. */
@@ -75,37 +87,46 @@ export abstract class BaseStore implements StoreLifecycle {
     return new CommittedOnly(this.#backend)
   }
 
-  seal(epoch: CommitEpoch): SealedChanges | null {
+  seal(epoch: CommitEpoch, upTo = Number.POSITIVE_INFINITY): SealedChanges | null {
     // Nobody applies what no changelog waits for; and no epoch is sealed before the last one was committed.
     if (!this.spec.changelog) {
       this.overlay.settleAll()
       this.clock.applied(epoch - 1)
       this.#dropped.clear()
     }
-    const dropped = this.expire()
+    const time = Math.min(this.streamTime(), upTo)
+    const dropped = this.expire(time)
     const { bytes } = this.overlay
     const sealed = this.overlay.seal(epoch)
-    if (sealed !== null) this.clock.seal(epoch)
-    if (sealed === null) {
-      this.#waiting = this.#waiting.concat(dropped)
-      return null
-    }
-    this.#dropped.set(epoch, this.#waiting.concat(dropped))
-    this.#waiting = []
+    this.clock.seal(epoch, time)
+    if (dropped.length > 0) this.#dropped.set(epoch, dropped)
+    if (sealed === null) return null
     return new Sealed(sealed, this.spec, this.codec, this.now(), bytes)
   }
 
   applied(epoch: CommitEpoch, checkpoint: Checkpoint): void {
-    this.overlay.applied(epoch, this.#dropped.get(epoch) ?? [], checkpoint)
     this.clock.applied(epoch)
+    this.overlay.applied(epoch, this.#dropped.get(epoch) ?? [], this.clock.stamp(checkpoint))
     this.#dropped.delete(epoch)
+  }
+
+  committed(epoch: CommitEpoch): void {
+    this.clock.applied(epoch)
+    const dropped = this.#dropped.get(epoch)
+    if (dropped === undefined) return
+    this.#dropped.delete(epoch)
+    const checkpoint = this.#backend.checkpoint()
+    if (checkpoint !== undefined) this.overlay.applied(epoch, dropped, this.clock.stamp(checkpoint))
+  }
+
+  begin(time: number): void {
+    this.clock.begin(time)
   }
 
   discard(): void {
     this.overlay.discard()
     this.clock.discard()
     this.#dropped.clear()
-    this.#waiting = []
   }
 
   detach(): void {
@@ -114,7 +135,15 @@ export abstract class BaseStore implements StoreLifecycle {
   }
 
   restore(changes: readonly ByteChange[], checkpoint: Checkpoint): void {
-    this.#backend.apply(changes, checkpoint)
+    for (const [key, value] of changes) this.restored(keyString(key), value)
+    this.#backend.apply(changes, this.clock.stamp(checkpoint))
+    this.overlay.changedBelow()
+  }
+
+  wipe(): void {
+    this.discard()
+    this.#backend.wipe()
+    this.clock.reset()
     this.overlay.changedBelow()
   }
 
@@ -132,22 +161,25 @@ export abstract class BaseStore implements StoreLifecycle {
     return Math.max(this.streamTime(), 0)
   }
 
+  /** Told of every row that comes from the changelog; null: it goes. */
+  protected restored(_at: string, _value: Uint8Array | null): void {
+    return
+  }
+
   /**
-   * Called when an epoch is sealed. Removes what is past its time: from the open epoch where the changelog is to
-   * hear of it, else by returning rows that only the backend loses.
+   * Called when an epoch is sealed that goes up to this time. Removes what is past its time: from the open epoch where
+   * the changelog is to hear of it, else by returning rows that only the backend loses.
    */
-  protected expire(): readonly string[] {
+  protected expire(_time: number): readonly string[] {
     return []
   }
 
   /**
-   * Rows past their retention. The changelog hears of each: a broker that cut it off by time would go by its own clock,
-   * and throw away windows of records that were written long after they happened.
+   * Takes out rows past their time. The changelog hears of each: a broker that cut it off by time would go by its own
+   * clock, and throw away windows of records that were written long after they happened.
    */
-  protected forget(rows: readonly string[]): readonly string[] {
-    if (!this.spec.changelog) return rows
+  protected forget(rows: readonly string[]): void {
     for (const at of rows) this.overlay.delete(at)
-    return []
   }
 
   /** Adds or replaces a row; refuses a key that the backend could not take once the change is committed. */

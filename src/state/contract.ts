@@ -17,6 +17,10 @@ export interface Checkpoint {
   readonly commitId: string
   /** Identity of the changelog topic this data came from. */
   readonly topicId: string
+  /** Largest time of a row that was put, in a store that forgets. */
+  readonly newest?: number
+  /** What is at this time or before was forgotten. */
+  readonly horizon?: number
 }
 
 export type ByteEntry = readonly [key: Uint8Array, value: Uint8Array]
@@ -106,16 +110,27 @@ export interface StoreLifecycle {
   readonly partition: number
   /** Bytes of the open epoch's changes, for the limit that forces a commit. */
   readonly uncommittedBytes: number
-  /** Writes from now on belong to the next epoch. Null when nothing changed. */
-  seal(epoch: CommitEpoch): SealedChanges | null
+  /** There may be rows past their time that only a further epoch removes; nobody can read them any more. */
+  readonly isForgetting: boolean
+  /**
+   * Writes from now on belong to the next epoch. Null when nothing changed. Rows are removed for which `upTo`, the event
+   * time to which the epoch's input goes, is past their time.
+   */
+  seal(epoch: CommitEpoch, upTo?: number): SealedChanges | null
   /** The sealed epoch was committed by the broker: into the backend, atomically with the checkpoint. */
   applied(epoch: CommitEpoch, checkpoint: Checkpoint): void
+  /** The epoch was committed, whether or not it changed this store. */
+  committed(epoch: CommitEpoch): void
+  /** Processing begins at this event time, with what is committed. */
+  begin(time: number): void
   /** Drops the open and the sealed changes (in-place restart). */
   discard(): void
   /** Drops them for good: whoever still holds the store can read, but changes nothing any more. */
   detach(): void
   /** One run of changelog records during restore, oldest first, straight into the backend; made by `restoreEntry`. */
   restore(changes: readonly ByteChange[], checkpoint: Checkpoint): void
+  /** Empties the store, to be restored from the start. */
+  wipe(): void
   entries(): number
   close(): void
 }

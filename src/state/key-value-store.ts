@@ -1,19 +1,33 @@
 /** Key-value stores, without and with a timestamp beside each value. */
 import { BaseStore } from './base-store.ts'
-import type { KeyValueStore, TimestampedKeyValueStore, ValueAndTimestamp } from './contract.ts'
+import type { ByteChange, Checkpoint, KeyValueStore, TimestampedKeyValueStore, ValueAndTimestamp } from './contract.ts'
 import type { Row } from './row.ts'
 import { Sweep } from './sweep.ts'
 
 abstract class RowsByKey extends BaseStore {
-  readonly #sweep = this.spec.ttlMs === undefined ? undefined : new Sweep(this.overlay)
+  readonly #sweep =
+    this.spec.ttlMs === undefined ? undefined : new Sweep(this.overlay, (_key, row) => this.#overAt(row.timestamp))
 
   approximateEntries(): number {
     return this.entries()
   }
 
-  protected override expire(): readonly string[] {
-    // The changelog is compacted, not cut off by time: it has to hear of every entry that goes.
-    for (const key of this.#sweep?.next((_key, row) => this.#isOver(row)) ?? []) this.overlay.delete(key)
+  override get isForgetting(): boolean {
+    return this.#sweep?.isDue(this.streamTime()) ?? false
+  }
+
+  override discard(): void {
+    super.discard()
+    this.#sweep?.restart()
+  }
+
+  override restore(changes: readonly ByteChange[], checkpoint: Checkpoint): void {
+    super.restore(changes, checkpoint)
+    this.#sweep?.restart()
+  }
+
+  protected override expire(time: number): readonly string[] {
+    if (this.#sweep !== undefined) this.forget(this.#sweep.next(time))
     return []
   }
 
@@ -27,7 +41,10 @@ abstract class RowsByKey extends BaseStore {
     this.onOperation?.('put')
     const at = this.keyOf(key, keyBytes)
     if (value === null || value === undefined) this.overlay.delete(at)
-    else this.putValue(at, value, timestamp)
+    else {
+      this.putValue(at, value, timestamp)
+      this.#sweep?.put(this.#overAt(timestamp))
+    }
   }
 
   protected *rows(from: unknown, to: unknown): IterableIterator<[key: unknown, row: Row]> {
@@ -40,8 +57,11 @@ abstract class RowsByKey extends BaseStore {
   }
 
   #isOver(row: Row): boolean {
-    const ttl = this.spec.ttlMs
-    return ttl !== undefined && this.streamTime() - row.timestamp >= ttl
+    return this.#sweep !== undefined && this.streamTime() >= this.#overAt(row.timestamp)
+  }
+
+  #overAt(timestamp: number): number {
+    return timestamp + (this.spec.ttlMs ?? Number.POSITIVE_INFINITY)
   }
 }
 

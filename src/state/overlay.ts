@@ -178,6 +178,11 @@ export class Overlay {
     return true
   }
 
+  /** Whether `expire` would find something; undefined where the rows lie elsewhere. */
+  isExpired(horizon: number): boolean | undefined {
+    return this.#memory && this.#segments?.hasBefore(horizon)
+  }
+
   /** The rows of windows with this start, in no order, where that can be told without a look at others; else undefined. */
   windowsAt(windowStart: number): Node[] | undefined {
     const nodes = this.#memory && this.#segments?.startingAt(windowStart)

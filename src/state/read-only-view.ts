@@ -25,12 +25,13 @@ export type ReadOnlyStore =
   | ReadOnlyVersionedStore<unknown, unknown>
 
 /**
- * A view of the rows that are committed: what the open and the sealed epochs changed does not show, so a reader never
- * sees what a failed commit takes back. It costs little; make one for each query. Writing to it throws `USAGE`.
+ * A view of the rows that are committed, at the time to which the last commit went: what the open and the sealed epochs
+ * changed does not show, so a reader never sees what a failed commit takes back. It costs little; make one for each query. Writing to it throws `USAGE`.
  */
-export function readOnlyView(store: AnyStore & StoreLifecycle, streamTime: () => number): ReadOnlyStore {
+export function readOnlyView(store: AnyStore & StoreLifecycle): ReadOnlyStore {
   assert(store instanceof BaseStore, 'a view is made of a store that openStore gave')
-  const view = construct(store.spec, store.committedOnly(), store.partition, { streamTime, readOnly: true })
+  const time = store.committedTime
+  const view = construct(store.spec, store.committedOnly(), store.partition, { streamTime: () => time, readOnly: true })
   view.adopt(store)
   return view
 }

@@ -94,6 +94,16 @@ export class SegmentTable implements NodeTable {
     return found
   }
 
+  /** Whether there is such a segment. */
+  hasBefore(time: number): boolean {
+    for (const start of this.#starts) {
+      const segment = this.#segments.get(start) as Segment
+      if (segment.newest > time) return false
+      if (segment.leavesWith === Number.POSITIVE_INFINITY) return true
+    }
+    return false
+  }
+
   /** The generation is committed: takes out the segments that go with it. */
   leave(generation: number): void {
     let oldest = this.#segments.get(this.#starts[0] as number)

@@ -1,7 +1,7 @@
 /** Every version of a row within the history kept, by the time from which it was valid. */
 import { BaseStore, type StoreOptions } from './base-store.ts'
-import { afterPrefix, clampTime, int64At, int64String, keyString } from './bytes.ts'
-import type { ByteChange, Checkpoint, StoreBackend, StoreSpec, VersionedRecord, VersionedStore } from './contract.ts'
+import { afterPrefix, clampTime, int64At, int64String } from './bytes.ts'
+import type { StoreBackend, StoreSpec, VersionedRecord, VersionedStore } from './contract.ts'
 import { versionSuffix } from './layout.ts'
 import type { Row } from './row.ts'
 import { Sweep } from './sweep.ts'
@@ -15,13 +15,15 @@ export class VersionedRowStore extends BaseStore implements VersionedStore<unkno
   constructor(spec: StoreSpec, backend: StoreBackend, partition: number, options: StoreOptions) {
     super(spec, backend, partition, options)
     this.#retentionMs = spec.retentionMs ?? Number.POSITIVE_INFINITY
-    this.#sweep = new Sweep(this.overlay)
+    this.#sweep = new Sweep(this.overlay, (at, row) => this.#overAt(at, row))
   }
 
   put(key: unknown, value: unknown, timestamp: number, keyBytes?: Uint8Array): { validTo: number | undefined } | null {
     this.onOperation?.('put')
     if (timestamp < this.clock.newest - this.#retentionMs) return null
     this.clock.observe(timestamp)
+    // It ends the version before it.
+    this.#sweep.put(timestamp + this.#retentionMs)
     const prefix = this.keyOf(key, keyBytes)
     const at = prefix + int64String(timestamp)
     if (value === null || value === undefined) this.putTombstone(at, timestamp)
@@ -53,23 +55,48 @@ export class VersionedRowStore extends BaseStore implements VersionedStore<unkno
     if (before) yield* this.#version(before, undefined)
   }
 
-  override restore(changes: readonly ByteChange[], checkpoint: Checkpoint): void {
-    super.restore(changes, checkpoint)
-    for (const [key] of changes) this.clock.observeCommitted(versionOf(keyString(key)))
+  override get isForgetting(): boolean {
+    return this.#sweep.isDue(this.clock.newest)
+  }
+
+  override discard(): void {
+    super.discard()
+    this.#sweep.restart()
+  }
+
+  protected override restored(at: string): void {
+    const version = versionOf(at)
+    this.clock.observeCommitted(version)
+    this.#sweep.put(version + this.#retentionMs)
   }
 
   protected override expire(): readonly string[] {
-    if (!this.overlay.isChanged) return []
-    const limit = this.clock.newest - this.#retentionMs
-    return this.#sweep.next((at, row) => {
-      const version = versionOf(at)
-      if (version > limit) return false
+    const over = this.#sweep.next(this.clock.newest)
+    const gone = new Set(over)
+    return over.filter((at) => {
       const prefix = at.slice(0, -versionSuffix)
-      const next = this.#following(prefix, version)
-      if (next !== undefined) return next <= limit
+      const version = versionOf(at)
+      if (this.#following(prefix, version) !== undefined || !this.#hides(prefix, version, gone)) return true
       // A deletion may go once there is nothing left that it hides.
-      return row.value === null && this.#atOrBefore(prefix, version - 1) === undefined
+      this.#sweep.put(version + this.#retentionMs)
+      return false
     })
+  }
+
+  /** An older version is there still, but for those that are gone. */
+  #hides(prefix: string, version: number, gone: ReadonlySet<string>): boolean {
+    for (const [at] of this.overlay.range(prefix + int64String(0), prefix + int64String(version))) {
+      if (at.length === prefix.length + versionSuffix && !gone.has(at)) return true
+    }
+    return false
+  }
+
+  /** The newest version leaves only where it is a deletion. */
+  #overAt(at: string, row: Row): number {
+    const version = versionOf(at)
+    const next = this.#following(at.slice(0, -versionSuffix), version)
+    if (next !== undefined) return next + this.#retentionMs
+    return row.value === null ? version + this.#retentionMs : Number.POSITIVE_INFINITY
   }
 
   *#version(

@@ -1,16 +1,8 @@
 /** Windows by key and start, within a retention. */
 import type { CommitEpoch } from '../base/ids.ts'
 import { BaseStore, type StoreOptions } from './base-store.ts'
-import { afterPrefix, clampTime, int64At, int64String, keyString } from './bytes.ts'
-import type {
-  ByteChange,
-  Checkpoint,
-  SealedChanges,
-  StoreBackend,
-  StoreSpec,
-  ValueAndTimestamp,
-  WindowStore,
-} from './contract.ts'
+import { afterPrefix, clampTime, int64At, int64String } from './bytes.ts'
+import type { SealedChanges, StoreBackend, StoreSpec, ValueAndTimestamp, WindowStore } from './contract.ts'
 import { segmentMs, segmentPrefix, segmentStart, sequenceOf, windowRow, windowStartOf, windowSuffix } from './layout.ts'
 import type { Node } from './node.ts'
 import type { Row } from './row.ts'
@@ -26,23 +18,25 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
   readonly #duplicates: boolean
   /** Last sequence number by key and start, for those put since the last commit. */
   readonly #sequences = new Map<string, number>()
+  /** No row of a backend of bytes lies in a segment that begins earlier. */
+  #oldest = 0
 
   constructor(spec: StoreSpec, backend: StoreBackend, partition: number, options: StoreOptions) {
     super(spec, backend, partition, options)
     this.#intervalMs = segmentMs(spec)
     this.#duplicates = spec.retainDuplicates === true
-    if (backend.durable) this.#readNewest()
   }
 
   put(key: unknown, value: unknown, windowStart: number, timestamp = windowStart, keyBytes?: Uint8Array): void {
     this.onOperation?.('put')
-    if (windowStart <= this.clock.horizon) return
+    if (this.#isForgotten(windowStart)) return
     const keyText = this.keyOf(key, keyBytes)
     if (value === null || value === undefined) {
       this.#remove(keyText, windowStart)
       return
     }
     this.clock.observe(windowStart)
+    if (windowStart < this.#oldest) this.#oldest = windowStart
     const sequence = this.#duplicates ? this.#nextSequence(keyText, windowStart) : 0
     if (sequence === 0) this.putWindow(keyText, windowStart, value, timestamp)
     else this.putValue(windowRow(this.#intervalMs, keyText, windowStart, sequence), value, timestamp)
@@ -50,7 +44,7 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
 
   fetch(key: unknown, windowStart: number, keyBytes?: Uint8Array): ValueAndTimestamp<unknown> | undefined {
     this.onOperation?.('get')
-    if (windowStart <= this.clock.horizon || windowStart < 0) return undefined
+    if (windowStart < 0 || this.#isForgotten(windowStart)) return undefined
     const keyText = this.keyOf(key, keyBytes)
     if (this.#duplicates) {
       for (const [, row] of this.#ofKey(keyText, windowStart, windowStart, false)) return this.#valueOf(row)
@@ -78,7 +72,7 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
     to: number,
   ): IterableIterator<[key: unknown, windowStart: number, row: ValueAndTimestamp<unknown>]> {
     this.onOperation?.('get')
-    const first = Math.max(clampTime(from), this.clock.horizon + 1)
+    const first = this.#firstKept(from)
     const last = Math.min(to, Number.MAX_SAFE_INTEGER)
     const only = first === last ? this.overlay.windowsAt(first) : undefined
     if (only !== undefined) {
@@ -103,41 +97,63 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
     return this.fetchAll(0, Number.MAX_SAFE_INTEGER)
   }
 
-  override seal(epoch: CommitEpoch): SealedChanges | null {
+  override get isForgetting(): boolean {
+    const horizon = this.clock.horizon(this.streamTime())
+    return this.overlay.isExpired(horizon) ?? this.#before(this.#forgottenUpTo(horizon), 1).length > 0
+  }
+
+  override seal(epoch: CommitEpoch, upTo?: number): SealedChanges | null {
     this.#sequences.clear()
-    const retention = this.spec.retentionMs
-    // The horizon moves only here: by now every timer up to the watermark has fired, so no window is taken away before
-    // it was emitted, however far the watermark jumped. It is counted back from the newest window, as in Kafka
-    // Streams, but never from beyond the watermark: one partition's data may run far ahead of another's.
-    if (retention !== undefined && this.overlay.isChanged) {
-      this.clock.forget(Math.min(this.clock.newest, this.streamTime()) - retention)
-    }
-    return super.seal(epoch)
+    return super.seal(epoch, upTo)
   }
 
   override discard(): void {
     super.discard()
     this.#sequences.clear()
+    this.#oldest = 0
   }
 
-  override restore(changes: readonly ByteChange[], checkpoint: Checkpoint): void {
-    super.restore(changes, checkpoint)
-    for (const [key] of changes) this.clock.observeCommitted(windowStartOf(keyString(key)))
+  protected override restored(at: string, value: Uint8Array | null): void {
+    const windowStart = windowStartOf(at)
+    this.clock.observeCommitted(windowStart)
+    if (value !== null && windowStart < this.#oldest) this.#oldest = windowStart
   }
 
-  protected override expire(): readonly string[] {
+  protected override expire(time: number): readonly string[] {
+    const horizon = this.clock.horizon(time)
     const most = Math.max(dropsPerCommit, 2 * this.overlay.changes)
-    if (this.overlay.expire(this.clock.horizon, most)) return []
-    // Whole segments only: all their windows start at or before the horizon.
-    const upTo = segmentStart(Math.max(0, this.clock.horizon + 1), this.#intervalMs)
-    if (upTo === 0) return []
-    const dropped: string[] = []
-    const end = int64String(upTo)
-    for (const [at] of this.overlay.settled(undefined)) {
-      if (at >= end) break
-      if (dropped.push(at) >= most) break
+    if (!this.overlay.expire(horizon, most)) this.forget(this.#before(this.#forgottenUpTo(horizon), most))
+    return []
+  }
+
+  /** Start of the segments that stay. Whole segments go: all their windows start at or before the horizon. */
+  #forgottenUpTo(horizon: number): number {
+    return horizon < 0 ? 0 : segmentStart(horizon + 1, this.#intervalMs)
+  }
+
+  /** Rows in a backend of bytes whose segments begin before this one, up to `most`. */
+  #before(segment: number, most: number): readonly string[] {
+    if (this.#oldest >= segment) return []
+    const rows: string[] = []
+    for (const [at] of this.overlay.range(undefined, int64String(segment))) {
+      if (rows.length === most) {
+        this.#oldest = int64At(rows[0] as string, 0)
+        return rows
+      }
+      rows.push(at)
     }
-    return this.forget(dropped)
+    // Those that are found are taken out; where only one was asked for, it says where to look next.
+    this.#oldest = rows.length === 0 ? segment : int64At(rows[0] as string, 0)
+    return rows
+  }
+
+  #isForgotten(windowStart: number): boolean {
+    // Nearly every window is newer than what any time could make the horizon: then it need not be asked.
+    return windowStart <= this.clock.kept && windowStart <= this.clock.horizon(this.streamTime())
+  }
+
+  #firstKept(from: number): number {
+    return Math.max(clampTime(from), this.clock.horizon(this.streamTime()) + 1)
   }
 
   #valueOf(row: Row): ValueAndTimestamp<unknown> {
@@ -151,10 +167,12 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
     }
     const rows = [...this.#ofKey(key, windowStart, windowStart, false)]
     for (const [at] of rows) this.overlay.delete(at)
+    // The next one is counted from what is there, as it would be in the next epoch.
+    this.#sequences.delete(key + int64String(windowStart))
   }
 
   *#ofKey(key: string, from: number, to: number, backward: boolean): IterableIterator<[at: string, row: Row]> {
-    const first = Math.max(clampTime(from), this.clock.horizon + 1)
+    const first = this.#firstKept(from)
     const last = Math.min(to, Number.MAX_SAFE_INTEGER)
     const length = 8 + key.length + windowSuffix
     for (const segment of this.#segments(first, last, backward)) {
@@ -206,14 +224,6 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
     }
     this.#sequences.set(prefix, last + 1)
     return last + 1
-  }
-
-  /** After a restart: the newest segment says within a segment's length when the newest window was. */
-  #readNewest(): void {
-    for (const [at] of this.overlay.range(undefined, undefined, true)) {
-      this.clock.observeCommitted(int64At(at, 0))
-      return
-    }
   }
 }
 

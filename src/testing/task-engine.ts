@@ -107,7 +107,8 @@ export class TaskEngine {
 
   #openStore(spec: StoreSpec, partition: number, task: () => Task | undefined): AnyStore & StoreLifecycle {
     return openStore(spec, new MemoryBackend(), partition, {
-      streamTime: () => task()?.streamTime ?? Number.NEGATIVE_INFINITY,
+      streamTime: () =>
+        (spec.kind === 'key-value' ? task()?.streamTime : task()?.settledTo) ?? Number.NEGATIVE_INFINITY,
     })
   }
 

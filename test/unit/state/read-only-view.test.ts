@@ -6,12 +6,10 @@ import { type ReadOnlyWindowStore, readOnlyView } from '../../../src/state/read-
 import { checkpointAt } from './backend-suite.ts'
 import { open, specOf } from './store-suite.ts'
 
-const at = (): number => 0
-
 describe('a read-only view', () => {
   test('shows what is committed and nothing that a failed commit would take back', () => {
     const store = open<TimestampedKeyValueStore<string, number>>(specOf({}), new MemoryBackend())
-    const view = readOnlyView(store as never, at) as TimestampedKeyValueStore<string, number>
+    const view = readOnlyView(store as never) as TimestampedKeyValueStore<string, number>
     store.put('a', 1, 1)
     store.put('b', 1, 1)
     assert.equal(view.get('a'), undefined)
@@ -38,7 +36,7 @@ describe('a read-only view', () => {
     store.put('a', 1, 1)
     store.seal(1)
     store.applied(1, checkpointAt(1))
-    const view = readOnlyView(store as never, at) as TimestampedKeyValueStore<string, number>
+    const view = readOnlyView(store as never) as TimestampedKeyValueStore<string, number>
     assert.throws(() => view.put('a', 2, 2), { code: 'USAGE' })
     assert.throws(() => view.put('a', null, 2), { code: 'USAGE' })
     assert.equal(store.get('a')?.value, 1)
@@ -53,7 +51,7 @@ describe('a read-only view', () => {
     now = 40
     store.seal(1)
     store.applied(1, checkpointAt(1))
-    const view = readOnlyView(store as never, () => now) as ReadOnlyWindowStore<string, number>
+    const view = readOnlyView(store as never) as ReadOnlyWindowStore<string, number>
     assert.deepEqual(
       [...view.fetchRange('a', 0, 100)].map(([start]) => start),
       [40],
