@@ -50,6 +50,14 @@ export const engineRows = {
     max: 10_000_000,
     doc: 'Fetching of a partition pauses at this many buffered records. A threshold: one poll may exceed it.',
   },
+  'engine.processing.max-task-idle-ms': {
+    type: 'int',
+    default: 0,
+    min: -1,
+    max: 86_400_000,
+    scope: 'application',
+    doc: 'Before a record is processed the other partitions of its task are waited for, so that none of their records is older: at 0 for records that are known to lie at the broker, above 0 also that long for new ones, at -1 for none.',
+  },
   'lane.max-in-flight': {
     type: 'int',
     default: 1000,

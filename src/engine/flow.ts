@@ -11,7 +11,9 @@ import { Announcements, isAnnounced } from './announcements.ts'
 import { Dispatcher, type Route } from './dispatcher.ts'
 import type { EngineOptions } from './engine-core.ts'
 import { Fetcher } from './fetcher.ts'
+import { LongWait } from './long-wait.ts'
 import type { PartitionProgress } from './snapshots.ts'
+import { taskNames } from './task-names.ts'
 import type { ResolvedTopics } from './topics.ts'
 import type { ConsumerSnapshot, WatermarkSnapshot } from './view.ts'
 
@@ -55,13 +57,22 @@ export class Flow {
   #deadline: (() => void) | undefined
   #deadlineAt = Number.POSITIVE_INFINITY
   #stalled = false
+  readonly #longWait: LongWait
 
   constructor(options: EngineOptions, affinity: Affinity, host: FlowHost) {
     this.#o = options
     this.#host = host
     const { settings, broker, clock, timers } = options
     // An empty partition is proved empty once a fetch, which may wait as long as this.
-    this.#watermarks = new Watermarks({ evidenceTtlMs: settings.fetchMaxWaitMs + 2500 })
+    this.#watermarks = new Watermarks({
+      evidenceTtlMs: settings.fetchMaxWaitMs + 2500,
+      maxTaskIdleMs: settings.maxTaskIdleMs,
+    })
+    this.#longWait = new LongWait(
+      options,
+      () => this.#watermarks.longestWait(),
+      (message) => options.fact({ type: 'log', level: 'warn', message }),
+    )
     this.dispatcher = new Dispatcher(
       this.#watermarks,
       affinity,
@@ -101,6 +112,7 @@ export class Flow {
     const now = this.#o.clock.monotonic()
     this.#nameOrigins(topics)
     this.#topics = topics
+    const taskOf = taskNames(this.#o.settings, topics)
     for (const start of partitions) {
       const { topic, partition, offset, maxTimestamp, logEnd } = start
       const key = partitionKey(topic, partition)
@@ -109,7 +121,9 @@ export class Flow {
       const buffer = this.#fetcher.add(start, offset, this.#extractor(source, topic, partition))
       buffer.logEndOffset = logEnd
       if (!this.#begun) this.#fetcher.pause('restoring', start)
-      const handle = this.#watermarks.assign(start, this.#timing(source))
+      const lag = logEnd < 0 ? undefined : buffer.lag
+      const input = { task: taskOf(source, partition), lag, at: now }
+      const handle = this.#watermarks.assign(start, this.#timing(source), input)
       if (maxTimestamp > Number.NEGATIVE_INFINITY) this.#watermarks.restore(handle, maxTimestamp)
       const route: Route = {
         handle,
@@ -156,6 +170,8 @@ export class Flow {
       this.dispatcher.routes[route.handle] = undefined
       this.#routes.delete(key)
     }
+    // What waited for one of them goes on.
+    this.wake()
   }
 
   /**
@@ -253,6 +269,7 @@ export class Flow {
   close(): void {
     this.#closed = true
     this.#announcements?.close()
+    this.#longWait.close()
     this.#deadline?.()
     void this.#fetcher.close()
   }
@@ -404,6 +421,7 @@ export class Flow {
       return
     }
     this.#armDeadline(now)
+    this.#longWait.check()
     this.#announcements?.settle()
     this.#host.worked()
   }

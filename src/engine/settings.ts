@@ -12,6 +12,8 @@ export interface EngineSettings {
   readonly guarantee: 'exactly-once' | 'at-least-once'
   readonly durableStores: boolean
   readonly idlenessMs: number
+  /** How long an empty input holds back the others of its task; see `WatermarksOptions.maxTaskIdleMs`. */
+  readonly maxTaskIdleMs: number
   readonly bufferedRecordsPerPartition: number
   readonly maxPollRecords: number
   readonly fetchMaxWaitMs: number

@@ -91,6 +91,7 @@ export function engineSettings(config: Config, applicationId: string, topology: 
     guarantee: config.get('engine.processing.guarantee'),
     durableStores: isDurable(config),
     idlenessMs: config.get('watermark.idleness-timeout'),
+    maxTaskIdleMs: config.get('engine.processing.max-task-idle-ms'),
     bufferedRecordsPerPartition: config.get('engine.processing.buffered-records-per-partition'),
     maxPollRecords: config.get('consumer.max.poll.records'),
     fetchMaxWaitMs: config.get('consumer.fetch.max.wait.ms'),

@@ -15,6 +15,7 @@ import { Alignment } from './alignment.ts'
 import { HeadOrder, noHead } from './head-order.ts'
 import { IdleClocks, widened } from './idleness.ts'
 import { MinTree } from './min-tree.ts'
+import { type TaskInput, TaskInputs } from './task-inputs.ts'
 import {
   type AlignmentBindingReport,
   type PartitionWatermarkReport,
@@ -38,6 +39,11 @@ export interface WatermarksOptions {
   readonly evidenceTtlMs?: number
   /** Whether a partition that cannot be fetched counts towards idleness. Default `suspend`: it does not. */
   readonly onFetchError?: 'suspend' | 'count'
+  /**
+   * How long an empty partition that was read to its end holds back the others of its task. 0, the default: not at all;
+   * -1: not even one of which more is known to come.
+   */
+  readonly maxTaskIdleMs?: number
   /** A hold that lasted this long no longer waits for its laggards. Default 0: it waits for as long as they are behind. */
   readonly maxHoldMs?: number
 }
@@ -69,6 +75,7 @@ export class Watermarks {
   readonly #counted = new MinTree(8)
   readonly #idle: IdleClocks
   readonly #alignment = new Alignment(8)
+  readonly #inputs: TaskInputs
   readonly #wall = new WallClockOffset()
   #oldest = -1
   #global = unknown
@@ -79,14 +86,18 @@ export class Watermarks {
 
   constructor(options: WatermarksOptions = {}) {
     this.#maxHoldMs = options.maxHoldMs ?? 0
+    this.#inputs = new TaskInputs(8, options.maxTaskIdleMs ?? 0)
     this.#idle = new IdleClocks(8, {
       evidenceTtlMs: options.evidenceTtlMs ?? 3000,
       onFetchError: options.onFetchError ?? 'suspend',
     })
   }
 
-  /** Adds a partition, with no watermark yet. The handle holds until `revoke`; then it may name another partition. */
-  assign(tp: TopicPartition, timing: PartitionTiming): number {
+  /**
+   * Adds a partition, with no watermark yet. The handle holds until `revoke`; then it may name another partition.
+   * `input`: the task that it feeds together with others, whose heads wait for one another.
+   */
+  assign(tp: TopicPartition, timing: PartitionTiming, input?: TaskInput): number {
     const key = partitionKey(tp.topic, tp.partition)
     assert(!this.#handles.has(key), `partition ${key} is assigned already`)
     let p = this.#topicPartitions.indexOf(undefined)
@@ -103,6 +114,7 @@ export class Watermarks {
     this.#slots.sort((a, b) => this.#compare(a, b))
     this.#heads.rank(this.#slots)
     this.#refresh(p)
+    if (input && this.#inputs.join(p, input)) this.#sort(this.#inputs.members(p), input.at)
     return p
   }
 
@@ -113,6 +125,7 @@ export class Watermarks {
     if (p === undefined) return
     this.#noteGroupMin(p)
     this.#takeHead(p, now)
+    this.#sort(this.#inputs.leave(p), now)
     this.#idle.assign(p, 0)
     this.#alignment.leave(p)
     this.#handles.delete(key)
@@ -133,13 +146,17 @@ export class Watermarks {
     this.#bufferedSince[p] = now
     this.#headOffset[p] = offset
     this.#heads.set(p, timestamp)
-    if (!this.#findOldest(now) && p !== this.#oldest) this.#behindSince[p] = now
+    if (this.#inputs.buffered(p, now)) this.#place(this.#inputs.members(p))
+    else if (this.#inputs.waits(p)) this.#heads.withhold(p)
+    this.#findOldest(now)
+    if (p !== this.#oldest) this.#behindSince[p] = now
     this.#refresh(p)
   }
 
   /** What was buffered is given up (a seek, a restart): the position and hence all evidence is another one. */
   headDiscarded(p: number, now: number): void {
     this.#takeHead(p, now)
+    if (this.#inputs.ranEmpty(p, now)) this.#sort(this.#inputs.members(p), now)
     this.#idle.reset(p)
     this.#refresh(p)
   }
@@ -186,7 +203,10 @@ export class Watermarks {
     this.#heads.set(p, nextTimestamp)
     this.#headOffset[p] = nextOffset
     this.#behindSince[p] = Number.NaN
-    if (!more) this.#bufferedSince[p] = Number.NaN
+    if (!more) {
+      this.#bufferedSince[p] = Number.NaN
+      if (this.#inputs.ranEmpty(p, now)) this.#place(this.#inputs.members(p))
+    }
     // Where it is the oldest still, it has a head and its own watermark counts, as before.
     if (this.#findOldest(now)) this.#refresh(p)
     return this.#global
@@ -199,6 +219,7 @@ export class Watermarks {
   evidence(p: number, lag: number, fetchFailed: boolean, now: number): void {
     this.#idle.evidence(p, lag, fetchFailed, now)
     this.#refreshLaggard(p)
+    if (!fetchFailed && this.#inputs.fetched(p, lag, now)) this.#sort(this.#inputs.members(p), now)
   }
 
   /** Stops dispatch. A pause stops the idle clocks too. Holds are kept with the time at which they began. */
@@ -225,13 +246,20 @@ export class Watermarks {
       }
       changed = due.length > 0
     }
+    if (now >= this.#inputs.nextDeadline(this.#slots)) {
+      for (let p = this.#inputs.expired(this.#slots, now); p >= 0; p = this.#inputs.expired(this.#slots, now)) {
+        this.#sort(this.#inputs.members(p), now)
+        changed = true
+      }
+    }
     this.#advance()
     return changed || now >= this.#holdDeadline()
   }
 
   /** When `tick` has something to do, on the monotonic clock; `Infinity` for never. */
   nextDeadline(): number {
-    return Math.min(this.#idle.nextDeadline(this.#slots), this.#holdDeadline())
+    const [idle, waits] = [this.#idle.nextDeadline(this.#slots), this.#inputs.nextDeadline(this.#slots)]
+    return Math.min(idle, waits, this.#holdDeadline())
   }
 
   /** The application's watermark, -Infinity while unknown. */
@@ -290,6 +318,19 @@ export class Watermarks {
   holdMs(now: number): number {
     const p = this.#bindingPartition()
     return p < 0 ? 0 : now - this.#alignment.heldSince(p, this.#headOffset[p] as number)
+  }
+
+  /** Of the heads that wait for a partition of their task, the one that has waited longest. */
+  longestWait(): { readonly held: PartitionKey; readonly awaited: PartitionKey; readonly since: number } | undefined {
+    if (this.#heads.withheld === 0) return undefined
+    let longest: { readonly held: number; readonly awaited: number; readonly since: number } | undefined
+    for (const p of this.#slots) {
+      const wait = this.#heads.isWithheld(p) ? this.#inputs.wait(p) : undefined
+      if (!wait) continue
+      const since = Math.max(wait.since, this.#bufferedSince[p] as number)
+      if (!longest || since < longest.since) longest = { held: p, awaited: wait.awaited, since }
+    }
+    return longest && { held: this.#key(longest.held), awaited: this.#key(longest.awaited), since: longest.since }
   }
 
   snapshot(now: number, wallNow: number): WatermarkReport {
@@ -379,9 +420,23 @@ export class Watermarks {
     return true
   }
 
+  /** Heads whose task waits for more are passed over. */
+  #place(partitions: readonly number[]): void {
+    for (const p of partitions) {
+      if (this.#inputs.waits(p)) this.#heads.withhold(p)
+      else this.#heads.release(p)
+      this.#refreshLaggard(p)
+    }
+  }
+
+  #sort(partitions: readonly number[], now: number): void {
+    this.#place(partitions)
+    this.#findOldest(now)
+  }
+
   #takeHead(p: number, now: number): void {
     this.#alignment.endHold(p)
-    this.#heads.set(p, noHead)
+    this.#heads.clear(p)
     this.#headOffset[p] = -1
     this.#bufferedSince[p] = Number.NaN
     this.#behindSince[p] = Number.NaN
@@ -411,6 +466,11 @@ export class Watermarks {
 
   #refreshLaggard(p: number): void {
     if (!this.#alignment.aligned(p)) return
+    if (this.#heads.isWithheld(p)) {
+      // It cannot go before those that are ahead of it, and its head tells how far it will be.
+      this.#alignment.setLaggard(p, this.#candidate(p))
+      return
+    }
     const watermark = this.#watermark[p] as number
     const waitsForNothing =
       this.#heads.timestamp(p) !== noHead || this.#idle.isIdle(p) || (watermark === unknown && this.#idle.seenEmpty(p))
@@ -487,6 +547,7 @@ export class Watermarks {
     this.#heads.grow(capacity)
     this.#counted.grow(capacity)
     this.#idle.grow(capacity)
+    this.#inputs.grow(capacity)
     this.#alignment.grow(capacity)
   }
 }

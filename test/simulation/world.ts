@@ -341,6 +341,7 @@ export function settingsFor(
     guarantee: 'exactly-once',
     durableStores: true,
     idlenessMs: 0,
+    maxTaskIdleMs: 0,
     bufferedRecordsPerPartition: 20,
     maxPollRecords: 10,
     fetchMaxWaitMs: 100,

@@ -127,6 +127,7 @@ function settingsFor(applicationId: string, lanes: number, topology: CompiledTop
     guarantee: 'exactly-once',
     durableStores: false,
     idlenessMs,
+    maxTaskIdleMs: 0,
     bufferedRecordsPerPartition: 1000,
     maxPollRecords: 1000,
     fetchMaxWaitMs: 5,

@@ -4,6 +4,10 @@ import type { PartitionTiming } from '../../../src/time/watermarks.ts'
 export interface NaivePartition {
   readonly name: string
   readonly timing: PartitionTiming
+  /** Partitions of one task wait for one another. */
+  task: number | undefined
+  /** What lies at the broker and was not fetched; undefined: nobody has looked. */
+  lag: number | undefined
   maxTs: number
   head: { timestamp: number; offset: number } | null
   seenEmpty: boolean
@@ -25,10 +29,16 @@ export class NaiveWatermarks {
     return p.maxTs - p.timing.maxOutOfOrdernessMs
   }
 
+  /** Whether its head waits for a partition of its task. */
+  waits(p: NaivePartition): boolean {
+    if (p.task === undefined) return false
+    return this.partitions.some((q) => q.task === p.task && q.head === null && q.lag !== 0)
+  }
+
   oldest(): NaivePartition | undefined {
     const order = (a: NaivePartition, b: NaivePartition): number =>
       (a.head?.timestamp ?? 0) - (b.head?.timestamp ?? 0) || numberOf(a.name) - numberOf(b.name)
-    return this.partitions.filter((p) => p.head !== null).sort(order)[0]
+    return this.partitions.filter((p) => p.head !== null && !this.waits(p)).sort(order)[0]
   }
 
   eff(p: NaivePartition): number {
@@ -51,8 +61,7 @@ export class NaiveWatermarks {
         q !== p &&
         q.timing.alignment?.group === alignment.group &&
         !q.idle &&
-        q.head === null &&
-        !(q.maxTs === Number.NEGATIVE_INFINITY && q.seenEmpty) &&
+        (q.head === null ? !(q.maxTs === Number.NEGATIVE_INFINITY && q.seenEmpty) : this.waits(q)) &&
         this.eff(q) < candidate - alignment.maxDriftMs,
     )
   }
@@ -88,6 +97,7 @@ export class NaiveWatermarks {
 
   evidence(p: NaivePartition, lag: number, now: number): void {
     p.seenEmpty = lag === 0
+    p.lag = lag
     this.clock(p, now)
   }
 

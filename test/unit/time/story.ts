@@ -15,10 +15,16 @@ export class Story {
     this.watermarks = new Watermarks({ evidenceTtlMs: 1e12, ...options })
   }
 
-  assign(name: string, timing: { ooo?: number; idle?: number; group?: string; drift?: number } = {}): this {
-    const { ooo = 0, idle = 0, group, drift = 0 } = timing
+  /** `task`: its input together with others; `lag`: what is known to lie at the broker at that moment. */
+  assign(
+    name: string,
+    timing: { ooo?: number; idle?: number; group?: string; drift?: number; task?: string; lag?: number } = {},
+  ): this {
+    const { ooo = 0, idle = 0, group, drift = 0, task, lag } = timing
     const alignment = group === undefined ? undefined : { group, maxDriftMs: drift }
-    this.watermarks.assign({ topic: name, partition: 0 }, { maxOutOfOrdernessMs: ooo, idlenessMs: idle, alignment })
+    const input = task === undefined ? undefined : { task, lag, at: this.now }
+    const bounds = { maxOutOfOrdernessMs: ooo, idlenessMs: idle, alignment }
+    this.watermarks.assign({ topic: name, partition: 0 }, bounds, input)
     this.#queues.set(name, [])
     return this
   }

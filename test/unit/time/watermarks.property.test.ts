@@ -42,12 +42,15 @@ class Pair {
   readonly naive = new NaiveWatermarks()
   readonly queues: Array<Array<{ timestamp: number; offset: number }>>
   readonly timings: readonly PartitionTiming[]
+  readonly tasks: number
   now = 0
   offset = 0
   onDispatch: (timestamp: number, watermarkBefore: number) => void = () => undefined
 
-  constructor(timings: readonly PartitionTiming[]) {
+  /** `tasks`: how many tasks the partitions feed in turn; 0: none waits for another. */
+  constructor(timings: readonly PartitionTiming[], tasks = 0) {
     this.timings = timings
+    this.tasks = tasks
     this.queues = timings.map(() => [])
     for (let index = 0; index < timings.length; index++) this.assign(index)
   }
@@ -89,10 +92,14 @@ class Pair {
   assign(index: number): void {
     if (this.find(index)) return
     const each = this.timings[index] as PartitionTiming
-    this.real.assign({ topic: 't', partition: index }, each)
+    const task = this.tasks > 0 ? index % this.tasks : undefined
+    const input = task === undefined ? undefined : { task: String(task), lag: undefined, at: this.now }
+    this.real.assign({ topic: 't', partition: index }, each, input)
     this.naive.partitions.push({
       name: `t:${index}`,
       timing: each,
+      task,
+      lag: undefined,
       maxTs: Number.NEGATIVE_INFINITY,
       head: null,
       seenEmpty: false,
@@ -150,6 +157,14 @@ class Pair {
       assert.equal(shown?.alignmentHeld, this.naive.laggards(each).length > 0)
       assert.equal('headHeldSinceMs' in (shown ?? {}), each.head !== null && each !== this.naive.oldest())
     }
+    const waiting = this.naive.partitions.filter((each) => each.head !== null && this.naive.waits(each))
+    const longest = this.real.longestWait()
+    assert.equal(longest === undefined, waiting.length === 0)
+    if (longest) {
+      const held = waiting.find(({ name }) => name === longest.held)
+      const awaited = this.naive.partitions.find(({ name }) => name === longest.awaited)
+      assert.deepEqual([held?.task, awaited?.head], [awaited?.task, null])
+    }
     const binding = this.naive.binding()
     const shown = snapshot.alignmentBinding
     assert.deepEqual(
@@ -164,9 +179,10 @@ describe('watermarks against the rules written plainly', () => {
     fc.assert(
       fc.property(
         fc.array(timing, { minLength: 1, maxLength: 6 }),
+        fc.nat(3),
         fc.array(step, { maxLength: 80 }),
-        (timings, steps) => {
-          const pair = new Pair(timings)
+        (timings, tasks, steps) => {
+          const pair = new Pair(timings, tasks)
           for (const each of steps) pair.run(each)
         },
       ),
@@ -178,11 +194,12 @@ describe('watermarks against the rules written plainly', () => {
     fc.assert(
       fc.property(
         fc.array(timing, { minLength: 9, maxLength: 40 }),
-        fc.array(fc.tuple(fc.nat(39), fc.array(fc.nat(300), { maxLength: 4 })), { maxLength: 30 }),
-        (timings, fetches) => {
-          const pair = new Pair(timings)
-          for (const [index, timestamps] of fetches) {
-            pair.run({ kind: 'fetch', p: index, timestamps, lag: 0 })
+        fc.nat(12),
+        fc.array(fc.tuple(fc.nat(39), fc.array(fc.nat(300), { maxLength: 4 }), fc.nat(1)), { maxLength: 30 }),
+        (timings, tasks, fetches) => {
+          const pair = new Pair(timings, tasks)
+          for (const [index, timestamps, lag] of fetches) {
+            pair.run({ kind: 'fetch', p: index, timestamps, lag })
             pair.run({ kind: 'pick', times: 3 })
           }
         },
@@ -195,11 +212,12 @@ describe('watermarks against the rules written plainly', () => {
     fc.assert(
       fc.property(
         fc.array(timing, { minLength: 2, maxLength: 4 }),
+        fc.nat(2),
         fc.array(step, { maxLength: 60 }),
-        (timings, steps) => {
+        (timings, tasks, steps) => {
           // Without idleness, revocation and disorder beyond the bound, nothing is ever late.
           const calm = timings.map((each) => ({ ...each, idlenessMs: 0 }))
-          const pair = new Pair(calm)
+          const pair = new Pair(calm, tasks)
           const highest = calm.map(() => 0)
           for (const each of steps) {
             if (each.kind === 'revoke' || each.kind === 'assign') continue
