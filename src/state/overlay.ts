@@ -11,7 +11,7 @@ import type { CommitEpoch } from '../base/ids.ts'
 import { EngineError } from '../errors.ts'
 import { ByteRows } from './byte-rows.ts'
 import type { Checkpoint, StoreBackend } from './contract.ts'
-import { windowRow } from './layout.ts'
+import { windowRow, windowStartOf } from './layout.ts'
 import { MemoryBackend } from './memory-backend.ts'
 import { type Layers, mergedRows } from './merged-rows.ts'
 import type { Node } from './node.ts'
@@ -168,8 +168,8 @@ export class Overlay {
     let left = most
     for (const segment of table.before(horizon)) {
       if (left <= 0) break
-      const whole = segment.size <= left
-      left -= this.#expireSegment(segment, left)
+      const whole = segment.size <= left && segment.newest <= horizon
+      left -= this.#expireSegment(segment, horizon, left)
       if (segment.size === 0) table.detach(segment)
       else if (whole) segment.leavesWith = this.#generation
     }
@@ -340,12 +340,23 @@ export class Overlay {
   }
 
   /** Gives the number of rows that are no longer there, or will not be once the open epoch is committed. */
-  #expireSegment(segment: Segment, most: number): number {
+  #expireSegment(segment: Segment, horizon: number, most: number): number {
     let count = 0
+    let oldest = Number.POSITIVE_INFINITY
     for (const place of segment.places) {
+      const common = place === segment.common ? segment.commonStart : undefined
+      if (common !== undefined && common > horizon) {
+        if (place.nodes.size > 0) oldest = common
+        continue
+      }
       for (const node of place.nodes.values()) {
         if (count === most) return count
         const { top } = node
+        const start = common ?? windowStartOf(node.key)
+        if (start > horizon) {
+          if (start < oldest) oldest = start
+          continue
+        }
         if (top.generation === this.#generation && top.below === undefined) {
           top.generation = neverTold
           this.#segments?.drop(node)
@@ -357,6 +368,7 @@ export class Overlay {
         count++
       }
     }
+    segment.oldest = oldest
     return count
   }
 

@@ -34,8 +34,9 @@ export class Segment {
   readonly commonStart: number
   readonly common: Place
   readonly others: Place
-  /** Latest start of a window in here. */
+  /** Latest start of a window in here; and a time before which none starts. */
   newest: number
+  oldest: number
   /** The rows' key strings in order, from the first ordered reading on. */
   order: SortedKeys | undefined
   /** Generation whose commit takes the segment out, with all that is in it; Infinity: it stays. */
@@ -47,6 +48,7 @@ export class Segment {
     this.before = int64String(start)
     this.commonStart = firstWindow
     this.newest = firstWindow
+    this.oldest = firstWindow
     this.common = new Place(this, int64String(firstWindow) + firstSequence)
     this.others = new Place(this, '')
   }
@@ -83,25 +85,18 @@ export class SegmentTable implements NodeTable {
     return this.#starts
   }
 
-  /** Segments that stay, all of whose windows start at `time` or before; oldest first. */
-  before(time: number): Segment[] {
-    const found: Segment[] = []
-    for (const start of this.#starts) {
+  /** Segments that stay, though windows in them may start at `time` or before; oldest first. */
+  *before(time: number): IterableIterator<Segment> {
+    for (const start of [...this.#starts]) {
+      if (start > time) return
       const segment = this.#segments.get(start) as Segment
-      if (segment.newest > time) break
-      if (segment.leavesWith === Number.POSITIVE_INFINITY) found.push(segment)
+      if (segment.oldest <= time && segment.leavesWith === Number.POSITIVE_INFINITY) yield segment
     }
-    return found
   }
 
   /** Whether there is such a segment. */
   hasBefore(time: number): boolean {
-    for (const start of this.#starts) {
-      const segment = this.#segments.get(start) as Segment
-      if (segment.newest > time) return false
-      if (segment.leavesWith === Number.POSITIVE_INFINITY) return true
-    }
-    return false
+    return this.before(time).next().done !== true
   }
 
   /** The generation is committed: takes out the segments that go with it. */
@@ -115,7 +110,10 @@ export class SegmentTable implements NodeTable {
 
   /** No segment leaves: what was to take them out is not going to be committed. */
   keepAll(): void {
-    for (const segment of this.#segments.values()) segment.leavesWith = Number.POSITIVE_INFINITY
+    for (const segment of this.#segments.values()) {
+      segment.leavesWith = Number.POSITIVE_INFINITY
+      segment.oldest = segment.start
+    }
   }
 
   /** The node of a window's only (or first) row. */
@@ -246,6 +244,7 @@ export class SegmentTable implements NodeTable {
       this.#starts.splice(position(this.#starts, start), 0, start)
       this.#forgetLast()
     }
+    if (windowStart < segment.oldest) segment.oldest = windowStart
     if (windowStart > segment.newest) {
       segment.newest = windowStart
       // It was to leave with the windows that it had.

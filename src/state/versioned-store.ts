@@ -76,7 +76,7 @@ export class VersionedRowStore extends BaseStore implements VersionedStore<unkno
     return over.filter((at) => {
       const prefix = at.slice(0, -versionSuffix)
       const version = versionOf(at)
-      if (this.#following(prefix, version) !== undefined || !this.#hides(prefix, version, gone)) return true
+      if (this.overlay.get(at)?.value !== null || !this.#hides(prefix, version, gone)) return true
       // A deletion may go once there is nothing left that it hides.
       this.#sweep.put(version + this.#retentionMs)
       return false
@@ -91,12 +91,12 @@ export class VersionedRowStore extends BaseStore implements VersionedStore<unkno
     return false
   }
 
-  /** The newest version leaves only where it is a deletion. */
+  /** A version leaves once the one behind it is older than the history; a deletion once it is so itself. */
   #overAt(at: string, row: Row): number {
     const version = versionOf(at)
+    if (row.value === null) return version + this.#retentionMs
     const next = this.#following(at.slice(0, -versionSuffix), version)
-    if (next !== undefined) return next + this.#retentionMs
-    return row.value === null ? version + this.#retentionMs : Number.POSITIVE_INFINITY
+    return next === undefined ? Number.POSITIVE_INFINITY : next + this.#retentionMs
   }
 
   *#version(
