@@ -14,11 +14,14 @@ import type {
   StoreLifecycle,
   StoreSpec,
 } from './contract.ts'
-import { segmentMs, segmentPrefix, windowSuffix } from './layout.ts'
+import { segmentMs } from './layout.ts'
+import { MemoryBackend } from './memory-backend.ts'
 import { Overlay } from './overlay.ts'
 import { type Row, RowCodec } from './row.ts'
+import type { RowLayer } from './row-layer.ts'
 import { RetentionClock } from './retention-clock.ts'
-import { Sealed } from './sealed.ts'
+import { Sealed, SealedSlots } from './sealed.ts'
+import { SlotGeneration, SlotRows } from './slot-rows.ts'
 
 export type StoreOperation = 'get' | 'put'
 
@@ -37,7 +40,7 @@ export interface StoreOptions {
 export abstract class BaseStore implements StoreLifecycle {
   readonly spec: StoreSpec
   readonly partition: number
-  protected readonly overlay: Overlay
+  protected readonly overlay: RowLayer
   protected readonly codec: RowCodec
   protected readonly clock: RetentionClock
   protected readonly streamTime: () => number
@@ -54,7 +57,10 @@ export abstract class BaseStore implements StoreLifecycle {
     this.spec = spec
     this.partition = partition
     this.codec = RowCodec.of(spec)
-    this.overlay = new Overlay(backend, this.codec, options.readOnly, spec.kind === 'window' ? segmentMs(spec) : 0)
+    this.overlay =
+      spec.kind === 'key-value' && backend instanceof MemoryBackend
+        ? new SlotRows(backend, this.codec, options.readOnly)
+        : new Overlay(backend, this.codec, options.readOnly, spec.kind === 'window' ? segmentMs(spec) : 0)
     this.streamTime = options.streamTime
     this.onOperation = options.onOperation
     this.#backend = backend
@@ -101,6 +107,7 @@ export abstract class BaseStore implements StoreLifecycle {
     this.clock.seal(epoch, time)
     if (dropped.length > 0) this.#dropped.set(epoch, dropped)
     if (sealed === null) return null
+    if (sealed instanceof SlotGeneration) return new SealedSlots(sealed, this.now(), bytes)
     return new Sealed(sealed, this.spec, this.codec, this.now(), bytes)
   }
 
@@ -184,22 +191,12 @@ export abstract class BaseStore implements StoreLifecycle {
 
   /** Adds or replaces a row; refuses a key that the backend could not take once the change is committed. */
   protected putValue(at: string, value: unknown, timestamp: number): void {
-    this.#checkLength(at.length)
+    this.checkLength(at.length)
     this.overlay.put(at, value, timestamp)
   }
 
-  /** As `putValue`, for the only (or first) row of a window. */
-  protected putWindow(key: string, windowStart: number, value: unknown, timestamp: number): void {
-    this.#checkLength(key.length + segmentPrefix + windowSuffix)
-    this.overlay.putWindow(key, windowStart, value, timestamp)
-  }
-
-  protected putTombstone(at: string, timestamp: number): void {
-    this.#checkLength(at.length)
-    this.overlay.putTombstone(at, timestamp)
-  }
-
-  #checkLength(length: number): void {
+  /** Refuses a key that the backend could not take once the change is committed. */
+  protected checkLength(length: number): void {
     if (length > this.#maxKeyBytes) {
       throw new EngineError(
         'PROCESSING_FAILED',

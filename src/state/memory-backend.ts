@@ -1,51 +1,60 @@
 /**
- * Rows in memory: gone with the process, rebuilt from the changelog. The store above keeps its uncommitted rows in the
- * same nodes, so that reading, changing and committing a row cost one look-up together.
+ * Rows in memory: gone with the process, rebuilt from the changelog. The store above keeps its uncommitted rows beside the
+ * committed ones, so that reading, changing and committing a row cost one look-up together.
  */
 import { keyBytes, keyString } from './bytes.ts'
 import type { ByteChange, ByteEntry, Checkpoint, StoreBackend } from './contract.ts'
-import { type NodeTable, PlainTable } from './node-table.ts'
-import { bytesCodec, committedGeneration, type Row, type RowCodec } from './row.ts'
+import { NodeRows } from './node-rows.ts'
+import { PlainTable } from './node-table.ts'
+import { bytesCodec } from './row.ts'
 
 /** Rows from which the size of all is estimated. */
 const sampledRows = 64
 
+/** What is committed of a store's rows, as bytes. */
+export interface CommittedRows {
+  readonly size: number
+  getBytes(key: string): Uint8Array | undefined
+  /** Rows in [from, to), in the order of their keys. */
+  rangeBytes(
+    from: string | undefined,
+    to: string | undefined,
+    reverse: boolean,
+  ): IterableIterator<readonly [key: string, value: Uint8Array]>
+  /** All rows, in no order. */
+  allBytes(): IterableIterator<readonly [key: string, value: Uint8Array]>
+  /** A row that is committed already; null: it goes. `value` may be volatile. */
+  commit(key: string, value: Uint8Array | null): void
+  clear(): void
+}
+
 export class MemoryBackend implements StoreBackend {
   readonly durable = false
-  #nodes: NodeTable = new PlainTable()
-  #codec = bytesCodec
+  #rows: CommittedRows = new NodeRows(bytesCodec, new PlainTable())
   #checkpoint: Checkpoint | undefined
 
-  /** From now on rows have the form of this codec and lie in this table; bytes are made only for those who ask for bytes. */
-  attach(codec: RowCodec, table: NodeTable): void {
-    for (const node of this.#nodes.all()) {
-      const bytes = this.#codec.toBackend(node.top)
-      // The store that now opens counts anew which rows came during a walk: what it finds was there before all of them.
-      if (bytes !== null) table.add(this.#nodes.rowOf(node), codec.fromBackend(bytes), 0)
-    }
-    this.#nodes = table
-    this.#codec = codec
+  /** From now on rows lie here, in another form; bytes are made only for those who ask for bytes. */
+  attach(rows: CommittedRows): void {
+    for (const [key, value] of this.#rows.allBytes()) rows.commit(key, value)
+    this.#rows = rows
   }
 
   get(key: Uint8Array): Uint8Array | undefined {
-    const row = this.#nodes.get(keyString(key))?.at(committedGeneration)
-    return (row && this.#codec.toBackend(row)) ?? undefined
+    return this.#rows.getBytes(keyString(key))
   }
 
   *range(from?: Uint8Array, to?: Uint8Array, reverse = false): IterableIterator<ByteEntry> {
-    for (const key of this.#nodes.rows(from && keyString(from), to && keyString(to), reverse)) {
-      const row = this.#nodes.get(key)?.at(committedGeneration)
-      const value = row && this.#codec.toBackend(row)
-      if (value) yield [keyBytes(key), value]
+    for (const [key, value] of this.#rows.rangeBytes(from && keyString(from), to && keyString(to), reverse)) {
+      yield [keyBytes(key), value]
     }
   }
 
   apply(changes: Iterable<ByteChange>, checkpoint?: Checkpoint): void {
-    for (const [key, value] of changes) this.#commit(keyString(key), value && this.#codec.fromBackend(value))
+    for (const [key, value] of changes) this.#rows.commit(keyString(key), value)
     this.#checkpoint = checkpoint ?? this.#checkpoint
   }
 
-  /** The store above has committed rows in the nodes themselves. */
+  /** The store above has committed rows where they are. */
   advance(checkpoint: Checkpoint): void {
     this.#checkpoint = checkpoint
   }
@@ -55,39 +64,25 @@ export class MemoryBackend implements StoreBackend {
   }
 
   entries(): number {
-    return this.#nodes.size
+    return this.#rows.size
   }
 
   bytes(): number {
     let bytes = 0
     let seen = 0
-    for (const node of this.#nodes.all()) {
-      bytes += this.#nodes.rowOf(node).length + (this.#codec.toBackend(node.top)?.length ?? 0)
+    for (const [key, value] of this.#rows.allBytes()) {
+      bytes += key.length + value.length
       if (++seen === sampledRows) break
     }
-    return seen === 0 ? 0 : Math.round((bytes / seen) * this.#nodes.size)
+    return seen === 0 ? 0 : Math.round((bytes / seen) * this.#rows.size)
   }
 
   wipe(): void {
-    this.#nodes.clear()
+    this.#rows.clear()
     this.#checkpoint = undefined
   }
 
   close(): void {
     this.wipe()
-  }
-
-  #commit(key: string, row: Row | null): void {
-    const node = this.#nodes.get(key)
-    const above = node?.above(committedGeneration)
-    if (above !== undefined) {
-      above.below = row ?? undefined
-    } else if (row === null) {
-      if (node !== undefined) this.#nodes.remove(node)
-    } else if (node !== undefined) {
-      node.top = row
-    } else {
-      this.#nodes.add(key, row, 0)
-    }
   }
 }

@@ -15,8 +15,10 @@ import { windowRow, windowStartOf } from './layout.ts'
 import { MemoryBackend } from './memory-backend.ts'
 import { type Layers, mergedRows } from './merged-rows.ts'
 import type { Node } from './node.ts'
+import { NodeRows } from './node-rows.ts'
 import { type NodeTable, PlainTable } from './node-table.ts'
 import { committedGeneration, Row, type RowCodec } from './row.ts'
+import type { RowLayer } from './row-layer.ts'
 import { type Segment, SegmentTable } from './segment-table.ts'
 import { WriteBehind } from './write-behind.ts'
 
@@ -33,7 +35,7 @@ export interface Generation {
   readonly nodes: readonly Node[]
 }
 
-export class Overlay {
+export class Overlay implements RowLayer {
   readonly codec: RowCodec
   /** Bytes of the open epoch's keys and values, about. */
   bytes = 0
@@ -69,7 +71,7 @@ export class Overlay {
     this.#segments = segmentMs > 0 ? new SegmentTable(segmentMs) : undefined
     this.#table = this.#segments ?? new PlainTable()
     if (backend instanceof MemoryBackend) {
-      backend.attach(codec, this.#table)
+      backend.attach(new NodeRows(codec, this.#table))
       this.#memory = backend
     } else {
       codec.keepsBytes = true

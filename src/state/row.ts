@@ -111,6 +111,13 @@ export class RowCodec {
     row.timestamp = timestamp
   }
 
+  /** Makes the row one that was not decoded yet. */
+  fill(row: Row, bytes: Uint8Array, timestamp: number): void {
+    row.value = undecoded
+    row.bytes = bytes
+    row.timestamp = timestamp
+  }
+
   /** A deletion that is itself a row: what a versioned store keeps. */
   tombstone(timestamp: number): Row {
     return new Row(null, undefined, timestamp)
@@ -179,7 +186,8 @@ export const bytesCodec = new RowCodec('plain', {
   deserialize: (bytes) => bytes,
 })
 
-function weightOf(value: unknown): number {
+/** Bytes of a decoded value, about. */
+export function weightOf(value: unknown): number {
   if (typeof value === 'string') return value.length + 8
   if (typeof value !== 'object' || value === null) return 8
   let sum = 16

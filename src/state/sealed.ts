@@ -6,41 +6,23 @@ import type { Node, NodePlace } from './node.ts'
 import type { Generation } from './overlay.ts'
 import type { Row, RowCodec } from './row.ts'
 import { Scratch } from './scratch.ts'
+import type { SlotGeneration } from './slot-rows.ts'
 
-export class Sealed implements SealedChanges {
+type Show = (key: Uint8Array, value: Uint8Array | null, timestamp: number) => void
+
+abstract class Changes implements SealedChanges {
   readonly epoch: CommitEpoch
   readonly bytes: number
-  readonly #spec: StoreSpec
-  readonly #codec: RowCodec
-  readonly #sealed: Generation
-  /** Timestamp of deletions: stream time when the epoch was sealed. */
-  readonly #now: number
   #changes: readonly ByteChange[] | undefined
   #timestamps: readonly number[] | undefined
 
-  constructor(sealed: Generation, spec: StoreSpec, codec: RowCodec, now: number, bytes: number) {
-    this.epoch = sealed.epoch
+  constructor(epoch: CommitEpoch, bytes: number) {
+    this.epoch = epoch
     this.bytes = bytes
-    this.#spec = spec
-    this.#codec = codec
-    this.#sealed = sealed
-    this.#now = now
   }
 
-  get count(): number {
-    return this.#sealed.nodes.length
-  }
-
-  each(visit: (key: Uint8Array, value: Uint8Array | null, timestamp: number) => void): void {
-    const { generation, nodes } = this.#sealed
-    const codec = this.#codec
-    const hidden = this.#spec.kind === 'versioned' ? versionSuffix : 0
-    for (const node of nodes) {
-      const { top } = node
-      const row = top.generation === generation ? top : (node.at(generation) as Row)
-      visit(keyBytesOf(node, hidden), codec.bytes(row, true), row.isDeleted ? this.#now : row.timestamp)
-    }
-  }
+  abstract readonly count: number
+  abstract each(visit: Show): void
 
   get changes(): readonly ByteChange[] {
     this.#materialise()
@@ -62,6 +44,57 @@ export class Sealed implements SealedChanges {
     })
     this.#changes = changes
     this.#timestamps = timestamps
+  }
+}
+
+/** Of rows that lie in slots. */
+export class SealedSlots extends Changes {
+  readonly #sealed: SlotGeneration
+  readonly #now: number
+
+  constructor(sealed: SlotGeneration, now: number, bytes: number) {
+    super(sealed.epoch, bytes)
+    this.#sealed = sealed
+    this.#now = now
+  }
+
+  get count(): number {
+    return this.#sealed.count
+  }
+
+  each(visit: Show): void {
+    this.#sealed.each(this.#now, visit)
+  }
+}
+
+export class Sealed extends Changes {
+  readonly #spec: StoreSpec
+  readonly #codec: RowCodec
+  readonly #sealed: Generation
+  /** Timestamp of deletions: stream time when the epoch was sealed. */
+  readonly #now: number
+
+  constructor(sealed: Generation, spec: StoreSpec, codec: RowCodec, now: number, bytes: number) {
+    super(sealed.epoch, bytes)
+    this.#spec = spec
+    this.#codec = codec
+    this.#sealed = sealed
+    this.#now = now
+  }
+
+  get count(): number {
+    return this.#sealed.nodes.length
+  }
+
+  each(visit: Show): void {
+    const { generation, nodes } = this.#sealed
+    const codec = this.#codec
+    const hidden = this.#spec.kind === 'versioned' ? versionSuffix : 0
+    for (const node of nodes) {
+      const { top } = node
+      const row = top.generation === generation ? top : (node.at(generation) as Row)
+      visit(keyBytesOf(node, hidden), codec.bytes(row, true), row.isDeleted ? this.#now : row.timestamp)
+    }
   }
 }
 

@@ -3,8 +3,8 @@
  * every call goes on where the last one ended and looks at a bounded number of rows. A pass over all rows notes those
  * that are over next, so that the next pass waits until these are gone; while nothing can be over nothing is read.
  */
-import type { Overlay } from './overlay.ts'
 import type { Row } from './row.ts'
+import type { RowLayer } from './row-layer.ts'
 
 /** Rows looked at with a commit that has other changes, and with one that has none. */
 const rowsPerBusyCall = 512
@@ -17,7 +17,7 @@ const never = Number.POSITIVE_INFINITY
 type Noted = readonly [key: string, due: number]
 
 export class Sweep {
-  readonly #overlay: Overlay
+  readonly #overlay: RowLayer
   readonly #due: (key: string, row: Row) => number
   /** Under way is a pass, which goes on behind this key; undefined: from the first. */
   #isPassing = true
@@ -33,7 +33,7 @@ export class Sweep {
   #sealed = never
 
   /** `due`: the time at which a row is over. */
-  constructor(overlay: Overlay, due: (key: string, row: Row) => number) {
+  constructor(overlay: RowLayer, due: (key: string, row: Row) => number) {
     this.#overlay = overlay
     this.#due = due
   }

@@ -3,12 +3,14 @@ import { BaseStore, type StoreOptions } from './base-store.ts'
 import { afterPrefix, clampTime, int64At, int64String } from './bytes.ts'
 import type { StoreBackend, StoreSpec, VersionedRecord, VersionedStore } from './contract.ts'
 import { versionSuffix } from './layout.ts'
+import type { Overlay } from './overlay.ts'
 import type { Row } from './row.ts'
 import { Sweep } from './sweep.ts'
 
 const versionOf = (at: string): number => int64At(at, at.length - versionSuffix)
 
 export class VersionedRowStore extends BaseStore implements VersionedStore<unknown, unknown> {
+  declare protected readonly overlay: Overlay
   readonly #retentionMs: number
   readonly #sweep: Sweep
 
@@ -26,8 +28,10 @@ export class VersionedRowStore extends BaseStore implements VersionedStore<unkno
     this.#sweep.put(timestamp + this.#retentionMs)
     const prefix = this.keyOf(key, keyBytes)
     const at = prefix + int64String(timestamp)
-    if (value === null || value === undefined) this.putTombstone(at, timestamp)
-    else this.putValue(at, value, timestamp)
+    if (value === null || value === undefined) {
+      this.checkLength(at.length)
+      this.overlay.putTombstone(at, timestamp)
+    } else this.putValue(at, value, timestamp)
     return { validTo: this.#following(prefix, timestamp) }
   }
 

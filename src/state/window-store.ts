@@ -5,6 +5,7 @@ import { afterPrefix, clampTime, int64At, int64String } from './bytes.ts'
 import type { SealedChanges, StoreBackend, StoreSpec, ValueAndTimestamp, WindowStore } from './contract.ts'
 import { segmentMs, segmentPrefix, segmentStart, sequenceOf, windowRow, windowStartOf, windowSuffix } from './layout.ts'
 import type { Node } from './node.ts'
+import type { Overlay } from './overlay.ts'
 import type { Row } from './row.ts'
 
 /**
@@ -14,6 +15,7 @@ import type { Row } from './row.ts'
 const dropsPerCommit = 4096
 
 export class TimeWindowStore extends BaseStore implements WindowStore<unknown, unknown> {
+  declare protected readonly overlay: Overlay
   readonly #intervalMs: number
   readonly #duplicates: boolean
   /** Last sequence number by key and start, for those put since the last commit. */
@@ -38,8 +40,10 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
     this.clock.observe(windowStart)
     if (windowStart < this.#oldest) this.#oldest = windowStart
     const sequence = this.#duplicates ? this.#nextSequence(keyText, windowStart) : 0
-    if (sequence === 0) this.putWindow(keyText, windowStart, value, timestamp)
-    else this.putValue(windowRow(this.#intervalMs, keyText, windowStart, sequence), value, timestamp)
+    if (sequence === 0) {
+      this.checkLength(keyText.length + segmentPrefix + windowSuffix)
+      this.overlay.putWindow(keyText, windowStart, value, timestamp)
+    } else this.putValue(windowRow(this.#intervalMs, keyText, windowStart, sequence), value, timestamp)
   }
 
   fetch(key: unknown, windowStart: number, keyBytes?: Uint8Array): ValueAndTimestamp<unknown> | undefined {

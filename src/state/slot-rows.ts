@@ -1,0 +1,465 @@
+/**
+ * The rows of a key-value store in memory, committed and not: numbers in columns instead of an object a row (see
+ * `slot-table.ts`). A row as it was before an epoch changed it stands in that epoch's undo log; what was committed needs no
+ * further touch, since a row is committed when its generation is.
+ */
+import { assert } from '../base/assert.ts'
+import type { CommitEpoch } from '../base/ids.ts'
+import { EngineError } from '../errors.ts'
+import type { Checkpoint } from './contract.ts'
+import type { CommittedRows, MemoryBackend } from './memory-backend.ts'
+import { Row, type RowCodec, weightOf } from './row.ts'
+import type { RowLayer } from './row-layer.ts'
+import { Scratch } from './scratch.ts'
+import { SlotTable } from './slot-table.ts'
+import { SortedKeys } from './sorted-keys.ts'
+import { UndoLog } from './undo-log.ts'
+
+/** What a slot holds: no row, a deletion, a value as the application sees it, the value's bytes. */
+const absent = 0
+const deletion = 1
+const decoded = 2
+const encoded = 3
+
+export type ShowChange = (key: Uint8Array, value: Uint8Array | null, timestamp: number) => void
+
+/** A sealed epoch's rows. */
+export class SlotGeneration {
+  readonly epoch: CommitEpoch
+  readonly count: number
+  /** Deletions are shown with the timestamp `now`. */
+  readonly each: (now: number, show: ShowChange) => void
+
+  constructor(epoch: CommitEpoch, count: number, each: (now: number, show: ShowChange) => void) {
+    this.epoch = epoch
+    this.count = count
+    this.each = each
+  }
+}
+
+/** A slot's numbers: its timestamp as a double, then generation, place in the undo log, and form as integers. */
+const doublesOf = 3
+const intsOf = 6
+const generationInt = 2
+const undoInt = 3
+const formInt = 4
+
+interface SealedLog {
+  readonly epoch: CommitEpoch
+  readonly log: UndoLog
+}
+
+export class SlotRows implements RowLayer, CommittedRows {
+  readonly codec: RowCodec
+  /** Bytes of the open epoch's keys and values, about. */
+  bytes = 0
+  readonly #memory: MemoryBackend
+  readonly #table = new SlotTable()
+  #doubles = new Float64Array(this.#table.capacity * doublesOf)
+  #ints = new Int32Array(this.#doubles.buffer)
+  readonly #values: unknown[] = []
+  /** Counts the rows that came: a walk leaves out those younger than itself. */
+  #born = new Float64Array(this.#table.capacity)
+  #lastBorn = 0
+  #order: SortedKeys | undefined
+  #open = new UndoLog()
+  #generation = 1
+  #committed = 0
+  #sealed: SealedLog[] = []
+  readonly #spare: UndoLog[] = []
+  /** What was looked up last: an operator reads a row and then writes it. */
+  #lastKey: string | undefined
+  #lastSlot = -1
+  /** The row that `get` gives, valid until the next call; and one for all other uses. */
+  readonly #row = new Row(undefined, undefined, 0)
+  readonly #other = new Row(undefined, undefined, 0)
+  /** The row was given out as these bytes of this slot: its reader may decode it. */
+  #given: Uint8Array | undefined
+  #givenSlot = -1
+  #readOnly: boolean
+
+  constructor(memory: MemoryBackend, codec: RowCodec, readOnly = false) {
+    this.codec = codec
+    this.#memory = memory
+    this.#readOnly = readOnly
+    this.#open.reset(this.#generation)
+    memory.attach(this)
+  }
+
+  get isChanged(): boolean {
+    return this.#open.count > 0
+  }
+
+  /** The row is valid until the next call. */
+  get(key: string): Row | undefined {
+    if (this.#given !== undefined) this.#keepDecoded()
+    const slot = this.#find(key)
+    if (slot < 0) return undefined
+    const form = this.#ints[slot * intsOf + formInt] as number
+    if (form < decoded) return undefined
+    const row = this.#row
+    const value = this.#values[slot]
+    this.#fill(row, form, value, this.#doubles[slot * doublesOf] as number)
+    if (form === encoded) {
+      this.#given = value as Uint8Array
+      this.#givenSlot = slot
+    }
+    return row
+  }
+
+  put(key: string, value: unknown, timestamp: number): void {
+    this.#checkWritable()
+    if (this.#given !== undefined) this.#keepDecoded()
+    const row = this.#row
+    this.codec.replace(row, value, timestamp)
+    let slot = this.#find(key)
+    if (slot < 0) slot = this.#add(key)
+    const i = slot * intsOf
+    if (this.#ints[i + generationInt] === this.#generation) this.bytes -= this.#weightAt(slot)
+    else this.#change(slot, key.length)
+    this.#set(slot, row)
+    this.bytes += this.codec.weight(row)
+  }
+
+  delete(key: string): void {
+    const slot = this.#find(key)
+    if (slot < 0) return
+    const i = slot * intsOf
+    if (this.#ints[i + formInt] === deletion) return
+    this.#checkWritable()
+    if (this.#ints[i + generationInt] === this.#generation) this.bytes -= this.#weightAt(slot)
+    else this.#change(slot, key.length)
+    this.#ints[i + formInt] = deletion
+    this.#values[slot] = undefined
+    this.#open.hasDeletions = true
+  }
+
+  /** Rows in [from, to), without keys that came after the call. A row is given as it is when its turn comes. */
+  *range(from: string | undefined, to: string | undefined, reverse = false): IterableIterator<[string, Row]> {
+    const youngest = this.#lastBorn
+    for (const key of this.#ordered().range(from, to, reverse)) {
+      const slot = this.#table.find(key)
+      if (slot < 0 || (this.#born[slot] as number) > youngest) continue
+      const row = this.#rowAt(slot)
+      if (row !== undefined) yield [key, row]
+    }
+  }
+
+  /** Committed rows of which no uncommitted change speaks, from `from` on. */
+  *settled(from: string | undefined): IterableIterator<[string, Row]> {
+    for (const key of this.#ordered().range(from, undefined)) {
+      const slot = this.#table.find(key)
+      if (slot < 0 || (this.#ints[slot * intsOf + generationInt] as number) > this.#committed) continue
+      const row = this.#rowAt(slot)
+      if (row !== undefined) yield [key, row]
+    }
+  }
+
+  seal(epoch: CommitEpoch): SlotGeneration | null {
+    const last = this.#sealed[this.#sealed.length - 1]
+    assert(last === undefined || last.epoch < epoch, `epoch ${epoch} is sealed after epoch ${last?.epoch}`)
+    this.#lastKey = undefined
+    if (this.#open.count === 0) return null
+    const log = this.#open
+    this.#sealed.push({ epoch, log })
+    this.#open = this.#spare.pop() ?? new UndoLog()
+    this.#open.reset(++this.#generation)
+    this.bytes = 0
+    return new SlotGeneration(epoch, log.count, (now, show) => this.#each(log, now, show))
+  }
+
+  settleAll(): void {
+    for (const { log } of this.#sealed) this.#settle(log)
+    this.#sealed = []
+  }
+
+  applied(epoch: CommitEpoch, dropped: readonly string[], checkpoint: Checkpoint): void {
+    const oldest = this.#sealed[0]
+    if (oldest !== undefined && oldest.epoch <= epoch) {
+      assert(oldest.epoch === epoch, `epoch ${epoch} is applied before epoch ${oldest.epoch}`)
+      this.#settle(oldest.log)
+      this.#sealed.shift()
+    }
+    for (const key of dropped) {
+      const slot = this.#table.find(key)
+      if (slot >= 0 && (this.#ints[slot * intsOf + generationInt] as number) <= this.#committed) this.#remove(slot)
+    }
+    this.#memory.advance(checkpoint)
+    this.#lastKey = undefined
+  }
+
+  discard(): void {
+    for (const log of [...this.#sealed.map((sealed) => sealed.log), this.#open].reverse()) {
+      for (let at = log.count - 1; at >= 0; at--) this.#takeBack(log, at)
+      if (log !== this.#open) this.#spareLog(log)
+    }
+    this.#sealed = []
+    this.#open.reset(this.#generation)
+    this.#lastKey = undefined
+    this.bytes = 0
+  }
+
+  freeze(): void {
+    this.#readOnly = true
+  }
+
+  changedBelow(): void {
+    this.#lastKey = undefined
+  }
+
+  // What the backend asks: committed rows, as bytes.
+
+  get size(): number {
+    return this.#table.size
+  }
+
+  getBytes(key: string): Uint8Array | undefined {
+    const slot = this.#table.find(key)
+    if (slot < 0 || this.#load(slot, this.#committed) < decoded) return undefined
+    return this.codec.toBackend(this.#other) ?? undefined
+  }
+
+  *rangeBytes(
+    from: string | undefined,
+    to: string | undefined,
+    reverse: boolean,
+  ): IterableIterator<readonly [string, Uint8Array]> {
+    for (const key of this.#ordered().range(from, to, reverse)) {
+      const value = this.getBytes(key)
+      if (value !== undefined) yield [key, value]
+    }
+  }
+
+  *allBytes(): IterableIterator<readonly [string, Uint8Array]> {
+    for (const slot of this.#table.taken()) {
+      if (this.#load(slot, this.#committed) < decoded) continue
+      const value = this.codec.toBackend(this.#other)
+      if (value !== null) yield [this.#table.keyOf(slot), value]
+    }
+  }
+
+  /** A row of the changelog; null: it goes. */
+  commit(key: string, value: Uint8Array | null): void {
+    this.#lastKey = undefined
+    const slot = this.#table.find(key)
+    const row = value === null ? undefined : this.codec.fromBackend(value)
+    if (slot >= 0 && (this.#ints[slot * intsOf + generationInt] as number) > this.#committed) {
+      const [log, at] = this.#oldestEntry(slot)
+      log.replace(at, row === undefined ? absent : encoded, row?.bytes, row?.timestamp ?? 0)
+    } else if (row === undefined) {
+      if (slot >= 0) this.#remove(slot)
+    } else {
+      const into = slot >= 0 ? slot : this.#add(key, 0)
+      this.#ints[into * intsOf + generationInt] = 0
+      this.#set(into, row)
+    }
+  }
+
+  clear(): void {
+    this.#table.clear()
+    this.#values.length = 0
+    this.#ints.fill(0)
+    this.#order = undefined
+    this.#sealed = []
+    this.#open.reset(this.#generation)
+    this.#lastKey = undefined
+    this.bytes = 0
+  }
+
+  #find(key: string): number {
+    if (key !== this.#lastKey) {
+      this.#lastSlot = this.#table.find(key)
+      this.#lastKey = key
+    }
+    return this.#lastSlot
+  }
+
+  #add(key: string, born = ++this.#lastBorn): number {
+    const slot = this.#table.add(key)
+    if (slot >= this.#born.length) this.#grow()
+    this.#order?.add(key)
+    const i = slot * intsOf
+    this.#ints[i + generationInt] = 0
+    this.#ints[i + formInt] = absent
+    this.#born[slot] = born
+    if (slot === this.#values.length) this.#values.push(undefined)
+    this.#lastKey = key
+    this.#lastSlot = slot
+    return slot
+  }
+
+  #remove(slot: number): void {
+    if (this.#order !== undefined) this.#order.delete(this.#table.keyOf(slot))
+    this.#ints[slot * intsOf + formInt] = absent
+    this.#values[slot] = undefined
+    this.#table.remove(slot)
+    this.#lastKey = undefined
+  }
+
+  #grow(): void {
+    const { capacity } = this.#table
+    const doubles = new Float64Array(capacity * doublesOf)
+    doubles.set(this.#doubles)
+    const born = new Float64Array(capacity)
+    born.set(this.#born)
+    this.#doubles = doubles
+    this.#ints = new Int32Array(doubles.buffer)
+    this.#born = born
+  }
+
+  #ordered(): SortedKeys {
+    this.#order ??= new SortedKeys([...this.#table.taken()].map((slot) => this.#table.keyOf(slot)))
+    return this.#order
+  }
+
+  /** The row is about to be changed for the first time in the open epoch. */
+  #change(slot: number, keyLength: number): void {
+    const i = slot * intsOf
+    const ints = this.#ints
+    const timestamp = this.#doubles[slot * doublesOf] as number
+    const form = ints[i + formInt] as number
+    const at = this.#open.push(
+      slot,
+      form,
+      this.#values[slot],
+      timestamp,
+      ints[i + generationInt] as number,
+      ints[i + undoInt] as number,
+    )
+    ints[i + generationInt] = this.#generation
+    ints[i + undoInt] = at
+    this.bytes += keyLength
+  }
+
+  #set(slot: number, row: Row): void {
+    const isEncoded = row.bytes !== undefined
+    this.#ints[slot * intsOf + formInt] = isEncoded ? encoded : decoded
+    this.#values[slot] = isEncoded ? row.bytes : row.value
+    this.#doubles[slot * doublesOf] = row.timestamp
+  }
+
+  #weightAt(slot: number): number {
+    const value = this.#values[slot]
+    const isEncoded = this.#ints[slot * intsOf + formInt] === encoded
+    return isEncoded ? (value as Uint8Array).length : weightOf(value)
+  }
+
+  /** Whoever got the row as bytes has decoded it, as far as a decoded value may be kept. */
+  #keepDecoded(): void {
+    const row = this.#row
+    const slot = this.#givenSlot
+    if (row.bytes === undefined && this.#values[slot] === this.#given) this.#set(slot, row)
+    this.#given = undefined
+  }
+
+  /** Shows each row of a generation. */
+  #each(log: UndoLog, now: number, show: ShowChange): void {
+    for (let at = 0; at < log.count; at++) {
+      const slot = log.slot(at)
+      const key = scratch.of(this.#table.keyLength(slot))
+      this.#table.copyKey(slot, key)
+      const isThere = this.#load(slot, log.generation) >= decoded
+      if (isThere) show(key, this.codec.bytes(this.#other, true), this.#other.timestamp)
+      else show(key, null, now)
+    }
+  }
+
+  /** Fills the row as it was in a generation; gives its form. */
+  #load(slot: number, generation: number): number {
+    const i = slot * intsOf
+    let of = this.#ints[i + generationInt] as number
+    let undo = this.#ints[i + undoInt] as number
+    let form = this.#ints[i + formInt] as number
+    let value = this.#values[slot]
+    let timestamp = this.#doubles[slot * doublesOf] as number
+    while (of > generation && of > this.#committed) {
+      const log = this.#logOf(of)
+      form = log.form(undo)
+      value = log.value(undo)
+      timestamp = log.timestamp(undo)
+      of = log.generationAt(undo)
+      undo = log.undo(undo)
+    }
+    this.#fill(this.#other, form, value, timestamp)
+    return form
+  }
+
+  #fill(row: Row, form: number, value: unknown, timestamp: number): void {
+    if (form === encoded) this.codec.fill(row, value as Uint8Array, timestamp)
+    else {
+      row.value = value
+      row.bytes = undefined
+      row.timestamp = timestamp
+    }
+  }
+
+  /** A row of its own, for walks. */
+  #rowAt(slot: number): Row | undefined {
+    const form = this.#ints[slot * intsOf + formInt] as number
+    if (form < decoded) return undefined
+    const row = new Row(undefined, undefined, 0)
+    this.#fill(row, form, this.#values[slot], this.#doubles[slot * doublesOf] as number)
+    return row
+  }
+
+  #logOf(generation: number): UndoLog {
+    if (this.#open.generation === generation) return this.#open
+    const sealed = this.#sealed.find(({ log }) => log.generation === generation)
+    assert(sealed !== undefined, `a row belongs to generation ${generation}, of which nothing is known`)
+    return sealed.log
+  }
+
+  /** The entry that goes back to the committed row. */
+  #oldestEntry(slot: number): [log: UndoLog, at: number] {
+    let log = this.#logOf(this.#ints[slot * intsOf + generationInt] as number)
+    let at = this.#ints[slot * intsOf + undoInt] as number
+    while (log.generationAt(at) > this.#committed) {
+      const before = log.undo(at)
+      log = this.#logOf(log.generationAt(at))
+      at = before
+    }
+    return [log, at]
+  }
+
+  #takeBack(log: UndoLog, at: number): void {
+    const slot = log.slot(at)
+    const i = slot * intsOf
+    const form = log.form(at)
+    const generation = log.generationAt(at)
+    if (form === absent || (form === deletion && generation <= this.#committed)) {
+      this.#remove(slot)
+      return
+    }
+    this.#ints[i + formInt] = form
+    this.#ints[i + generationInt] = generation
+    this.#ints[i + undoInt] = log.undo(at)
+    this.#values[slot] = log.value(at)
+    this.#doubles[slot * doublesOf] = log.timestamp(at)
+  }
+
+  /** The generation's rows are the committed ones from now on. */
+  #settle(log: UndoLog): void {
+    this.#committed = log.generation
+    if (log.hasDeletions) {
+      for (let at = 0; at < log.count; at++) {
+        const slot = log.slot(at)
+        const i = slot * intsOf
+        // A slot that was put again in a newer epoch goes back to a committed deletion: that is to nothing.
+        if (this.#ints[i + formInt] === deletion && this.#ints[i + generationInt] === log.generation) this.#remove(slot)
+      }
+    }
+    this.#spareLog(log)
+  }
+
+  #spareLog(log: UndoLog): void {
+    log.reset(0)
+    this.#spare.push(log)
+  }
+
+  #checkWritable(): void {
+    if (!this.#readOnly) return
+    throw new EngineError('USAGE', 'A view of a store is for reading; write through the store itself.')
+  }
+}
+
+const scratch = new Scratch()

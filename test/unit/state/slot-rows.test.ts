@@ -1,0 +1,166 @@
+/** Rows in slots against maps: every program of writes, seals, commits and aborts shows what a plain model shows. */
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import { serdes } from '../../../src/serde/index.ts'
+import { MemoryBackend } from '../../../src/state/memory-backend.ts'
+import { RowCodec } from '../../../src/state/row.ts'
+import { SlotRows } from '../../../src/state/slot-rows.ts'
+
+type Stamped = readonly [value: unknown, timestamp: number]
+type Rows = Map<string, Stamped>
+
+/** What the store should hold, kept as plainly as can be. */
+class Model {
+  top: Rows = new Map()
+  committed: Rows = new Map()
+  open: Map<string, Stamped | null> = new Map()
+  sealed: Array<{ readonly epoch: number; readonly rows: Rows }> = []
+  epoch = 0
+}
+
+interface World {
+  readonly model: Model
+  readonly rows: SlotRows
+  readonly backend: MemoryBackend
+  readonly codec: RowCodec
+}
+
+type Step = (world: World) => void
+
+const key = fc.tuple(fc.constantFrom('', 'k', 'key-of-some-length-'), fc.nat(40)).map(([text, n]) => `${text}${n}`)
+const time = fc.integer({ min: 0, max: 2 ** 40 })
+
+const put = (value: fc.Arbitrary<unknown>): fc.Arbitrary<Step> =>
+  fc.tuple(key, value, time).map(([at, what, when]) => ({ model, rows }: World): void => {
+    rows.put(at, what, when)
+    model.top.set(at, [what, when])
+    model.open.set(at, [what, when])
+  })
+
+const remove = key.map((at) => ({ model, rows }: World): void => {
+  rows.delete(at)
+  if (model.top.delete(at)) model.open.set(at, null)
+})
+
+const read = key.map((at) => ({ model, rows, codec }: World): void => {
+  const row = rows.get(at)
+  assert.deepEqual(row && [codec.value(row), row.timestamp], model.top.get(at))
+})
+
+const seal = fc.constant(({ model, rows, codec }: World): void => {
+  const generation = rows.seal(++model.epoch)
+  const told = new Map<string, Stamped | null>()
+  generation?.each(-1, (keyBytes, value, timestamp) => {
+    const at = Buffer.from(keyBytes).toString('latin1')
+    assert.ok(!told.has(at), `${at} is told twice`)
+    const row = value && codec.fromBackend(stamped(value, timestamp))
+    told.set(at, row && [codec.value(row), row.timestamp])
+  })
+  assert.deepEqual(sorted(told), sorted(model.open))
+  if (model.open.size > 0) model.sealed.push({ epoch: model.epoch, rows: new Map(model.top) })
+  model.open = new Map()
+})
+
+const commit = fc.constant(({ model, rows }: World): void => {
+  const oldest = model.sealed.shift()
+  if (oldest === undefined) return
+  rows.applied(oldest.epoch, [], { changelogOffset: oldest.epoch, commitId: '', topicId: '' })
+  model.committed = oldest.rows
+})
+
+const abort = fc.constant(({ model, rows }: World): void => {
+  rows.discard()
+  model.top = new Map(model.committed)
+  model.open = new Map()
+  model.sealed = []
+})
+
+const walk = fc.boolean().map((reverse) => ({ model, rows, codec }: World): void => {
+  const seen = [...rows.range(undefined, undefined, reverse)].map(([at, row]) => [
+    at,
+    [codec.value(row), row.timestamp],
+  ])
+  assert.deepEqual(seen, reverse ? sorted(model.top).reverse() : sorted(model.top))
+})
+
+const readCommitted = fc.constant(({ model, backend, codec }: World): void => {
+  const seen = [...backend.range()].map(([at, value]) => {
+    const row = codec.fromBackend(value)
+    return [Buffer.from(at).toString('latin1'), [codec.value(row), row.timestamp]]
+  })
+  assert.deepEqual(seen, sorted(model.committed))
+})
+
+/** What lies in the backend: the timestamp, then the value. */
+function stamped(value: Uint8Array, timestamp: number): Uint8Array {
+  const bytes = Buffer.alloc(8 + value.length)
+  bytes.writeBigInt64BE(BigInt(timestamp))
+  bytes.set(value, 8)
+  return bytes
+}
+
+function sorted<V>(map: Map<string, V>): Array<[string, V]> {
+  return [...map].sort(([a], [b]) => (a < b ? -1 : 1))
+}
+
+function hold(codec: () => RowCodec, value: fc.Arbitrary<unknown>): void {
+  const step: fc.Arbitrary<Step> = fc.oneof(
+    { arbitrary: put(value), weight: 8 },
+    { arbitrary: remove, weight: 4 },
+    { arbitrary: read, weight: 3 },
+    { arbitrary: seal, weight: 2 },
+    { arbitrary: commit, weight: 2 },
+    { arbitrary: abort, weight: 1 },
+    { arbitrary: walk, weight: 1 },
+    { arbitrary: readCommitted, weight: 1 },
+  )
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 400, size: 'max' }), (steps) => {
+      const backend = new MemoryBackend()
+      const form = codec()
+      const world = { model: new Model(), rows: new SlotRows(backend, form), backend, codec: form }
+      for (const each of steps) each(world)
+      readCommittedOf(world)
+    }),
+    { numRuns: 150 },
+  )
+}
+
+function readCommittedOf({ model, backend }: World): void {
+  assert.deepEqual(
+    [...backend.range()].map(([at]) => Buffer.from(at).toString('latin1')),
+    sorted(model.committed).map(([at]) => at),
+  )
+}
+
+describe('rows in slots', () => {
+  test('numbers are as a model says, through writes, seals, commits and aborts', () => {
+    hold(() => new RowCodec('stamped', serdes.count), fc.nat(1000))
+  })
+
+  test('objects too', () => {
+    hold(
+      () => new RowCodec('stamped', serdes.json()),
+      fc.record({ a: fc.nat(9), b: fc.string({ maxLength: 3 }) }, { noNullPrototype: true }),
+    )
+  })
+
+  test('a store that is opened over what another one left holds the same', () => {
+    const backend = new MemoryBackend()
+    const codec = new RowCodec('stamped', serdes.json())
+    const before = new SlotRows(backend, codec)
+    for (let i = 0; i < 1000; i++) before.put(`key-${i}`, { i }, i)
+    for (let i = 0; i < 1000; i += 3) before.delete(`key-${i}`)
+    before.seal(1)
+    before.applied(1, [], { changelogOffset: 1, commitId: '', topicId: '' })
+    before.put('not committed', { i: 0 }, 0)
+    const after = new SlotRows(backend, codec)
+    const seen = [...after.range(undefined, undefined)].map(([at, row]) => [at, codec.value(row), row.timestamp])
+    const left = Array.from({ length: 1000 }, (_, i) => i).filter((i) => i % 3 !== 0)
+    assert.deepEqual(
+      seen.sort((a, b) => (a[2] as number) - (b[2] as number)),
+      left.map((i) => [`key-${i}`, { i }, i]),
+    )
+  })
+})
