@@ -2,7 +2,7 @@
 import type { EmbeddedCluster } from '../../src/broker/embedded/core/cluster.ts'
 import { directClient } from '../../src/broker/embedded/direct-client.ts'
 import { BrokerError, type BrokerPort } from '../../src/broker/port.ts'
-import type { Scheduler } from './scheduler.ts'
+import type { Scheduler } from '../simulation/scheduler.ts'
 
 /** What is the matter with a connection at this moment. */
 export interface Weather {

@@ -12,7 +12,7 @@ import type { Rules } from '../../src/ha/standby.ts'
 import { Channel } from '../simulation/links.ts'
 import type { EngineFlaws } from './model-engine.ts'
 import type { SimEngine } from './stage.ts'
-import type { Scheduler } from './scheduler.ts'
+import type { Scheduler } from '../simulation/scheduler.ts'
 
 /** A change to the protocol that the checkers must notice. */
 export interface Mutant {

@@ -6,7 +6,7 @@ import type { HaCommandToEngine, HaFact } from '../../src/engine/ha-contract.ts'
 import type { EngineFact } from '../../src/engine/protocol.ts'
 import type { Derived } from './derived.ts'
 import type { EngineFlaws } from './model-engine.ts'
-import type { Scheduler } from './scheduler.ts'
+import type { Scheduler } from '../simulation/scheduler.ts'
 
 export interface SimEngine {
   readonly paused: boolean

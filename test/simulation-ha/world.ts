@@ -3,9 +3,7 @@
  * operators give commands; then a quiet time in which one pod must be active and all others ready.
  */
 import { Random } from '../../src/base/random.ts'
-import { EmbeddedCluster } from '../../src/broker/embedded/core/cluster.ts'
-import { MemoryStorage } from '../../src/broker/embedded/core/memory-storage.ts'
-import { directClient } from '../../src/broker/embedded/direct-client.ts'
+import type { EmbeddedCluster } from '../../src/broker/embedded/core/cluster.ts'
 import { BrokerError, type OffsetToCommit } from '../../src/broker/port.ts'
 import { compareTags, decodeTag } from '../../src/commit/tag.ts'
 import { coordinatorTopic, type HaSettings } from '../../src/ha/contract.ts'
@@ -14,7 +12,8 @@ import type { HaCommand } from '../../src/ha/view.ts'
 import { type Derived, derive } from './derived.ts'
 import { link, type Watch, type Weather } from './link.ts'
 import { readLog } from './logs.ts'
-import { Scheduler } from './scheduler.ts'
+import { SimulatedCluster } from '../simulation/cluster.ts'
+import { Scheduler, settleSome } from '../simulation/scheduler.ts'
 import { type Mutant, SimPod } from './sim-pod.ts'
 import type { Stage } from './stage.ts'
 
@@ -62,7 +61,7 @@ const fine = (): Bad => ({ cut: false, deaf: false, aborts: false })
 
 export class World {
   readonly scheduler: Scheduler
-  readonly cluster: EmbeddedCluster
+  readonly #broker: SimulatedCluster
   readonly derived: Derived
   readonly stage: Stage
   #fed = 0
@@ -86,7 +85,6 @@ export class World {
   /** What the operator said last, once it must have come through. */
   #pauseKnown: boolean | undefined
   #pauseOperations = 0
-  #tick: (() => void) | undefined
 
   constructor(seed: number, stage: Stage, mutant?: Mutant) {
     const random = new Random(seed)
@@ -94,13 +92,12 @@ export class World {
     this.#seed = seed
     this.#mutant = mutant
     this.derived = derive(random)
-    this.scheduler = new Scheduler(random)
-    this.cluster = new EmbeddedCluster({
-      clock: this.scheduler.clock,
-      random: new Random(seed + 1),
-      storage: new MemoryStorage(),
-      partitions: 1,
-    })
+    this.scheduler = new Scheduler(random, settleSome)
+    this.#broker = new SimulatedCluster(this.scheduler, seed + 1, 1)
+  }
+
+  get cluster(): EmbeddedCluster {
+    return this.#broker.cluster
   }
 
   async run(): Promise<string[]> {
@@ -169,7 +166,7 @@ export class World {
       this.#after(random.next() * feedMs, () => {
         this.#fed++
         const { partition, records } = this.stage.feed(random, this.derived)
-        void directClient(this.cluster, { afterCall: () => this.#wake() }).produce({
+        void this.#broker.client().produce({
           transactionalId: null,
           batches: [{ topic: this.stage.inputTopic, partition, records }],
         })
@@ -231,7 +228,7 @@ export class World {
         this.scheduler,
         owner,
         () => this.#weather(links.get(owner)),
-        () => this.#wake(),
+        () => this.#broker.wake(),
         watch,
       )
     const pod: SimPod = new SimPod({
@@ -514,7 +511,7 @@ export class World {
       this.deletedLogs.push(records)
       // Commands in it are gone; nobody can answer them.
       this.commands.clear()
-      await directClient(this.cluster, { afterCall: () => this.#wake() }).deleteTopics([topic])
+      await this.#broker.client().deleteTopics([topic])
     })
   }
 
@@ -546,18 +543,5 @@ export class World {
     const views = this.#alive().map((pod) => pod.ha.status())
     const holder = this.#alive().find((pod) => pod.ha.state === 'ACTIVE')?.podId
     return views.every((view) => view?.tokenHolder === holder)
-  }
-
-  /** The cluster has deadlines of its own (long polls, transactions). */
-  #wake(): void {
-    if (this.#tick) return
-    const deadline = this.cluster.nextDeadline()
-    if (deadline === Number.POSITIVE_INFINITY) return
-    const event = this.scheduler.at(Math.max(0, deadline - this.scheduler.now) + 0.01, 0, () => {
-      this.#tick = undefined
-      this.cluster.tick()
-      this.#wake()
-    })
-    this.#tick = () => this.scheduler.cancel(event)
   }
 }

@@ -1,10 +1,13 @@
-/** Virtual time and the order of events: everything that happens in a simulated run is picked here, by a seed. */
+/**
+ * Virtual time and the order of events: everything that happens in a simulated run is picked here, by a seed. A process
+ * may be stopped and killed, and have a clock that drifts.
+ */
 import { type Clock, VirtualClock } from '../../src/base/clock.ts'
 import type { Random } from '../../src/base/random.ts'
 import type { Timers } from '../../src/base/timers.ts'
 
 interface Event {
-  readonly at: number
+  at: number
   /** Breaks ties by chance. */
   readonly rank: number
   readonly run: () => void
@@ -12,14 +15,31 @@ interface Event {
   readonly owner: number
 }
 
+/** Lets every promise that can settle do so. */
+export function settleAll(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}
+
+/** Rounds of promises that one event may bring; all is on one thread, so the order is the same in every run. */
+const settleRounds = 16
+
+/** For worlds in which no event brings more than so many promises in a row: quicker. */
+export async function settleSome(): Promise<void> {
+  for (let round = 0; round < settleRounds; round++) await undefined
+}
+
 export class Scheduler {
   readonly random: Random
   readonly clock = new VirtualClock(1_700_000_000_000)
+  readonly #settle: () => Promise<void>
   readonly #events: Event[] = []
+  readonly #stopped = new Map<number, Event[]>()
+  readonly #dead = new Set<number>()
   #steps = 0
 
-  constructor(random: Random) {
+  constructor(random: Random, settle = settleAll) {
     this.random = random
+    this.#settle = settle
   }
 
   get steps(): number {
@@ -32,18 +52,40 @@ export class Scheduler {
 
   at(delayMs: number, owner: number, run: () => void): Event {
     const event: Event = { at: this.now + delayMs, rank: this.random.next(), run, owner }
-    this.#push(event)
+    if (!this.#dead.has(owner)) this.#push(event)
     return event
   }
 
   cancel(event: Event): void {
-    const i = this.#events.indexOf(event)
-    if (i >= 0) this.#events.splice(i, 1)
+    for (const list of [this.#events, this.#stopped.get(event.owner) ?? []]) {
+      const i = list.indexOf(event)
+      if (i >= 0) list.splice(i, 1)
+    }
   }
 
-  /** All that a process had planned is gone. */
+  /** As `kill -9`: nothing that the process had planned happens. */
   kill(owner: number): void {
+    this.#dead.add(owner)
+    this.#stopped.delete(owner)
     for (let i = this.#events.length - 1; i >= 0; i--) if (this.#events[i]?.owner === owner) this.#events.splice(i, 1)
+  }
+
+  /** As SIGSTOP: what comes up waits until `cont`. */
+  stop(owner: number): void {
+    if (!this.#dead.has(owner) && !this.#stopped.has(owner)) this.#stopped.set(owner, [])
+  }
+
+  isStopped(owner: number): boolean {
+    return this.#stopped.has(owner)
+  }
+
+  cont(owner: number): void {
+    const held = this.#stopped.get(owner)
+    this.#stopped.delete(owner)
+    for (const event of held ?? []) {
+      event.at = this.now
+      this.#push(event)
+    }
   }
 
   /** Runs the next event and everything that its promises bring; false when there is none. */
@@ -52,21 +94,31 @@ export class Scheduler {
     if (!event) return false
     this.#steps++
     if (event.at > this.now) this.clock.advance(event.at - this.now)
+    const held = this.#stopped.get(event.owner)
+    if (held) {
+      held.push(event)
+      return true
+    }
     event.run()
-    await settle()
+    await this.#settle()
     return true
   }
 
-  timers(owner: number): Timers {
+  /** Timers of a process whose clock runs at this rate. */
+  timers(owner: number, rate = 1): Timers {
     return {
       after: (delayMs, call) => {
-        const event = this.at(delayMs, owner, call)
+        const event = this.at(delayMs / rate, owner, call)
         return () => this.cancel(event)
       },
       soon: (call) => {
         this.at(this.random.next() * 0.05, owner, call)
       },
     }
+  }
+
+  clockOf(rate: number, offset: number): Clock {
+    return { now: () => this.clock.now() + offset, monotonic: () => this.now * rate + offset }
   }
 
   #push(event: Event): void {
@@ -81,10 +133,3 @@ export class Scheduler {
     this.#events.splice(low, 0, event)
   }
 }
-
-/** Lets every promise that can settle do so. */
-function settle(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve))
-}
-
-export type { Clock }

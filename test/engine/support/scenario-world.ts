@@ -1,15 +1,13 @@
 /** One scenario on the real engine and lanes in virtual time: the simulator's process, without its faults. */
 import { VirtualClock } from '../../../src/base/clock.ts'
 import { Random } from '../../../src/base/random.ts'
-import { EmbeddedCluster } from '../../../src/broker/embedded/core/cluster.ts'
-import { MemoryStorage } from '../../../src/broker/embedded/core/memory-storage.ts'
-import { directClient } from '../../../src/broker/embedded/direct-client.ts'
 import type { BrokerPort } from '../../../src/broker/port.ts'
 import type { EngineSettings } from '../../../src/engine/settings.ts'
 import type { Application } from '../../../src/index.ts'
 import { counterLayout, sinkTopics } from '../../../src/runtime/settings.ts'
 import type { CompiledTopology } from '../../../src/topology/compiled.ts'
 import { planOf } from '../../../src/topology/plan.ts'
+import { SimulatedCluster } from '../../simulation/cluster.ts'
 import { DurableBackends } from '../../simulation/durable-backends.ts'
 import { faultyBroker } from '../../simulation/faulty-broker.ts'
 import { SimulatedProcess } from '../../simulation/process.ts'
@@ -22,11 +20,9 @@ export class ScenarioWorld {
   readonly broker: BrokerPort
   readonly problems: string[] = []
   readonly #scheduler: Scheduler
-  readonly #cluster: EmbeddedCluster
   readonly #process: SimulatedProcess
   /** Stands at zero until it is told to move, as a scenario's does. */
   readonly #wallClock = new VirtualClock()
-  #tickAt = Number.POSITIVE_INFINITY
 
   constructor(
     application: Application,
@@ -36,14 +32,8 @@ export class ScenarioWorld {
     other: Partial<EngineSettings> = {},
   ) {
     this.#scheduler = new Scheduler(new Random(seed))
-    this.#cluster = new EmbeddedCluster({
-      clock: this.#scheduler.clock,
-      random: new Random(seed + 1),
-      storage: new MemoryStorage(),
-      partitions: 1,
-    })
-    const wake = (): void => this.#wake()
-    this.broker = directClient(this.#cluster, { afterCall: wake })
+    const cluster = new SimulatedCluster(this.#scheduler, seed + 1, 1)
+    this.broker = cluster.client()
     const compile = (): CompiledTopology => application.compile({ optimize })
     this.topology = compile()
     const stores = new DurableBackends()
@@ -51,11 +41,11 @@ export class ScenarioWorld {
       scheduler: this.#scheduler,
       owner: 1,
       broker: faultyBroker(
-        this.#cluster,
+        cluster.cluster,
         this.#scheduler,
         1,
         () => ({ slowestMs: 1, lostAnswer: 0, lostRequest: 0 }),
-        wake,
+        () => cluster.wake(),
         undefined,
       ),
       settings: { ...settingsFor(application.applicationId, lanes, this.topology), ...other },
@@ -102,18 +92,6 @@ export class ScenarioWorld {
     this.#wallClock.jump(durationMs)
     for (const lane of this.#process.lanes) lane.tick(this.#wallClock.now())
     await this.idle()
-  }
-
-  /** The cluster has deadlines of its own (long polls, sessions). */
-  #wake(): void {
-    const deadline = this.#cluster.nextDeadline()
-    if (deadline >= this.#tickAt) return
-    this.#tickAt = deadline
-    this.#scheduler.at(Math.max(0, deadline - this.#scheduler.now) + 0.01, 0, () => {
-      if (this.#tickAt === deadline) this.#tickAt = Number.POSITIVE_INFINITY
-      this.#cluster.tick()
-      this.#wake()
-    })
   }
 }
 
