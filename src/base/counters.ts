@@ -31,6 +31,7 @@ export const laneSlots = [
   'handedOff',
   'uncommittedBytes',
   'loopUtilization',
+  'unwrittenBytes',
 ] as const
 export type LaneSlot = (typeof laneSlots)[number]
 

@@ -29,6 +29,19 @@ export const engineRows = {
     default: 'memory',
     doc: 'Where state stores live: in memory (restored from the changelogs at start) or durable on disk (only the missing tail is restored).',
   },
+  'engine.state.write-buffer-bytes': {
+    type: 'bytes',
+    default: 67_108_864,
+    min: 0,
+    doc: 'Memory of the process for state that is committed and not yet written to the durable stores, about: many changes of a row become one write. 0: every commit is written at once.',
+  },
+  'engine.state.write-interval-ms': {
+    type: 'duration',
+    default: 2000,
+    min: 1,
+    max: 3_600_000,
+    doc: 'How long committed state may wait to be written to the durable stores. What waits is replayed from the changelogs after a crash.',
+  },
   'engine.processing.guarantee': {
     type: 'enum',
     values: ['exactly-once', 'at-least-once'],

@@ -43,6 +43,8 @@ export class StoreReplay {
   /** How far it is to be read: the changelog's stable end, or the group's position in a source topic. */
   end = 0
   restored = 0
+  /** The store may hold rows up to here, though not all: it is of no use before it has been brought so far. */
+  #ahead: number
   /** Positions behind the chunks that the lane has not applied yet. */
   readonly #underWay: number[] = []
   #applied: number
@@ -62,6 +64,7 @@ export class StoreReplay {
     this.found = usable && parseCommitId(usable.commitId)
     this.rebuild = usable === undefined
     this.position = usable?.changelogOffset ?? 0
+    this.#ahead = usable?.ahead ?? 0
     this.#applied = this.position
   }
 
@@ -81,12 +84,13 @@ export class StoreReplay {
   /** Behind what the broker still has, or ahead of it: the tail cannot be trusted to fit, so all is replayed. */
   fit(start: number, end: number): void {
     this.end = end
-    if (this.position > end || this.position < start) this.rebuild = true
+    if (Math.max(this.position, this.#ahead) > end || this.position < start) this.rebuild = true
     if (this.rebuild) this.restartAt(Math.min(start, end))
   }
 
   restartAt(position: number): void {
     this.rebuild = true
+    this.#ahead = 0
     this.position = position
     this.#applied = position
   }

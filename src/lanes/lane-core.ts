@@ -136,6 +136,7 @@ export class LaneCore {
         left -= done
       }
       if (this.#timePassed && left > 0 && !this.#faulted) this.#askToForget()
+      if (!this.#faulted && this.#tasks.writer.step(this.#options.clock.now())) left = 0
     } catch (error) {
       this.#fault(error)
     }
@@ -150,14 +151,14 @@ export class LaneCore {
     if (taken) toEngine({ type: 'consumed', lane, run: this.#run, ...taken }, [])
   }
 
-  /** Earliest wall-clock instant at which a timer is due; Infinity: none. */
+  /** Earliest wall-clock instant at which a timer is due, or a store is to be written; Infinity: none. */
   nextWallClock(): number {
-    let next = Number.POSITIVE_INFINITY
+    let next = this.#tasks.writer.nextAt
     for (const slot of this.#tasks.all()) if (slot.task.nextWallClock < next) next = slot.task.nextWallClock
     return next
   }
 
-  /** Fires wall-clock timers that are due. */
+  /** Fires wall-clock timers that are due; what is to be written, `run` writes. */
   tick(now: number): void {
     if (this.#faulted) return
     try {

@@ -6,6 +6,7 @@ import type { StoreBackendFactory } from '../state/contract.ts'
 import type { CompiledTopology } from '../topology/compiled.ts'
 import type { ErrorPolicies } from './error-policy.ts'
 import type { FromLane, LaneToLane } from './protocol.ts'
+import type { WriteBehindOptions } from './store-writer.ts'
 
 export interface LaneOptions {
   readonly lane: number
@@ -18,6 +19,8 @@ export interface LaneOptions {
   readonly maxInFlight: number
   /** Uncommitted state and output from which on the lane asks for a commit. */
   readonly uncommittedMaxBytes: number
+  /** When durable stores are written; left out: with every commit. */
+  readonly writeBehind?: WriteBehindOptions
   readonly layout: CounterLayout
   readonly counters: Float64Array
   readonly toEngine: (message: FromLane, transfer: ArrayBuffer[]) => void

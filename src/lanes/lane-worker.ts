@@ -12,6 +12,7 @@ import { loadApplication } from './application.ts'
 import type { ErrorPolicies } from './error-policy.ts'
 import { LaneCore } from './lane-core.ts'
 import type { FromLane, LaneQuery, LaneToLane, ToLane } from './protocol.ts'
+import type { WriteBehindOptions } from './store-writer.ts'
 
 export interface LaneWorkerData {
   readonly lane: number
@@ -24,6 +25,7 @@ export interface LaneWorkerData {
   readonly policies: ErrorPolicies
   readonly maxInFlight: number
   readonly uncommittedMaxBytes: number
+  readonly writeBehind: WriteBehindOptions
   readonly layout: CounterLayout
   readonly counters: Float64Array
   readonly engine: MessagePort
@@ -109,6 +111,7 @@ async function main(): Promise<void> {
     policies: data.policies,
     maxInFlight: data.maxInFlight,
     uncommittedMaxBytes: data.uncommittedMaxBytes,
+    writeBehind: data.writeBehind,
     layout: data.layout,
     counters: data.counters,
     toEngine: send,

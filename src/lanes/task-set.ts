@@ -1,6 +1,6 @@
 /** The tasks of a lane: their stores opened, restored, sealed and applied. */
 import { assert } from '../base/assert.ts'
-import { storeSlot, storeSlots } from '../base/counters.ts'
+import { laneIndex, storeSlot, storeSlots } from '../base/counters.ts'
 import type { CommitEpoch } from '../base/ids.ts'
 import { Task } from '../operators/task.ts'
 import { changelogBatches } from './changelog-batches.ts'
@@ -14,6 +14,7 @@ import type { LevelState } from './level-state.ts'
 import type { ChangelogBatches, StorePartition, ToLane } from './protocol.ts'
 import { restoreInto } from './restore.ts'
 import type { TaskHostPort } from './task-host.ts'
+import { StoreWriter } from './store-writer.ts'
 import { TaskSlot } from './task-slot.ts'
 
 type OpenStore = AnyStore & StoreLifecycle
@@ -21,6 +22,9 @@ type OpenStore = AnyStore & StoreLifecycle
 const entriesSlot = storeSlots.indexOf('entries')
 const bytesSlot = storeSlots.indexOf('bytes')
 const restoredSlot = storeSlots.indexOf('restored')
+
+/** Durable stores are written with their commit. */
+const writeThrough = { bytes: 0, intervalMs: 0, rowsPerStep: Number.POSITIVE_INFINITY }
 
 export class TaskSet {
   readonly #options: LaneOptions
@@ -33,6 +37,8 @@ export class TaskSet {
   /** Opened (perhaps not yet started) stores by `<store>/<partition>`. */
   readonly #stores = new Map<string, OpenStore>()
   readonly #backends = new Map<string, StoreBackend>()
+  /** Writes what is committed to the durable stores. */
+  readonly writer: StoreWriter
   affinity: Affinity | undefined
   /** The watermark up to which the epoch goes that is sealed next: what a replay of later epochs reads is kept. */
   sealsUpTo = Number.NEGATIVE_INFINITY
@@ -43,6 +49,13 @@ export class TaskSet {
     this.#globals = globals
     this.#levels = levels
     this.#slots = options.topology.subtopologies.map(() => [])
+    this.writer = new StoreWriter(options.writeBehind ?? writeThrough, {
+      together: (partition, write) => options.backends.together(partition, write),
+      holding: (bytes) => {
+        options.counters[laneIndex.unwrittenBytes] = bytes
+      },
+      passed: () => options.failpoint?.('S6'),
+    })
   }
 
   get size(): number {
@@ -85,6 +98,7 @@ export class TaskSet {
     assert(store !== undefined, `store ${id} is restored before it is open`)
     if (message.wipe) store.wipe()
     const count = restoreInto(store, message)
+    this.writer.notice(this.#options.clock.now())
     this.#count(message.store, restoredSlot, count)
     return count
   }
@@ -149,19 +163,18 @@ export class TaskSet {
   }
 
   applied(epoch: CommitEpoch, checkpoints: ReadonlyArray<StorePartition & { checkpoint: Checkpoint }>): void {
-    for (const [partition, ofPartition] of Map.groupBy(checkpoints, (each) => each.partition)) {
-      this.#options.backends.together(partition, () => {
-        for (const { store, checkpoint } of ofPartition) {
-          this.#stores.get(`${store}/${partition}`)?.applied(epoch, checkpoint)
-          this.#options.failpoint?.('S6')
-        }
-      })
+    for (const { store, partition, checkpoint } of checkpoints) {
+      this.#stores.get(`${store}/${partition}`)?.applied(epoch, checkpoint)
       this.#options.failpoint?.('S6')
     }
     for (const { stores } of this.#all) for (const store of stores.values()) store.committed(epoch)
+    this.writer.notice(this.#options.clock.now())
     for (const name of this.#options.layout.stores) {
       let entries = 0
-      for (const slot of this.#all) entries += slot.stores.get(name)?.entries() ?? 0
+      for (const { partition, stores } of this.#all) {
+        const backend = stores.has(name) ? this.#backends.get(`${name}/${partition}`) : undefined
+        entries += backend?.entriesAbout?.() ?? backend?.entries() ?? 0
+      }
       this.#count(name, entriesSlot, entries, true)
     }
   }
@@ -193,11 +206,13 @@ export class TaskSet {
     for (const { subtopology, partition } of tasks) {
       const slot = this.get(subtopology, partition)
       if (slot) this.#drop(slot)
+      this.writer.flush(partition)
       for (const name of this.#storesOf(subtopology)) {
         const id = `${name}/${partition}`
         this.#stores.get(id)?.close()
         this.#stores.delete(id)
         this.#backends.delete(id)
+        this.writer.release(name, partition)
       }
     }
   }
@@ -212,6 +227,8 @@ export class TaskSet {
 
   close(): void {
     for (const slot of [...this.#all]) this.#drop(slot)
+    for (const store of this.#stores.values()) store.detach()
+    this.writer.flushAll()
     for (const store of this.#stores.values()) store.close()
     this.#stores.clear()
     this.#backends.clear()
@@ -255,7 +272,7 @@ export class TaskSet {
     const known = this.#stores.get(id)
     if (known) return known
     const spec = this.#options.topology.stores.get(name) as StoreSpec
-    const backend = this.#backends.get(id) ?? this.#options.backends.open(name, task.partition)
+    const backend = this.#backends.get(id) ?? this.#openBackend(name, task.partition)
     this.#backends.set(id, backend)
     // Windows are forgotten by the watermark alone: before it is known, every one of them may still be in time; and once
     // it has come, its timers still find them.
@@ -267,6 +284,11 @@ export class TaskSet {
     }) as OpenStore
     this.#stores.set(id, store)
     return store
+  }
+
+  #openBackend(name: string, partition: number): StoreBackend {
+    const backend = this.#options.backends.open(name, partition)
+    return backend.durable ? this.writer.open(name, partition, backend) : backend
   }
 
   /** Counts reads and writes in the lane's block; made once a store, for it is called for every one of them. */

@@ -173,6 +173,12 @@ const laneCounters: readonly MetricRow[] = [
     'Part of the last second in which the lane was not waiting for something to do.',
   ),
   laneMetric('engine_lane_uncommitted_bytes', 'gauge', 'uncommittedBytes', 'State changes not yet committed.'),
+  laneMetric(
+    'engine_lane_unwritten_bytes',
+    'gauge',
+    'unwrittenBytes',
+    'Memory of committed state that is not yet written to the durable stores, about.',
+  ),
   laneMetric('engine_lane_failures_total', 'counter', 'failures', 'Records whose processing failed.'),
   laneMetric('engine_dead_letter_records_total', 'counter', 'deadLetters', 'Records sent to the dead-letter topic.'),
   laneMetric('engine_timers_pending', 'gauge', 'timersPending', 'Timers that wait for their time.'),

@@ -35,6 +35,7 @@ import type {
 } from '../engine/view.ts'
 import { EngineError, fromWireError, toWireError, type WireError } from '../errors.ts'
 import type { ErrorPolicies } from '../lanes/error-policy.ts'
+import type { WriteBehindOptions } from '../lanes/store-writer.ts'
 import type { LaneWorkerData } from '../lanes/lane-worker.ts'
 import type { FromLane } from '../lanes/protocol.ts'
 import type { StoreQuery, StoreRow } from '../lanes/store-query.ts'
@@ -52,6 +53,8 @@ export interface EngineHostOptions {
   readonly policies: ErrorPolicies
   readonly layout: CounterLayout
   readonly stateDir: string | null
+  /** For each lane. */
+  readonly writeBehind: WriteBehindOptions
   readonly maxInFlight: number
   readonly historySize: number
   /** Exit code of a failure that has none of its own. */
@@ -280,7 +283,8 @@ export class EngineHost implements EngineView, EngineCommands {
 
   /** `broker` is made for the engine's thread; its port goes over to it. */
   start(broker: BrokerAddress): void {
-    const { settings, application, applicationId, optimize, policies, layout, stateDir, maxInFlight } = this.#o
+    const { settings, application, applicationId, optimize, policies, layout, stateDir, maxInFlight, writeBehind } =
+      this.#o
     this.#to('STARTING')
     const { lanes } = settings
     const engineChannels = Array.from({ length: lanes }, () => new MessageChannel())
@@ -308,6 +312,7 @@ export class EngineHost implements EngineView, EngineCommands {
         policies,
         maxInFlight,
         uncommittedMaxBytes: settings.uncommittedMaxBytes,
+        writeBehind,
         layout,
         counters: this.#counters.lanes[lane] as Float64Array,
         engine,

@@ -20,7 +20,7 @@ import { HaLink, isHotStandby, refuseWithHotStandby, stateFolderOf } from './ha.
 import { type HttpHandle, packageVersion, startHttp } from './http.ts'
 import { plainLog } from './log.ts'
 import { StoreQueries } from './store-queries.ts'
-import { counterLayout, engineSettings, isDurable, policiesOf } from './settings.ts'
+import { counterLayout, engineSettings, isDurable, policiesOf, writeBehindOf } from './settings.ts'
 
 /**
  * Starts an application: its broker link, its engine threads, its HTTP interface.
@@ -165,6 +165,7 @@ class RunningApplication implements Runtime {
       policies: policiesOf(config, applicationId),
       layout: counterLayout(topology),
       stateDir,
+      writeBehind: writeBehindOf(config),
       maxInFlight: config.get('lane.max-in-flight'),
       historySize: config.get('engine.processing.state-transition-history-size'),
       failureExitCode: config.get('runtime.failure-exit-code'),

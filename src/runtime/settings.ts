@@ -8,6 +8,7 @@ import type { Config } from '../config/config.ts'
 import type { EngineSettings } from '../engine/settings.ts'
 import { haEngineSettings } from './ha.ts'
 import type { ErrorPolicies } from '../lanes/error-policy.ts'
+import type { WriteBehindOptions } from '../lanes/store-writer.ts'
 import type { CompiledTopology } from '../topology/compiled.ts'
 import { planOf } from '../topology/plan.ts'
 
@@ -23,6 +24,12 @@ export function policiesOf(config: Config, applicationId: string): ErrorPolicies
     dropped: config.get('errors.dropped'),
     deadLetterTopic: config.get('errors.dead-letter-topic') ?? `${applicationId}-dead-letters`,
   }
+}
+
+/** What each lane may hold of state that is committed and not written. */
+export function writeBehindOf(config: Config): WriteBehindOptions {
+  const bytes = Math.floor(config.get('engine.state.write-buffer-bytes') / laneCount(config))
+  return { bytes, intervalMs: config.get('engine.state.write-interval-ms'), rowsPerStep: 8192 }
 }
 
 export function isDurable(config: Config): boolean {

@@ -5,6 +5,7 @@ import { changelogTopic, restoreEntry } from '../../src/state/changelog.ts'
 import type { StoreSpec } from '../../src/state/contract.ts'
 import { RecordCursor } from '../../src/wire/record-batch.ts'
 import type { DurableBackends } from './durable-backends.ts'
+import type { Remains } from './world.ts'
 import { graceMs, type Input, outOfOrdernessMs, windowMs } from './workload.ts'
 
 interface Committed {
@@ -12,12 +13,15 @@ interface Committed {
   readonly value: Buffer | null
   readonly timestamp: number
   readonly partition: number
+  readonly offset: number
 }
 
 export interface CheckedRun {
   readonly cluster: EmbeddedCluster
   readonly inputs: readonly Input[]
   readonly stores: DurableBackends
+  /** What crashes left on the disk on the way. */
+  readonly remains?: readonly Remains[]
   readonly specs: ReadonlyMap<string, StoreSpec>
   readonly violate: (what: string) => void
 }
@@ -30,6 +34,7 @@ export async function checkRun(run: CheckedRun): Promise<void> {
   await checkFinals(run)
   await checkOffsets(run)
   await checkStores(run)
+  await checkRemains(run)
 }
 
 async function committed(cluster: EmbeddedCluster, topic: string): Promise<Committed[]> {
@@ -50,12 +55,13 @@ async function committed(cluster: EmbeddedCluster, topic: string): Promise<Commi
       const cursor = new RecordCursor()
       cursor.reset(fetched.records, offset, fetched.aborted, 'read_committed')
       while (cursor.next()) {
-        const { bytes, keyStart, keyEnd, valueStart, valueEnd, timestamp } = cursor
+        const { bytes, keyStart, keyEnd, valueStart, valueEnd, timestamp, offset: at } = cursor
         result.push({
           key: Buffer.from(bytes.slice(Math.max(0, keyStart), keyEnd)),
           value: valueStart < 0 ? null : Buffer.from(bytes.slice(valueStart, valueEnd)),
           timestamp,
           partition,
+          offset: at,
         })
       }
       offset = Math.max(offset + 1, cursor.position)
@@ -186,5 +192,42 @@ async function checkStores(run: CheckedRun): Promise<void> {
     }
     const lines = (map: Map<string, string>): string[] => [...map].map(([k, v]) => `${k}=${v}`).sort()
     compareLists(run, `store ${name} against its changelog`, lines(fold), lines(actual))
+  }
+}
+
+/**
+ * What a crash leaves of a store is the fold of its changelog up to its checkpoint; rows that were written on the way
+ * to the next one may be as new as it says, and no newer. Nothing is there that was never committed.
+ */
+async function checkRemains(run: CheckedRun): Promise<void> {
+  const changelogs = new Map<string, Committed[]>()
+  for (const { id, backend } of run.remains ?? []) {
+    const [name = '', partition = ''] = id.split('/')
+    const spec = run.specs.get(name)
+    const checkpoint = backend.checkpoint()
+    if (spec === undefined || checkpoint === undefined) continue
+    const changelog = changelogs.get(name) ?? (await committed(run.cluster, changelogTopic('sim', spec)))
+    changelogs.set(name, changelog)
+    const { changelogOffset, ahead = changelogOffset } = checkpoint
+    /** What each key may hold: what it held at the checkpoint, and all that came after it. */
+    const allowed = new Map<string, Array<string | null>>()
+    for (const record of changelog) {
+      if (record.partition !== Number(partition) || record.offset >= ahead) continue
+      const [at, row] = restoreEntry(spec, record)
+      const key = Buffer.from(at).toString('hex')
+      const value = row && Buffer.from(row).toString('hex')
+      const before = record.offset < changelogOffset ? [] : (allowed.get(key) ?? [null])
+      allowed.set(key, [...before, value])
+    }
+    const found = new Map<string, string>()
+    for (const [key, value] of backend.range()) {
+      found.set(Buffer.from(key).toString('hex'), Buffer.from(value).toString('hex'))
+    }
+    for (const key of new Set([...allowed.keys(), ...found.keys()])) {
+      const value = found.get(key) ?? null
+      if ((allowed.get(key) ?? [null]).includes(value)) continue
+      run.violate(`the remains of ${id} at ${JSON.stringify(checkpoint)}: the row ${key} is ${value}`)
+      return
+    }
   }
 }

@@ -11,6 +11,24 @@ type Ack = Extract<FromLane, { type: 'ack' }>
 
 export const mutants: readonly Mutant[] = [
   {
+    name: 'checkpoint-ahead-of-its-rows',
+    // A store that is written in steps is called complete with the first of them.
+    disk: (changes, checkpoint) => {
+      if (checkpoint?.ahead === undefined) return [changes, checkpoint]
+      const { ahead, ...rest } = checkpoint
+      return [changes, { ...rest, changelogOffset: ahead }]
+    },
+  },
+  {
+    name: 'rows-ahead-of-their-checkpoint',
+    // A crash between two steps leaves rows of which the checkpoint knows nothing.
+    disk: (changes, checkpoint) => {
+      if (checkpoint?.ahead === undefined) return [changes, checkpoint]
+      const { ahead: _, ...rest } = checkpoint
+      return [changes, rest]
+    },
+  },
+  {
     name: 'apply-before-commit',
     // The lanes write the epoch's state as soon as the barrier has reached them, before the broker has committed.
     messages: () => {

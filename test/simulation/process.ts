@@ -8,6 +8,7 @@ import type { EngineSettings } from '../../src/engine/settings.ts'
 import { extractorsOf } from '../../src/lanes/extraction.ts'
 import { LaneCore } from '../../src/lanes/lane-core.ts'
 import type { FromLane, LaneToLane, ToLane } from '../../src/lanes/protocol.ts'
+import type { WriteBehindOptions } from '../../src/lanes/store-writer.ts'
 import type { StoreBackendFactory } from '../../src/state/contract.ts'
 import type { CompiledTopology } from '../../src/topology/compiled.ts'
 import { splitTopology } from '../../src/topology/split.ts'
@@ -34,9 +35,13 @@ export interface ProcessOptions {
   readonly fact: (fact: EngineFact) => void
   /** A lane with this number works slowly. */
   readonly slowLane: number
+  /** When durable stores are written, where it is not with every commit. */
+  readonly writeBehind?: WriteBehindOptions
   /** The lanes' clock, where it is not the world's. */
   readonly laneClock?: Clock
 }
+
+const beatMs = 25
 
 export class SimulatedProcess {
   readonly engine: EngineCore
@@ -94,6 +99,7 @@ export class SimulatedProcess {
           },
           maxInFlight: 8,
           uncommittedMaxBytes: 1 << 20,
+          ...(options.writeBehind && { writeBehind: options.writeBehind }),
           layout,
           counters: this.laneCounters[lane] as Float64Array,
           toEngine: (message) => {
@@ -110,6 +116,7 @@ export class SimulatedProcess {
           wake,
         }),
       )
+      if (options.writeBehind) this.#beat(wake)
     }
     this.engine = new EngineCore({
       settings,
@@ -140,6 +147,14 @@ export class SimulatedProcess {
   kill(): void {
     this.#dead = true
     this.#o.scheduler.kill(this.#o.owner)
+  }
+
+  /** Wakes a lane now and then, as its timer does when stores are to be written. */
+  #beat(wake: () => void): void {
+    this.#o.scheduler.at(beatMs, this.#o.owner, () => {
+      wake()
+      this.#beat(wake)
+    })
   }
 
   #receive(lane: number, message: ToLane): void {

@@ -19,9 +19,9 @@ export async function runSeed(seed: number, mutant?: Mutant): Promise<Verdict> {
   specs ??= application({ next: () => undefined }).compile().stores
   const world = new World({ seed, ...(mutant && { mutant }) })
   await world.run()
-  const { cluster, inputs, stores, violations, derived, facts } = world
+  const { cluster, inputs, stores, remains, violations, derived, facts } = world
   if (violations.length === 0)
-    await checkRun({ cluster, inputs, stores, specs, violate: (what) => world.violate(what) })
+    await checkRun({ cluster, inputs, stores, remains, specs, violate: (what) => world.violate(what) })
   const told = facts.filter((fact) => fact.type !== 'restore-progress')
   const story = told.map((fact) => ('cause' in fact ? `${fact.type} (${fact.cause})` : fact.type)).join(', ')
   return { seed, derived, violations, story, restarts: told.filter((fact) => fact.type === 'restarting').length }

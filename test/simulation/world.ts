@@ -8,12 +8,14 @@ import { MemoryStorage } from '../../src/broker/embedded/core/memory-storage.ts'
 import { directClient } from '../../src/broker/embedded/direct-client.ts'
 import type { EngineFact } from '../../src/engine/protocol.ts'
 import type { EngineSettings } from '../../src/engine/settings.ts'
+import type { Checkpoint } from '../../src/state/contract.ts'
 import { counterLayout, sinkTopics } from '../../src/runtime/settings.ts'
 import { planOf } from '../../src/topology/plan.ts'
 import type { SplitMode } from '../../src/topology/split.ts'
 import { noHeaders } from '../../src/wire/headers.ts'
 import { RecordBatchBuilder } from '../../src/wire/record-batch.ts'
-import { DurableBackends } from './durable-backends.ts'
+import { DiskBackend, type DiskTamper, DurableBackends } from './durable-backends.ts'
+import type { WriteBehindOptions } from '../../src/lanes/store-writer.ts'
 import { type BrokerFaults, faultyBroker, type Tamper } from './faulty-broker.ts'
 import { type MessageTamper, SimulatedProcess } from './process.ts'
 import { Scheduler } from './scheduler.ts'
@@ -30,6 +32,7 @@ export interface Mutant {
   readonly name: string
   readonly messages?: () => MessageTamper
   readonly broker?: () => Tamper
+  readonly disk?: DiskTamper
 }
 
 /** Everything that follows from the seed: printed with a failure, so that a run can be understood from its seed. */
@@ -51,6 +54,14 @@ export interface Derived {
   /** Chance that a process which should be dead goes on for a while beside its successor. */
   readonly zombies: number
   readonly split: SplitMode
+  /** When the lanes write their stores to the disk; null: these are kept in memory that outlives the process. */
+  readonly disk: WriteBehindOptions | null
+}
+
+/** What a crash left of a store on the disk. */
+export interface Remains {
+  readonly id: string
+  readonly backend: DiskBackend
 }
 
 export class World {
@@ -58,7 +69,8 @@ export class World {
   readonly cluster: EmbeddedCluster
   readonly derived: Derived
   readonly inputs: Input[] = []
-  stores = new DurableBackends()
+  stores: DurableBackends
+  readonly remains: Remains[] = []
   readonly facts: EngineFact[] = []
   readonly violations: string[] = []
   #mutant: Mutant | undefined
@@ -66,6 +78,7 @@ export class World {
   #zombie: SimulatedProcess | undefined
   #owner = 0
   #quiet = false
+  #cuts = 2
   #restarting = false
   #lastGlobal = Number.NEGATIVE_INFINITY
   #tick: (() => void) | undefined
@@ -74,7 +87,9 @@ export class World {
     const random = new Random(seed)
     this.scheduler = new Scheduler(random)
     this.#mutant = mutant
-    this.derived = { ...derive(random), split: splitOf(seed) }
+    this.derived = { ...derive(random), split: splitOf(seed), disk: diskOf(seed) }
+    const disk = (): DiskBackend => new DiskBackend(mutant?.disk, (checkpoint) => this.#written(checkpoint))
+    this.stores = new DurableBackends(this.derived.disk ? disk : undefined)
     this.cluster = new EmbeddedCluster({
       clock: this.scheduler.clock,
       random: new Random(seed + 1),
@@ -94,6 +109,8 @@ export class World {
     )
     this.#quiet = true
     if (this.violations.length === 0) await this.#settle()
+    // What is still held in memory is written, as a process does that is stopped.
+    if (this.violations.length === 0 && this.derived.disk) for (const lane of this.#process?.lanes ?? []) lane.close()
     return this.violations
   }
 
@@ -176,6 +193,13 @@ export class World {
     }
   }
 
+  /** Some crashes come between two steps of writing a store, where chance alone would seldom put one. */
+  #written(checkpoint: Checkpoint | undefined): void {
+    if (checkpoint?.ahead === undefined || this.#cuts === 0 || this.scheduler.now > faultsEndMs) return
+    this.#cuts--
+    this.scheduler.at(0, 0, () => this.#crash())
+  }
+
   #crash(): void {
     const dying = this.#process
     if (this.scheduler.random.chance(this.derived.zombies)) {
@@ -194,6 +218,9 @@ export class World {
     if (this.#process !== this.#zombie) this.#process?.kill()
     const stores = this.stores.survivors()
     this.stores = stores
+    for (const [id, backend] of stores.entries()) {
+      if (backend instanceof DiskBackend) this.remains.push({ id, backend: backend.copy() })
+    }
     const owner = ++this.#owner
     const { random } = this.scheduler
     const { lanes, messageMs, slowLane, asyncShare } = this.derived
@@ -225,6 +252,7 @@ export class World {
       compile,
       backends: () => stores.factory(),
       layout: counterLayout(topology),
+      ...(this.derived.disk && { writeBehind: this.derived.disk }),
       messageMs,
       slowLane: lanes > 1 ? slowLane : -1,
       tamper: this.#mutant?.messages?.() ?? {},
@@ -308,7 +336,19 @@ function splitOf(seed: number): SplitMode {
   return seed % 5 === 4 ? 'repartition-topics' : 'in-process'
 }
 
-function derive(random: Random): Omit<Derived, 'split'> {
+/** Two seeds of three keep their rows on a disk; half of these write them late, in steps. Not drawn by chance either. */
+function diskOf(seed: number): WriteBehindOptions | null {
+  if (seed % 3 === 0) return null
+  if (seed % 3 === 1) return { bytes: 0, intervalMs: 0, rowsPerStep: Number.POSITIVE_INFINITY }
+  const [bytes, intervalMs, rowsPerStep] = [
+    [600, 3000, 1e6],
+    [40, 200, 1000],
+    [1, 3, 50],
+  ].map((choices, i) => choices[Math.floor(seed / 3 ** (i + 1)) % 3] as number) as [number, number, number]
+  return { bytes, intervalMs, rowsPerStep }
+}
+
+function derive(random: Random): Omit<Derived, 'split' | 'disk'> {
   return {
     lanes: 1 + random.int(3),
     partitions: 1 + random.int(3),
