@@ -43,6 +43,7 @@ export class SessionWindowOperator extends WindowOperator {
     let start = timestamp
     let end = timestamp
     for (const [from, to, value] of this.#store.findSessions(rec.key, timestamp - this.#gap, timestamp + this.#gap)) {
+      if (this.#isFinal(to, rec)) continue
       met.push({ start: from, end: to, value })
       start = Math.min(start, from)
       end = Math.max(end, to)
@@ -62,6 +63,12 @@ export class SessionWindowOperator extends WindowOperator {
         },
       )
     })
+  }
+
+  /** Its result is told, or is about to be: another one that held its records once more would count them twice. */
+  #isFinal(end: number, rec: Rec): boolean {
+    // By times of their own, sessions go on as long as the store has them: that is what Kafka Streams does.
+    return this.pending !== undefined && this.clock === undefined && this.#closesAt(end) <= this.now(rec)
   }
 
   #after(pending: Maybe, goOn: () => Maybe): Maybe {

@@ -55,6 +55,8 @@ export class Task {
   #streamTime = Number.NEGATIVE_INFINITY
   #advancedTo = Number.NEGATIVE_INFINITY
   #settledTo = Number.NEGATIVE_INFINITY
+  /** Watermark of the record at work. */
+  #judgedBy = Number.NEGATIVE_INFINITY
   /** Largest timestamp of the records that came while no watermark was known. */
   #newest = Number.NEGATIVE_INFINITY
   /** Earliest event time, and wall-clock time, at which there is something to do. */
@@ -91,9 +93,13 @@ export class Task {
     return this.#streamTime === Number.NEGATIVE_INFINITY ? this.#newest : this.#streamTime
   }
 
-  /** The watermark of which all timers have fired: what it makes old has been told. */
+  /**
+   * Time by which windows and sessions are forgotten. While a record is processed it is the record's own watermark, by
+   * which its lateness is judged, so that its results do not depend on when the task was advanced. Otherwise it is the
+   * watermark of which all timers have fired: what it makes old has been told.
+   */
   get settledTo(): number {
-    return this.#settledTo
+    return Math.max(this.#settledTo, this.#judgedBy)
   }
 
   /** Node at work: a plain field, read by other threads' views through the lane's counters. */
@@ -210,11 +216,14 @@ export class Task {
     if (watermark > this.#streamTime) this.#streamTime = watermark
     else if (watermark === Number.NEGATIVE_INFINITY && rec.timestamp > this.#newest) this.#newest = rec.timestamp
     let pending: Maybe
+    this.#judgedBy = watermark
     try {
       pending = (this.#entries[source] as Operator).process(rec)
     } catch (error) {
+      this.#judgedBy = Number.NEGATIVE_INFINITY
       throw this.#failed(error, rec)
     }
+    this.#judgedBy = Number.NEGATIVE_INFINITY
     if (pending === undefined) {
       this.#probe.currentNode = -1
       return

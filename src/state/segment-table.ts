@@ -96,7 +96,12 @@ export class SegmentTable implements NodeTable {
 
   /** Whether there is such a segment. */
   hasBefore(time: number): boolean {
-    return this.before(time).next().done !== true
+    for (const start of this.#starts) {
+      if (start > time) return false
+      const segment = this.#segments.get(start) as Segment
+      if (segment.oldest <= time && segment.leavesWith === Number.POSITIVE_INFINITY) return true
+    }
+    return false
   }
 
   /** The generation is committed: takes out the segments that go with it. */

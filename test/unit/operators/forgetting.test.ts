@@ -1,0 +1,108 @@
+/** Results over stores that forget do not depend on when a task is told how far event time has come, nor on commits. */
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import { compile, serdes, session, sliding, type Topology, tumbling } from '../../../src/index.ts'
+import { Task } from '../../../src/operators/task.ts'
+import type { StoreLifecycle, StoreSpec } from '../../../src/state/contract.ts'
+import { MemoryBackend } from '../../../src/state/memory-backend.ts'
+import { openStore } from '../../../src/state/open-store.ts'
+import { checkpointAt } from '../state/backend-suite.ts'
+
+const bytes = (value: string): Uint8Array => new TextEncoder().encode(value)
+const text = (value: Uint8Array | null): string | null => (value === null ? null : new TextDecoder().decode(value))
+
+interface Input {
+  readonly key: string
+  /** Event time goes on by this much, and the record lies so much behind it. */
+  readonly by: number
+  readonly back: number
+  /** Behind it the task is advanced; an epoch is sealed. */
+  readonly advance: boolean
+  readonly seal: boolean
+}
+
+/** Outputs of a task that is advanced, and whose stores are sealed, where `Input` says so. */
+function outputs(build: (topology: Topology) => void, inputs: readonly Input[]): string[] {
+  const topology = compile(build)
+  const out: string[] = []
+  const stores = new Map<string, ReturnType<typeof openStore>>()
+  let task: Task | undefined
+  for (const name of topology.subtopologies[0]?.stores ?? []) {
+    const spec = topology.stores.get(name) as StoreSpec
+    const streamTime = (): number =>
+      (spec.kind === 'key-value' ? task?.rowTime : task?.settledTo) ?? Number.NEGATIVE_INFINITY
+    stores.set(name, openStore(spec, new MemoryBackend(), 0, { streamTime }))
+  }
+  task = new Task({
+    topology,
+    subtopology: 0,
+    partition: 0,
+    stores,
+    globalStores: new Map(),
+    host: {
+      emit: (_topic, key, value, rec) => out.push(`${text(key)}=${text(value)}@${rec.timestamp}`),
+      handOff: () => undefined,
+      dropped: (rec, reason) => out.push(`${rec.timestamp} dropped: ${reason}`),
+      wallClock: () => 0,
+      requestCommit: () => undefined,
+    },
+  })
+  task.init()
+  let watermark = 0
+  let epoch = 0
+  inputs.forEach(({ key, by, back, advance, seal }, offset) => {
+    watermark += by
+    const origin = { topic: 'in', partition: 0, offset, watermark, epoch: 1 }
+    const timestamp = Math.max(0, watermark + 5 - back)
+    task.process(0, task.decode(0, bytes(key), bytes('x'), timestamp, [], origin))
+    if (advance) task.advance(watermark)
+    if (!seal) return
+    epoch++
+    for (const store of stores.values() as Iterable<StoreLifecycle>) {
+      if (store.seal(epoch) !== null) store.applied(epoch, checkpointAt(epoch))
+      store.committed(epoch)
+    }
+  })
+  task.advance(watermark)
+  return out
+}
+
+const windows = { tumbling: tumbling(10, { grace: 5 }), sliding: sliding(10, { grace: 5 }), sessions: session(10) }
+
+const someInputs = fc.array(
+  fc.record({
+    key: fc.constantFrom('a', 'b'),
+    by: fc.oneof({ weight: 6, arbitrary: fc.nat(4) }, { weight: 1, arbitrary: fc.nat(60) }),
+    back: fc.nat(40),
+    advance: fc.boolean(),
+    seal: fc.boolean(),
+  }),
+  { minLength: 1, maxLength: 40 },
+)
+
+describe('an aggregate in windows gives the same, wherever its task is advanced and its stores are sealed', () => {
+  for (const [name, window] of Object.entries(windows)) {
+    for (const emit of ['update', 'on-close'] as const) {
+      test(`${name}, ${emit === 'update' ? 'told at every update' : 'told when it closes'}`, () => {
+        const build = (topology: Topology): void =>
+          topology
+            .stream('in', { value: serdes.string })
+            .groupByKey()
+            .windowedBy(window as never, emit === 'on-close' ? { emit } : {})
+            .count({ store: 'counts' })
+            .toStream()
+            .selectKey((_count, { key, start, end }) => `${key}@${start}-${end}`)
+            .to('out')
+        const property = fc.property(someInputs, (inputs) => {
+          const always = inputs.map((input) => ({ ...input, advance: true, seal: true }))
+          const [cut, whole] = [outputs(build, inputs), outputs(build, always)]
+          // What closes is told earlier or later.
+          if (emit === 'on-close') for (const list of [cut, whole]) list.sort()
+          assert.deepEqual(cut, whole)
+        })
+        fc.assert(property, { numRuns: 300 })
+      })
+    }
+  }
+})
