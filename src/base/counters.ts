@@ -49,6 +49,9 @@ export const engineSlots = [
   'scheduledRuns',
   'cpuMs',
   'heapUsedBytes',
+  'bufferedBytes',
+  'bufferedBytesPeak',
+  'bufferedBytesLimit',
 ] as const
 export type EngineSlot = (typeof engineSlots)[number]
 

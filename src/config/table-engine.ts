@@ -71,6 +71,12 @@ export const engineRows = {
     scope: 'application',
     doc: 'Before a record is processed the other partitions of its task are waited for, so that none of their records is older: at 0 for records that are known to lie at the broker, above 0 also that long for new ones, at -1 for none.',
   },
+  'engine.processing.buffered-max-bytes': {
+    type: 'bytes',
+    default: 67_108_864,
+    min: 262_144,
+    doc: 'Most bytes of fetched records that all partitions together hold before they are dispatched, however many partitions there are. An answer that is under way may exceed it by one batch.',
+  },
   'lane.max-in-flight': {
     type: 'int',
     default: 1000,

@@ -1,13 +1,15 @@
 /** The commits of an engine over all its runs: when they begin, what they are called, what they tell. */
+import type { CommitEpoch } from '../base/ids.ts'
 import type { CommitReport } from '../commit/machine.ts'
 import { encodeTag } from '../commit/tag.ts'
 import type { GroupMember } from '../broker/port.ts'
 import type { ToLane } from '../lanes/protocol.ts'
+import type { BatchPack } from '../wire/batch-pack.ts'
 import { CommitPace } from './commit-pace.ts'
 import { Committer, type Frozen } from './committer.ts'
 import type { EngineOptions } from './engine-options.ts'
 import type { Flow } from './flow.ts'
-import type { Producer, ToProduce } from './producer.ts'
+import { type Producer, type ToProduce, unpack } from './producer.ts'
 import type { Reports } from './reports.ts'
 import type { ResolvedTopics } from './topics.ts'
 
@@ -75,6 +77,13 @@ export class Commits {
   /** Stores have rows past their time that the next commit removes. */
   get isForgetting(): boolean {
     return this.#forgets
+  }
+
+  /** Outputs of a lane. */
+  written(epoch: CommitEpoch, packs: readonly BatchPack[]): void {
+    const batches = unpack(packs)
+    this.#reports.written(batches)
+    this.#committer?.outputs(epoch, batches)
   }
 
   worked(): void {

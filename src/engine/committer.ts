@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../base/clock.ts'
 import type { Failpoint } from '../base/failpoint.ts'
-import type { CommitEpoch } from '../base/ids.ts'
+import { type CommitEpoch, partitionKey } from '../base/ids.ts'
 import { BrokerError, type BrokerPort, type GroupMember, type OffsetToCommit } from '../broker/port.ts'
 import {
   CommitMachine,
@@ -15,8 +15,9 @@ import {
 } from '../commit/machine.ts'
 import { compareTags, decodeTag } from '../commit/tag.ts'
 import { EngineError, messageOf } from '../errors.ts'
-import type { ChangelogBatches, FromLane, StorePartition, ToLane } from '../lanes/protocol.ts'
+import type { FromLane, StorePartition, ToLane } from '../lanes/protocol.ts'
 import type { Checkpoint } from '../state/contract.ts'
+import { type BatchPack, eachBatch } from '../wire/batch-pack.ts'
 import type { Producer, ToProduce } from './producer.ts'
 import type { EngineSettings } from './settings.ts'
 
@@ -45,6 +46,10 @@ export interface CommitterHost {
   restart(cause: unknown, barrierTimeout: boolean): void
   /** Throws where another process may have the right to the identity by which an outcome is found out. */
   beforeResolving?(): Promise<void>
+}
+
+interface ChangelogBatches extends StorePartition {
+  readonly batches: Array<Pick<ToProduce, 'records' | 'count'>>
 }
 
 export interface CommitIdentity {
@@ -155,20 +160,23 @@ export class Committer {
     for (const resolve of this.#waiting.splice(0)) resolve()
   }
 
-  laneMessage(message: Extract<FromLane, { type: 'out' | 'ack' | 'applied' }>): void {
-    if (message.type === 'out') {
-      if (message.epoch === this.#machine.epoch) {
-        this.#producer.send(message.batches, this.#clock.now())
-      } else {
-        this.#heldBack.push(...message.batches)
-        for (const batch of message.batches) this.#heldBytes += batch.records.length
-      }
+  /** Those of the next epoch wait until this one is committed. */
+  outputs(epoch: CommitEpoch, batches: readonly ToProduce[]): void {
+    if (epoch === this.#machine.epoch) {
+      this.#producer.send(batches, this.#clock.now())
       return
     }
+    for (const batch of batches) {
+      this.#heldBack.push(batch)
+      this.#heldBytes += batch.records.length
+    }
+  }
+
+  laneMessage(message: Extract<FromLane, { type: 'ack' | 'applied' }>): void {
     const { lane, epoch } = message
     if (message.type === 'ack') {
       this.#acked.add(lane)
-      this.#changelogs.push(...message.changelogs)
+      for (const pack of message.changelogs) gather(pack, this.#changelogs)
       this.#feed({ type: 'lane-ack', lane, epoch, sent: message.sent, received: message.received })
     } else {
       this.#feed({ type: 'lane-applied', lane, epoch })
@@ -242,24 +250,18 @@ export class Committer {
 
   async #flush(): Promise<void> {
     const now = this.#clock.now()
-    const offsets: Promise<void>[] = []
-    for (const changelog of this.#changelogs) {
-      const { topic } = this.#host.changelogTopic(changelog.store)
-      const { partition } = changelog
-      for (const records of changelog.records) {
-        const batch: ToProduce = { topic, partition, records, count: changelog.count }
-        const written = this.#producer.sendForOffset(batch, now).then((base) => {
-          const next = base + batchCount(records)
-          const id = `${changelog.store}/${partition}`
-          this.#changelogNext.set(id, Math.max(next, this.#changelogNext.get(id) ?? 0))
-        })
-        offsets.push(written)
-      }
+    for (const [store, changelogs] of Map.groupBy(this.#changelogs, (each) => each.store)) {
+      const { topic } = this.#host.changelogTopic(store)
+      const batches = changelogs.flatMap(({ partition, batches: of }) =>
+        of.map(({ records, count }): ToProduce => ({ topic, partition, records, count })),
+      )
+      this.#producer.send(batches, now, ({ partition, count }, offset) => {
+        const id = `${store}/${partition}`
+        this.#changelogNext.set(id, Math.max(offset + count, this.#changelogNext.get(id) ?? 0))
+      })
     }
     this.#producer.send((this.#frozen as Frozen).extra, now)
-    // A failed request leaves its offset promises open for ever: the flush is what tells.
     await this.#producer.flush()
-    await Promise.all(offsets)
     this.#host.passed?.('S2')
   }
 
@@ -324,11 +326,12 @@ export class Committer {
     this.#host.passed?.('S5')
     this.#lastTag = { tokenEpoch: this.#identity.tokenEpoch(), seq: epoch }
     const checkpoints: Array<StorePartition & { checkpoint: Checkpoint }> = []
+    // A source topic that serves as changelog is known as far as it was read.
+    const read = new Map(this.#frozen?.offsets.map((o) => [partitionKey(o.topic, o.partition), o.offset]))
     for (const { store, partition } of this.#changelogs) {
       const { topic, topicId } = this.#host.changelogTopic(store)
-      // A source topic that serves as changelog is known as far as it was read.
-      const source = this.#frozen?.offsets.find((o) => o.topic === topic && o.partition === partition)
-      const changelogOffset = source?.offset ?? this.#changelogNext.get(`${store}/${partition}`) ?? 0
+      const source = read.get(partitionKey(topic, partition))
+      const changelogOffset = source ?? this.#changelogNext.get(`${store}/${partition}`) ?? 0
       checkpoints.push({ store, partition, checkpoint: { changelogOffset, commitId: this.commitId, topicId } })
     }
     this.#host.committed(this.#frozen as Frozen, this.#changelogNext)
@@ -348,6 +351,14 @@ export class Committer {
   }
 }
 
-function batchCount(records: Uint8Array): number {
-  return new DataView(records.buffer, records.byteOffset, records.byteLength).getInt32(57)
+/** Batches of one store partition follow one another. */
+function gather(pack: BatchPack, into: ChangelogBatches[]): void {
+  eachBatch(pack, (store, partition, count, records) => {
+    let to = into.at(-1)
+    if (to?.store !== store || to.partition !== partition) {
+      to = { store, partition, batches: [] }
+      into.push(to)
+    }
+    if (records.length > 0) to.batches.push({ records, count })
+  })
 }

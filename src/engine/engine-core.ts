@@ -107,7 +107,6 @@ export class EngineCore {
       restorer: this.#restorer,
       processing: this.#processing,
       commits: this.#commits,
-      reports: this.#reports,
       schedules: this.#schedules,
       laneReset: this.#laneReset,
       recovery: this.#recovery,

@@ -2,6 +2,9 @@
  * The fetch loop: one request at a time names every partition that may be fetched, each with its own share of bytes, so
  * that a partition whose buffer is full never keeps another from being filled. A request that waits at the broker is
  * ended early when a further partition may be fetched.
+ *
+ * What all partitions have buffered is bounded in bytes, however many they are: no more is asked for than there is room.
+ * A broker gives one batch at least, and each of several brokers its own answer: by so much the bound may be exceeded.
  */
 import type { Clock } from '../base/clock.ts'
 import { type PartitionKey, partitionKey, type TopicPartition } from '../base/ids.ts'
@@ -23,6 +26,8 @@ export interface FetcherOptions {
   /** Most bytes of one fetch, and of one partition in it. */
   readonly maxBytes: number
   readonly maxPartitionBytes: number
+  /** Most bytes that all partitions together may have buffered. */
+  readonly maxBufferedBytes: number
   /** What happens where the offset asked for no longer exists. */
   readonly outOfRange: 'fail' | 'earliest' | 'latest'
 }
@@ -30,6 +35,10 @@ export interface FetcherOptions {
 export interface FetcherEvents {
   /** A partition that had nothing buffered has a head now. */
   records(buffer: PartitionBuffer): void
+  /** So many bytes are buffered, of all partitions. Told after each answer of the broker, when it has risen. */
+  buffered?(bytes: number): void
+  /** Whether nothing is let through for want of a record of a partition that has none. */
+  starving?(): boolean
   /** A request took so long, the wait for records at the broker included. */
   requested?(ms: number): void
   /** A poll let records into a buffer. */
@@ -51,14 +60,16 @@ interface Slot {
   readonly buffer: PartitionBuffer
   readonly key: PartitionKey
   readonly pauses: Set<FetchPause>
-  /** Grows while the next batch does not fit. */
-  maxBytes: number
+  /** Least to ask for: grows while the next batch does not fit. */
+  least: number
   failed: boolean
 }
 
 const largestBatchBytes = 1 << 30
 const shortestBackoffMs = 50
 const longestBackoffMs = 2000
+/** A partition asks for this much, however many others there are: most batches are smaller. */
+const leastShare = 16 * 1024
 
 export class Fetcher {
   readonly #o: FetcherOptions
@@ -73,6 +84,8 @@ export class Fetcher {
   #connected = true
   #backoffMs = shortestBackoffMs
   #rotation = 0
+  /** Nothing is asked for until some of what is buffered was dispatched. */
+  #crowded = false
 
   constructor(options: FetcherOptions, events: FetcherEvents) {
     this.#o = options
@@ -80,6 +93,9 @@ export class Fetcher {
     this.#bufferEvents = {
       arrived: (buffer) => events.records(buffer),
       polled: (buffer, records) => events.polled?.(buffer, records),
+      released: () => {
+        if (this.#crowded) this.#changed()
+      },
       hungry: () => this.#changed(),
       failed: (buffer, error) => this.#bufferFailed(buffer, error),
     }
@@ -87,6 +103,13 @@ export class Fetcher {
 
   get connected(): boolean {
     return this.#connected
+  }
+
+  /** Bytes buffered of all partitions. */
+  get bufferedBytes(): number {
+    let bytes = 0
+    for (const { buffer } of this.#slots.values()) bytes += buffer.bytes
+    return bytes
   }
 
   get buffers(): PartitionBuffer[] {
@@ -102,7 +125,7 @@ export class Fetcher {
       this.#bufferEvents,
     )
     const key = partitionKey(topic, partition)
-    this.#slots.set(key, { buffer, key, pauses: new Set(), maxBytes: this.#o.maxPartitionBytes, failed: false })
+    this.#slots.set(key, { buffer, key, pauses: new Set(), least: 0, failed: false })
     this.#changed()
     return buffer
   }
@@ -140,7 +163,7 @@ export class Fetcher {
   /** Whether the partition is not being fetched: its buffer is full, or there is a pause. */
   isPaused(tp: TopicPartition): boolean {
     const slot = this.#slots.get(partitionKey(tp.topic, tp.partition))
-    return slot === undefined || !this.#mayFetch(slot)
+    return slot === undefined || this.#crowded || !this.#mayFetch(slot)
   }
 
   /** The same, but for the pause of the whole application: whether the partition waits for something beside it. */
@@ -148,7 +171,7 @@ export class Fetcher {
     const slot = this.#slots.get(partitionKey(tp.topic, tp.partition))
     if (slot === undefined) return true
     const pauses = slot.pauses.size - (slot.pauses.has('application') ? 1 : 0)
-    return pauses > 0 || slot.failed || slot.buffer.full
+    return pauses > 0 || slot.failed || slot.buffer.full || this.#crowded
   }
 
   start(): void {
@@ -179,17 +202,41 @@ export class Fetcher {
   async #loop(): Promise<void> {
     while (!this.#closed) {
       const wanted = [...this.#slots.values()].filter((slot) => this.#mayFetch(slot))
+      const room = this.#o.maxBufferedBytes - this.bufferedBytes
       if (wanted.length === 0) await this.#pauseUntilChange(undefined)
-      else await this.#round(wanted)
+      else if (room >= this.#share || room === this.#o.maxBufferedBytes) await this.#round(wanted, room)
+      else await this.#withoutRoom(wanted)
     }
   }
 
-  async #round(wanted: readonly Slot[]): Promise<void> {
+  /**
+   * The buffers are full, with batches larger than a partition's share. Where what they hold waits for a record of a
+   * partition that has none, that partition gets a batch all the same: else all would stand still for ever.
+   */
+  async #withoutRoom(wanted: readonly Slot[]): Promise<void> {
+    const empty = wanted.filter(({ buffer }) => buffer.bytes === 0)
+    if (empty.length > 0 && this.#events.starving?.()) {
+      await this.#round(empty, 1)
+      return
+    }
+    this.#crowded = true
+    await this.#pauseUntilChange(this.#o.maxWaitMs)
+    this.#crowded = false
+  }
+
+  /** What a partition may ask for: what it has at hand and what it asks for, twice that, fit for all of them. */
+  get #share(): number {
+    const { maxBufferedBytes, maxPartitionBytes } = this.#o
+    const fair = Math.floor(maxBufferedBytes / (2 * Math.max(1, this.#slots.size)))
+    return Math.min(maxPartitionBytes, Math.max(leastShare, fair))
+  }
+
+  async #round(wanted: readonly Slot[], room: number): Promise<void> {
     const asked = new Map<PartitionKey, { readonly slot: Slot; readonly offset: number }>()
     for (const slot of wanted) asked.set(slot.key, { slot, offset: slot.buffer.position })
     let answer: FetchedPartition[]
     try {
-      answer = await this.#request(this.#rotated(wanted))
+      answer = await this.#request(this.#rotated(wanted), room)
     } catch (error) {
       await this.#requestFailed(error, wanted)
       return
@@ -204,6 +251,7 @@ export class Fetcher {
       if (!slot || this.#slots.get(key) !== slot || slot.buffer.position !== offset) continue
       await this.#take(slot, fetched)
     }
+    this.#events.buffered?.(this.bufferedBytes)
   }
 
   /** The order changes from request to request: brokers fill an answer from the front until it is full. */
@@ -212,18 +260,20 @@ export class Fetcher {
     return [...wanted.slice(this.#rotation), ...wanted.slice(0, this.#rotation)]
   }
 
-  async #request(wanted: readonly Slot[]): Promise<FetchedPartition[]> {
-    const { broker, maxWaitMs, maxBytes, isolation } = this.#o
+  async #request(wanted: readonly Slot[], room: number): Promise<FetchedPartition[]> {
+    const { broker, maxWaitMs, isolation } = this.#o
+    const maxBytes = Math.min(this.#o.maxBytes, room)
+    const share = this.#share
     const abort = new AbortController()
     this.#wake = () => abort.abort()
     const asked = this.#o.clock.monotonic()
     try {
       return await broker.fetch({
-        partitions: wanted.map(({ buffer: { topic, partition, position }, maxBytes: share }) => ({
+        partitions: wanted.map(({ buffer: { topic, partition, position }, least }) => ({
           topic,
           partition,
           offset: position,
-          maxBytes: share,
+          maxBytes: Math.max(share, least),
         })),
         maxWaitMs,
         maxBytes,
@@ -246,12 +296,18 @@ export class Fetcher {
     buffer.logEndOffset = Math.max(end, 0)
     try {
       const progress = buffer.append(fetched.records, fetched.aborted)
-      if (progress) slot.maxBytes = this.#o.maxPartitionBytes
-      else if (fetched.records.length > 0) slot.maxBytes = Math.min(slot.maxBytes * 2, largestBatchBytes)
+      if (progress) slot.least = 0
+      else if (fetched.records.length > 0) this.#askForMore(slot, largestBatchBytes)
+      // There may have been no room left in the answer, or a batch is larger than this partition's share.
+      else if (buffer.lag > 0) this.#askForMore(slot, this.#o.maxPartitionBytes)
     } catch (error) {
       this.#bufferFailed(buffer, error)
     }
     if (!slot.failed) this.#events.evidence(buffer, buffer.lag, false)
+  }
+
+  #askForMore(slot: Slot, atMost: number): void {
+    slot.least = Math.max(slot.least, Math.min(Math.max(this.#share, slot.least) * 2, atMost))
   }
 
   #bufferFailed(buffer: PartitionBuffer, error: unknown): void {

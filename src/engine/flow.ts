@@ -92,11 +92,14 @@ export class Flow {
         maxWaitMs: settings.fetchMaxWaitMs,
         maxBytes: settings.fetchMaxBytes,
         maxPartitionBytes: settings.partitionFetchMaxBytes,
+        maxBufferedBytes: settings.bufferedMaxBytes,
         outOfRange: settings.sourceReset,
       },
       {
         records: (buffer) => this.#arrived(buffer.topic, buffer.partition),
         polled: (_, records) => this.#polled(records),
+        buffered: (bytes) => this.#buffered(bytes),
+        starving: () => this.#starving(),
         requested: (ms) => observe(options.counters, pollSecondsHistogram(options.layout), durationBounds, ms / 1000),
         evidence: (buffer, lag, failed) => this.#evidence(buffer.topic, buffer.partition, lag, failed),
         connected: (connected) => host.connected(connected),
@@ -354,6 +357,8 @@ export class Flow {
   async exhausted(): Promise<boolean> {
     const all = [...this.#routes.values()]
     if (all.length === 0) return true
+    // What is known to be left need not be asked for.
+    if (all.some(({ buffer }) => buffer.hasHead || buffer.lag > 0)) return false
     const ends = await this.#o.broker.listOffsets(
       all.map(({ topic, partition }) => ({ topic, partition })),
       'stable',
@@ -385,6 +390,11 @@ export class Flow {
 
   watermarkSnapshot(): WatermarkSnapshot {
     return this.#watermarks.snapshot(this.#o.clock.monotonic(), this.#o.clock.now())
+  }
+
+  /** Bytes of input that were fetched and not yet dispatched. */
+  get bufferedBytes(): number {
+    return this.#fetcher.bufferedBytes
   }
 
   progress(): PartitionProgress[] {
@@ -454,6 +464,18 @@ export class Flow {
     if (buffer.headTimestamp === noHead) return
     this.#watermarks.headArrived(handle, buffer.headTimestamp, buffer.headOffset, this.#o.clock.monotonic())
     this.wake()
+  }
+
+  /** Heads wait for a record of a partition that has none, and for nothing else. */
+  #starving(): boolean {
+    if (this.#paused || this.#stalled) return false
+    return this.#watermarks.holdMs(this.#o.clock.monotonic()) > 0 || this.#watermarks.longestWait() !== undefined
+  }
+
+  #buffered(bytes: number): void {
+    const { counters } = this.#o
+    counters[engineIndex.bufferedBytes] = bytes
+    if (bytes > (counters[engineIndex.bufferedBytesPeak] as number)) counters[engineIndex.bufferedBytesPeak] = bytes
   }
 
   #polled(records: number): void {

@@ -6,7 +6,6 @@ import type { LaneReset } from './lane-reset.ts'
 import { resolveSinks } from './lane-setup.ts'
 import type { Processing } from './processing.ts'
 import type { Recovery } from './recovery.ts'
-import type { Reports } from './reports.ts'
 import type { Restorer } from './restorer.ts'
 import type { Schedules } from './schedules.ts'
 
@@ -14,7 +13,6 @@ export interface LaneReceivers {
   readonly restorer: Restorer
   readonly processing: Processing
   readonly commits: Commits
-  readonly reports: Reports
   readonly schedules: Schedules
   readonly laneReset: LaneReset
   readonly recovery: Recovery
@@ -34,8 +32,7 @@ export function takeLaneMessage(options: EngineOptions, to: LaneReceivers, messa
       return
     case 'out':
       to.commits.touched()
-      to.reports.written(message.batches)
-      to.commits.committer?.laneMessage(message)
+      to.commits.written(message.epoch, message.packs)
       return
     case 'ack':
     case 'applied':

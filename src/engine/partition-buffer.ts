@@ -29,6 +29,8 @@ export interface PartitionBufferEvents {
   arrived(buffer: PartitionBuffer): void
   /** A poll let so many records into the buffer. */
   polled(buffer: PartitionBuffer, records: number): void
+  /** What a fetch had brought is read to its end: so many bytes are free again. */
+  released?(buffer: PartitionBuffer, bytes: number): void
   /** The buffer holds fewer than its capacity and nothing is staged: fetch. */
   hungry(buffer: PartitionBuffer): void
   /** What lies at `nextOffset` cannot be read. Nothing comes out of the buffer any more, until a `seek`. */
@@ -43,6 +45,8 @@ interface Chunk {
   /** Records in it, as far as the batches' headers tell; never too few. */
   readonly count: number
 }
+
+const nothing = new Uint8Array(0)
 
 export class PartitionBuffer {
   readonly topic: string
@@ -67,6 +71,9 @@ export class PartitionBuffer {
   /** Of the chunk at the cursor: records not read yet, by the headers. */
   #unread = 0
   #end = -1
+  /** Bytes of the chunk at the cursor, and of all chunks. */
+  #current = 0
+  #bytes = 0
   #admitted = 0
   #staged = 0
 
@@ -85,6 +92,11 @@ export class PartitionBuffer {
   /** Records in the buffer, the head included. */
   get buffered(): number {
     return this.#admitted
+  }
+
+  /** Bytes of what was fetched and is not read to its end: each answer of the broker lies in memory as a whole. */
+  get bytes(): number {
+    return this.#bytes
   }
 
   /** Whether fetching has to stop because the buffer holds enough. */
@@ -115,6 +127,7 @@ export class PartitionBuffer {
     const { count, end } = surveyBatches(records, this.position, aborted, this.#isolation)
     if (end <= this.position) return false
     this.#chunks.push({ records, from: this.position, end, aborted, count })
+    this.#bytes += records.length
     this.position = end
     this.#staged += count
     this.#admit()
@@ -143,7 +156,11 @@ export class PartitionBuffer {
     this.headTimestamp = noHead
     this.position = offset
     this.nextOffset = offset
-    this.cursor.reset(new Uint8Array(0), offset, [], this.#isolation)
+    this.#current = 0
+    const released = this.#bytes
+    this.#bytes = 0
+    this.cursor.reset(nothing, offset, [], this.#isolation)
+    if (released > 0) this.#events.released?.(this, released)
   }
 
   /** Goes on fetching at `offset`; what is buffered stays. For where the log has lost what lies between. */
@@ -201,7 +218,14 @@ export class PartitionBuffer {
       this.nextOffset = Math.max(this.nextOffset, this.#end)
       this.#end = -1
     }
+    const released = this.#current
     const chunk = this.#chunks.shift()
+    this.#current = chunk?.records.length ?? 0
+    if (released > 0) {
+      this.#bytes -= released
+      if (chunk === undefined) this.cursor.reset(nothing, this.nextOffset, [], this.#isolation)
+      this.#events.released?.(this, released)
+    }
     if (chunk === undefined) return false
     this.cursor.reset(chunk.records, chunk.from, chunk.aborted, this.#isolation)
     this.#unread = chunk.count

@@ -3,14 +3,17 @@
  * transactions (exactly-once) or idempotently (at-least-once). Several requests are under way at once, but never two
  * with batches of one partition, so that its sequence is never overtaken; what gathers meanwhile leaves in one request.
  */
+import { partitionKey } from '../base/ids.ts'
 import {
   type BrokerPort,
   BrokerError,
   type GroupMember,
   type OffsetToCommit,
+  type ProducedPartition,
   type ProducerIdentity,
 } from '../broker/port.ts'
-import { countRecords, stampBatch } from '../wire/record-batch.ts'
+import { type BatchPack, eachBatch } from '../wire/batch-pack.ts'
+import { stampBatch } from '../wire/record-batch.ts'
 
 export interface ToProduce {
   readonly topic: string
@@ -20,9 +23,14 @@ export interface ToProduce {
   readonly count: number
 }
 
+/** Told of the offset of a batch's first record. */
+export type Written = (batch: ToProduce, offset: number) => void
+
 interface Queued {
+  /** Name of the batch's partition. */
+  readonly id: string
   readonly batch: ToProduce
-  readonly done: ((offset: number) => void) | undefined
+  readonly done: Written | undefined
 }
 
 const requestBytes = 1024 * 1024
@@ -117,17 +125,13 @@ export class Producer {
     }
   }
 
-  /** Queues batches; they leave at once, behind those queued before. `now` dates the transaction's beginning. */
-  send(batches: readonly ToProduce[], now: number): void {
-    for (const batch of batches) this.#enqueue(batch, undefined, now)
+  /**
+   * Queues batches; they leave at once, behind those queued before. `now` dates the transaction's beginning. `done` hears
+   * of those that the broker has, all of them before a `flush` resolves.
+   */
+  send(batches: readonly ToProduce[], now: number, done?: Written): void {
+    for (const batch of batches) this.#enqueue(batch, done, now)
     this.#pump()
-  }
-
-  /** As `send`, answering with the offset of the batch's first record. */
-  sendForOffset(batch: ToProduce, now: number): Promise<number> {
-    const offset = new Promise<number>((resolve) => this.#enqueue(batch, resolve, now))
-    this.#pump()
-    return offset
   }
 
   /** Resolves when everything queued so far is acknowledged; rejects with the first failure. */
@@ -175,11 +179,11 @@ export class Producer {
     return this.#identity
   }
 
-  #enqueue(batch: ToProduce, done: ((offset: number) => void) | undefined, now: number): void {
-    const id = `${batch.topic}:${batch.partition}`
+  #enqueue(batch: ToProduce, done: Written | undefined, now: number): void {
+    const id = partitionKey(batch.topic, batch.partition)
     const queue = this.#queues.get(id)
-    if (queue) queue.push({ batch, done })
-    else this.#queues.set(id, [{ batch, done }])
+    if (queue) queue.push({ id, batch, done })
+    else this.#queues.set(id, [{ id, batch, done }])
     this.#partitions.add(id)
     this.#bytes += batch.records.length
     this.#openSince ??= now
@@ -196,7 +200,7 @@ export class Producer {
         })
         .finally(() => {
           this.#underWay.delete(request)
-          for (const { batch } of chosen) this.#busy.delete(`${batch.topic}:${batch.partition}`)
+          for (const { id } of chosen) this.#busy.delete(id)
           this.#pump()
         })
       this.#underWay.add(request)
@@ -228,17 +232,31 @@ export class Producer {
   async #send(chosen: readonly Queued[]): Promise<void> {
     const identity = this.#identityOrThrow()
     const transactional = this.#transactionalId !== null
-    for (const { batch } of chosen) {
-      const id = `${batch.topic}:${batch.partition}`
+    for (const { id, batch } of chosen) {
       const baseSequence = this.#sequences.get(id) ?? 0
       stampBatch(batch.records, { ...identity, baseSequence, transactional })
-      this.#sequences.set(id, (baseSequence + countRecords(batch.records)) % 0x80000000)
+      this.#sequences.set(id, (baseSequence + batch.count) % 0x80000000)
     }
     const produced = await this.#broker.produce({
       transactionalId: this.#transactionalId,
       batches: chosen.map(({ batch: { topic, partition, records } }) => ({ topic, partition, records })),
     })
-    const offsets = new Map(produced.map((p) => [`${p.topic}:${p.partition}`, p.baseOffset]))
-    for (const { batch, done } of chosen) done?.(offsets.get(`${batch.topic}:${batch.partition}`) ?? -1)
+    // Answers come in the order of the request, each partition once.
+    for (const [i, { batch, done }] of chosen.entries()) done?.(batch, offsetOf(produced, i, batch))
   }
+}
+
+function offsetOf(produced: readonly ProducedPartition[], at: number, { topic, partition }: ToProduce): number {
+  const same = (each: ProducedPartition | undefined): boolean => each?.topic === topic && each.partition === partition
+  const found = same(produced[at]) ? produced[at] : produced.find(same)
+  return found?.baseOffset ?? -1
+}
+
+/** What lanes packed for their way to the engine. */
+export function unpack(packs: readonly BatchPack[]): ToProduce[] {
+  const batches: ToProduce[] = []
+  for (const pack of packs) {
+    eachBatch(pack, (topic, partition, count, records) => batches.push({ topic, partition, records, count }))
+  }
+  return batches
 }

@@ -2,12 +2,11 @@
 import { commitHistogram, engineIndex, sinkTopicSlot } from '../base/counters.ts'
 import { durationBounds, observe } from '../base/histograms.ts'
 import type { CommitMachine, CommitReport } from '../commit/machine.ts'
-import type { FromLane } from '../lanes/protocol.ts'
 import type { Committer } from './committer.ts'
 import type { EngineOptions } from './engine-core.ts'
 import type { Flow } from './flow.ts'
 import type { GroupLink } from './group-link.ts'
-import type { Producer } from './producer.ts'
+import type { Producer, ToProduce } from './producer.ts'
 import type { EngineSnapshot } from './protocol.ts'
 import type { Restarts } from './restarts.ts'
 import { barrierSnapshot, offsetsSnapshot } from './snapshots.ts'
@@ -71,7 +70,7 @@ export class Reports {
   }
 
   /** Counts what goes out, by topic; topics that a function chooses have no count. */
-  written(batches: Extract<FromLane, { type: 'out' }>['batches']): void {
+  written(batches: readonly ToProduce[]): void {
     const { counters, layout } = this.#o
     for (const { topic, records, count } of batches) {
       const index = this.#sinkIndex.get(topic)
@@ -132,6 +131,8 @@ export class Reports {
     counters[engineIndex.heartbeats] = (counters[engineIndex.heartbeats] as number) + 1
     counters[engineIndex.lastTickMs] = clock.now()
     const { flow, topics, changelogNext, restarts } = parts
+    counters[engineIndex.bufferedBytes] = flow?.bufferedBytes ?? 0
+    counters[engineIndex.bufferedBytesLimit] = settings.bufferedMaxBytes
     // Between two runs what was reached still holds; nothing is fetched meanwhile.
     const before = flow === undefined && restarts.underWay ? this.#last : undefined
     const snapshot: EngineSnapshot = {

@@ -15,6 +15,8 @@ export interface EngineSettings {
   /** How long an empty input holds back the others of its task; see `WatermarksOptions.maxTaskIdleMs`. */
   readonly maxTaskIdleMs: number
   readonly bufferedRecordsPerPartition: number
+  /** Most bytes of input that all partitions together may have buffered. */
+  readonly bufferedMaxBytes: number
   readonly maxPollRecords: number
   readonly fetchMaxWaitMs: number
   readonly fetchMaxBytes: number

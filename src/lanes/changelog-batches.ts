@@ -1,18 +1,21 @@
 /** Sealed changes as record batches for the changelog topic. */
 import type { SealedChanges } from '../state/contract.ts'
+import type { BatchPacker } from '../wire/batch-pack.ts'
 import { noHeaders } from '../wire/headers.ts'
 import { RecordBatchBuilder } from '../wire/record-batch.ts'
 
 /** Well below Kafka's default limit of 1 MiB a batch. */
 const batchBytes = 256 * 1024
 
-export function changelogBatches(sealed: SealedChanges): Uint8Array[] {
-  const builder = new RecordBatchBuilder()
-  const batches: Uint8Array[] = []
+/** Used for one store after the other, each of which leaves it empty. */
+let builder = new RecordBatchBuilder()
+
+export function packChangelog(store: string, partition: number, sealed: SealedChanges, into: BatchPacker): void {
+  // A serde that threw in the middle of another store: what it left belongs nowhere.
+  if (builder.count > 0) builder = new RecordBatchBuilder()
   sealed.each((key, value, timestamp) => {
     builder.append(timestamp, key, value, noHeaders)
-    if (builder.bytes >= batchBytes) batches.push(builder.finish())
+    if (builder.bytes >= batchBytes) into.add(store, partition, builder)
   })
-  if (builder.count > 0) batches.push(builder.finish())
-  return batches
+  if (builder.count > 0) into.add(store, partition, builder)
 }

@@ -5,18 +5,15 @@
  * level are done, marks go to the next level; after the last level the epoch is acknowledged.
  */
 import type { CommitEpoch } from '../base/ids.ts'
+import { BatchPacker, buffersOf } from '../wire/batch-pack.ts'
 import type { Handoffs } from './handoffs.ts'
 import type { LaneOptions } from './lane-options.ts'
 import type { LaneTimings } from './lane-timings.ts'
 import type { LevelState } from './level-state.ts'
 import type { Outputs } from './outputs.ts'
-import type { ChangelogBatches } from './protocol.ts'
 import type { TaskRunner } from './task-runner.ts'
 import type { TaskSet } from './task-set.ts'
 import type { TaskSlot } from './task-slot.ts'
-
-/** Outputs of the open epoch leave for the broker from this size on. */
-const outBytes = 512 * 1024
 
 export interface BarrierParts {
   readonly levels: readonly LevelState[]
@@ -40,7 +37,7 @@ export class LaneBarrier {
   #epoch: CommitEpoch = 1
   /** Epoch that is aligned on all levels and waits for topics to be resolved; 0: none. */
   #acknowledging: CommitEpoch = 0
-  #changelogs: ChangelogBatches[] = []
+  #changelogs = new BatchPacker()
 
   constructor(options: LaneOptions, parts: BarrierParts, host: BarrierHost) {
     this.#options = options
@@ -59,7 +56,7 @@ export class LaneBarrier {
 
   reset(): void {
     this.#acknowledging = 0
-    this.#changelogs = []
+    this.#changelogs = new BatchPacker()
   }
 
   /** Every channel of the level has passed the mark of this epoch. */
@@ -113,13 +110,13 @@ export class LaneBarrier {
       }
     }
     for (const epoch of [this.#epoch, this.#epoch + 1]) {
-      if (outputs.bytes(epoch) >= outBytes) this.#sendOutputs(epoch)
+      if (outputs.isFull(epoch)) this.#sendOutputs(epoch)
     }
   }
 
   #sealTask(slot: TaskSlot, epoch: CommitEpoch): void {
     const { tasks, runner } = this.#parts
-    for (const batch of tasks.seal(slot, epoch)) this.#changelogs.push(batch)
+    tasks.seal(slot, epoch, this.#changelogs)
     slot.epoch = epoch + 1
     slot.straddling = false
     runner.unpark(slot)
@@ -133,8 +130,7 @@ export class LaneBarrier {
     this.#acknowledging = 0
     const { toEngine, lane } = this.#options
     this.#sendOutputs(epoch)
-    const changelogs = this.#changelogs
-    this.#changelogs = []
+    const changelogs = this.#changelogs.take()
     this.#epoch = epoch + 1
     const parity = epoch & 1
     let received = 0
@@ -144,20 +140,17 @@ export class LaneBarrier {
     }
     const sent = handoffs.total[parity] as number
     handoffs.total[parity] = 0
-    const transfer = changelogs.flatMap((c) => c.records.map((r) => r.buffer as ArrayBuffer))
-    toEngine({ type: 'ack', lane, run: this.#host.run(), epoch, changelogs, sent, received }, transfer)
+    const ack = { type: 'ack', lane, run: this.#host.run(), epoch, changelogs, sent, received } as const
+    toEngine(ack, buffersOf(changelogs))
   }
 
   #sendOutputs(epoch: CommitEpoch): void {
     const { outputs, timings } = this.#parts
-    const batches = outputs.take(epoch)
-    if (batches.length === 0) return
-    timings.sent(batches)
+    const packs = outputs.take(epoch)
+    if (packs.length === 0) return
+    timings.sent(packs)
     const { toEngine, lane } = this.#options
-    toEngine(
-      { type: 'out', lane, run: this.#host.run(), epoch, batches },
-      batches.map((b) => b.records.buffer as ArrayBuffer),
-    )
+    toEngine({ type: 'out', lane, run: this.#host.run(), epoch, packs }, buffersOf(packs))
   }
 
   /** What all tasks of the level have been advanced to; true when it rose. */

@@ -11,8 +11,9 @@ import {
   sourceLatencyHistogram,
 } from '../base/counters.ts'
 import { eventTimeBounds, observe, processBounds } from '../base/histograms.ts'
-import { batchHeader } from '../wire/batch-header.ts'
-import type { PackedBatches } from './protocol.ts'
+import { batchField } from '../wire/batch-header.ts'
+import { type BatchPack, eachBatch } from '../wire/batch-pack.ts'
+import { readInt64 } from '../wire/integers.ts'
 import type { TransferReader } from './transfer.ts'
 
 export class LaneTimings {
@@ -50,13 +51,15 @@ export class LaneTimings {
   }
 
   /** These batches leave for the broker. */
-  sent(batches: readonly PackedBatches[]): void {
+  sent(packs: readonly BatchPack[]): void {
     const now = this.#clock.now()
-    for (const { topic, records, count } of batches) {
-      const sink = this.#sinks.get(topic)
-      if (sink === undefined || records.length === 0) continue
-      const age = Math.max(0, now - batchHeader(records).maxTimestamp) / 1000
-      observe(this.#block, sinkLatencyHistogram(this.#layout, sink), eventTimeBounds, age, count)
+    for (const pack of packs) {
+      eachBatch(pack, (topic, _, count, records) => {
+        const sink = this.#sinks.get(topic)
+        if (sink === undefined) return
+        const age = Math.max(0, now - readInt64(records, batchField.maxTimestamp)) / 1000
+        observe(this.#block, sinkLatencyHistogram(this.#layout, sink), eventTimeBounds, age, count)
+      })
     }
   }
 }

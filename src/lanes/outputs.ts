@@ -5,11 +5,16 @@
 import { keySlot } from '../base/hash.ts'
 import type { CommitEpoch } from '../base/ids.ts'
 import type { Headers } from '../wire/headers.ts'
+import { type BatchPack, BatchPacker } from '../wire/batch-pack.ts'
 import { RecordBatchBuilder } from '../wire/record-batch.ts'
-import type { PackedBatches } from './protocol.ts'
 
 /** A batch is closed at this size: well below Kafka's default limit of 1 MiB. */
 const batchBytes = 256 * 1024
+/** Outputs of the open epoch leave for the broker from this size on; where they fall into many partitions later, … */
+const leaveBytes = 512 * 1024
+/** … once a batch takes as much as this on average: what a broker does for a batch hardly depends on its size. */
+const usualBatchBytes = 16 * 1024
+const mostBytes = 4 * 1024 * 1024
 
 interface Waiting {
   readonly topic: string
@@ -20,19 +25,31 @@ interface Waiting {
   readonly slot: number
 }
 
-class TopicOutput {
+/** The batch of a partition as it grows. */
+class PartitionOutput {
   readonly topic: string
-  readonly builders: Array<RecordBatchBuilder | undefined>
+  readonly partition: number
+  readonly builder = new RecordBatchBuilder()
 
-  constructor(topic: string, partitions: number) {
+  constructor(topic: string, partition: number) {
     this.topic = topic
-    this.builders = new Array(partitions)
+    this.partition = partition
+  }
+}
+
+class TopicOutput {
+  readonly partitions: Array<PartitionOutput | undefined>
+
+  constructor(partitions: number) {
+    this.partitions = new Array(partitions)
   }
 }
 
 class EpochOutput {
   readonly topics = new Map<string, TopicOutput>()
-  finished: PackedBatches[] = []
+  /** Partitions whose batch has records. */
+  begun: PartitionOutput[] = []
+  readonly finished = new BatchPacker()
   waiting: Waiting[] = []
   bytes = 0
 }
@@ -94,19 +111,21 @@ export class Outputs {
     return (this.#epochs[epoch & 1] as EpochOutput).bytes
   }
 
+  /** Whether the epoch's outputs are worth a request to the broker before it ends. */
+  isFull(epoch: CommitEpoch): boolean {
+    const { bytes, begun } = this.#epochs[epoch & 1] as EpochOutput
+    return bytes >= leaveBytes && bytes >= Math.min(mostBytes, begun.length * usualBatchBytes)
+  }
+
   /** All batches of the epoch so far. */
-  take(epoch: CommitEpoch): PackedBatches[] {
+  take(epoch: CommitEpoch): BatchPack[] {
     const output = this.#epochs[epoch & 1] as EpochOutput
-    for (const topic of output.topics.values()) {
-      for (let partition = 0; partition < topic.builders.length; partition++) {
-        const builder = topic.builders[partition]
-        if (builder && builder.count > 0) this.#finish(output, topic.topic, partition, builder)
-      }
-    }
-    const batches = output.finished
-    output.finished = []
+    const { begun, finished } = output
+    if (begun.length > 0) finished.expect(begun.reduce((bytes, { builder }) => bytes + builder.bytes, 0))
+    for (const { topic, partition, builder } of begun) finished.add(topic, partition, builder)
+    output.begun = []
     output.bytes = 0
-    return batches
+    return finished.take()
   }
 
   discard(): void {
@@ -127,23 +146,24 @@ export class Outputs {
   ): void {
     let out = output.topics.get(topic)
     if (out === undefined) {
-      out = new TopicOutput(topic, partitions)
+      out = new TopicOutput(partitions)
       output.topics.set(topic, out)
     }
     const partition = slot % partitions
-    let builder = out.builders[partition]
-    if (builder === undefined) {
-      builder = new RecordBatchBuilder()
-      out.builders[partition] = builder
+    let to = out.partitions[partition]
+    if (to === undefined) {
+      to = new PartitionOutput(topic, partition)
+      out.partitions[partition] = to
     }
-    const before = builder.bytes
+    const { builder } = to
+    const isFirst = builder.count === 0
+    if (isFirst) output.begun.push(to)
+    const before = isFirst ? 0 : builder.bytes
     builder.append(timestamp, key, value, headers)
     output.bytes += builder.bytes - before
-    if (builder.bytes >= batchBytes) this.#finish(output, topic, partition, builder)
-  }
-
-  #finish(output: EpochOutput, topic: string, partition: number, builder: RecordBatchBuilder): void {
-    const count = builder.count
-    output.finished.push({ topic, partition, records: builder.finish(), count })
+    if (builder.bytes >= batchBytes) {
+      output.finished.add(topic, partition, builder)
+      output.begun.splice(output.begun.indexOf(to), 1)
+    }
   }
 }

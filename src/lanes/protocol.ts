@@ -3,26 +3,12 @@
  * run of the engine carries its number: what is still under way from before an in-place restart is dropped on arrival.
  */
 import type { CommitEpoch } from '../base/ids.ts'
+import type { BatchPack } from '../wire/batch-pack.ts'
 import type { AbortedRange as AbortedTransaction } from '../wire/record-batch.ts'
 import type { WireError } from '../errors.ts'
 import type { Checkpoint } from '../state/contract.ts'
 import type { AffinityPlan, TaskRef } from './affinity.ts'
 import type { StoreQuery, StoreRow } from './store-query.ts'
-
-export interface PackedBatches {
-  readonly topic: string
-  readonly partition: number
-  /** Whole record batches, one after the other. */
-  readonly records: Uint8Array
-  readonly count: number
-}
-
-export interface ChangelogBatches {
-  readonly store: string
-  readonly partition: number
-  readonly records: readonly Uint8Array[]
-  readonly count: number
-}
 
 export interface StorePartition {
   readonly store: string
@@ -193,14 +179,15 @@ export type FromLane =
       readonly lane: number
       readonly run: number
       readonly epoch: CommitEpoch
-      readonly batches: readonly PackedBatches[]
+      readonly packs: readonly BatchPack[]
     }
   | {
       readonly type: 'ack'
       readonly lane: number
       readonly run: number
       readonly epoch: CommitEpoch
-      readonly changelogs: readonly ChangelogBatches[]
+      /** By store; a partition without a batch changed rows that stand in its changelog already. */
+      readonly changelogs: readonly BatchPack[]
       readonly sent: number
       readonly received: number
     }

@@ -3,15 +3,16 @@ import { assert } from '../base/assert.ts'
 import { laneIndex, storeSlot, storeSlots } from '../base/counters.ts'
 import type { CommitEpoch } from '../base/ids.ts'
 import { Task } from '../operators/task.ts'
-import { changelogBatches } from './changelog-batches.ts'
+import { packChangelog } from './changelog-batches.ts'
 import type { AnyStore, Checkpoint, StoreBackend, StoreLifecycle, StoreSpec } from '../state/contract.ts'
 import type { StoreOperation } from '../state/base-store.ts'
 import { openStore } from '../state/open-store.ts'
+import type { BatchPacker } from '../wire/batch-pack.ts'
 import type { Affinity, TaskRef } from './affinity.ts'
 import type { GlobalState } from './global-state.ts'
 import type { LaneOptions } from './lane-core.ts'
 import type { LevelState } from './level-state.ts'
-import type { ChangelogBatches, StorePartition, ToLane } from './protocol.ts'
+import type { StorePartition, ToLane } from './protocol.ts'
 import { restoreInto } from './restore.ts'
 import type { TaskHostPort } from './task-host.ts'
 import { StoreWriter } from './store-writer.ts'
@@ -148,18 +149,16 @@ export class TaskSet {
   }
 
   /** What the task changed in this epoch, as changelog batches; later changes belong to the next epoch. */
-  seal(slot: TaskSlot, epoch: CommitEpoch): ChangelogBatches[] {
-    const result: ChangelogBatches[] = []
+  seal(slot: TaskSlot, epoch: CommitEpoch, into: BatchPacker): void {
     // While no watermark is known, stores go by the time of the records.
     const upTo = this.sealsUpTo === Number.NEGATIVE_INFINITY ? undefined : this.sealsUpTo
     for (const [name, store] of slot.stores) {
       const sealed = store.seal(epoch, upTo)
       if (sealed === null || !store.spec.changelog) continue
       // Where the source topic is the changelog, the changes stand there already.
-      const records = store.spec.changelogTopic === undefined ? changelogBatches(sealed) : []
-      result.push({ store: name, partition: slot.partition, records, count: sealed.count })
+      if (store.spec.changelogTopic === undefined) packChangelog(name, slot.partition, sealed, into)
+      else into.addEmpty(name, slot.partition, sealed.count)
     }
-    return result
   }
 
   applied(epoch: CommitEpoch, checkpoints: ReadonlyArray<StorePartition & { checkpoint: Checkpoint }>): void {

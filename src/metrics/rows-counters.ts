@@ -62,6 +62,10 @@ const engineCounter = (name: string, slot: EngineSlot, help: string): MetricRow 
   source: 'shared counters',
   samples: (moment) => engineValue(moment, slot),
 })
+const engineGauge = (name: string, slot: EngineSlot, help: string): MetricRow => ({
+  ...engineCounter(name, slot, help),
+  type: 'gauge',
+})
 const laneMetric = (name: string, type: MetricRow['type'], slot: LaneSlot, help: string, divisor = 1): MetricRow => ({
   name,
   type,
@@ -143,6 +147,17 @@ const engineCounters: readonly MetricRow[] = [
     source: 'shared counters',
     samples: (moment) => engineValue(moment, 'heapUsedBytes'),
   },
+  engineGauge('engine_source_buffered_bytes', 'bufferedBytes', 'Bytes fetched and not yet dispatched, all partitions.'),
+  engineGauge(
+    'engine_source_buffered_peak_bytes',
+    'bufferedBytesPeak',
+    'The most that they have been since the start.',
+  ),
+  engineGauge(
+    'engine_source_buffered_limit_bytes',
+    'bufferedBytesLimit',
+    'What they may be: engine.processing.buffered-max-bytes.',
+  ),
 ]
 
 const laneCounters: readonly MetricRow[] = [

@@ -100,6 +100,7 @@ export function engineSettings(config: Config, applicationId: string, topology: 
     idlenessMs: config.get('watermark.idleness-timeout'),
     maxTaskIdleMs: config.get('engine.processing.max-task-idle-ms'),
     bufferedRecordsPerPartition: config.get('engine.processing.buffered-records-per-partition'),
+    bufferedMaxBytes: config.get('engine.processing.buffered-max-bytes'),
     maxPollRecords: config.get('consumer.max.poll.records'),
     fetchMaxWaitMs: config.get('consumer.fetch.max.wait.ms'),
     fetchMaxBytes: config.get('consumer.fetch.max.bytes'),

@@ -65,13 +65,18 @@ function multiply(a: number, b: number): number {
   return product
 }
 
-/** x to the power of 8·n modulo the generator. */
+/** x to the powers of 8, 16, 32, … modulo the generator: the same for every batch. */
+const squares = Int32Array.from({ length: 32 })
+squares[0] = 1 << 23
+for (let i = 1; i < squares.length; i++) {
+  squares[i] = multiply(squares[i - 1] as number, squares[i - 1] as number)
+}
+
+/** x to the power of 8·n modulo the generator; `n` below 2^31. */
 function powerOfX(n: number): number {
   let result = 1 << 31
-  let square = 1 << 23
-  for (let rest = n; rest > 0; rest = Math.floor(rest / 2)) {
-    if (rest & 1) result = multiply(square, result)
-    square = multiply(square, square)
+  for (let i = 0, rest = n; rest > 0; i++, rest >>>= 1) {
+    if (rest & 1) result = multiply(squares[i] as number, result)
   }
   return result
 }

@@ -5,6 +5,7 @@ import { writeBigInt64, writeInt16, writeInt32, writeInt64 } from './integers.ts
 import { varintSize, writeVarint } from './varint.ts'
 
 const firstCapacity = 4096
+const keptCapacity = 64 * 1024
 /** Room for the varints of one record: length, timestamp, offset, two lengths and the count of headers. */
 const varintRoom = 64
 const empty = new Uint8Array(0)
@@ -70,8 +71,17 @@ export class RecordBatchBuilder {
 
   /** The batch, in a buffer of its own that may be handed to another thread. The builder is empty afterwards. */
   finish(): Uint8Array<ArrayBuffer> {
-    const batch = this.#bytes.slice(0, this.#length)
-    writeInt32(batch, batchField.length, batch.length - 12)
+    const batch = new Uint8Array(this.#length)
+    this.finishInto(batch, 0)
+    return batch
+  }
+
+  /** As `finish`, into memory that the caller has: `bytes` of it from `at` on. */
+  finishInto(target: Uint8Array<ArrayBuffer>, at: number): void {
+    const length = this.#length
+    target.set(this.#bytes.subarray(0, length), at)
+    const batch = at === 0 && target.length === length ? target : target.subarray(at, at + length)
+    writeInt32(batch, batchField.length, length - 12)
     writeInt32(batch, batchField.leaderEpoch, -1)
     batch[batchField.magic] = 2
     writeInt32(batch, batchField.lastOffsetDelta, this.#count - 1)
@@ -84,7 +94,9 @@ export class RecordBatchBuilder {
     sealBatch(batch)
     this.#length = batchHeaderSize
     this.#count = 0
-    return batch
+    // There is a builder for each partition: large batches of some time ago must not make all of them hold that much.
+    const capacity = this.#bytes.length
+    if (capacity > keptCapacity && length < capacity >> 2) this.#bytes = new Uint8Array(capacity >> 1)
   }
 
   /** The same list of headers often goes with many records in a row: it is encoded once. */

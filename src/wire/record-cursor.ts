@@ -82,6 +82,11 @@ export class RecordCursor {
     this.#afterBatch = fromOffset
     this.position = fromOffset
     this.offset = -1
+    if (records.length > 0) return
+    // Nothing will be read any more: the bytes of before are let go.
+    this.bytes = noBytes
+    this.#reader.bytes = noBytes
+    this.#reader.end = 0
   }
 
   /** Moves to the next record; false when there is none. Throws `CorruptBatchError` on damaged bytes. */

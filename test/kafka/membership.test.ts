@@ -213,6 +213,7 @@ describe('the engine on Kafka', { skip }, () => {
         maxWaitMs: 200,
         maxBytes: 1 << 20,
         maxPartitionBytes: 1 << 16,
+        maxBufferedBytes: 1 << 24,
         outOfRange: 'fail',
       },
       {

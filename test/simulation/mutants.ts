@@ -3,8 +3,9 @@
  * them within a few hundred seeds, or they check nothing.
  */
 import type { FetchRequest, OffsetToCommit } from '../../src/broker/port.ts'
-import type { FromLane, LaneToLane, ToLane } from '../../src/lanes/protocol.ts'
+import type { FromLane, LaneToLane, StorePartition, ToLane } from '../../src/lanes/protocol.ts'
 import type { Checkpoint } from '../../src/state/contract.ts'
+import { eachBatch } from '../../src/wire/batch-pack.ts'
 import type { Mutant } from './world.ts'
 
 type Ack = Extract<FromLane, { type: 'ack' }>
@@ -50,10 +51,13 @@ export const mutants: readonly Mutant[] = [
           send(message)
           if (message.type !== 'ack') return
           const mine = marks.filter((m) => m.message.epoch === message.epoch && m.message.run === message.run)
-          const checkpoints = message.changelogs.flatMap(({ store, partition }) => {
-            const checkpoint = known.get(`${store}/${partition}`)
-            return checkpoint ? [{ store, partition, checkpoint }] : []
-          })
+          const checkpoints: Array<StorePartition & { checkpoint: Checkpoint }> = []
+          for (const pack of message.changelogs) {
+            eachBatch(pack, (store, partition) => {
+              const checkpoint = known.get(`${store}/${partition}`)
+              if (checkpoint) checkpoints.push({ store, partition, checkpoint })
+            })
+          }
           for (const mark of mine) mark.send({ type: 'result', run: message.run, epoch: message.epoch, checkpoints })
         },
       }

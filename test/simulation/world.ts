@@ -387,6 +387,7 @@ export function settingsFor(
     fetchMaxWaitMs: 100,
     fetchMaxBytes: 1 << 20,
     partitionFetchMaxBytes: 1 << 16,
+    bufferedMaxBytes: 1 << 14,
     laneQueueBytes: 4096,
     uncommittedMaxBytes: 1 << 20,
     commitIntervalMs: 20,

@@ -1,5 +1,6 @@
 /** The broker port over the embedded broker, wherever that runs: a link carries the calls. */
 import type { TopicPartition } from '../../base/ids.ts'
+import { type BatchPack, BatchPacker, buffersOf } from '../../wire/batch-pack.ts'
 import type { FeedMark, FeedStore } from '../feed-marks.ts'
 import type {
   BrokerPort,
@@ -83,14 +84,14 @@ export class EmbeddedClient implements BrokerPort, FeedStore {
     return this.#link.call('initProducer', [transactionalId, transactionTimeoutMs, current])
   }
 
-  produce({ transactionalId, batches }: ProduceRequest): Promise<ProducedPartition[]> {
-    const copies = batches.map(copyBatch)
-    return this.#link.call('produce', [{ transactionalId, batches: copies }], copies.map(bufferOf))
+  async produce({ transactionalId, batches }: ProduceRequest): Promise<ProducedPartition[]> {
+    const packs = packed(batches)
+    return produced(batches, await this.#link.call('produce', [transactionalId, packs], buffersOf(packs)))
   }
 
-  produceFed(batches: ProduceRequest['batches'], mark: FeedMark): Promise<ProducedPartition[]> {
-    const copies = batches.map(copyBatch)
-    return this.#link.call('produceFed', [copies, mark], copies.map(bufferOf))
+  async produceFed(batches: ProduceRequest['batches'], mark: FeedMark): Promise<ProducedPartition[]> {
+    const packs = packed(batches)
+    return produced(batches, await this.#link.call('produceFed', [packs, mark], buffersOf(packs)))
   }
 
   feedMark(topic: string, file: string): Promise<number> {
@@ -153,11 +154,13 @@ export class EmbeddedClient implements BrokerPort, FeedStore {
   }
 }
 
-type Batch = ProduceRequest['batches'][number]
-
 /** The caller keeps its bytes, also for sending them again; the broker takes a copy over. */
-function copyBatch({ topic, partition, records }: Batch): Batch & { readonly records: Uint8Array<ArrayBuffer> } {
-  return { topic, partition, records: new Uint8Array(records) }
+function packed(batches: ProduceRequest['batches']): BatchPack[] {
+  const packer = new BatchPacker()
+  packer.expect(batches.reduce((bytes, { records }) => bytes + records.length, 0))
+  for (const { topic, partition, records } of batches) packer.addCopy(topic, partition, 0, records)
+  return packer.take()
 }
 
-const bufferOf = ({ records }: { readonly records: Uint8Array<ArrayBuffer> }): ArrayBuffer => records.buffer
+const produced = (batches: ProduceRequest['batches'], offsets: Float64Array): ProducedPartition[] =>
+  batches.map(({ topic, partition }, i) => ({ topic, partition, baseOffset: offsets[i] as number }))

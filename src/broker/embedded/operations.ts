@@ -1,5 +1,6 @@
 /** The calls of the embedded broker by name: what goes over a message port, and how the cluster performs each. */
 import type { TopicPartition } from '../../base/ids.ts'
+import { type BatchPack, eachBatch } from '../../wire/batch-pack.ts'
 import type { FeedMark } from '../feed-marks.ts'
 import type {
   BrokerErrorClass,
@@ -30,8 +31,9 @@ export interface Operations {
   listOffsets(partitions: readonly TopicPartition[], at: OffsetSpec): Array<TopicPartition & { offset: number }>
   fetch(request: Omit<FetchRequest, 'signal'>): FetchedPartition[]
   initProducer(transactionalId: string | null, timeoutMs: number, current?: ProducerIdentity): ProducerIdentity
-  produce(request: ProduceRequest): ProducedPartition[]
-  produceFed(batches: ProduceRequest['batches'], mark: FeedMark): ProducedPartition[]
+  /** Answers the offset of each batch's first record, in their order. */
+  produce(transactionalId: string | null, packs: readonly BatchPack[]): Float64Array
+  produceFed(packs: readonly BatchPack[], mark: FeedMark): Float64Array
   feedMark(topic: string, file: string): number
   commitOffsetsInTransaction(
     transactionalId: string,
@@ -65,14 +67,15 @@ export type Answer<K extends OperationName> = ReturnType<Operations[K]>
 export type Cancel = () => void
 const nothingToCancel: Cancel = () => undefined
 
-type Waiting = 'fetch' | 'committedOffsets' | 'joinGroup' | 'syncGroup'
+/** Calls that may have to wait, and those whose arguments travel in another form. */
+type Handled = 'fetch' | 'committedOffsets' | 'joinGroup' | 'syncGroup' | 'produce' | 'produceFed'
 type Handler<K extends OperationName> = (
   cluster: EmbeddedCluster,
   args: Arguments<K>,
   reply: Reply<Answer<K>>,
 ) => Cancel | undefined
 
-const waiting: { readonly [K in Waiting]: Handler<K> } = {
+const handlers: { readonly [K in Handled]: Handler<K> } = {
   fetch: (cluster, [request], reply) =>
     cluster.fetch(request, (fetched) => {
       reply.done(fetched)
@@ -89,7 +92,26 @@ const waiting: { readonly [K in Waiting]: Handler<K> } = {
     cluster.syncGroup(...args, reply)
     return undefined
   },
+  produce: (cluster, [transactionalId, packs], reply) => {
+    reply.done(baseOffsets(cluster.produce({ transactionalId, batches: unpack(packs) })))
+    return undefined
+  },
+  produceFed: (cluster, [packs, mark], reply) => {
+    reply.done(baseOffsets(cluster.produceFed(unpack(packs), mark)))
+    return undefined
+  },
 }
+
+function unpack(packs: readonly BatchPack[]): ProduceRequest['batches'] {
+  const batches: Array<ProduceRequest['batches'][number]> = []
+  for (const pack of packs) {
+    eachBatch(pack, (topic, partition, _, records) => batches.push({ topic, partition, records }))
+  }
+  return batches
+}
+
+const baseOffsets = (produced: readonly ProducedPartition[]): Float64Array =>
+  Float64Array.from(produced, ({ baseOffset }) => baseOffset)
 
 /** Performs a call; the answer or a `BrokerError` comes through `reply`, at once or later. */
 export function perform<K extends OperationName>(
@@ -99,11 +121,11 @@ export function perform<K extends OperationName>(
   reply: Reply<Answer<K>>,
 ): Cancel {
   try {
-    if (name in waiting) {
-      const handler = waiting[name as K & Waiting] as Handler<K>
+    if (name in handlers) {
+      const handler = handlers[name as K & Handled] as Handler<K>
       return handler(cluster, args, reply) ?? nothingToCancel
     }
-    const method = cluster[name as Exclude<K, Waiting>] as unknown as (...given: Arguments<K>) => Answer<K>
+    const method = cluster[name as Exclude<K, Handled>] as unknown as (...given: Arguments<K>) => Answer<K>
     reply.done(method.apply(cluster, args))
   } catch (error) {
     reply.fail(asBrokerError(error))

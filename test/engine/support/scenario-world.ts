@@ -111,6 +111,7 @@ function settingsFor(applicationId: string, lanes: number, topology: CompiledTop
     fetchMaxWaitMs: 5,
     fetchMaxBytes: 1 << 20,
     partitionFetchMaxBytes: 1 << 20,
+    bufferedMaxBytes: 1 << 22,
     laneQueueBytes: 1 << 20,
     uncommittedMaxBytes: 1 << 20,
     commitIntervalMs: 20,

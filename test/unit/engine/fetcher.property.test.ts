@@ -63,6 +63,7 @@ class Scene {
         maxWaitMs: 500,
         maxBytes: 2000,
         maxPartitionBytes: 800,
+        maxBufferedBytes: 1 << 24,
         outOfRange: 'fail',
       },
       {

@@ -44,6 +44,7 @@ class Harness {
       maxWaitMs: 500,
       maxBytes: 1 << 20,
       maxPartitionBytes: 1 << 18,
+      maxBufferedBytes: 1 << 24,
       outOfRange: 'fail',
     }
     this.fetcher = new Fetcher(

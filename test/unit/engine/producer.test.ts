@@ -90,13 +90,15 @@ describe('producer of a run', () => {
   test('tells each batch the offset of its own first record', async () => {
     const { port, underWay } = broker()
     const producer = await ready(port)
-    const offsets = Promise.all([2, 3, 1].map((count) => producer.sendForOffset(batch(0, count), 0)))
+    const offsets: number[] = []
+    const sent = [2, 3, 1].map((count) => batch(0, count))
+    producer.send(sent, 0, (batch, offset) => (offsets[sent.indexOf(batch)] = offset))
     await turn()
     while (underWay.length > 0) {
       underWay[0]?.answer()
       await turn()
     }
-    assert.deepEqual(await offsets, [0, 2, 5])
+    assert.deepEqual(offsets, [0, 2, 5])
   })
 
   test('a request that is refused ends the flush once the others are settled, and nothing follows it', async () => {

@@ -128,14 +128,15 @@ export class EmbeddedCluster {
 
   /** Answers through `done`; the function that comes back ends the wait early. */
   fetch(request: Omit<FetchRequest, 'signal'>, done: (fetched: FetchedPartition[]) => void): () => void {
-    if (request.maxWaitMs <= 0 || isReady(this.#topics, request)) {
+    const isReadyNow = request.partitions.some((asked) => isReady(this.#topics, asked, request.isolation))
+    if (request.maxWaitMs <= 0 || isReadyNow) {
       done(answer(this.#topics, request, this.#turn++))
       return () => undefined
     }
     const partitions = request.partitions.flatMap((asked) => this.#topics.find(asked) ?? [])
     const waiter = { request, partitions, deadline: this.#clock.monotonic() + request.maxWaitMs, done }
     this.#fetches.add(waiter)
-    for (const partition of partitions) partition.waiters.add(waiter)
+    for (const asked of request.partitions) this.#topics.find(asked)?.waiters.set(waiter, asked)
     return () => {
       this.#answer(waiter)
     }
@@ -382,7 +383,10 @@ export class EmbeddedCluster {
   /** Answers the waiting calls that can be answered now. */
   #wake(): void {
     for (const partition of this.#touched) {
-      for (const waiter of [...partition.waiters]) if (isReady(this.#topics, waiter.request)) this.#answer(waiter)
+      if (partition.waiters.size === 0) continue
+      for (const [waiter, asked] of [...partition.waiters]) {
+        if (isReady(this.#topics, asked, waiter.request.isolation)) this.#answer(waiter)
+      }
     }
     this.#touched.clear()
     for (const waiter of [...this.#offsetWaiters]) {

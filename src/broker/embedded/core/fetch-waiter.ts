@@ -11,16 +11,13 @@ export interface FetchWaiter {
   readonly done: (answer: FetchedPartition[]) => void
 }
 
-type Asked = FetchRequest['partitions'][number]
+export type Asked = FetchRequest['partitions'][number]
 
-/** True if the fetch has something to say at once: records, or an error. */
-export function isReady(topics: Topics, request: Omit<FetchRequest, 'signal'>): boolean {
-  return request.partitions.some((asked) => {
-    const log = topics.find(asked)?.log
-    if (log === undefined || asked.offset < log.logStart || asked.offset > log.highWatermark) return true
-    const limit = request.isolation === 'read_committed' ? log.lastStableOffset : log.highWatermark
-    return asked.offset < limit
-  })
+/** True if there is something to say of the partition at once: records, or an error. */
+export function isReady(topics: Topics, asked: Asked, isolation: FetchRequest['isolation']): boolean {
+  const log = topics.find(asked)?.log
+  if (log === undefined || asked.offset < log.logStart || asked.offset > log.highWatermark) return true
+  return asked.offset < (isolation === 'read_committed' ? log.lastStableOffset : log.highWatermark)
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { JournalEntry, PartitionFiles, SegmentFile, Storage } from './storage.ts'
 
 /** Smaller appends share a chunk of this size: a buffer of its own for each would cost more than its content. */
-const slabBytes = 64 * 1024
+const largestSlab = 64 * 1024
 const ownChunkFrom = 8 * 1024
 
 class MemorySegment implements SegmentFile {
@@ -9,8 +9,11 @@ class MemorySegment implements SegmentFile {
   size = 0
   readonly #chunks: Uint8Array[] = []
   readonly #starts: number[] = []
+  /** The last chunk, while there is room in it. */
   #slab: Uint8Array | undefined
   #slabUsed = 0
+  /** Of the next slab. The first ones are small: there may be hundreds of partitions with little in each. */
+  #slabBytes = ownChunkFrom
 
   constructor(baseOffset: number) {
     this.baseOffset = baseOffset
@@ -18,18 +21,18 @@ class MemorySegment implements SegmentFile {
 
   append(bytes: Uint8Array): void {
     if (bytes.length >= ownChunkFrom) {
-      this.#add(bytes)
+      // A part of a larger buffer would keep all of it.
+      this.#add(bytes.length * 2 >= bytes.buffer.byteLength ? bytes : bytes.slice())
       this.#slab = undefined
-    } else if (this.#slab !== undefined && this.#slabUsed + bytes.length <= slabBytes) {
+    } else {
+      if (this.#slab === undefined || this.#slabUsed + bytes.length > this.#slab.length) {
+        this.#slab = new Uint8Array(this.#slabBytes)
+        this.#slabUsed = 0
+        this.#slabBytes = Math.min(largestSlab, this.#slabBytes * 2)
+        this.#add(this.#slab)
+      }
       this.#slab.set(bytes, this.#slabUsed)
       this.#slabUsed += bytes.length
-      const last = this.#chunks.length - 1
-      this.#chunks[last] = this.#slab.subarray(0, this.#slabUsed)
-    } else {
-      this.#slab = new Uint8Array(slabBytes)
-      this.#slab.set(bytes)
-      this.#slabUsed = bytes.length
-      this.#add(this.#slab.subarray(0, this.#slabUsed))
     }
     this.size += bytes.length
   }
@@ -40,7 +43,7 @@ class MemorySegment implements SegmentFile {
     let done = 0
     while (done < length) {
       const bytes = this.#chunks[chunk++] as Uint8Array
-      const count = Math.min(length - done, bytes.length - from)
+      const count = Math.min(length - done, (this.#starts[chunk] ?? this.size) - position - done)
       target.set(bytes.subarray(from, from + count), at + done)
       done += count
       from = 0

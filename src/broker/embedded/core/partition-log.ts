@@ -39,7 +39,36 @@ interface Admitted {
   readonly at: number
 }
 
+interface End {
+  readonly producerId: bigint
+  readonly epoch: number
+  readonly commit: boolean
+  readonly timestamp: number
+}
+
+interface Marker extends End {
+  readonly bytes: Uint8Array
+  readonly header: BatchHeader
+}
+
 const markers = new RecordBatchBuilder()
+let lastMarker: Marker | undefined
+
+/** One transaction ends in the same way in all of its partitions: but for the offset the markers are the same. */
+function markerOf({ producerId, epoch, commit, timestamp }: End): Marker {
+  const last = lastMarker
+  const isSame = last?.producerId === producerId && last.epoch === epoch && last.timestamp === timestamp
+  if (isSame && last.commit === commit) return last
+  markers.append(timestamp, Uint8Array.of(0, 0, 0, commit ? 1 : 0), Uint8Array.of(0, 0, 0, 0, 0, 0), [])
+  const bytes = markers.finish()
+  setLeaderEpoch(bytes, 0)
+  stampBatch(bytes, { producerId, producerEpoch: epoch, baseSequence: -1, transactional: true })
+  writeInt16(bytes, batchField.attributes, attributeBits.transactional | attributeBits.control)
+  sealBatch(bytes)
+  lastMarker = { producerId, epoch, commit, timestamp, bytes, header: batchHeader(bytes) }
+  return lastMarker
+}
+
 const none = new Uint8Array(0)
 
 export class PartitionLog {
@@ -108,15 +137,10 @@ export class PartitionLog {
   endTransaction(producerId: bigint, epoch: number, commit: boolean, timestamp: number): boolean {
     const transaction = this.open.get(producerId)
     if (transaction === undefined) return false
-    markers.append(timestamp, Uint8Array.of(0, 0, 0, commit ? 1 : 0), Uint8Array.of(0, 0, 0, 0, 0, 0), [])
-    const batch = markers.finish()
-    setBaseOffset(batch, this.#end)
-    setLeaderEpoch(batch, 0)
-    stampBatch(batch, { producerId, producerEpoch: epoch, baseSequence: -1, transactional: true })
-    writeInt16(batch, batchField.attributes, attributeBits.transactional | attributeBits.control)
-    sealBatch(batch)
-    const header = batchHeader(batch)
-    this.#active().append(batch)
+    const marker = markerOf({ producerId, epoch, commit, timestamp })
+    setBaseOffset(marker.bytes, this.#end)
+    const header = { ...marker.header, baseOffset: this.#end, lastOffset: this.#end }
+    this.#active().append(marker.bytes.slice())
     this.noteMarker(header, commit)
     return true
   }

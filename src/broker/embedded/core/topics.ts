@@ -1,7 +1,7 @@
 import type { TopicPartition } from '../../../base/ids.ts'
 import type { Random } from '../../../base/random.ts'
 import { BrokerError, type TopicInfo, type TopicSpec } from '../../port.ts'
-import type { FetchWaiter } from './fetch-waiter.ts'
+import type { Asked, FetchWaiter } from './fetch-waiter.ts'
 import { PartitionLog } from './partition-log.ts'
 import type { JournalEntry, Storage } from './storage.ts'
 
@@ -20,7 +20,8 @@ export interface Partition {
   readonly topic: Topic
   readonly partition: number
   readonly log: PartitionLog
-  readonly waiters: Set<FetchWaiter>
+  /** Fetches that wait for something here, with what they ask of it. */
+  readonly waiters: Map<FetchWaiter, Asked>
   /** Size of the log after it was last compacted. */
   cleanBytes: number
   /** How far each compaction of this run went, and when (wall clock). */
@@ -61,7 +62,7 @@ export class Topic {
       topic: this,
       partition,
       log: new PartitionLog(storage.partition(id, partition), ownSegmentBytes),
-      waiters: new Set<FetchWaiter>(),
+      waiters: new Map<FetchWaiter, Asked>(),
       cleanBytes: 0,
       passes: [],
     }))
