@@ -51,6 +51,14 @@ export async function groupPosition(
   return { partitions: result, newestTag, watermark: newestTag?.watermark ?? unknown }
 }
 
+/** To begin anew over state that is there would count everything twice. */
+export function offsetsMissing({ applicationId }: EngineSettings): EngineError {
+  return new EngineError(
+    'OFFSETS_MISSING',
+    `the changelogs of ${applicationId} hold committed state, but its group has no offsets: they were deleted or have expired`,
+  )
+}
+
 function newest(committed: readonly CommittedOffset[]): CommitTag | undefined {
   let result: CommitTag | undefined
   for (const { metadata } of committed) {

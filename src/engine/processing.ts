@@ -4,7 +4,7 @@
  */
 import type { TopicPartition } from '../base/ids.ts'
 import { type Affinity, affinityOf, type TaskRef } from '../lanes/affinity.ts'
-import { changelogEndsOf, type GroupPosition, groupPosition, tasksFor, tasksOf } from './assignment.ts'
+import { changelogEndsOf, type GroupPosition, groupPosition, offsetsMissing, tasksFor, tasksOf } from './assignment.ts'
 import type { Commits } from './commits.ts'
 import type { Committer } from './committer.ts'
 import type { EngineOptions } from './engine-options.ts'
@@ -101,7 +101,7 @@ export class Processing {
     if (first) this.#openFlow(position, topics, affinity)
     // Partitions that come later are restored while the others go on: that is no state of the whole application.
     const restoring = (): void => (first ? this.#host.restoring() : undefined)
-    const restored = await restorer.restore(byLane, topics, position, restoring)
+    const restored = await restorer.restore(byLane, topics, position, restoring, this.#refusal(position))
     for (const [id, next] of restored) commits.changelogNext.set(id, next)
     if (over()) return
     const nextEpoch = (position.newestTag?.tokenEpoch ?? 0) + 1
@@ -207,6 +207,18 @@ export class Processing {
     this.#flow.setPaused(this.#host.stopped())
     this.#flow.restoreWatermark(position.watermark)
     this.#flow.assign(position.partitions, topics)
+  }
+
+  /**
+   * What a changelog holds was committed together with offsets: without them it is refused. Not so where outputs come
+   * before their offsets.
+   */
+  #refusal({ newestTag, partitions }: GroupPosition): (() => void) | undefined {
+    const { settings } = this.#o
+    if (newestTag || partitions.length === 0 || settings.guarantee !== 'exactly-once') return undefined
+    return () => {
+      throw offsetsMissing(settings)
+    }
   }
 
   async #firstAssignment({ newestTag }: GroupPosition, topics: ResolvedTopics): Promise<void> {

@@ -6,6 +6,7 @@ import { EngineError } from '../errors.ts'
 import type { Affinity, TaskRef } from '../lanes/affinity.ts'
 import type { FromLane, ToLane } from '../lanes/protocol.ts'
 import type { GroupPosition } from './assignment.ts'
+import { RecordCursor } from '../wire/record-batch.ts'
 import { chunkBytes, chunksUnderWay, endOf, StoreReplay } from './store-replay.ts'
 import type { ResolvedTopics } from './topics.ts'
 import type { RestoreProgress } from './view.ts'
@@ -80,12 +81,16 @@ export class Restorer {
     return stores
   }
 
-  /** Opens the stores of these tasks and replays their changelogs; resolves when all are complete. */
+  /**
+   * Opens the stores of these tasks and replays their changelogs; resolves when all are complete. `refuse` is called
+   * before the first record of a changelog is handed on that no source topic serves as.
+   */
   async restore(
     tasks: ReadonlyMap<number, readonly TaskRef[]>,
     topics: ResolvedTopics,
     group: GroupPosition,
     restoring: () => void,
+    refuse?: () => void,
   ): Promise<Map<string, number>> {
     const run = this.#host.run()
     const stores = await this.open(tasks, topics)
@@ -95,7 +100,10 @@ export class Restorer {
     for (const store of stores) if (store.rebuild && store.position >= store.end) store.wipe(this.#host)
     if (behind.length > 0) restoring()
     this.#host.progress(this.progress)
-    await this.#replay(run, behind, group.newestTag)
+    const sources = new Set(topics.bySource.flat())
+    await this.#replay(run, behind, group.newestTag, ({ topic, position }, fetched) => {
+      if (refuse && !sources.has(topic) && hasRecord(fetched, position)) refuse()
+    })
     this.#host.progress(this.progress)
     return new Map(stores.map((s) => [s.id, s.position]))
   }
@@ -191,6 +199,7 @@ export class Restorer {
     run: number,
     stores: readonly StoreReplay[],
     newestTag: { tokenEpoch: number; seq: number } | undefined,
+    check: (store: StoreReplay, fetched: FetchedPartition) => void,
   ): Promise<void> {
     const wake = (): Promise<void> =>
       new Promise((resolve) => {
@@ -219,6 +228,7 @@ export class Restorer {
         const store = ready.find((s) => s.topic === part.topic && s.partition === part.partition)
         if (!store) continue
         refuseUnreadable(part)
+        check(store, part)
         store.take(this.#host, part, (next) => (next >= store.end && newestTag ? commitId(newestTag) : ''))
       }
       this.#host.progress(this.progress)
@@ -239,6 +249,12 @@ export class Restorer {
     }
     return fetched
   }
+}
+
+function hasRecord({ records, aborted }: FetchedPartition, from: number): boolean {
+  const cursor = new RecordCursor()
+  cursor.reset(records, from, aborted, 'read_committed')
+  return cursor.next()
 }
 
 export function refuseUnreadable({ topic, partition, error }: FetchedPartition): void {

@@ -7,7 +7,7 @@ import { sleep } from '../base/timers.ts'
 import { BrokerError } from '../broker/port.ts'
 import { EngineError, toWireError } from '../errors.ts'
 import type { Affinity, TaskRef } from '../lanes/affinity.ts'
-import { allPartitions, type GroupPosition, groupPosition, tasksFor } from './assignment.ts'
+import { allPartitions, type GroupPosition, groupPosition, offsetsMissing, tasksFor } from './assignment.ts'
 import type { EngineOptions } from './engine-core.ts'
 import { placeOf } from './failure.ts'
 import type { HaCommandToEngine, RecordPlace } from './ha-contract.ts'
@@ -195,21 +195,12 @@ export class StandbyRole {
     const reads = (async () => {
       const [position] = await Promise.all([asked, this.#host.inRun(standby.drain(asked))])
       for (const store of standby.stores) store.compareWith(position)
-      if (standby.sawCommits && !position.newestTag && partitions.length > 0) throw this.#offsetsMissing()
+      if (standby.sawCommits && !position.newestTag && partitions.length > 0) throw offsetsMissing(settings)
       return position
     })()
     // Its failure is told where it is awaited, which may be never.
     reads.catch(() => undefined)
     return reads
-  }
-
-  /** To begin anew over state that is there would count everything twice. */
-  #offsetsMissing(): EngineError {
-    const { applicationId } = this.#o.settings
-    return new EngineError(
-      'OFFSETS_MISSING',
-      `the changelogs of ${applicationId} hold committed state, but its group has no offsets: they were deleted or have expired`,
-    )
   }
 
   async #become(): Promise<void> {
