@@ -1,0 +1,53 @@
+/** Rows past their time leave the stores also while nothing comes, and then the engine comes to rest. */
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { engineIndex } from '../../src/base/counters.ts'
+import { eventually } from '../support/millrace.ts'
+import { firstTime, type In, TestEngine } from './support/engine.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'millrace-forgetting-'))
+after(() => rmSync(folder, { recursive: true, force: true }))
+
+/** More than one commit takes out of a store. */
+const keys = 9000
+const stores = ['windows', 'sessions', 'recent'] as const
+
+const clicks = (count: number, timestamp: number): In[] =>
+  Array.from({ length: count }, (_, i) => ({ key: `k${i}`, value: i, timestamp: firstTime + timestamp, partition: 0 }))
+
+const commitsOf = (engine: TestEngine): number =>
+  engine.runtime.view.counters()?.engine[engineIndex.commitsCommitted] ?? 0
+
+describe('rows past their time', () => {
+  for (const store of ['memory', 'lmdb']) {
+    test(`go to the last one, though there is no more input: ${store} stores`, async (t) => {
+      const engine = await TestEngine.start(t, 'forgetful', {
+        'broker.embedded.partitions': 1,
+        'engine.state.store': store,
+        'engine.state.dir': join(folder, store),
+      })
+      const left = (): Promise<number[]> =>
+        Promise.all(stores.map((name) => engine.runtime.store(name).approximateEntries()))
+      await engine.put('clicks', clicks(keys, 0))
+      await engine.idle()
+      assert.deepEqual(
+        await left(),
+        stores.map(() => keys),
+      )
+      await engine.put('clicks', clicks(3, 100_000))
+      await eventually(
+        'nothing but what is kept is left',
+        async () => (await left()).every((count) => count === 3),
+        60_000,
+      )
+      await engine.idle()
+      const commits = commitsOf(engine)
+      await sleep(500)
+      assert.equal(commitsOf(engine), commits, 'it has come to rest')
+    })
+  }
+})
