@@ -107,6 +107,7 @@ export class Commits {
         freeze: (epoch) => this.#freeze(epoch),
         toLanes: (message) => host.toLanes(message),
         changelogTopic: (store) => topics.changelogs.get(store) ?? { topic: store, topicId: '' },
+        positionOf: (topic, partition) => host.flow()?.positionOf({ topic, partition }),
         committed: (frozen, next) => this.#committed(frozen, next),
         done: (report) => this.#done(report),
         passed: failpoint,

@@ -37,6 +37,8 @@ export interface CommitterHost {
   freeze(epoch: CommitEpoch): Frozen
   toLanes(message: ToLane): void
   changelogTopic(store: string): { readonly topic: string; readonly topicId: string }
+  /** Where the last commit left a partition of a source; undefined where it is none. */
+  positionOf(topic: string, partition: number): number | undefined
   /** The commit took effect at the broker: offsets and positions of the changelogs move. */
   committed(frozen: Frozen, changelogNext: ReadonlyMap<string, number>): void
   done(report: CommitReport): void
@@ -330,7 +332,7 @@ export class Committer {
     const read = new Map(this.#frozen?.offsets.map((o) => [partitionKey(o.topic, o.partition), o.offset]))
     for (const { store, partition } of this.#changelogs) {
       const { topic, topicId } = this.#host.changelogTopic(store)
-      const source = read.get(partitionKey(topic, partition))
+      const source = read.get(partitionKey(topic, partition)) ?? this.#host.positionOf(topic, partition)
       const changelogOffset = source ?? this.#changelogNext.get(`${store}/${partition}`) ?? 0
       checkpoints.push({ store, partition, checkpoint: { changelogOffset, commitId: this.commitId, topicId } })
     }

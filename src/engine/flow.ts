@@ -343,6 +343,11 @@ export class Flow {
     return positions
   }
 
+  /** Where the last commit left the partition; undefined where it is not read here. */
+  positionOf({ topic, partition }: TopicPartition): number | undefined {
+    return this.#committed.get(partitionKey(topic, partition))
+  }
+
   committed(offsets: ReadonlyArray<TopicPartition & { readonly offset: number }>): void {
     for (const { topic, partition, offset } of offsets) {
       const key = partitionKey(topic, partition)

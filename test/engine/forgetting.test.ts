@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { engineIndex } from '../../src/base/counters.ts'
+import { lmdbBackends } from '../../src/state/backends.ts'
 import { eventually } from '../support/millrace.ts'
 import { firstTime, type In, TestEngine } from './support/engine.ts'
 
@@ -50,4 +51,32 @@ describe('rows past their time', () => {
       assert.equal(commitsOf(engine), commits, 'it has come to rest')
     })
   }
+
+  test('leave a table over its own topic where it was read to, also where nothing new was read', async (t) => {
+    const dir = join(folder, 'table')
+    const engine = await TestEngine.start(t, 'forgetful-table', {
+      'broker.embedded.partitions': 2,
+      'engine.state.store': 'lmdb',
+      'engine.state.dir': dir,
+      'topology.optimization': 'all',
+    })
+    const price = (partition: number, timestamp: number) => (_: unknown, i: number) => ({
+      key: `${partition}-${i}`,
+      value: i,
+      timestamp: firstTime + timestamp,
+      partition,
+    })
+    const prices = (partition: number, count: number, timestamp: number): In[] =>
+      Array.from({ length: count }, price(partition, timestamp))
+    await engine.put('prices', prices(0, 100, 0))
+    await engine.idle()
+    await engine.put('prices', prices(1, 7, 100_000))
+    await engine.idle()
+    assert.equal(await engine.runtime.store('prices').approximateEntries(), 7)
+    await engine.stop()
+    const backends = lmdbBackends({ dir, applicationId: 'forgetful-table' })
+    const checkpoints = [0, 1].map((partition) => backends.open('prices', partition).checkpoint()?.changelogOffset)
+    backends.close()
+    assert.deepEqual(checkpoints, [100, 7])
+  })
 })
