@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { keySlot } from '../../src/base/hash.ts'
 import { engineIndex } from '../../src/base/counters.ts'
 import { lmdbBackends } from '../../src/state/backends.ts'
 import { eventually } from '../support/millrace.ts'
@@ -60,23 +61,21 @@ describe('rows past their time', () => {
       'engine.state.dir': dir,
       'topology.optimization': 'all',
     })
-    const price = (partition: number, timestamp: number) => (_: unknown, i: number) => ({
-      key: `${partition}-${i}`,
-      value: i,
-      timestamp: firstTime + timestamp,
-      partition,
-    })
-    const prices = (partition: number, count: number, timestamp: number): In[] =>
-      Array.from({ length: count }, price(partition, timestamp))
-    await engine.put('prices', prices(0, 100, 0))
+    const keysOf = (partition: number): string[] =>
+      Array.from({ length: 200 }, (_, i) => `k${i}`).filter((key) => keySlot(Buffer.from(key)) % 2 === partition)
+    const prices = (of: readonly string[], timestamp: number): In[] =>
+      of.map((key, i) => ({ key, value: i, timestamp: firstTime + timestamp }))
+    const [old, fresh] = [keysOf(0), keysOf(1).slice(0, 7)]
+    await engine.put('prices', prices(keysOf(1).slice(7, 20), 0))
+    await engine.put('prices', prices(old, 0))
     await engine.idle()
-    await engine.put('prices', prices(1, 7, 100_000))
+    await engine.put('prices', prices(fresh, 100_000))
     await engine.idle()
     assert.equal(await engine.runtime.store('prices').approximateEntries(), 7)
     await engine.stop()
     const backends = lmdbBackends({ dir, applicationId: 'forgetful-table' })
     const checkpoints = [0, 1].map((partition) => backends.open('prices', partition).checkpoint()?.changelogOffset)
     backends.close()
-    assert.deepEqual(checkpoints, [100, 7])
+    assert.deepEqual(checkpoints, [old.length, 13 + fresh.length])
   })
 })
