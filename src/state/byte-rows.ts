@@ -18,7 +18,7 @@ export class ByteRows {
   }
 
   get(key: string): Row | undefined {
-    const bytes = this.#backend.get(keyBytes(key))
+    const bytes = this.#backend.getAt ? this.#backend.getAt(key) : this.#backend.get(keyBytes(key))
     return bytes && this.#codec.fromBackend(bytes)
   }
 

@@ -26,6 +26,15 @@ export interface Checkpoint {
 export type ByteEntry = readonly [key: Uint8Array, value: Uint8Array]
 export type ByteChange = readonly [key: Uint8Array, value: Uint8Array | null]
 
+/** Rows of one write, by their places. */
+export interface RowWrites {
+  readonly count: number
+  /** The key's bytes as a string (`bytes.ts`). */
+  key(place: number): string
+  /** Valid until the next call; null: the row goes. */
+  value(place: number): Uint8Array | null
+}
+
 /** Ordered bytes: keys compare as unsigned bytes, a prefix before its extensions. */
 export interface StoreBackend {
   readonly durable: boolean
@@ -37,6 +46,10 @@ export interface StoreBackend {
   range(from: Uint8Array | undefined, to: Uint8Array | undefined, reverse?: boolean): IterableIterator<ByteEntry>
   /** All changes and the checkpoint, or nothing. Without a checkpoint the one before stays. */
   apply(changes: Iterable<ByteChange>, checkpoint?: Checkpoint): void
+  /** As `get`, for a key string (`bytes.ts`): absent where bytes are needed anyway. */
+  getAt?(key: string): Uint8Array | undefined
+  /** As `apply`, without a copy of each row: absent where bytes are needed anyway. */
+  applyRows?(rows: RowWrites, checkpoint?: Checkpoint): void
   checkpoint(): Checkpoint | undefined
   /** Changes when the backend was set aside and begun anew; absent where that never happens. */
   readonly incarnation?: number

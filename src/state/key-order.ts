@@ -1,7 +1,7 @@
 /**
- * Key strings in an order that is right but for runs of a few: rows that lie side by side on a page are to be written
- * one after the other. A comparison of strings costs more than the place of a row on its page is worth, so numbers made
- * of a few characters are sorted instead.
+ * Puts items into the order of their key strings, right but for runs of a few: rows that lie side by side on a page are
+ * to be written one after the other. A comparison of strings costs more than the place of a row on its page is worth,
+ * so numbers made of a few characters are sorted instead.
  */
 
 /** Runs of keys that agree so far and are no longer than this stay as they are. */
@@ -9,27 +9,33 @@ const shortRun = 16
 /** Positions take the lower bits of a number, four characters the upper ones: together 53. */
 const positions = 2 ** 21
 
-export function inKeyOrder(keys: readonly string[]): string[] {
-  const sorted = keys.slice()
-  for (let from = 0; from < sorted.length; from += positions)
-    sort(sorted, from, Math.min(sorted.length, from + positions), 0)
-  return sorted
+/** `keys` and `items` belong together by their places, before and after. */
+export function sortByKey<T>(keys: string[], items: T[]): void {
+  for (let from = 0; from < keys.length; from += positions) {
+    sort(keys, items, from, Math.min(keys.length, from + positions), 0)
+  }
 }
 
-/** Sorts keys[from, to), which agree in their first `depth` characters. */
-function sort(keys: string[], from: number, to: number, depth: number): void {
+/** Sorts the places from `from` to `to`, whose keys agree in their first `depth` characters. */
+function sort<T>(keys: string[], items: T[], from: number, to: number, depth: number): void {
   const at = depth + common(keys, from, to, depth)
   const numbers = new Float64Array(to - from)
   for (let i = from; i < to; i++) numbers[i - from] = fourAt(keys[i] as string, at) * positions + (i - from)
   numbers.sort()
-  const before = keys.slice(from, to)
-  for (let i = 0; i < numbers.length; i++) keys[from + i] = before[(numbers[i] as number) % positions] as string
+  permute(keys, from, numbers)
+  permute(items, from, numbers)
   let start = 0
   for (let i = 1; i <= numbers.length; i++) {
     if (i < numbers.length && prefixOf(numbers[i] as number) === prefixOf(numbers[start] as number)) continue
-    if (i - start > shortRun && longer(keys, from + start, from + i, at + 4)) sort(keys, from + start, from + i, at + 4)
+    const [low, high] = [from + start, from + i]
+    if (i - start > shortRun && someLonger(keys, low, high, at + 4)) sort(keys, items, low, high, at + 4)
     start = i
   }
+}
+
+function permute<T>(list: T[], from: number, numbers: Float64Array): void {
+  const before = list.slice(from, from + numbers.length)
+  for (let i = 0; i < numbers.length; i++) list[from + i] = before[(numbers[i] as number) % positions] as T
 }
 
 const prefixOf = (number: number): number => Math.floor(number / positions)
@@ -48,7 +54,7 @@ function common(keys: readonly string[], from: number, to: number, depth: number
 }
 
 /** Some key goes on from here: else all that agree so far are one. */
-function longer(keys: readonly string[], from: number, to: number, length: number): boolean {
+function someLonger(keys: readonly string[], from: number, to: number, length: number): boolean {
   for (let i = from; i < to; i++) if ((keys[i] as string).length > length) return true
   return false
 }

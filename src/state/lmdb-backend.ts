@@ -1,8 +1,8 @@
 /** Rows in an LMDB database: they outlive the process, and with them the checkpoint they belong to. */
 import { assert } from '../base/assert.ts'
 import { EngineError, messageOf } from '../errors.ts'
-import type { ByteChange, ByteEntry, Checkpoint, StoreBackend } from './contract.ts'
-import type { LmdbEnvironment } from './lmdb-environment.ts'
+import type { ByteChange, ByteEntry, Checkpoint, RowWrites, StoreBackend } from './contract.ts'
+import { type LmdbEnvironment, pastLastKey, type RowKey, type Rows } from './lmdb-environment.ts'
 
 /** LMDB's limit for a key, less the byte that stands before every key of ours (LMDB takes no empty key). */
 const maxKeyBytes = 1977
@@ -27,8 +27,6 @@ export class LmdbBackend implements StoreBackend {
   readonly #checkpointKey: Uint8Array
   readonly #onClose: () => void
   #closed = false
-  /** Key of the look-up under way. */
-  readonly #scratch = Buffer.alloc(maxKeyBytes + 1, 1)
 
   constructor(environment: LmdbEnvironment, store: string, onClose: () => void) {
     this.#environment = environment
@@ -38,12 +36,18 @@ export class LmdbBackend implements StoreBackend {
   }
 
   get(key: Uint8Array): Uint8Array | undefined {
+    return this.#get(key)
+  }
+
+  getAt(key: string): Uint8Array | undefined {
+    return this.#get(key)
+  }
+
+  #get(key: RowKey): Uint8Array | undefined {
     if (key.length > maxKeyBytes) return undefined
-    const at = this.#scratch.subarray(0, key.length + 1)
-    at.set(key, 1)
     try {
       // The buffer is LMDB's own and longer than the value; only its `length` tells.
-      const found = this.#environment.store(this.#store).getBinaryFast(at)
+      const found = this.#environment.store(this.#store).getBinaryFast(key)
       return found?.subarray(0, found.length)
     } catch (error) {
       throw this.#failed('read', error)
@@ -51,12 +55,12 @@ export class LmdbBackend implements StoreBackend {
   }
 
   *range(from?: Uint8Array, to?: Uint8Array, reverse = false): IterableIterator<ByteEntry> {
-    let low = from === undefined ? firstKey : prefixed(from)
-    let high = to === undefined ? pastLastKey : prefixed(to)
+    let low = from ?? firstKey
+    let high = to ?? pastLastKey
     let exclusive = false
     for (;;) {
       const rows = this.#read(low, high, reverse, exclusive)
-      for (const [key, value] of rows) yield [key.subarray(1), value]
+      yield* rows
       const last = rows[rows.length - 1]
       if (last === undefined || rows.length < rowsPerRead) return
       if (reverse) high = last[0]
@@ -66,15 +70,24 @@ export class LmdbBackend implements StoreBackend {
   }
 
   apply(changes: Iterable<ByteChange>, checkpoint?: Checkpoint): void {
+    this.#apply((store) => {
+      for (const [key, value] of changes) change(store, key, value)
+    }, checkpoint)
+  }
+
+  applyRows(rows: RowWrites, checkpoint?: Checkpoint): void {
+    this.#apply((store) => {
+      for (let i = 0; i < rows.count; i++) change(store, rows.key(i), rows.value(i))
+    }, checkpoint)
+  }
+
+  #apply(write: (store: Rows) => void, checkpoint: Checkpoint | undefined): void {
     const environment = this.#environment
     try {
       const store = environment.store(this.#store)
       const { checkpoints } = environment
       environment.transaction(() => {
-        for (const [key, value] of changes) {
-          if (value === null) store.remove(prefixed(key))
-          else store.put(prefixed(key), value)
-        }
+        write(store)
         if (checkpoint !== undefined) checkpoints.put(this.#checkpointKey, Buffer.from(JSON.stringify(checkpoint)))
       })
     } catch (error) {
@@ -115,14 +128,14 @@ export class LmdbBackend implements StoreBackend {
     this.#onClose()
   }
 
-  /** At most `rowsPerRead` rows, keys with their leading byte. */
+  /** At most `rowsPerRead` rows. */
   #read(low: Uint8Array, high: Uint8Array, reverse: boolean, exclusive: boolean): ByteEntry[] {
     const options = reverse
       ? { start: high, end: low, exclusiveStart: true, inclusiveEnd: true, reverse, limit: rowsPerRead }
       : { start: low, end: high, exclusiveStart: exclusive, limit: rowsPerRead }
     try {
       const rows: ByteEntry[] = []
-      for (const { key, value } of this.#environment.store(this.#store).getRange(options)) rows.push([key, value])
+      for (const { key, value } of this.#environment.store(this.#store).getRange(options)) rows.push([key as Uint8Array, value])
       return rows
     } catch (error) {
       throw this.#failed('read', error)
@@ -148,13 +161,10 @@ export function storeFailure(environment: LmdbEnvironment, store: string, action
   return new EngineError('STORE_CORRUPT', sentence, { cause })
 }
 
-const firstKey = Uint8Array.of(1)
-const pastLastKey = Uint8Array.of(2)
+const firstKey = new Uint8Array(0)
 
-function prefixed(key: Uint8Array): Uint8Array {
+function change(store: Rows, key: RowKey, value: Uint8Array | null): void {
   assert(key.length <= maxKeyBytes, `a key of ${key.length} bytes came as far as the backend`)
-  const bytes = Buffer.allocUnsafe(key.length + 1)
-  bytes[0] = 1
-  bytes.set(key, 1)
-  return bytes
+  if (value === null) void store.remove(key)
+  else void store.put(key, value)
 }

@@ -25,6 +25,9 @@ import type { Clock } from '../base/clock.ts'
 import { EngineError, messageOf } from '../errors.ts'
 
 export type Bytes = Database<Uint8Array, Uint8Array>
+/** A store's rows, by key bytes or key string. */
+export type Rows = Database<Uint8Array, RowKey>
+export type RowKey = Uint8Array | string
 
 export interface EnvironmentOptions {
   readonly folder: string
@@ -38,6 +41,26 @@ export interface EnvironmentOptions {
 }
 
 const binary = { encoding: 'binary', keyEncoding: 'binary' } as const
+/** Behind every key. */
+export const pastLastKey = new Uint8Array(0)
+
+/**
+ * A byte stands before every key, for LMDB takes no empty one. Keys are written where LMDB wants to have them: key
+ * strings need no bytes of their own.
+ */
+const rowKeys = {
+  writeKey(key: RowKey, target: Uint8Array, at: number): number {
+    target[at] = key === pastLastKey ? 2 : 1
+    const from = at + 1
+    if (typeof key !== 'string') target.set(key, from)
+    else for (let i = 0; i < key.length; i++) target[from + i] = key.charCodeAt(i)
+    return from + key.length
+  },
+  readKey: (source: Uint8Array, from: number, to: number): Uint8Array =>
+    Uint8Array.prototype.slice.call(source, from + 1, to),
+}
+const rows = { encoding: 'binary', keyEncoder: rowKeys } as const
+
 const formatKey = Buffer.from('format')
 /** Raised when rows are laid out differently: data of another format is rebuilt from the changelog. */
 const format = '1'
@@ -60,11 +83,11 @@ export class LmdbEnvironment {
     return this.#loaded.checkpoints
   }
 
-  store(name: string): Bytes {
+  store(name: string): Rows {
     const { stores, root } = this.#loaded
     let store = stores.get(name)
     if (store === undefined) {
-      store = root.openDB<Uint8Array, Uint8Array>(`store/${name}`, binary)
+      store = root.openDB<Uint8Array, RowKey>(`store/${name}`, rows)
       stores.set(name, store)
     }
     return store
@@ -112,7 +135,7 @@ export class LmdbEnvironment {
 interface Loaded {
   readonly root: RootDatabase<Uint8Array, Uint8Array>
   readonly checkpoints: Bytes
-  readonly stores: Map<string, Bytes>
+  readonly stores: Map<string, Rows>
 }
 
 function openGuarded(options: EnvironmentOptions): Loaded {

@@ -7,7 +7,7 @@ import { readInt64, writeInt64 } from '../serde/primitive.ts'
 import type { Serde } from '../serde/serde.ts'
 import { owned } from './bytes.ts'
 import type { StoreSpec } from './contract.ts'
-import { Scratch } from './scratch.ts'
+import { OneScratch, Scratch } from './scratch.ts'
 
 const undecoded: unique symbol = Symbol('undecoded')
 const deleted: unique symbol = Symbol('deleted')
@@ -79,6 +79,8 @@ export function backendValue(form: RowForm, value: Uint8Array, timestamp: number
 }
 
 const scratch = new Scratch()
+/** One piece of memory for all: whoever has to know where bytes lie asks once. */
+const brief = new OneScratch()
 
 export class RowCodec {
   readonly form: RowForm
@@ -164,6 +166,18 @@ export class RowCodec {
     const bytes = this.bytes(row)
     if (bytes !== null) return backendValue(this.form, bytes, row.timestamp)
     return row.value === deleted ? null : tombstone
+  }
+
+  /** As `toBackend`; what it gives is valid until the next such call. */
+  toBackendBriefly(row: Row): Uint8Array | null {
+    const bytes = this.bytes(row, true)
+    if (bytes === null) return row.value === deleted ? null : tombstone
+    const head = this.form === 'plain' ? 0 : this.form === 'stamped' ? 8 : 1
+    const out = brief.of(head + bytes.length)
+    if (this.form === 'stamped') writeInt64(out, 0, row.timestamp)
+    else if (head > 0) out[0] = 1
+    out.set(bytes, head)
+    return out
   }
 
   /** `bytes` may be volatile; the row has its own. */

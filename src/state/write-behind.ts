@@ -9,8 +9,8 @@
  */
 import { ByteRows } from './byte-rows.ts'
 import { keyBytes, keyString } from './bytes.ts'
-import type { ByteChange, ByteEntry, Checkpoint, StoreBackend } from './contract.ts'
-import { inKeyOrder } from './key-order.ts'
+import type { ByteChange, ByteEntry, Checkpoint, RowWrites, StoreBackend } from './contract.ts'
+import { sortByKey } from './key-order.ts'
 import { mergedRows } from './merged-rows.ts'
 import type { Node } from './node.ts'
 import { type NodeTable, PlainTable } from './node-table.ts'
@@ -21,7 +21,8 @@ const overheadBytes = 280
 
 /** What is under way to the backend. */
 interface Writing {
-  readonly rows: readonly string[]
+  readonly keys: readonly string[]
+  readonly nodes: readonly Node[]
   /** Everything up to here is among the rows, or in the backend already. */
   readonly checkpoint: Checkpoint
   /** Rows that are written. */
@@ -188,11 +189,13 @@ export class WriteBehind implements StoreBackend {
     const pending = this.#pending
     if (pending === undefined) return 0
     this.#writing ??= this.#begin(pending)
-    const { rows, done, checkpoint } = this.#writing
-    const end = Math.min(rows.length, done + most)
-    const base = end === rows.length ? checkpoint : this.#file
+    const { nodes, done, checkpoint } = this.#writing
+    const end = Math.min(nodes.length, done + most)
+    const base = end === nodes.length ? checkpoint : this.#file
     const next = base && checkpointWith(base, pending, this.#file)
-    this.#backend.apply(this.#inBytes(rows, done, end), next)
+    const rows = this.#rows(this.#writing, end)
+    if (this.#backend.applyRows) this.#backend.applyRows(rows, next)
+    else this.#backend.apply(inBytes(rows), next)
     this.#step = { end, checkpoint: next }
     return end - done
   }
@@ -203,12 +206,12 @@ export class WriteBehind implements StoreBackend {
     const step = this.#step
     if (writing === undefined || step === undefined) return true
     this.#writes++
-    this.#release(writing.rows, writing.done, step.end)
+    this.#release(writing.nodes, writing.done, step.end)
     if (this.#unknown.length > 0) this.#unknown = this.#unknown.filter((node) => node.isNew === undefined)
     this.#file = step.checkpoint
     this.#step = undefined
     writing.done = step.end
-    if (step.end < writing.rows.length) return false
+    if (step.end < writing.nodes.length) return false
     this.#writing = undefined
     if (this.#pending === writing.checkpoint) this.#pending = undefined
     return true
@@ -229,25 +232,26 @@ export class WriteBehind implements StoreBackend {
   }
 
   #begin(checkpoint: Checkpoint): Writing {
-    const rows = inKeyOrder(this.#held.map((node) => this.#table.rowOf(node)))
+    const nodes = this.#held
+    const keys = nodes.map((node) => this.#table.rowOf(node))
+    sortByKey(keys, nodes)
     this.#held = []
-    return { rows, checkpoint, done: 0 }
+    return { keys, nodes, checkpoint, done: 0 }
   }
 
-  *#inBytes(rows: readonly string[], from: number, to: number): IterableIterator<ByteChange> {
-    for (let i = from; i < to; i++) {
-      const key = rows[i] as string
-      const row = this.#table.get(key)?.at(committedGeneration)
-      if (row !== undefined) yield [keyBytes(key), this.#codec.toBackend(row)]
+  #rows({ keys, nodes, done }: Writing, end: number): RowWrites {
+    return {
+      count: end - done,
+      key: (place) => keys[done + place] as string,
+      value: (place) => this.#codec.toBackendBriefly((nodes[done + place] as Node).at(committedGeneration) as Row),
     }
   }
 
   /** The rows lie in the backend from now on. */
-  #release(rows: readonly string[], from: number, to: number): void {
+  #release(nodes: readonly Node[], from: number, to: number): void {
     for (let i = from; i < to; i++) {
-      const node = this.#table.get(rows[i] as string)
-      const row = node?.at(committedGeneration)
-      if (node === undefined || row === undefined) continue
+      const node = nodes[i] as Node
+      const row = node.at(committedGeneration) as Row
       this.#count--
       this.#difference -= difference(node, row)
       node.isNew = row.isDeleted
@@ -306,6 +310,10 @@ export class WriteBehind implements StoreBackend {
     this.#pending = undefined
     this.#writes++
   }
+}
+
+function* inBytes(rows: RowWrites): IterableIterator<ByteChange> {
+  for (let i = 0; i < rows.count; i++) yield [keyBytes(rows.key(i)), rows.value(i)]
 }
 
 /** What the row adds to, or takes from, the number of rows in the backend. */
