@@ -267,13 +267,14 @@ export class TaskEngine {
     }
   }
 
-  /** Stores forget only with a commit. */
+  /** Rows past their time leave the stores with a commit; until then nobody sees them. */
   #commit(): void {
     const epoch = this.#epoch++
     for (const partitions of this.#storesOf) {
       for (const stores of partitions) {
         for (const store of stores.values()) {
           if (store.seal(epoch)) store.applied(epoch, { changelogOffset: epoch, commitId: `0.${epoch}`, topicId: '' })
+          store.committed(epoch)
         }
       }
     }
