@@ -96,6 +96,11 @@ describe(`${megabytes} MiB of state (LARGE_STATE_MB)`, { skip }, () => {
     await engine.untilReady(patienceMs)
     const filledAt = performance.now()
     await eventually('most of the state is there', async () => (await committed()) >= most, patienceMs)
+    const held = async (): Promise<number> => {
+      const rows = ((await engine.ask('/metrics')) ?? '').matchAll(/^engine_lane_unwritten_bytes\{[^}]*\} (\d+)$/gm)
+      return [...rows].reduce((sum, row) => sum + Number(row[1]), 0)
+    }
+    await eventually('what is committed is written', async () => (await held()) === 0, patienceMs)
     t.diagnostic(`${(sizeOf(folder) / 2 ** 20).toFixed(0)} MiB on the disk in ${seconds(performance.now() - filledAt)}`)
 
     // Killed while it works: what is committed and not yet in the store is the tail.
