@@ -76,7 +76,10 @@ export class Overlay implements RowLayer {
     } else {
       codec.keepsBytes = true
       this.#behind = backend instanceof WriteBehind ? backend : undefined
-      this.#behind?.attach(codec, this.#table)
+      this.#behind?.attach(codec, this.#table, () => {
+        // What was looked up last is written on no further: it may be a node that nobody would find again.
+        this.#lastKey = undefined
+      })
       this.#below = new ByteRows(this.#behind?.backend ?? backend, codec, (node) => this.#table.rowOf(node))
     }
   }

@@ -53,6 +53,8 @@ export class WriteBehind implements StoreBackend {
   #file: Checkpoint | undefined
   #incarnation: number
   #writes = 0
+  /** Nodes have left the table. */
+  #left: () => void = () => undefined
 
   constructor(backend: StoreBackend) {
     this.#backend = backend
@@ -83,7 +85,8 @@ export class WriteBehind implements StoreBackend {
   }
 
   /** From now on rows have the form of this codec and lie in this table. */
-  attach(codec: RowCodec, table: NodeTable): void {
+  attach(codec: RowCodec, table: NodeTable, left: () => void): void {
+    this.#left = left
     const before = this.#table
     this.#held = []
     this.#unknown = []
@@ -207,6 +210,7 @@ export class WriteBehind implements StoreBackend {
     if (writing === undefined || step === undefined) return true
     this.#writes++
     this.#release(writing.nodes, writing.done, step.end)
+    this.#left()
     if (this.#unknown.length > 0) this.#unknown = this.#unknown.filter((node) => node.isNew === undefined)
     this.#file = step.checkpoint
     this.#step = undefined
@@ -301,6 +305,7 @@ export class WriteBehind implements StoreBackend {
 
   #forget(): void {
     this.#table.clear()
+    this.#left()
     this.#held = []
     this.#unknown = []
     this.#count = 0
@@ -313,7 +318,8 @@ export class WriteBehind implements StoreBackend {
 }
 
 function* inBytes(rows: RowWrites): IterableIterator<ByteChange> {
-  for (let i = 0; i < rows.count; i++) yield [keyBytes(rows.key(i)), rows.value(i)]
+  // A backend may keep what it is given.
+  for (let i = 0; i < rows.count; i++) yield [keyBytes(rows.key(i)), rows.value(i)?.slice() ?? null]
 }
 
 /** What the row adds to, or takes from, the number of rows in the backend. */

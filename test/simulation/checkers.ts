@@ -37,7 +37,7 @@ export async function checkRun(run: CheckedRun): Promise<void> {
   await checkRemains(run)
 }
 
-async function committed(cluster: EmbeddedCluster, topic: string): Promise<Committed[]> {
+export async function committed(cluster: EmbeddedCluster, topic: string): Promise<Committed[]> {
   const client = directClient(cluster)
   const [info] = await client.topics([topic])
   const result: Committed[] = []
@@ -70,7 +70,7 @@ async function committed(cluster: EmbeddedCluster, topic: string): Promise<Commi
   return result
 }
 
-function byKey<T>(items: readonly T[], key: (item: T) => string): Map<string, T[]> {
+export function byKey<T>(items: readonly T[], key: (item: T) => string): Map<string, T[]> {
   const groups = new Map<string, T[]>()
   for (const item of items) {
     const group = groups.get(key(item))

@@ -3,9 +3,9 @@
  * slow lanes and clock jumps, and at the end a quiet time in which everything must come right.
  */
 import { Random } from '../../src/base/random.ts'
-import { EmbeddedCluster } from '../../src/broker/embedded/core/cluster.ts'
-import { MemoryStorage } from '../../src/broker/embedded/core/memory-storage.ts'
-import { directClient } from '../../src/broker/embedded/direct-client.ts'
+import type { EmbeddedCluster } from '../../src/broker/embedded/core/cluster.ts'
+import type { BrokerPort } from '../../src/broker/port.ts'
+import type { Application } from '../../src/dsl/app.ts'
 import type { EngineFact } from '../../src/engine/protocol.ts'
 import type { EngineSettings } from '../../src/engine/settings.ts'
 import type { Checkpoint } from '../../src/state/contract.ts'
@@ -14,12 +14,13 @@ import { planOf } from '../../src/topology/plan.ts'
 import type { SplitMode } from '../../src/topology/split.ts'
 import { noHeaders } from '../../src/wire/headers.ts'
 import { RecordBatchBuilder } from '../../src/wire/record-batch.ts'
+import { SimulatedCluster } from './cluster.ts'
 import { DiskBackend, type DiskTamper, DurableBackends } from './durable-backends.ts'
 import type { WriteBehindOptions } from '../../src/lanes/store-writer.ts'
 import { type BrokerFaults, faultyBroker, type Tamper } from './faulty-broker.ts'
 import { type MessageTamper, SimulatedProcess } from './process.ts'
 import { Scheduler } from './scheduler.ts'
-import { application, type Input } from './workload.ts'
+import { application, type Delays, type Input } from './workload.ts'
 
 export interface WorldOptions {
   readonly seed: number
@@ -33,6 +34,7 @@ export interface Mutant {
   readonly messages?: () => MessageTamper
   readonly broker?: () => Tamper
   readonly disk?: DiskTamper
+  readonly settings?: Partial<EngineSettings>
 }
 
 /** Everything that follows from the seed: printed with a failure, so that a run can be understood from its seed. */
@@ -66,7 +68,7 @@ export interface Remains {
 
 export class World {
   readonly scheduler: Scheduler
-  readonly cluster: EmbeddedCluster
+  readonly #broker: SimulatedCluster
   readonly derived: Derived
   readonly inputs: Input[] = []
   stores: DurableBackends
@@ -81,7 +83,6 @@ export class World {
   #cuts = 2
   #restarting = false
   #lastGlobal = Number.NEGATIVE_INFINITY
-  #tick: (() => void) | undefined
 
   constructor({ seed, mutant }: WorldOptions) {
     const random = new Random(seed)
@@ -90,23 +91,20 @@ export class World {
     this.derived = { ...derive(random), split: splitOf(seed), disk: diskOf(seed) }
     const disk = (): DiskBackend => new DiskBackend(mutant?.disk, (checkpoint) => this.#written(checkpoint))
     this.stores = new DurableBackends(this.derived.disk ? disk : undefined)
-    this.cluster = new EmbeddedCluster({
-      clock: this.scheduler.clock,
-      random: new Random(seed + 1),
-      storage: new MemoryStorage(),
-      partitions: this.derived.partitions,
-    })
+    this.#broker = new SimulatedCluster(this.scheduler, seed + 1, this.derived.partitions)
+  }
+
+  get cluster(): EmbeddedCluster {
+    return this.#broker.cluster
   }
 
   /** Runs to the end; the violations found on the way and at the end. */
   async run(): Promise<string[]> {
-    this.#planInput()
+    await this.feed()
     this.#start()
     this.#planFaults()
-    await this.#until(
-      () => this.inputs.length === this.derived.records && this.scheduler.now > faultsEndMs + longestZombieMs,
-      400_000,
-    )
+    const fed = (): boolean => this.inputs.length === this.derived.records
+    await this.#until(() => fed() && this.scheduler.now > faultsEndMs + longestZombieMs, 400_000)
     this.#quiet = true
     if (this.violations.length === 0) await this.#settle()
     // What is still held in memory is written, as a process does that is stopped.
@@ -148,7 +146,22 @@ export class World {
     if (this.violations.length === 0 && !idle) await this.#settle()
   }
 
-  #planInput(): void {
+  /** A connection without faults. */
+  protected get client(): BrokerPort {
+    return this.#broker.client()
+  }
+
+  protected application(delays: Delays): Application {
+    return application(delays)
+  }
+
+  /** What the broker makes of a call, beside losing it. */
+  protected tamper(): Tamper | undefined {
+    return this.#mutant?.broker?.()
+  }
+
+  /** Plans what comes in, or brings it at once. */
+  protected async feed(): Promise<void> {
     const { records, keys, partitions } = this.derived
     const { random } = this.scheduler
     let at = 0
@@ -164,9 +177,9 @@ export class World {
         this.inputs.push({ key, value, timestamp, partition })
         const builder = new RecordBatchBuilder()
         builder.append(timestamp, Buffer.from(key), Buffer.from(JSON.stringify(value)), noHeaders)
-        this.#wake()
+        this.#broker.wake()
         const records = builder.finish()
-        void directClient(this.cluster, { afterCall: () => this.#wake() }).produce({
+        void this.client.produce({
           transactionalId: null,
           batches: [{ topic: 'in', partition, records }],
         })
@@ -232,9 +245,9 @@ export class World {
             })
           : undefined,
     }
-    const compile = () => application(delays).compile()
+    const compile = () => this.application(delays).compile()
     const topology = compile()
-    const settings = settingsFor(this.derived, topology)
+    const settings = { ...settingsFor(this.derived, topology), ...this.#mutant?.settings }
     this.#lastGlobal = Number.NEGATIVE_INFINITY
     this.#restarting = false
     this.#process = new SimulatedProcess({
@@ -245,8 +258,8 @@ export class World {
         this.scheduler,
         owner,
         () => this.#faults(),
-        () => this.#wake(),
-        this.#mutant?.broker?.(),
+        () => this.#broker.wake(),
+        this.tamper(),
       ),
       settings,
       compile,
@@ -266,7 +279,7 @@ export class World {
     if (owner !== this.#owner) return
     if (fact.type === 'snapshot') {
       // Between two runs the last one's watermark is shown, from which the next one goes back to its last commit.
-      if (!this.#restarting) this.#checkWatermark(fact.snapshot.watermarks?.globalMs ?? Number.NEGATIVE_INFINITY)
+      if (!this.#restarting) this.#checkWatermark(fact.snapshot.watermarks?.globalMs ?? null)
       return
     }
     this.facts.push(fact)
@@ -292,20 +305,9 @@ export class World {
       : { slowestMs: brokerMs, lostAnswer, lostRequest }
   }
 
-  /** The cluster has deadlines of its own (long polls, sessions). */
-  #wake(): void {
-    if (this.#tick) return
-    const deadline = this.cluster.nextDeadline()
-    if (deadline === Number.POSITIVE_INFINITY) return
-    const event = this.scheduler.at(Math.max(0, deadline - this.scheduler.now) + 0.01, 0, () => {
-      this.#tick = undefined
-      this.cluster.tick()
-      this.#wake()
-    })
-    this.#tick = () => this.scheduler.cancel(event)
-  }
-
-  #checkWatermark(globalMs: number): void {
+  /** Null while it is undecided: a partition of which nothing was dispatched yet has the next record. */
+  #checkWatermark(globalMs: number | null): void {
+    if (globalMs === null) return
     if (globalMs < this.#lastGlobal)
       this.violate(`the watermark fell from ${this.#lastGlobal} to ${globalMs} without a restart`)
     this.#lastGlobal = Math.max(this.#lastGlobal, globalMs)
