@@ -17,6 +17,11 @@ const powersOfTen = Array.from({ length: mostDigits + 1 }, (_, i) => 10 ** i)
 /** Records that fit no shape before, in spite of it all, the shapes are given up; more where many did fit. */
 const patience = 64
 
+/** Short texts remembered for a member. */
+const rememberedTexts = 4096
+/** So many look-ups decide whether remembering a member's texts is worth it. */
+const trial = 4096
+
 const latin1Slice = Buffer.prototype.latin1Slice
 
 type Members = Record<string, unknown>
@@ -27,14 +32,12 @@ export class JsonShapes {
   #fits = 0
   #misses = 0
 
-  /** The value, where the text has a known shape; else undefined. `text` is that of `bytes`. */
-  read(text: string, bytes: Uint8Array): unknown {
+  /** The value, where the bytes are text of a known shape and plain ASCII; else undefined. */
+  read(bytes: Uint8Array): unknown {
     const shapes = this.#shapes
-    // A text as long as its bytes is ASCII.
-    if (shapes.length === 0 || text.length !== bytes.length) return undefined
     for (let i = 0; i < shapes.length; i++) {
       const shape = shapes[i] as Shape
-      const value = shape.read(text, bytes)
+      const value = shape.read(bytes)
       if (value === undefined) continue
       this.#fits++
       if (i > 0) {
@@ -46,13 +49,14 @@ export class JsonShapes {
     return undefined
   }
 
-  /** Learns from a record that had to be parsed. */
+  /** Learns from a record that had to be parsed. `text` is that of `bytes`. */
   learn(text: string, bytes: Uint8Array, value: unknown): void {
     if (this.#misses > patience + this.#fits / 4) {
       this.#shapes = []
       return
     }
     this.#misses++
+    // A text as long as its bytes is ASCII.
     if (text.length !== bytes.length) return
     const shape = shapeOf(text, bytes, value)
     if (shape === undefined) return
@@ -61,82 +65,135 @@ export class JsonShapes {
   }
 }
 
+/**
+ * Short texts of one member, as one string each: where few of them come again and again, what is kept of a thousand records
+ * shares them. Given up for members whose texts differ.
+ */
+class Texts {
+  readonly #known: string[] = new Array(rememberedTexts).fill('')
+  #lookups = 0
+  #hits = 0
+  isWorthIt = true
+
+  /** The text in [start, end), if it is known; `place` is made of its units. */
+  get(bytes: Uint8Array, start: number, end: number, place: number): string | undefined {
+    if (++this.#lookups === trial) {
+      this.isWorthIt = this.#hits > trial / 2
+      this.#lookups = 0
+      this.#hits = 0
+    }
+    const known = this.#known[place] as string
+    if (known.length !== end - start) return undefined
+    for (let i = start; i < end; i++) if (bytes[i] !== known.charCodeAt(i - start)) return undefined
+    this.#hits++
+    return known
+  }
+
+  set(place: number, text: string): string {
+    this.#known[place] = text
+    return text
+  }
+}
+
 class Shape {
   readonly #names: readonly string[]
   /** What stands in front of each value. */
-  readonly #before: readonly string[]
-  readonly #tail: string
+  readonly #before: readonly Uint8Array[]
+  readonly #tail: Uint8Array
   readonly #template: Members
+  readonly #texts: readonly Texts[]
   #at = 0
+  /** The whole record, once two of its texts had to be cut out of it: then one string for all is cheaper than one for each. */
+  #whole: string | undefined
+  #cuts = 0
+  #cutsBefore = 0
 
-  constructor(names: readonly string[], before: readonly string[], tail: string, template: Members) {
+  constructor(names: readonly string[], before: readonly Uint8Array[], tail: Uint8Array, template: Members) {
     this.#names = names
     this.#before = before
     this.#tail = tail
     this.#template = template
+    this.#texts = names.map(() => new Texts())
   }
 
-  read(text: string, bytes: Uint8Array): Members | undefined {
+  read(bytes: Uint8Array): Members | undefined {
     const names = this.#names
     const before = this.#before
+    this.#whole = undefined
+    this.#cutsBefore = this.#cuts
+    this.#cuts = 0
     // Copying gives the members their places at once; the values follow.
     const value = { ...this.#template }
     let at = 0
     for (let i = 0; i < names.length; i++) {
-      at = after(text, at, before[i] as string)
+      at = after(bytes, at, before[i] as Uint8Array)
       if (at < 0) return undefined
       this.#at = at
-      const member = this.#value(text, bytes)
+      const member = this.#value(bytes, i)
       if (member === undefined) return undefined
       value[names[i] as string] = member
       at = this.#at
     }
-    return after(text, at, this.#tail) === text.length ? value : undefined
+    return after(bytes, at, this.#tail) === bytes.length ? value : undefined
   }
 
   /** Reads the value at `#at` and moves on behind it. */
-  #value(text: string, bytes: Uint8Array): unknown {
-    const first = text.charCodeAt(this.#at)
-    if (first === quote) return this.#text(text, bytes)
-    if (isDigit(first) || first === minus) return this.#number(text)
-    if (first === 116) return this.#word(text, 'true', true)
-    if (first === 102) return this.#word(text, 'false', false)
-    return first === 110 ? this.#word(text, 'null', null) : undefined
+  #value(bytes: Uint8Array, member: number): unknown {
+    const first = bytes[this.#at] as number
+    if (first === quote) return this.#text(bytes, member)
+    if (isDigit(first) || first === minus) return this.#number(bytes)
+    if (first === 116) return this.#word(bytes, wordTrue, true)
+    if (first === 102) return this.#word(bytes, wordFalse, false)
+    return first === 110 ? this.#word(bytes, wordNull, null) : undefined
   }
 
-  #text(text: string, bytes: Uint8Array): string | undefined {
+  #text(bytes: Uint8Array, member: number): string | undefined {
     const start = this.#at + 1
     let end = start
+    let hash = 0
     for (;;) {
-      const unit = text.charCodeAt(end)
+      const unit = bytes[end] as number
       if (unit === quote) break
-      // The end of the text is not a number, hence neither.
-      if (!(unit >= 32) || unit === backslash) return undefined
+      // The end of the bytes is not a number, hence neither; and what is not ASCII has to be checked as a whole.
+      if (!(unit >= 32 && unit < 127) || unit === backslash) return undefined
+      hash = (Math.imul(hash, 31) + unit) | 0
       end++
     }
     this.#at = end + 1
-    return end - start < sliceLength ? text.slice(start, end) : latin1Slice.call(bytes, start, end)
+    if (end - start >= sliceLength) return latin1Slice.call(bytes, start, end)
+    const texts = this.#texts[member] as Texts
+    if (!texts.isWorthIt) return this.#cut(bytes, start, end)
+    const place = (hash ^ (hash >>> 12)) & (rememberedTexts - 1)
+    return texts.get(bytes, start, end, place) ?? texts.set(place, this.#cut(bytes, start, end))
   }
 
-  #number(text: string): number | undefined {
+  /** A short text of its own. */
+  #cut(bytes: Uint8Array, start: number, end: number): string {
+    if (++this.#cuts === 1 && this.#cutsBefore <= 1) return latin1Slice.call(bytes, start, end)
+    const whole = this.#whole ?? latin1Slice.call(bytes, 0, bytes.length)
+    this.#whole = whole
+    return whole.slice(start, end)
+  }
+
+  #number(bytes: Uint8Array): number | undefined {
     let at = this.#at
-    const isNegative = text.charCodeAt(at) === minus
+    const isNegative = bytes[at] === minus
     if (isNegative) at++
     const start = at
     let value = 0
-    let unit = text.charCodeAt(at)
+    let unit = bytes[at] as number
     while (isDigit(unit)) {
       value = value * 10 + (unit - zero)
-      unit = text.charCodeAt(++at)
+      unit = bytes[++at] as number
     }
     let digits = at - start
-    if (digits === 0 || (digits > 1 && text.charCodeAt(start) === zero)) return undefined
+    if (digits === 0 || (digits > 1 && bytes[start] === zero)) return undefined
     if (unit === point) {
       const from = ++at
-      unit = text.charCodeAt(at)
+      unit = bytes[at] as number
       while (isDigit(unit)) {
         value = value * 10 + (unit - zero)
-        unit = text.charCodeAt(++at)
+        unit = bytes[++at] as number
       }
       const decimals = at - from
       digits += decimals
@@ -148,13 +205,18 @@ class Shape {
     return isNegative ? -value : value
   }
 
-  #word<T>(text: string, word: string, value: T): T | undefined {
-    const at = after(text, this.#at, word)
+  #word<T>(bytes: Uint8Array, word: Uint8Array, value: T): T | undefined {
+    const at = after(bytes, this.#at, word)
     if (at < 0) return undefined
     this.#at = at
     return value
   }
 }
+
+const ascii = (text: string): Uint8Array => Uint8Array.from(text, (unit) => unit.charCodeAt(0))
+const wordTrue = ascii('true')
+const wordFalse = ascii('false')
+const wordNull = ascii('null')
 
 const quote = 34
 const minus = 45
@@ -167,9 +229,9 @@ function isDigit(unit: number): boolean {
 }
 
 /** Position behind `part` if it stands at `at`, else -1. */
-function after(text: string, at: number, part: string): number {
+function after(bytes: Uint8Array, at: number, part: Uint8Array): number {
   const { length } = part
-  for (let i = 0; i < length; i++) if (text.charCodeAt(at + i) !== part.charCodeAt(i)) return -1
+  for (let i = 0; i < length; i++) if (bytes[at + i] !== part[i]) return -1
   return at + length
 }
 
@@ -181,22 +243,23 @@ function shapeOf(text: string, bytes: Uint8Array, value: unknown): Shape | undef
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
   const names = Object.keys(value)
   if (names.length === 0 || names.length > mostMembers) return undefined
-  const before: string[] = []
+  const before: Uint8Array[] = []
   let at = 0
   for (const name of names) {
     member.lastIndex = at
     const found = member.exec(text)
     if (found === null || found[1] !== JSON.stringify(name)) return undefined
-    before.push(found[0])
+    before.push(ascii(found[0]))
     scalar.lastIndex = member.lastIndex
     if (name === '__proto__' || !scalar.test(text)) return undefined
     at = scalar.lastIndex
   }
-  const shape = new Shape(names, before, text.slice(at), value as Members)
+  const tail = ascii(text.slice(at))
+  const shape = new Shape(names, before, tail, value as Members)
   // What was found is believed only where it gives back the very value it was found in.
-  const read = shape.read(text, bytes)
+  const read = shape.read(bytes)
   const isSame = read !== undefined && names.every((name) => Object.is(read[name], (value as Members)[name]))
   return isSame && Object.keys(read).length === names.length
-    ? new Shape(names, before, text.slice(at), { ...(value as Members) })
+    ? new Shape(names, before, tail, { ...(value as Members) })
     : undefined
 }

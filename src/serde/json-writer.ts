@@ -137,14 +137,22 @@ export class JsonWriter {
     if (length < least) length = least
     const pool = this.#pool
     let rest = value | 0
-    for (let at = this.#at + length - 1; at >= this.#at; at--) {
-      const next = (rest / 10) | 0
-      pool[at] = 48 + rest - next * 10
+    let at = this.#at + length
+    for (; at > this.#at + 1; at -= 2) {
+      const next = (rest / 100) | 0
+      const pair = rest - next * 100
+      pool[at - 1] = ones[pair] as number
+      pool[at - 2] = tens[pair] as number
       rest = next
     }
+    if (at > this.#at) pool[at - 1] = 48 + rest
     this.#at += length
   }
 }
+
+/** The digits of numbers below a hundred. */
+const ones = Uint8Array.from({ length: 100 }, (_, i) => 48 + (i % 10))
+const tens = Uint8Array.from({ length: 100 }, (_, i) => 48 + Math.floor(i / 10))
 
 const quote = 34
 const backslash = 92

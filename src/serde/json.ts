@@ -1,5 +1,5 @@
 /** JSON, plain or checked by a schema. */
-import { copyJson } from './json-copy.ts'
+import { copyAgain, copyJson } from './json-copy.ts'
 import { JsonShapes } from './json-shape.ts'
 import { JsonWriter } from './json-writer.ts'
 import { decodeUtf8, encodeUtf8, shown } from './primitive.ts'
@@ -41,9 +41,9 @@ function encode(value: unknown, writer: JsonWriter): Uint8Array {
 }
 
 function decode(bytes: Uint8Array, shapes: JsonShapes): unknown {
-  const text = decodeUtf8(bytes, 'json')
-  const known = shapes.read(text, bytes)
+  const known = shapes.read(bytes)
   if (known !== undefined) return known
+  const text = decodeUtf8(bytes, 'json')
   try {
     const value: unknown = JSON.parse(text)
     shapes.learn(text, bytes, value)
@@ -106,7 +106,7 @@ export function json<T>(schema?: StandardSchema<T>): Serde<T> {
       serialize: (value) => encode(value, writer),
       deserialize: (bytes) => decode(bytes, shapes) as T,
       isPlain: isPlainJson,
-      copy: (value) => copyJson(value) as T | undefined,
+      copy: (value, isCopy = false) => (isCopy ? copyAgain(value) : copyJson(value)) as T | undefined,
     }
   }
   return {

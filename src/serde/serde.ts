@@ -18,8 +18,9 @@ export interface Serde<T> {
   /**
    * Optional: a copy that shares nothing with `value` and is exactly what the way to bytes and back would give; undefined
    * where that is not certain. A store then keeps such copies and hands out such copies, and serialises once a commit.
+   * `isCopy`: the value is such a copy itself.
    */
-  copy?(value: T): T | undefined
+  copy?(value: T, isCopy?: boolean): T | undefined
 }
 
 /** What a serde throws when it cannot encode a value or decode bytes. */

@@ -128,7 +128,7 @@ export class RowCodec {
   value(row: Row): unknown {
     const serde = this.#serde
     const { value } = row
-    if (value !== undecoded) return typeof value === 'object' && value !== null ? serde.copy?.(value) : value
+    if (value !== undecoded) return typeof value === 'object' && value !== null ? serde.copy?.(value, true) : value
     const bytes = row.bytes as Uint8Array
     const decoded = serde.deserialize(bytes)
     if (serde.isPlain?.(decoded)) this.#keepDecoded(row, decoded)

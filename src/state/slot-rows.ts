@@ -11,15 +11,16 @@ import type { CommittedRows, MemoryBackend } from './memory-backend.ts'
 import { Row, type RowCodec, weightOf } from './row.ts'
 import type { RowLayer } from './row-layer.ts'
 import { Scratch } from './scratch.ts'
-import { SlotTable } from './slot-table.ts'
+import { recordDoubles, recordInts, SlotTable } from './slot-table.ts'
 import { SortedKeys } from './sorted-keys.ts'
 import { UndoLog } from './undo-log.ts'
 
-/** What a slot holds: no row, a deletion, a value as the application sees it, the value's bytes. */
+/** What a slot holds: no row, a deletion, a value as the application sees it, the value's bytes, a number. */
 const absent = 0
 const deletion = 1
 const decoded = 2
 const encoded = 3
+const plainNumber = 4
 
 export type ShowChange = (key: Uint8Array, value: Uint8Array | null, timestamp: number) => void
 
@@ -37,12 +38,13 @@ export class SlotGeneration {
   }
 }
 
-/** A slot's numbers: its timestamp as a double, then generation, place in the undo log, and form as integers. */
-const doublesOf = 3
-const intsOf = 6
-const generationInt = 2
-const undoInt = 3
-const formInt = 4
+/** What is in a slot's record: its timestamp and a number as doubles, the rest as integers. */
+const timestampDouble = 0
+const numberDouble = 1
+const generationInt = 4
+/** Where in the log of its generation the row stands as it was before. */
+const undoInt = 5
+const formInt = 6
 
 interface SealedLog {
   readonly epoch: CommitEpoch
@@ -55,8 +57,9 @@ export class SlotRows implements RowLayer, CommittedRows {
   bytes = 0
   readonly #memory: MemoryBackend
   readonly #table = new SlotTable()
-  #doubles = new Float64Array(this.#table.capacity * doublesOf)
-  #ints = new Int32Array(this.#doubles.buffer)
+  /** The table's, at hand. */
+  #doubles = this.#table.doubles
+  #ints = this.#table.ints
   readonly #values: unknown[] = []
   /** Counts the rows that came: a walk leaves out those younger than itself. */
   #born = new Float64Array(this.#table.capacity)
@@ -95,11 +98,11 @@ export class SlotRows implements RowLayer, CommittedRows {
     if (this.#given !== undefined) this.#keepDecoded()
     const slot = this.#find(key)
     if (slot < 0) return undefined
-    const form = this.#ints[slot * intsOf + formInt] as number
+    const form = this.#ints[slot * recordInts + formInt] as number
     if (form < decoded) return undefined
     const row = this.#row
-    const value = this.#values[slot]
-    this.#fill(row, form, value, this.#doubles[slot * doublesOf] as number)
+    const value = this.#valueAt(slot)
+    this.#fill(row, form, value, this.#doubles[slot * recordDoubles + timestampDouble] as number)
     if (form === encoded) {
       this.#given = value as Uint8Array
       this.#givenSlot = slot
@@ -114,7 +117,7 @@ export class SlotRows implements RowLayer, CommittedRows {
     this.codec.replace(row, value, timestamp)
     let slot = this.#find(key)
     if (slot < 0) slot = this.#add(key)
-    const i = slot * intsOf
+    const i = slot * recordInts
     if (this.#ints[i + generationInt] === this.#generation) this.bytes -= this.#weightAt(slot)
     else this.#change(slot, key.length)
     this.#set(slot, row)
@@ -124,7 +127,7 @@ export class SlotRows implements RowLayer, CommittedRows {
   delete(key: string): void {
     const slot = this.#find(key)
     if (slot < 0) return
-    const i = slot * intsOf
+    const i = slot * recordInts
     if (this.#ints[i + formInt] === deletion) return
     this.#checkWritable()
     if (this.#ints[i + generationInt] === this.#generation) this.bytes -= this.#weightAt(slot)
@@ -149,7 +152,7 @@ export class SlotRows implements RowLayer, CommittedRows {
   *settled(from: string | undefined): IterableIterator<[string, Row]> {
     for (const key of this.#ordered().range(from, undefined)) {
       const slot = this.#table.find(key)
-      if (slot < 0 || (this.#ints[slot * intsOf + generationInt] as number) > this.#committed) continue
+      if (slot < 0 || (this.#ints[slot * recordInts + generationInt] as number) > this.#committed) continue
       const row = this.#rowAt(slot)
       if (row !== undefined) yield [key, row]
     }
@@ -182,7 +185,7 @@ export class SlotRows implements RowLayer, CommittedRows {
     }
     for (const key of dropped) {
       const slot = this.#table.find(key)
-      if (slot >= 0 && (this.#ints[slot * intsOf + generationInt] as number) <= this.#committed) this.#remove(slot)
+      if (slot >= 0 && (this.#ints[slot * recordInts + generationInt] as number) <= this.#committed) this.#remove(slot)
     }
     this.#memory.advance(checkpoint)
     this.#lastKey = undefined
@@ -243,22 +246,24 @@ export class SlotRows implements RowLayer, CommittedRows {
     this.#lastKey = undefined
     const slot = this.#table.find(key)
     const row = value === null ? undefined : this.codec.fromBackend(value)
-    if (slot >= 0 && (this.#ints[slot * intsOf + generationInt] as number) > this.#committed) {
+    if (slot >= 0 && (this.#ints[slot * recordInts + generationInt] as number) > this.#committed) {
       const [log, at] = this.#oldestEntry(slot)
       log.replace(at, row === undefined ? absent : encoded, row?.bytes, row?.timestamp ?? 0)
     } else if (row === undefined) {
       if (slot >= 0) this.#remove(slot)
     } else {
       const into = slot >= 0 ? slot : this.#add(key, 0)
-      this.#ints[into * intsOf + generationInt] = 0
+      this.#ints[into * recordInts + generationInt] = 0
       this.#set(into, row)
     }
   }
 
   clear(): void {
     this.#table.clear()
+    this.#doubles = this.#table.doubles
+    this.#ints = this.#table.ints
+    this.#born = new Float64Array(this.#table.capacity)
     this.#values.length = 0
-    this.#ints.fill(0)
     this.#order = undefined
     this.#sealed = []
     this.#open.reset(this.#generation)
@@ -278,9 +283,6 @@ export class SlotRows implements RowLayer, CommittedRows {
     const slot = this.#table.add(key)
     if (slot >= this.#born.length) this.#grow()
     this.#order?.add(key)
-    const i = slot * intsOf
-    this.#ints[i + generationInt] = 0
-    this.#ints[i + formInt] = absent
     this.#born[slot] = born
     if (slot === this.#values.length) this.#values.push(undefined)
     this.#lastKey = key
@@ -290,21 +292,18 @@ export class SlotRows implements RowLayer, CommittedRows {
 
   #remove(slot: number): void {
     if (this.#order !== undefined) this.#order.delete(this.#table.keyOf(slot))
-    this.#ints[slot * intsOf + formInt] = absent
+    this.#ints[slot * recordInts + formInt] = absent
     this.#values[slot] = undefined
     this.#table.remove(slot)
     this.#lastKey = undefined
   }
 
   #grow(): void {
-    const { capacity } = this.#table
-    const doubles = new Float64Array(capacity * doublesOf)
-    doubles.set(this.#doubles)
-    const born = new Float64Array(capacity)
+    const born = new Float64Array(this.#table.capacity)
     born.set(this.#born)
-    this.#doubles = doubles
-    this.#ints = new Int32Array(doubles.buffer)
     this.#born = born
+    this.#doubles = this.#table.doubles
+    this.#ints = this.#table.ints
   }
 
   #ordered(): SortedKeys {
@@ -314,14 +313,14 @@ export class SlotRows implements RowLayer, CommittedRows {
 
   /** The row is about to be changed for the first time in the open epoch. */
   #change(slot: number, keyLength: number): void {
-    const i = slot * intsOf
+    const i = slot * recordInts
     const ints = this.#ints
-    const timestamp = this.#doubles[slot * doublesOf] as number
+    const timestamp = this.#doubles[slot * recordDoubles + timestampDouble] as number
     const form = ints[i + formInt] as number
     const at = this.#open.push(
       slot,
       form,
-      this.#values[slot],
+      this.#valueAt(slot),
       timestamp,
       ints[i + generationInt] as number,
       ints[i + undoInt] as number,
@@ -332,15 +331,32 @@ export class SlotRows implements RowLayer, CommittedRows {
   }
 
   #set(slot: number, row: Row): void {
-    const isEncoded = row.bytes !== undefined
-    this.#ints[slot * intsOf + formInt] = isEncoded ? encoded : decoded
-    this.#values[slot] = isEncoded ? row.bytes : row.value
-    this.#doubles[slot * doublesOf] = row.timestamp
+    const { value, bytes } = row
+    const i = slot * recordInts + formInt
+    const d = slot * recordDoubles
+    this.#doubles[d + timestampDouble] = row.timestamp
+    if (bytes !== undefined) {
+      this.#ints[i] = encoded
+      this.#values[slot] = bytes
+    } else if (typeof value === 'number') {
+      if (this.#ints[i] !== plainNumber) this.#values[slot] = undefined
+      this.#ints[i] = plainNumber
+      this.#doubles[d + numberDouble] = value
+    } else {
+      this.#ints[i] = decoded
+      this.#values[slot] = value
+    }
+  }
+
+  /** What the slot holds; not to be asked of a deletion. */
+  #valueAt(slot: number): unknown {
+    const isNumber = this.#ints[slot * recordInts + formInt] === plainNumber
+    return isNumber ? this.#doubles[slot * recordDoubles + numberDouble] : this.#values[slot]
   }
 
   #weightAt(slot: number): number {
-    const value = this.#values[slot]
-    const isEncoded = this.#ints[slot * intsOf + formInt] === encoded
+    const value = this.#valueAt(slot)
+    const isEncoded = this.#ints[slot * recordInts + formInt] === encoded
     return isEncoded ? (value as Uint8Array).length : weightOf(value)
   }
 
@@ -366,12 +382,12 @@ export class SlotRows implements RowLayer, CommittedRows {
 
   /** Fills the row as it was in a generation; gives its form. */
   #load(slot: number, generation: number): number {
-    const i = slot * intsOf
+    const i = slot * recordInts
     let of = this.#ints[i + generationInt] as number
     let undo = this.#ints[i + undoInt] as number
     let form = this.#ints[i + formInt] as number
-    let value = this.#values[slot]
-    let timestamp = this.#doubles[slot * doublesOf] as number
+    let value = this.#valueAt(slot)
+    let timestamp = this.#doubles[slot * recordDoubles + timestampDouble] as number
     while (of > generation && of > this.#committed) {
       const log = this.#logOf(of)
       form = log.form(undo)
@@ -395,10 +411,10 @@ export class SlotRows implements RowLayer, CommittedRows {
 
   /** A row of its own, for walks. */
   #rowAt(slot: number): Row | undefined {
-    const form = this.#ints[slot * intsOf + formInt] as number
+    const form = this.#ints[slot * recordInts + formInt] as number
     if (form < decoded) return undefined
     const row = new Row(undefined, undefined, 0)
-    this.#fill(row, form, this.#values[slot], this.#doubles[slot * doublesOf] as number)
+    this.#fill(row, form, this.#valueAt(slot), this.#doubles[slot * recordDoubles + timestampDouble] as number)
     return row
   }
 
@@ -411,8 +427,8 @@ export class SlotRows implements RowLayer, CommittedRows {
 
   /** The entry that goes back to the committed row. */
   #oldestEntry(slot: number): [log: UndoLog, at: number] {
-    let log = this.#logOf(this.#ints[slot * intsOf + generationInt] as number)
-    let at = this.#ints[slot * intsOf + undoInt] as number
+    let log = this.#logOf(this.#ints[slot * recordInts + generationInt] as number)
+    let at = this.#ints[slot * recordInts + undoInt] as number
     while (log.generationAt(at) > this.#committed) {
       const before = log.undo(at)
       log = this.#logOf(log.generationAt(at))
@@ -423,7 +439,7 @@ export class SlotRows implements RowLayer, CommittedRows {
 
   #takeBack(log: UndoLog, at: number): void {
     const slot = log.slot(at)
-    const i = slot * intsOf
+    const i = slot * recordInts
     const form = log.form(at)
     const generation = log.generationAt(at)
     if (form === absent || (form === deletion && generation <= this.#committed)) {
@@ -433,8 +449,10 @@ export class SlotRows implements RowLayer, CommittedRows {
     this.#ints[i + formInt] = form
     this.#ints[i + generationInt] = generation
     this.#ints[i + undoInt] = log.undo(at)
-    this.#values[slot] = log.value(at)
-    this.#doubles[slot * doublesOf] = log.timestamp(at)
+    const value = log.value(at)
+    if (form === plainNumber) this.#doubles[slot * recordDoubles + numberDouble] = value as number
+    this.#values[slot] = form === plainNumber ? undefined : value
+    this.#doubles[slot * recordDoubles + timestampDouble] = log.timestamp(at)
   }
 
   /** The generation's rows are the committed ones from now on. */
@@ -443,7 +461,7 @@ export class SlotRows implements RowLayer, CommittedRows {
     if (log.hasDeletions) {
       for (let at = 0; at < log.count; at++) {
         const slot = log.slot(at)
-        const i = slot * intsOf
+        const i = slot * recordInts
         // A slot that was put again in a newer epoch goes back to a committed deletion: that is to nothing.
         if (this.#ints[i + formInt] === deletion && this.#ints[i + generationInt] === log.generation) this.#remove(slot)
       }

@@ -1,25 +1,36 @@
 /**
- * Keys to small numbers, their slots, without an object for any of them: the keys' bytes lie one behind the other, and a
- * look-up touches two places in memory. With a hundred thousand rows of objects each of the five that a look-up would pass
- * through is a wait of its own, which takes longer than all the work on the record.
+ * Keys to small numbers, their slots, without an object for any of them: a look-up touches two places in memory, an entry of
+ * the index and the slot's record, in which the key's bytes and what the slot is for lie side by side. With a hundred thousand
+ * rows of objects each of the five that a look-up would pass through is a wait of its own, which takes longer than all the work
+ * on the record.
  *
  * Keys are key strings: one character a byte.
  */
 
-/** Numbers of an entry of the index: the key's hash, and its slot + 1; 0: free. */
-const entryInts = 2
-/** Numbers of a slot: where its key starts, the key's length (-1: the slot is free), the key's hash. */
-const slotInts = 3
+/** Doubles, integers and bytes of a slot's record. The first doubles and integers are the user's. */
+export const recordDoubles = 8
+export const recordInts = 16
+const recordBytes = 64
+/** Integers of the record: where a long key starts, the key's length (-1: the slot is free), the key's hash. */
+const startInt = 7
+const lengthInt = 8
+const hashInt = 9
+/** Behind them the bytes of a key that is short enough. */
+const keyByte = 40
+const shortKey = recordBytes - keyByte
 const leastCapacity = 64
 const leastArena = 1024
 
 const latin1Slice = Buffer.prototype.latin1Slice
 
 export class SlotTable {
-  #index = new Int32Array(2 * leastCapacity * entryInts)
-  /** Number of the index's entries − 1. */
-  #mask = 2 * leastCapacity - 1
-  #slots = new Int32Array(leastCapacity * slotInts)
+  /** Doubles 0 and 1 and integers 4 to 6 of each record are the user's, and 0 in a new one. */
+  doubles = new Float64Array(leastCapacity * recordDoubles)
+  ints = new Int32Array(this.doubles.buffer)
+  #bytes = new Uint8Array(this.doubles.buffer)
+  /** Slots + 1 by hash; 0: free. At most half is taken. */
+  #index = new Int32Array(2 * leastCapacity)
+  /** Keys that are too long for the record. */
   #arena = new Uint8Array(leastArena)
   /** Bytes of the arena that are taken; of those, the ones of keys that are gone. */
   #taken = 0
@@ -35,17 +46,19 @@ export class SlotTable {
 
   /** Slots are less than this. */
   get capacity(): number {
-    return this.#slots.length / slotInts
+    return this.ints.length / recordInts
   }
 
   /** The slot of a key, or -1. */
   find(key: string): number {
     const hash = hashOf(key)
     const index = this.#index
-    for (let i = hash & this.#mask; ; i = (i + 1) & this.#mask) {
-      const slot = (index[i * entryInts + 1] as number) - 1
+    const mask = index.length - 1
+    const ints = this.ints
+    for (let i = hash & mask; ; i = (i + 1) & mask) {
+      const slot = (index[i] as number) - 1
       if (slot < 0) return -1
-      if (index[i * entryInts] === hash && this.#isKey(slot, key)) return slot
+      if (ints[slot * recordInts + hashInt] === hash && this.#isKey(slot, key)) return slot
     }
   }
 
@@ -54,59 +67,58 @@ export class SlotTable {
     const slot = this.#free.pop() ?? this.#used++
     if (slot >= this.capacity) this.#grow()
     const { length } = key
-    if (this.#taken + length > this.#arena.length) this.#makeRoom(length)
-    const start = this.#taken
-    const arena = this.#arena
-    for (let i = 0; i < length; i++) arena[start + i] = key.charCodeAt(i)
-    this.#taken = start + length
+    const at = slot * recordInts
+    this.doubles.fill(0, slot * recordDoubles, (slot + 1) * recordDoubles)
+    if (length <= shortKey) {
+      write(this.#bytes, slot * recordBytes + keyByte, key)
+    } else {
+      if (this.#taken + length > this.#arena.length) this.#makeRoom(length, slot)
+      write(this.#arena, this.#taken, key)
+      this.ints[at + startInt] = this.#taken
+      this.#taken += length
+    }
     const hash = hashOf(key)
-    const at = slot * slotInts
-    this.#slots[at] = start
-    this.#slots[at + 1] = length
-    this.#slots[at + 2] = hash
+    this.ints[at + lengthInt] = length
+    this.ints[at + hashInt] = hash
     this.#enter(hash, slot)
     return slot
   }
 
   remove(slot: number): void {
-    const at = slot * slotInts
-    this.#leave(this.#slots[at + 2] as number, slot)
-    this.#waste += this.#slots[at + 1] as number
-    this.#slots[at + 1] = -1
+    const at = slot * recordInts
+    this.#leave(this.ints[at + hashInt] as number, slot)
+    const length = this.ints[at + lengthInt] as number
+    if (length > shortKey) this.#waste += length
+    this.ints[at + lengthInt] = -1
     this.#free.push(slot)
-  }
-
-  /** A slot that was given out and not taken back. */
-  isTaken(slot: number): boolean {
-    return slot < this.#used && (this.#slots[slot * slotInts + 1] as number) >= 0
-  }
-
-  keyLength(slot: number): number {
-    return this.#slots[slot * slotInts + 1] as number
-  }
-
-  keyOf(slot: number): string {
-    const start = this.#slots[slot * slotInts] as number
-    return latin1Slice.call(this.#arena, start, start + this.keyLength(slot))
-  }
-
-  /** Writes the key's bytes to the front of `target`. */
-  copyKey(slot: number, target: Uint8Array): void {
-    const start = this.#slots[slot * slotInts] as number
-    const length = this.keyLength(slot)
-    const arena = this.#arena
-    for (let i = 0; i < length; i++) target[i] = arena[start + i] as number
   }
 
   /** All slots with a key. */
   *taken(): IterableIterator<number> {
-    for (let slot = 0; slot < this.#used; slot++) if (this.isTaken(slot)) yield slot
+    for (let slot = 0; slot < this.#used; slot++) if (this.keyLength(slot) >= 0) yield slot
+  }
+
+  keyLength(slot: number): number {
+    return this.ints[slot * recordInts + lengthInt] as number
+  }
+
+  keyOf(slot: number): string {
+    const length = this.keyLength(slot)
+    const from = this.#keyStart(slot, length)
+    return latin1Slice.call(length <= shortKey ? this.#bytes : this.#arena, from, from + length)
+  }
+
+  /** Writes the key's bytes to the front of `target`. */
+  copyKey(slot: number, target: Uint8Array): void {
+    const length = this.keyLength(slot)
+    const from = this.#keyStart(slot, length)
+    const bytes = length <= shortKey ? this.#bytes : this.#arena
+    for (let i = 0; i < length; i++) target[i] = bytes[from + i] as number
   }
 
   clear(): void {
-    this.#index = new Int32Array(2 * leastCapacity * entryInts)
-    this.#mask = 2 * leastCapacity - 1
-    this.#slots = new Int32Array(leastCapacity * slotInts)
+    this.#lay(new Float64Array(leastCapacity * recordDoubles))
+    this.#index = new Int32Array(2 * leastCapacity)
     this.#arena = new Uint8Array(leastArena)
     this.#taken = 0
     this.#waste = 0
@@ -114,74 +126,84 @@ export class SlotTable {
     this.#free.length = 0
   }
 
+  #lay(doubles: Float64Array<ArrayBuffer>): void {
+    this.doubles = doubles
+    this.ints = new Int32Array(doubles.buffer)
+    this.#bytes = new Uint8Array(doubles.buffer)
+  }
+
+  #keyStart(slot: number, length: number): number {
+    return length <= shortKey ? slot * recordBytes + keyByte : (this.ints[slot * recordInts + startInt] as number)
+  }
+
   #isKey(slot: number, key: string): boolean {
-    const at = slot * slotInts
     const { length } = key
-    if (this.#slots[at + 1] !== length) return false
-    const start = this.#slots[at] as number
-    const arena = this.#arena
-    for (let i = 0; i < length; i++) if (arena[start + i] !== key.charCodeAt(i)) return false
+    if (this.keyLength(slot) !== length) return false
+    const bytes = length <= shortKey ? this.#bytes : this.#arena
+    const start = this.#keyStart(slot, length)
+    for (let i = 0; i < length; i++) if (bytes[start + i] !== key.charCodeAt(i)) return false
     return true
   }
 
   #enter(hash: number, slot: number): void {
     const index = this.#index
-    let i = hash & this.#mask
-    while (index[i * entryInts + 1] !== 0) i = (i + 1) & this.#mask
-    index[i * entryInts] = hash
-    index[i * entryInts + 1] = slot + 1
+    const mask = index.length - 1
+    let i = hash & mask
+    while (index[i] !== 0) i = (i + 1) & mask
+    index[i] = slot + 1
   }
 
   /** Takes an entry out and moves those behind it up, so that no search ends at the gap. */
   #leave(hash: number, slot: number): void {
     const index = this.#index
-    const mask = this.#mask
+    const mask = index.length - 1
     let gap = hash & mask
-    while (index[gap * entryInts + 1] !== slot + 1) gap = (gap + 1) & mask
-    for (let i = (gap + 1) & mask; index[i * entryInts + 1] !== 0; i = (i + 1) & mask) {
-      const wanted = (index[i * entryInts] as number) & mask
+    while (index[gap] !== slot + 1) gap = (gap + 1) & mask
+    for (let i = (gap + 1) & mask; index[i] !== 0; i = (i + 1) & mask) {
+      const wanted = (this.ints[((index[i] as number) - 1) * recordInts + hashInt] as number) & mask
       // An entry whose own place lies behind the gap stays.
       if (((i - wanted) & mask) < ((i - gap) & mask)) continue
-      index[gap * entryInts] = index[i * entryInts] as number
-      index[gap * entryInts + 1] = index[i * entryInts + 1] as number
+      index[gap] = index[i] as number
       gap = i
     }
-    index[gap * entryInts + 1] = 0
+    index[gap] = 0
   }
 
-  /** At most half of the index is taken. */
   #grow(): void {
-    const slots = new Int32Array(this.#slots.length * 2)
-    slots.set(this.#slots)
+    const used = this.capacity
+    const doubles = new Float64Array(this.doubles.length * 2)
+    doubles.set(this.doubles)
+    this.#lay(doubles)
     this.#index = new Int32Array(this.#index.length * 2)
-    this.#mask = this.#index.length / entryInts - 1
-    const used = this.#slots.length / slotInts
-    this.#slots = slots
     for (let slot = 0; slot < used; slot++) {
-      if ((slots[slot * slotInts + 1] as number) >= 0) this.#enter(slots[slot * slotInts + 2] as number, slot)
+      if (this.keyLength(slot) >= 0) this.#enter(this.ints[slot * recordInts + hashInt] as number, slot)
     }
   }
 
-  /** Keys that are gone leave room when they take half of it; else there is more of it. */
-  #makeRoom(length: number): void {
+  /** Long keys that are gone leave room; and there is as much again. `coming` has no key yet. */
+  #makeRoom(length: number, coming: number): void {
     const before = this.#arena
     const needed = this.#taken - this.#waste + length
     let size = before.length
     while (size < 2 * needed) size *= 2
     const arena = new Uint8Array(size)
     let taken = 0
-    for (let at = 0; at < this.#used * slotInts; at += slotInts) {
-      const count = this.#slots[at + 1] as number
-      if (count < 0 || at >= this.#slots.length) continue
-      const start = this.#slots[at] as number
+    for (let slot = 0; slot < this.#used; slot++) {
+      const count = this.keyLength(slot)
+      if (count <= shortKey || slot === coming) continue
+      const start = this.#keyStart(slot, count)
       arena.set(before.subarray(start, start + count), taken)
-      this.#slots[at] = taken
+      this.ints[slot * recordInts + startInt] = taken
       taken += count
     }
     this.#arena = arena
     this.#taken = taken
     this.#waste = 0
   }
+}
+
+function write(bytes: Uint8Array, at: number, key: string): void {
+  for (let i = 0; i < key.length; i++) bytes[at + i] = key.charCodeAt(i)
 }
 
 function hashOf(key: string): number {
