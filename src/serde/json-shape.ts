@@ -254,6 +254,8 @@ function shapeOf(text: string, bytes: Uint8Array, value: unknown): Shape | undef
     if (name === '__proto__' || !scalar.test(text)) return undefined
     at = scalar.lastIndex
   }
+  // A member that comes twice is one in the value: the second would stand in the tail, where nobody reads it.
+  if (!/^\s*\}\s*$/.test(text.slice(at))) return undefined
   const tail = ascii(text.slice(at))
   const shape = new Shape(names, before, tail, value as Members)
   // What was found is believed only where it gives back the very value it was found in.

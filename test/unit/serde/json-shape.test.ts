@@ -42,6 +42,13 @@ describe('JSON of known shapes', () => {
     )
   })
 
+  test('is read by its last member of a name', () => {
+    const serde = serdes.json()
+    for (const text of ['{"a":0,"a":0}', '{"a":1,"a":0}', '{"a":2,"a":0}']) {
+      assert.deepEqual(serde.deserialize(bytes(text)), JSON.parse(text))
+    }
+  })
+
   test('that is no JSON after all is refused as ever', () => {
     const whole = '{"user":"u1","ms":12.5,"ok":true}'
     const mutated = fc.tuple(
