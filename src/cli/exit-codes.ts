@@ -1,33 +1,15 @@
 import { EngineError, type ErrorCode, messageOf } from '../errors.ts'
+import { exitCodeFor, exitCodes } from '../runtime/exit-codes.ts'
 
-/** What the command answers to its caller. */
-export const exitCodes = {
-  clean: 0,
-  crash: 1,
-  /** Wrong usage, configuration, application or input. */
-  usage: 2,
-  fenced: 3,
-  license: 4,
-  laneStuck: 70,
-} as const
+export { exitCodes }
 
-const byCode: Partial<Record<ErrorCode, number>> = {
-  USAGE: exitCodes.usage,
-  CONFIG_INVALID: exitCodes.usage,
-  APPLICATION_INVALID: exitCodes.usage,
-  TOPOLOGY_INVALID: exitCodes.usage,
-  FEED_INVALID: exitCodes.usage,
-  DECODE_FAILED: exitCodes.usage,
-  STORE_LOCKED: exitCodes.usage,
-  PORT_TAKEN: exitCodes.usage,
-  FENCED: exitCodes.fenced,
-  LICENSE_REFUSED: exitCodes.license,
-  LANE_STUCK: exitCodes.laneStuck,
-}
+/** Of the command's input, where of a running engine they are a crash. */
+const wrongInput: readonly ErrorCode[] = ['DECODE_FAILED', 'PORT_TAKEN']
 
 /** Errors without a code of the table are a crash. */
 export function exitCodeOf(error: unknown): number {
-  return (EngineError.is(error) ? byCode[error.code] : undefined) ?? exitCodes.crash
+  if (!EngineError.is(error)) return exitCodes.crash
+  return wrongInput.includes(error.code) ? exitCodes.usage : exitCodeFor(error.code)
 }
 
 /**

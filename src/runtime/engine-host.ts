@@ -2,10 +2,8 @@
  * The control thread's side of the engine: starts its threads, turns the facts they report into lifecycle transitions,
  * keeps their last snapshots and passes commands on. It runs no code of the application.
  */
-import { MessageChannel, type MessagePort, type Transferable, Worker } from 'node:worker_threads'
 import type { Clock } from '../base/clock.ts'
 import {
-  type CounterLayout,
   type CountersView,
   engineBlockLength,
   engineIndex,
@@ -14,7 +12,6 @@ import {
   newBlock,
 } from '../base/counters.ts'
 import type { BrokerAddress } from '../broker/connect.ts'
-import type { EngineWorkerData } from '../engine/engine-worker.ts'
 import { Lifecycle, pausableStates, unpausableStates } from '../engine/lifecycle.ts'
 import type { HaCommandToEngine } from '../engine/ha-contract.ts'
 import type { EngineFact, EngineSnapshot, ToEngine } from '../engine/protocol.ts'
@@ -34,28 +31,16 @@ import type {
   WatermarkSnapshot,
 } from '../engine/view.ts'
 import { EngineError, fromWireError, toWireError, type WireError } from '../errors.ts'
-import type { ErrorPolicies } from '../lanes/error-policy.ts'
-import type { WriteBehindOptions } from '../lanes/store-writer.ts'
-import type { LaneWorkerData } from '../lanes/lane-worker.ts'
 import type { FromLane } from '../lanes/protocol.ts'
 import type { StoreQuery, StoreRow } from '../lanes/store-query.ts'
 import type { CompiledTopology } from '../topology/compiled.ts'
 import type { LogLine } from './contract.ts'
+import { EngineThreads, type EngineThreadsOptions } from './engine-threads.ts'
+import { exitCodeFor, exitCodes } from './exit-codes.ts'
 import { LaneQueries } from './store-queries.ts'
 import { tuneThreadMemory } from './thread-memory.ts'
 
-export interface EngineHostOptions {
-  readonly applicationId: string
-  readonly application: string
-  readonly optimize: boolean
-  readonly topology: CompiledTopology
-  readonly settings: EngineSettings
-  readonly policies: ErrorPolicies
-  readonly layout: CounterLayout
-  readonly stateDir: string | null
-  /** For each lane. */
-  readonly writeBehind: WriteBehindOptions
-  readonly maxInFlight: number
+export interface EngineHostOptions extends EngineThreadsOptions {
   readonly historySize: number
   /** Exit code of a failure that has none of its own. */
   readonly failureExitCode: number
@@ -77,35 +62,11 @@ export interface EngineHaLink {
 /** For the other threads to end, when one of them will not. */
 const stuckPatienceMs = 500
 
-export const exitCodes = { clean: 0, crash: 1, usage: 2, fenced: 3, license: 4, laneStuck: 70 } as const
-
-export function exitCodeFor(code: WireError['code']): number {
-  switch (code) {
-    case 'CONFIG_INVALID':
-    case 'APPLICATION_INVALID':
-    case 'TOPOLOGY_INVALID':
-    case 'FEED_INVALID':
-    case 'USAGE':
-    case 'STORE_LOCKED':
-      return exitCodes.usage
-    case 'FENCED':
-      return exitCodes.fenced
-    case 'LICENSE_REFUSED':
-      return exitCodes.license
-    case 'LANE_STUCK':
-      return exitCodes.laneStuck
-    default:
-      return exitCodes.crash
-  }
-}
-
 export class EngineHost implements EngineView, EngineCommands {
   readonly #o: EngineHostOptions
   readonly #lifecycle: Lifecycle
   readonly #counters: CountersView
-  readonly #lanes: Worker[] = []
-  #alive = 0
-  #engine: Worker | undefined
+  readonly #threads: EngineThreads
   #queries: LaneQueries | undefined
   #dumper: ThreadDumper | undefined
   #snapshot: EngineSnapshot | undefined
@@ -119,9 +80,6 @@ export class EngineHost implements EngineView, EngineCommands {
   #ended = false
   #idleId = 0
   readonly #idle = new Map<number, () => void>()
-  readonly #stopped: Promise<void>
-  readonly #resolveStopped: () => void
-  readonly #laneEnds: Promise<void>[] = []
   #hurry: () => void = () => undefined
   /** Settled when a stop is through. */
   readonly #over: Promise<void>
@@ -140,9 +98,11 @@ export class EngineHost implements EngineView, EngineCommands {
     }
     tuneThreadMemory()
     this.#lastSign = clock.monotonic()
-    const { promise, resolve } = Promise.withResolvers<void>()
-    this.#stopped = promise
-    this.#resolveStopped = resolve
+    this.#threads = new EngineThreads(options, this.#counters, {
+      fact: (fact) => this.#fact(fact),
+      engineFailed: ({ message, stack }) => this.#fail({ code: 'UNKNOWN', message, stack, details: {} }, true),
+      laneExited: (lane, code) => this.#laneExited(lane, code),
+    })
     const over = Promise.withResolvers<void>()
     this.#over = over.promise
     this.#resolveOver = over.resolve
@@ -159,7 +119,7 @@ export class EngineHost implements EngineView, EngineCommands {
   }
 
   get lanesAlive(): number {
-    return this.#alive
+    return this.#threads.lanesAlive
   }
 
   get split(): EngineSettings['split'] {
@@ -197,14 +157,7 @@ export class EngineHost implements EngineView, EngineCommands {
 
   async threads(options: { depth: number; signal?: AbortSignal }): Promise<ThreadsSnapshot> {
     this.#dumper ??= createThreadDumper({
-      threads: () => [
-        ...(this.#engine ? [{ name: 'engine', role: 'engine' as const, threadId: this.#engine.threadId }] : []),
-        ...this.#lanes.map((worker, lane) => ({
-          name: `lane-${lane}`,
-          role: 'lane' as const,
-          threadId: worker.threadId,
-        })),
-      ],
+      threads: () => this.#threads.list(),
       currentNode: (name) => this.#currentNode(name),
     })
     return this.#dumper.dump(options)
@@ -228,7 +181,7 @@ export class EngineHost implements EngineView, EngineCommands {
   }
 
   engineSilenceMs(): number {
-    return this.#engine ? this.#o.clock.monotonic() - this.#lastSign : 0
+    return this.#threads.started ? this.#o.clock.monotonic() - this.#lastSign : 0
   }
 
   counters(): CountersView {
@@ -283,96 +236,9 @@ export class EngineHost implements EngineView, EngineCommands {
 
   /** `broker` is made for the engine's thread; its port goes over to it. */
   start(broker: BrokerAddress): void {
-    const { settings, application, applicationId, optimize, policies, layout, stateDir, maxInFlight, writeBehind } =
-      this.#o
     this.#to('STARTING')
-    const { lanes } = settings
-    const engineChannels = Array.from({ length: lanes }, () => new MessageChannel())
-    const peers: Array<Array<MessagePort | null>> = Array.from({ length: lanes }, () =>
-      new Array<MessagePort | null>(lanes).fill(null),
-    )
-    for (let a = 0; a < lanes; a++) {
-      for (let b = a + 1; b < lanes; b++) {
-        const channel = new MessageChannel()
-        ;(peers[a] as Array<MessagePort | null>)[b] = channel.port1
-        ;(peers[b] as Array<MessagePort | null>)[a] = channel.port2
-      }
-    }
-    for (let lane = 0; lane < lanes; lane++) {
-      const engine = (engineChannels[lane] as MessageChannel).port2
-      const own = peers[lane] as Array<MessagePort | null>
-      const data: LaneWorkerData = {
-        lane,
-        lanes,
-        application,
-        applicationId,
-        optimize,
-        split: settings.split,
-        stateDir,
-        policies,
-        maxInFlight,
-        uncommittedMaxBytes: settings.uncommittedMaxBytes,
-        writeBehind,
-        layout,
-        counters: this.#counters.lanes[lane] as Float64Array,
-        engine,
-        peers: own,
-      }
-      const transfer = [engine, ...own.filter((port) => port !== null)]
-      this.#lanes.push(
-        this.#worker(new URL('../lanes/lane-worker.ts', import.meta.url), `lane-${lane}`, data, transfer),
-      )
-    }
-    this.#queries = new LaneQueries(this.#lanes)
-    this.#startEngine(
-      broker,
-      engineChannels.map((channel) => channel.port1),
-    )
-    this.#lanes.forEach((worker, lane) => {
-      const { promise, resolve } = Promise.withResolvers<void>()
-      this.#laneEnds.push(promise)
-      this.#alive++
-      worker.on('exit', (code) => {
-        this.#alive--
-        resolve()
-        this.#laneExited(lane, code)
-      })
-      worker.on('error', (error) => this.#send({ type: 'lane-lost', lane, reason: error.message }))
-    })
-  }
-
-  #startEngine(broker: BrokerAddress, lanes: MessagePort[]): void {
-    const { settings, layout, topology, application, optimize } = this.#o
-    const data: EngineWorkerData = {
-      application,
-      optimize,
-      settings,
-      broker,
-      lanes,
-      layout,
-      counters: this.#counters.engine,
-      laneCounters: this.#counters.lanes,
-      nodeNames: topology.nodes.map((node) => node.name),
-    }
-    const transfer: Transferable[] = [...lanes, ...(broker.kind === 'embedded' ? [broker.port] : [])]
-    this.#engine = this.#worker(new URL('../engine/engine-worker.ts', import.meta.url), 'engine', data, transfer)
-    this.#engine.on('message', (fact: EngineFact) => this.#fact(fact))
-    this.#engine.on('error', (error) =>
-      this.#fail({ code: 'UNKNOWN', message: error.message, stack: error.stack, details: {} }, true),
-    )
-    this.#engine.on('exit', () => this.#resolveStopped())
-  }
-
-  #worker(file: URL, name: string, data: unknown, transfer: readonly Transferable[]): Worker {
-    // Published code is JavaScript beside this very file.
-    const entry = import.meta.url.endsWith('.ts') ? file : new URL(file.href.replace(/\.ts$/, '.js'))
-    return new Worker(entry, {
-      name,
-      workerData: data,
-      transferList: transfer as Transferable[],
-      stdout: false,
-      stderr: false,
-    })
+    this.#threads.start(broker)
+    this.#queries = new LaneQueries(this.#threads.lanes)
   }
 
   #laneExited(lane: number, code: number): void {
@@ -407,15 +273,14 @@ export class EngineHost implements EngineView, EngineCommands {
     }
     this.#stopping = true
     if (this.#lifecycle.can('STOPPING')) this.#to('STOPPING')
-    if (this.#engine) {
+    if (this.#threads.started) {
       this.#send({ type: 'stop' })
       const { promise: late, resolve } = Promise.withResolvers<'late'>()
       this.#hurry = () => resolve('late')
       // A lane that is known not to come back is not waited for.
       const patience = this.#error?.code === 'LANE_STUCK' ? Math.min(deadlineMs, stuckPatienceMs) : deadlineMs
       const timer = setTimeout(this.#hurry, patience)
-      const threads = Promise.all([this.#stopped, ...this.#laneEnds])
-      if ((await Promise.race([threads, late])) === 'late') await this.#abandon(deadlineMs)
+      if ((await Promise.race([this.#threads.over, late])) === 'late') await this.#abandon(deadlineMs)
       clearTimeout(timer)
     }
     if (this.#lifecycle.can('STOPPED')) this.#to('STOPPED')
@@ -428,7 +293,7 @@ export class EngineHost implements EngineView, EngineCommands {
   /** The deadline has passed, or somebody asked again: what still runs is not waited for. */
   async #abandon(deadlineMs: number): Promise<void> {
     const { log } = this.#o
-    const stuck = this.#engine === undefined ? [] : (this.#snapshot?.barriers.outstandingLanes ?? [])
+    const stuck = !this.#threads.started ? [] : (this.#snapshot?.barriers.outstandingLanes ?? [])
     const sentence = `the shutdown was not over after ${deadlineMs} ms or was hurried on; what was not committed is replayed at the next start`
     log({ level: 'warn', component: 'engine', message: sentence })
     if (stuck.length > 0 && !this.#error) {
@@ -436,22 +301,14 @@ export class EngineHost implements EngineView, EngineCommands {
       this.#error = fromWireError({ code: 'LANE_STUCK', message, stack: undefined, details: {} })
       log({ level: 'error', component: 'engine', message, fields: { code: 'LANE_STUCK' } })
     }
-    await this.#endThreads()
-  }
-
-  async #endThreads(): Promise<void> {
-    await this.#engine?.terminate()
-    // A thread that is torn away from a native store may take the process with it: that ends with the process itself.
-    if (this.#o.stateDir === null) await Promise.all(this.#lanes.map((worker) => worker.terminate()))
-    else for (const worker of this.#lanes) worker.unref()
+    await this.#threads.terminate()
   }
 
   /** As `kill -9` would: the threads end where they are, nothing is drained, committed or said. */
   async kill(): Promise<void> {
     this.#stopping = true
     this.#ended = true
-    await this.#endThreads()
-    this.#resolveStopped()
+    await this.#threads.terminate()
     this.#resolveOver()
   }
 
@@ -462,7 +319,7 @@ export class EngineHost implements EngineView, EngineCommands {
   }
 
   #send(message: ToEngine): void {
-    this.#engine?.postMessage(message)
+    this.#threads.send(message)
   }
 
   #to(state: LifecycleState): void {

@@ -1,0 +1,178 @@
+/** The threads of an engine, as the control thread holds them: made, linked to one another, spoken to, ended. */
+import { MessageChannel, type MessagePort, type Transferable, Worker } from 'node:worker_threads'
+import type { CounterLayout, CountersView } from '../base/counters.ts'
+import type { BrokerAddress } from '../broker/connect.ts'
+import type { EngineWorkerData } from '../engine/engine-worker.ts'
+import type { EngineFact, ToEngine } from '../engine/protocol.ts'
+import type { EngineSettings } from '../engine/settings.ts'
+import type { ErrorPolicies } from '../lanes/error-policy.ts'
+import type { LaneWorkerData } from '../lanes/lane-worker.ts'
+import type { WriteBehindOptions } from '../lanes/store-writer.ts'
+import type { CompiledTopology } from '../topology/compiled.ts'
+
+export interface EngineThreadsOptions {
+  readonly applicationId: string
+  readonly application: string
+  readonly optimize: boolean
+  readonly topology: CompiledTopology
+  readonly settings: EngineSettings
+  readonly policies: ErrorPolicies
+  readonly layout: CounterLayout
+  readonly stateDir: string | null
+  readonly maxInFlight: number
+  /** For each lane: committed state that it may hold in front of durable stores. */
+  readonly writeBehind: WriteBehindOptions
+}
+
+export interface EngineThreadsHost {
+  fact(fact: EngineFact): void
+  /** An error that nobody caught has ended the engine's thread. */
+  engineFailed(error: Error): void
+  laneExited(lane: number, code: number): void
+}
+
+export class EngineThreads {
+  readonly #o: EngineThreadsOptions
+  readonly #counters: CountersView
+  readonly #host: EngineThreadsHost
+  readonly lanes: Worker[] = []
+  #engine: Worker | undefined
+  #alive = 0
+  readonly #ended = Promise.withResolvers<void>()
+  readonly #laneEnds: Promise<void>[] = []
+
+  constructor(options: EngineThreadsOptions, counters: CountersView, host: EngineThreadsHost) {
+    this.#o = options
+    this.#counters = counters
+    this.#host = host
+  }
+
+  get started(): boolean {
+    return this.#engine !== undefined
+  }
+
+  get lanesAlive(): number {
+    return this.#alive
+  }
+
+  /** Settles when all threads have ended. */
+  get over(): Promise<unknown> {
+    return Promise.all([this.#ended.promise, ...this.#laneEnds])
+  }
+
+  /** For a dump of what they are doing. */
+  list(): Array<{ readonly name: string; readonly role: 'engine' | 'lane'; readonly threadId: number }> {
+    const engine = this.#engine
+    return [
+      ...(engine ? [{ name: 'engine', role: 'engine' as const, threadId: engine.threadId }] : []),
+      ...this.lanes.map(({ threadId }, lane) => ({ name: `lane-${lane}`, role: 'lane' as const, threadId })),
+    ]
+  }
+
+  /** `broker` is made for the engine's thread; its port goes over to it. */
+  start(broker: BrokerAddress): void {
+    const { lanes } = this.#o.settings
+    const engineChannels = Array.from({ length: lanes }, () => new MessageChannel())
+    const peers = channelsBetween(lanes)
+    engineChannels.forEach(({ port2 }, lane) => {
+      this.lanes.push(this.#startLane(lane, port2, peers[lane] as Array<MessagePort | null>))
+    })
+    this.#startEngine(
+      broker,
+      engineChannels.map((channel) => channel.port1),
+    )
+    this.lanes.forEach((worker, lane) => {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      this.#laneEnds.push(promise)
+      this.#alive++
+      worker.on('exit', (code) => {
+        this.#alive--
+        resolve()
+        this.#host.laneExited(lane, code)
+      })
+      worker.on('error', (error) => this.send({ type: 'lane-lost', lane, reason: error.message }))
+    })
+  }
+
+  send(message: ToEngine): void {
+    this.#engine?.postMessage(message)
+  }
+
+  /** They end where they are. */
+  async terminate(): Promise<void> {
+    await this.#engine?.terminate()
+    // A thread that is torn away from a native store may take the process with it: that ends with the process itself.
+    if (this.#o.stateDir === null) await Promise.all(this.lanes.map((worker) => worker.terminate()))
+    else for (const worker of this.lanes) worker.unref()
+  }
+
+  #startLane(lane: number, engine: MessagePort, peers: ReadonlyArray<MessagePort | null>): Worker {
+    const { settings, application, applicationId, optimize, policies, layout, stateDir, maxInFlight, writeBehind } =
+      this.#o
+    const data: LaneWorkerData = {
+      lane,
+      lanes: settings.lanes,
+      application,
+      applicationId,
+      optimize,
+      split: settings.split,
+      stateDir,
+      policies,
+      maxInFlight,
+      uncommittedMaxBytes: settings.uncommittedMaxBytes,
+      writeBehind,
+      layout,
+      counters: this.#counters.lanes[lane] as Float64Array,
+      engine,
+      peers,
+    }
+    const transfer = [engine, ...peers.filter((port) => port !== null)]
+    return startWorker(new URL('../lanes/lane-worker.ts', import.meta.url), `lane-${lane}`, data, transfer)
+  }
+
+  #startEngine(broker: BrokerAddress, lanes: MessagePort[]): void {
+    const { settings, layout, topology, application, optimize } = this.#o
+    const data: EngineWorkerData = {
+      application,
+      optimize,
+      settings,
+      broker,
+      lanes,
+      layout,
+      counters: this.#counters.engine,
+      laneCounters: this.#counters.lanes,
+      nodeNames: topology.nodes.map((node) => node.name),
+    }
+    const transfer: Transferable[] = [...lanes, ...(broker.kind === 'embedded' ? [broker.port] : [])]
+    const engine = startWorker(new URL('../engine/engine-worker.ts', import.meta.url), 'engine', data, transfer)
+    this.#engine = engine
+    engine.on('message', (fact: EngineFact) => this.#host.fact(fact))
+    engine.on('error', (error) => this.#host.engineFailed(error))
+    engine.on('exit', () => this.#ended.resolve())
+  }
+}
+
+/** For every lane its ports to the others, null at its own place. */
+function channelsBetween(lanes: number): Array<Array<MessagePort | null>> {
+  const peers = Array.from({ length: lanes }, () => new Array<MessagePort | null>(lanes).fill(null))
+  for (let a = 0; a < lanes; a++) {
+    for (let b = a + 1; b < lanes; b++) {
+      const channel = new MessageChannel()
+      ;(peers[a] as Array<MessagePort | null>)[b] = channel.port1
+      ;(peers[b] as Array<MessagePort | null>)[a] = channel.port2
+    }
+  }
+  return peers
+}
+
+function startWorker(file: URL, name: string, data: unknown, transfer: readonly Transferable[]): Worker {
+  // Published code is JavaScript beside this very file.
+  const entry = import.meta.url.endsWith('.ts') ? file : new URL(file.href.replace(/\.ts$/, '.js'))
+  return new Worker(entry, {
+    name,
+    workerData: data,
+    transferList: transfer as Transferable[],
+    stdout: false,
+    stderr: false,
+  })
+}

@@ -1,0 +1,33 @@
+/** What a process answers to whoever started it. */
+import type { ErrorCode } from '../errors.ts'
+
+export const exitCodes = {
+  clean: 0,
+  crash: 1,
+  /** Wrong usage, configuration, application or input. */
+  usage: 2,
+  fenced: 3,
+  license: 4,
+  laneStuck: 70,
+} as const
+
+/** Of an engine that has failed; errors that are not named here are a crash. */
+export function exitCodeFor(code: ErrorCode | 'UNKNOWN'): number {
+  switch (code) {
+    case 'CONFIG_INVALID':
+    case 'APPLICATION_INVALID':
+    case 'TOPOLOGY_INVALID':
+    case 'FEED_INVALID':
+    case 'USAGE':
+    case 'STORE_LOCKED':
+      return exitCodes.usage
+    case 'FENCED':
+      return exitCodes.fenced
+    case 'LICENSE_REFUSED':
+      return exitCodes.license
+    case 'LANE_STUCK':
+      return exitCodes.laneStuck
+    default:
+      return exitCodes.crash
+  }
+}
