@@ -59,7 +59,7 @@ function resultsPerWindow(records: readonly Printed[], topic: string): Record<st
 function storeRows(name: string): Record<string, string> {
   const backends = lmdbBackends({ dir: join(folder, name, 'state'), applicationId: 'late-windows' })
   const rows: Record<string, string> = {}
-  for (const store of ['late-tumbling', 'late-hopping']) {
+  for (const store of ['late-tumbling', 'late-hopping', 'late-sessions']) {
     for (let partition = 0; partition < 4; partition++) {
       const backend = backends.open(store, partition)
       for (const [key, value] of backend.range(undefined, undefined)) {
@@ -97,7 +97,8 @@ describe('a run that is killed', () => {
     // Lives that are over before the engine runs are part of the test, but not all of it.
     t.diagnostic(`${livesWithProgress} lives went on from an earlier one`)
     assert.ok(livesWithProgress > kills / 4)
-    const prints = ['--print', 'late-tumbling', '--print', 'late-hopping', '--until-idle']
+    const topics = ['late-tumbling', 'late-hopping', 'late-sessions']
+    const prints = [...topics.flatMap((topic) => ['--print', topic]), '--until-idle']
     const result = await millrace([...args, ...prints])
     assert.equal(result.code, 0, result.stderr)
     const killed = parse(result.stdout)
@@ -113,11 +114,13 @@ describe('a run that is killed', () => {
 
     const whole = await millrace([...argumentsFor('uninterrupted', feed), ...prints])
     assert.equal(whole.code, 0, whole.stderr)
-    assert.deepEqual(
-      resultsPerWindow(killed, 'late-hopping'),
-      resultsPerWindow(parse(whole.stdout), 'late-hopping'),
-      'each closed window is told once, with the same result',
-    )
+    for (const topic of topics.slice(1)) {
+      assert.deepEqual(
+        resultsPerWindow(killed, topic),
+        resultsPerWindow(parse(whole.stdout), topic),
+        `each closed window is told once, with the same result: ${topic}`,
+      )
+    }
     const rows = storeRows('killed')
     assert.ok(Object.keys(rows).length > 0)
     assert.deepEqual(rows, storeRows('uninterrupted'), 'the stores hold the same rows')
