@@ -15,6 +15,7 @@ import { windowRow, windowStartOf } from './layout.ts'
 import { MemoryBackend } from './memory-backend.ts'
 import { type Layers, mergedRows } from './merged-rows.ts'
 import type { Node } from './node.ts'
+import { NodeFront } from './node-front.ts'
 import { NodeRows } from './node-rows.ts'
 import { type NodeTable, PlainTable } from './node-table.ts'
 import { committedGeneration, Row, type RowCodec } from './row.ts'
@@ -45,6 +46,7 @@ export class Overlay implements RowLayer {
   readonly #segmentMs: number
   readonly #memory: MemoryBackend | undefined
   readonly #behind: WriteBehind | undefined
+  readonly #front: NodeFront | undefined
   /** The committed rows, where the nodes do not hold them. */
   readonly #below: ByteRows | undefined
   /** Moves with every change of what lies below. */
@@ -76,10 +78,13 @@ export class Overlay implements RowLayer {
     } else {
       codec.keepsBytes = true
       this.#behind = backend instanceof WriteBehind ? backend : undefined
-      this.#behind?.attach(codec, this.#table, () => {
+      if (this.#behind !== undefined) {
         // What was looked up last is written on no further: it may be a node that nobody would find again.
-        this.#lastKey = undefined
-      })
+        this.#front = new NodeFront(codec, this.#table, () => {
+          this.#lastKey = undefined
+        })
+        this.#behind.attach(this.#front)
+      }
       this.#below = new ByteRows(this.#behind?.backend ?? backend, codec, (node) => this.#table.rowOf(node))
     }
   }
@@ -197,13 +202,13 @@ export class Overlay implements RowLayer {
   /** Rows in [from, to), without keys that came after the call. A row is given as it is when its turn comes. */
   range(from: string | undefined, to: string | undefined, reverse = false): IterableIterator<[string, Row]> {
     if (this.#below === undefined) return this.#walk(from, to, reverse, this.#born)
-    return mergedRows(this.#layers(this.#below, newest), from, to, reverse, this.#born)
+    return mergedRows(this.#layers(this.#below, newest), from, to, reverse)
   }
 
   /** Committed rows of which no uncommitted change speaks, from `from` on. */
   *settled(from: string | undefined): IterableIterator<[string, Row]> {
     if (this.#below !== undefined) {
-      yield* mergedRows(this.#layers(this.#below, settledOrHidden), from, undefined, false, this.#born)
+      yield* mergedRows(this.#layers(this.#below, settledOrHidden), from, undefined, false)
       return
     }
     for (const key of this.#table.rows(from, undefined)) {
@@ -245,9 +250,8 @@ export class Overlay implements RowLayer {
       }
       this.#memory.advance(checkpoint)
     } else if (this.#behind !== undefined) {
-      if (oldest !== undefined) this.#behind.hold(oldest.nodes, oldest.generation, this.#takeSpare)
-      this.#behind.drop(dropped)
-      this.#behind.advance(checkpoint)
+      if (oldest !== undefined) this.#front?.settle(oldest.nodes, oldest.generation, this.#takeSpare)
+      this.#behind.advance(checkpoint, dropped)
     } else {
       this.#below?.apply(oldest, dropped, checkpoint)
       if (oldest !== undefined) this.#release(oldest)
@@ -283,8 +287,18 @@ export class Overlay implements RowLayer {
     this.#writes++
   }
 
-  #layers(below: ByteRows, shown: (node: Node) => Row | undefined): Layers {
-    return { table: this.#table, below, shown, writes: () => this.#writes + (this.#behind?.writes ?? 0) }
+  #layers(below: ByteRows, shown: (node: Node) => Row | null): Layers<Row> {
+    const youngest = this.#born
+    return {
+      keys: (from, to, reverse) => this.#table.rows(from, to, reverse),
+      at: (key) => {
+        const node = this.#table.get(key)
+        return node && shown(node)
+      },
+      isOld: (key) => (this.#table.get(key)?.born ?? 0) <= youngest,
+      below: (from, to, reverse) => below.range(from, to, reverse),
+      writes: () => this.#writes + (this.#behind?.writes ?? 0),
+    }
   }
 
   /** The row that was looked for last, and has no node. */
@@ -450,8 +464,6 @@ export class Overlay implements RowLayer {
   }
 }
 
-const newest = (node: Node): Row => node.top
-
+const newest = ({ top }: Node): Row | null => (top.isDeleted ? null : top)
 /** A row of which an uncommitted change speaks is hidden. */
-const hidden = Row.deletion()
-const settledOrHidden = (node: Node): Row => (node.top.generation === committedGeneration ? node.top : hidden)
+const settledOrHidden = (node: Node): Row | null => (node.top.generation === committedGeneration ? newest(node) : null)

@@ -7,22 +7,17 @@
  * A large part is written in several steps, and commits go on between them. A crash there leaves rows that are newer
  * than the checkpoint; its `ahead` tells how far the changelog has to be replayed until everything fits again.
  */
-import { ByteRows } from './byte-rows.ts'
 import { keyBytes, keyString } from './bytes.ts'
 import type { ByteChange, ByteEntry, Checkpoint, RowWrites, StoreBackend } from './contract.ts'
-import { sortByKey } from './key-order.ts'
-import { mergedRows } from './merged-rows.ts'
-import type { Node } from './node.ts'
-import { type NodeTable, PlainTable } from './node-table.ts'
-import { bytesCodec, committedGeneration, Row, type RowCodec } from './row.ts'
-
-/** What a row takes beside its key and value: node, row, number, its place in the table. */
-const overheadBytes = 280
+import type { FrontRows, HeldBatch } from './front-rows.ts'
+import { type Layers, mergedRows } from './merged-rows.ts'
+import { NodeFront } from './node-front.ts'
+import { PlainTable } from './node-table.ts'
+import { bytesCodec } from './row.ts'
 
 /** What is under way to the backend. */
 interface Writing {
-  readonly keys: readonly string[]
-  readonly nodes: readonly Node[]
+  readonly batch: HeldBatch
   /** Everything up to here is among the rows, or in the backend already. */
   readonly checkpoint: Checkpoint
   /** Rows that are written. */
@@ -33,18 +28,7 @@ export class WriteBehind implements StoreBackend {
   readonly durable: boolean
   readonly maxKeyBytes?: number
   readonly #backend: StoreBackend
-  #codec = bytesCodec
-  #table: NodeTable = new PlainTable()
-  #below: ByteRows
-  /** Nodes whose committed row the backend does not have, but for those that are being written. */
-  #held: Node[] = []
-  #count = 0
-  /** Bytes of a row's value, smoothed. */
-  #valueBytes = 0
-  /** By how much the number of rows differs from the backend's, as far as that is known. */
-  #difference = 0
-  /** Nodes of which nobody knows whether the backend has a row. */
-  #unknown: Node[] = []
+  #rows: FrontRows = new NodeFront(bytesCodec, new PlainTable())
   #writing: Writing | undefined
   #step: { readonly end: number; readonly checkpoint: Checkpoint | undefined } | undefined
   /** What the rows here bring the store to; undefined: all of it is in the backend. */
@@ -53,14 +37,11 @@ export class WriteBehind implements StoreBackend {
   #file: Checkpoint | undefined
   #incarnation: number
   #writes = 0
-  /** Nodes have left the table. */
-  #left: () => void = () => undefined
 
   constructor(backend: StoreBackend) {
     this.#backend = backend
     this.durable = backend.durable
     if (backend.maxKeyBytes !== undefined) this.maxKeyBytes = backend.maxKeyBytes
-    this.#below = new ByteRows(backend, this.#codec, (node) => this.#table.rowOf(node))
     this.#incarnation = backend.incarnation ?? 0
     this.#file = backend.checkpoint()
   }
@@ -77,76 +58,53 @@ export class WriteBehind implements StoreBackend {
 
   /** Memory that the rows take which the backend does not have, about. */
   get heldBytes(): number {
-    return Math.round(this.#count * (overheadBytes + this.#valueBytes))
+    return this.#rows.heldBytes
+  }
+
+  /** Memory that all rows here take, about. */
+  get frontBytes(): number {
+    return this.#rows.frontBytes
   }
 
   get isHolding(): boolean {
     return this.#pending !== undefined
   }
 
-  /** From now on rows have the form of this codec and lie in this table. */
-  attach(codec: RowCodec, table: NodeTable, left: () => void): void {
-    this.#left = left
-    const before = this.#table
-    this.#held = []
-    this.#unknown = []
-    this.#count = 0
-    this.#difference = 0
+  /** From now on rows lie here, in another form. */
+  attach(rows: FrontRows): void {
+    for (const [key, value] of this.#rows.held()) rows.hold(key, value)
+    this.#rows = rows
     this.#writing = undefined
-    this.#codec = codec
-    this.#table = table
-    this.#below = new ByteRows(this.#backend, codec, (node) => table.rowOf(node))
-    for (const node of before.all()) {
-      const row = node.at(committedGeneration)
-      // A row of its own: whoever still reads the store before this one must not see it changed.
-      if (row !== undefined) this.#put(before.rowOf(node), row.copy(), node.isNew)
-    }
   }
 
   get(key: Uint8Array): Uint8Array | undefined {
-    const row = this.#table.get(keyString(key))?.at(committedGeneration)
-    if (row === undefined) return this.#backend.get(key)
-    return this.#codec.toBackend(row) ?? undefined
+    const value = this.#rows.committed(keyString(key))
+    return value === undefined ? this.#backend.get(key) : (value ?? undefined)
   }
 
   *range(from?: Uint8Array, to?: Uint8Array, reverse = false): IterableIterator<ByteEntry> {
-    const layers = {
-      table: this.#table,
-      below: this.#below,
+    const rows = this.#rows
+    const layers: Layers<Uint8Array> = {
+      keys: (low, high, down) => rows.keys(low, high, down),
+      at: (key) => rows.committed(key),
+      isOld: () => true,
+      below: (low, high, down) => entries(this.#backend.range(bytesOf(low), bytesOf(high), down)),
       writes: () => this.#writes,
-      shown: (node: Node) => node.at(committedGeneration),
     }
-    const rows = mergedRows(layers, from && keyString(from), to && keyString(to), reverse, Number.POSITIVE_INFINITY)
-    for (const [key, row] of rows) yield [keyBytes(key), this.#codec.toBackend(row) as Uint8Array]
+    for (const [key, value] of mergedRows(layers, from && keyString(from), to && keyString(to), reverse)) {
+      yield [keyBytes(key), value]
+    }
   }
 
   /** Holds what a changelog says. */
   apply(changes: Iterable<ByteChange>, checkpoint?: Checkpoint): void {
-    for (const [key, value] of changes) {
-      this.#put(keyString(key), value === null ? Row.deletion() : this.#codec.fromBackend(value))
-    }
+    for (const [key, value] of changes) this.#rows.hold(keyString(key), value)
     if (checkpoint !== undefined) this.#pending = checkpoint
   }
 
-  /** The store above has put these rows into the nodes; they are committed from now on. Gives those they replace. */
-  hold(nodes: readonly Node[], generation: number, replaced: (row: Row) => void): void {
-    for (const node of nodes) {
-      const row = node.at(generation) as Row
-      const { below } = row
-      row.generation = committedGeneration
-      row.below = undefined
-      this.#took(node, row, below)
-      if (below !== undefined) replaced(below)
-    }
-  }
-
-  /** The backend is to lose these rows. */
-  drop(keys: readonly string[]): void {
-    for (const key of keys) this.#put(key, Row.deletion())
-  }
-
-  /** What is held brings the store to this point. */
-  advance(checkpoint: Checkpoint): void {
+  /** What is held brings the store to this point; these rows go. */
+  advance(checkpoint: Checkpoint, dropped: readonly string[]): void {
+    for (const key of dropped) this.#rows.hold(key, null)
     this.#pending = checkpoint
   }
 
@@ -157,19 +115,11 @@ export class WriteBehind implements StoreBackend {
   }
 
   entriesAbout(): number {
-    return Math.max(0, this.#backend.entries() + this.#difference)
+    return Math.max(0, this.#backend.entries() + this.#rows.difference)
   }
 
   entries(): number {
-    for (const node of this.#unknown) {
-      const row = node.at(committedGeneration)
-      const key = this.#table.rowOf(node)
-      if (row === undefined || node.isNew !== undefined || this.#table.get(key) !== node) continue
-      this.#difference -= difference(node, row)
-      node.isNew = this.#backend.get(keyBytes(key)) === undefined
-      this.#difference += difference(node, row)
-    }
-    this.#unknown = []
+    this.#rows.compare((key) => this.#backend.get(keyBytes(key)) !== undefined)
     return this.entriesAbout()
   }
 
@@ -191,34 +141,41 @@ export class WriteBehind implements StoreBackend {
     this.#noticeReplacement()
     const pending = this.#pending
     if (pending === undefined) return 0
-    this.#writing ??= this.#begin(pending)
-    const { nodes, done, checkpoint } = this.#writing
-    const end = Math.min(nodes.length, done + most)
-    const base = end === nodes.length ? checkpoint : this.#file
+    this.#writing ??= { batch: this.#rows.take(), checkpoint: pending, done: 0 }
+    const { batch, done, checkpoint } = this.#writing
+    const end = Math.min(batch.count, done + most)
+    const base = end === batch.count ? checkpoint : this.#file
     const next = base && checkpointWith(base, pending, this.#file)
-    const rows = this.#rows(this.#writing, end)
+    const rows = {
+      count: end - done,
+      key: (i: number) => batch.key(done + i),
+      value: (i: number) => batch.value(done + i),
+    }
     if (this.#backend.applyRows) this.#backend.applyRows(rows, next)
-    else this.#backend.apply(inBytes(rows), next)
+    else this.#backend.apply(changesOf(rows), next)
     this.#step = { end, checkpoint: next }
     return end - done
   }
 
   /** What the last `write` wrote is in the backend. True when nothing of what it began with is left. */
-  written(): boolean {
+  written(keep = false): boolean {
     const writing = this.#writing
     const step = this.#step
     if (writing === undefined || step === undefined) return true
     this.#writes++
-    this.#release(writing.nodes, writing.done, step.end)
-    this.#left()
-    if (this.#unknown.length > 0) this.#unknown = this.#unknown.filter((node) => node.isNew === undefined)
-    this.#file = step.checkpoint
+    writing.batch.release(writing.done, step.end, keep)
+    this.#file = step.checkpoint ?? this.#file
     this.#step = undefined
     writing.done = step.end
-    if (step.end < writing.nodes.length) return false
+    if (step.end < writing.batch.count) return false
     this.#writing = undefined
     if (this.#pending === writing.checkpoint) this.#pending = undefined
     return true
+  }
+
+  /** Drops rows that the backend has. */
+  shrink(): void {
+    this.#rows.shrink()
   }
 
   /** Writes all that is held. */
@@ -231,67 +188,8 @@ export class WriteBehind implements StoreBackend {
 
   close(): void {
     this.writeAll()
-    this.#table.clear()
+    this.#rows.clear()
     this.#backend.close()
-  }
-
-  #begin(checkpoint: Checkpoint): Writing {
-    const nodes = this.#held
-    const keys = nodes.map((node) => this.#table.rowOf(node))
-    sortByKey(keys, nodes)
-    this.#held = []
-    return { keys, nodes, checkpoint, done: 0 }
-  }
-
-  #rows({ keys, nodes, done }: Writing, end: number): RowWrites {
-    return {
-      count: end - done,
-      key: (place) => keys[done + place] as string,
-      value: (place) => this.#codec.toBackendBriefly((nodes[done + place] as Node).at(committedGeneration) as Row),
-    }
-  }
-
-  /** The rows lie in the backend from now on. */
-  #release(nodes: readonly Node[], from: number, to: number): void {
-    for (let i = from; i < to; i++) {
-      const node = nodes[i] as Node
-      const row = node.at(committedGeneration) as Row
-      this.#count--
-      this.#difference -= difference(node, row)
-      node.isNew = row.isDeleted
-      const above = node.above(committedGeneration)
-      if (above === undefined) this.#table.remove(node)
-      else above.below = undefined
-    }
-  }
-
-  #put(key: string, row: Row, isNew?: boolean): void {
-    let node = this.#table.get(key)
-    if (node === undefined) {
-      node = this.#table.add(key, row, 0)
-      node.isNew = isNew
-      this.#took(node, row, undefined)
-      return
-    }
-    const before = node.at(committedGeneration)
-    const above = node.above(committedGeneration)
-    if (above === undefined) node.top = row
-    else above.below = row
-    this.#took(node, row, before)
-  }
-
-  /** The node's committed row is this one now, which the backend does not have. */
-  #took(node: Node, row: Row, before: Row | undefined): void {
-    if (before === undefined) {
-      this.#held.push(node)
-      this.#count++
-      if (node.isNew === undefined) this.#unknown.push(node)
-      const bytes = node.key.length + (row.isDeleted ? 0 : 2 * this.#codec.weight(row))
-      this.#valueBytes += (bytes - this.#valueBytes) / Math.min(this.#count, 64)
-      this.#difference += difference(node, row)
-    } else {
-      this.#difference += Number(before.isDeleted) - Number(row.isDeleted)
-    }
   }
 
   /** The backend has begun anew meanwhile: what is held fits to what is gone. */
@@ -304,12 +202,7 @@ export class WriteBehind implements StoreBackend {
   }
 
   #forget(): void {
-    this.#table.clear()
-    this.#left()
-    this.#held = []
-    this.#unknown = []
-    this.#count = 0
-    this.#difference = 0
+    this.#rows.clear()
     this.#writing = undefined
     this.#step = undefined
     this.#pending = undefined
@@ -317,14 +210,15 @@ export class WriteBehind implements StoreBackend {
   }
 }
 
-function* inBytes(rows: RowWrites): IterableIterator<ByteChange> {
-  // A backend may keep what it is given.
-  for (let i = 0; i < rows.count; i++) yield [keyBytes(rows.key(i)), rows.value(i)?.slice() ?? null]
+const bytesOf = (key: string | undefined): Uint8Array | undefined => (key === undefined ? undefined : keyBytes(key))
+
+function* entries(range: Iterable<ByteEntry>): IterableIterator<readonly [string, Uint8Array]> {
+  for (const [key, value] of range) yield [keyString(key), value]
 }
 
-/** What the row adds to, or takes from, the number of rows in the backend. */
-function difference(node: Node, row: Row): number {
-  return Number(!row.isDeleted) - Number(node.isNew !== true)
+function* changesOf(rows: RowWrites): IterableIterator<ByteChange> {
+  // A backend may keep what it is given.
+  for (let i = 0; i < rows.count; i++) yield [keyBytes(rows.key(i)), rows.value(i)?.slice() ?? null]
 }
 
 /**
