@@ -12,7 +12,7 @@ import { lmdbBackends } from '../../src/state/backends.ts'
 import { eventually, millrace, startMillrace } from '../support/millrace.ts'
 
 const root = join(import.meta.dirname, '..', '..')
-const app = join(import.meta.dirname, 'apps', 'late-windows.ts')
+const app = join(import.meta.dirname, 'apps', 'late-sessions.ts')
 const folder = mkdtempSync(join(tmpdir(), 'millrace-kill-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
 
@@ -57,7 +57,7 @@ function resultsPerWindow(records: readonly Printed[], topic: string): Record<st
 
 /** The rows of the durable stores that a run leaves behind, by store, partition and key. */
 function storeRows(name: string): Record<string, string> {
-  const backends = lmdbBackends({ dir: join(folder, name, 'state'), applicationId: 'late-windows' })
+  const backends = lmdbBackends({ dir: join(folder, name, 'state'), applicationId: 'late-sessions' })
   const rows: Record<string, string> = {}
   for (const store of ['late-tumbling', 'late-hopping', 'late-sessions']) {
     for (let partition = 0; partition < 4; partition++) {

@@ -1,8 +1,5 @@
-/**
- * Late flights per airport: in tumbling windows, told at every update, in hopping ones and in sessions, told when they
- * close.
- */
-import { defineApp, hopping, serdes, session, tumbling } from 'millrace'
+/** Late flights per airport: in tumbling windows, told at every update, and in hopping ones, told when they close. */
+import { defineApp, hopping, serdes, tumbling } from 'millrace'
 import type { Flight } from '../../../examples/flights/app.ts'
 
 export default defineApp({
@@ -26,10 +23,5 @@ export default defineApp({
       .count({ store: 'late-hopping' })
       .toStream()
       .to('late-hopping')
-    late
-      .windowedBy(session('20m', { grace: '10m' }), { emit: 'on-close' })
-      .count({ store: 'late-sessions' })
-      .toStream()
-      .to('late-sessions')
   },
 })
