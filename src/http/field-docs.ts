@@ -81,7 +81,8 @@ export const fieldDocs: Readonly<Record<string, Readonly<Record<string, string>>
     'partitions.*.previewWatermarkMs':
       'Counted in the global value instead of `watermarkMs`, while the next record waits behind older ones.',
     'partitions.*.previewWatermarkIso': 'The same as ISO 8601.',
-    'partitions.*.headHeldSinceMs': 'Since when the next record waits behind older ones.',
+    'partitions.*.headHeldSinceMs':
+      'Since when the next record waits behind older ones, or for those of its task that are not fetched yet.',
   },
   Offsets: {
     totalLag: 'Sum over all source topics.',

@@ -62,11 +62,11 @@ function graceRemainingSeconds(snapshot: LicenseSnapshot): number {
 
 /** The fourteen fields, JSON-ready. */
 export function stateOf(snapshot: LicenseSnapshot): LicenseState {
-  if (snapshot.status === 'NO_KEY') return { status: 'NO_KEY', ...nothing, modeOnline: false }
+  if (snapshot.status === 'NO_KEY') return { status: 'NO_KEY', ...noLicense, modeOnline: false }
   if (snapshot.status === 'PENDING') {
     return {
       status: 'PENDING',
-      ...nothing,
+      ...noLicense,
       expiresAt: epochZero,
       lastValidatedAt: epochZero,
       cachedJwtExpiresAt: epochZero,
@@ -92,7 +92,8 @@ export function stateOf(snapshot: LicenseSnapshot): LicenseState {
   }
 }
 
-const nothing = {
+/** What a state shows of a license that is not there. */
+export const noLicense = {
   licenseId: null,
   tier: null,
   customerName: null,

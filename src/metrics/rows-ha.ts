@@ -1,21 +1,10 @@
 /** High availability: `engine.ha.*`. Only where `ha.mode` is not `off`. */
 import type { HaMetrics } from '../ha/contract.ts'
+import { roles, states } from '../ha/records.ts'
 import { flag, type HaFigures, type MetricRow, single } from './table-types.ts'
 
-const roles = ['ACTIVE', 'STANDBY', 'UNKNOWN']
-const haStates = [
-  'JOINING',
-  'BOOTSTRAPPING',
-  'CATCHING_UP',
-  'READY_STANDBY',
-  'PROMOTING',
-  'ACTIVE',
-  'DEMOTING',
-  'ISOLATED',
-  'FAILED',
-  'STOPPING',
-  'UNKNOWN',
-]
+const haRoles = [...roles, 'UNKNOWN']
+const haStates = [...states, 'UNKNOWN']
 
 const source = 'high availability'
 
@@ -82,7 +71,7 @@ const restarting: MetricRow = {
 
 export const haRows: readonly MetricRow[] = [
   restarting,
-  oneOf('engine_ha_role', 'role', 'Role of this pod: 1 for the current one.', roles, (ha) => ha.selfRole),
+  oneOf('engine_ha_role', 'role', 'Role of this pod: 1 for the current one.', haRoles, (ha) => ha.selfRole),
   oneOf('engine_ha_state', 'state', 'State of this pod: 1 for the current one.', haStates, (ha) => ha.selfState),
   gauge('engine_ha_replication_lag_records', 'Changelog records behind.', (ha) => ha.replicationLagRecords),
   gauge('engine_ha_replication_lag_seconds', 'Time behind the changelogs.', (ha) => ha.replicationLagMs / 1000),

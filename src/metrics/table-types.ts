@@ -9,6 +9,7 @@ import type {
   WatermarkSnapshot,
 } from '../engine/view.ts'
 import type { HaMetrics } from '../ha/contract.ts'
+import type { HaStatus } from '../ha/view.ts'
 import type { CompiledTopology } from '../topology/compiled.ts'
 
 export interface Sample {
@@ -30,20 +31,7 @@ export interface LicenseFigures {
 }
 
 /** What the metrics read of high availability; the state that `/ha/status` shows is one. */
-export interface HaFigures {
-  readonly selfRole: string
-  readonly selfState: string
-  readonly selfRestarting: boolean
-  readonly replicationLagRecords: number
-  readonly replicationLagMs: number
-  readonly tailFreshnessMs: number
-  readonly tailCaughtUp: boolean
-  readonly readyStandbyCount: number
-  readonly desiredStandbys: number
-  readonly redundancyBelowDesired: boolean
-  readonly tokenEpoch: number
-  readonly restartRequired: string | null
-}
+export type HaFigures = Omit<HaStatus, 'selfPodId' | 'tokenHolder' | 'peers'>
 
 export interface HealthFigures {
   report(probe: 'live' | 'ready'): {

@@ -2,6 +2,7 @@
 import type { EmbeddedCluster } from '../../src/broker/embedded/core/cluster.ts'
 import { directClient } from '../../src/broker/embedded/direct-client.ts'
 import { BrokerError, type BrokerPort } from '../../src/broker/port.ts'
+import { intercepted } from '../simulation/faulty-broker.ts'
 import type { Scheduler } from '../simulation/scheduler.ts'
 
 /** What is the matter with a connection at this moment. */
@@ -27,7 +28,6 @@ export interface Watch {
   readonly refuse?: (name: keyof BrokerPort) => BrokerError | undefined
 }
 
-const passive = new Set<string>(['close', 'connected', 'kind', 'then'])
 const writes = new Set<string>(['produce', 'endTransaction', 'commitOffsetsInTransaction', 'createTopics'])
 const requestTimeoutMs = 300
 
@@ -71,12 +71,5 @@ export function link(
     if (coming.cut || coming.deaf || scheduler.random.chance(coming.lostAnswer)) return lostWithin(name, started)
     return answer
   }
-  return new Proxy(client, {
-    get(target, property) {
-      const name = property as keyof BrokerPort
-      const value = Reflect.get(target, property, target) as unknown
-      if (passive.has(String(property)) || typeof value !== 'function') return value
-      return (...args: unknown[]) => remote(name, args)
-    },
-  }) as unknown as BrokerPort
+  return intercepted(client, remote)
 }

@@ -43,15 +43,22 @@ export function faultyBroker(
     if (scheduler.random.chance(faults().lostAnswer)) throw lost(name)
     return answer
   }
+  return intercepted(client, (name, args) => {
+    const call = (changed: unknown[]): Promise<unknown> => remote(name, changed)
+    return tamper ? tamper(name, args, call, remote) : call(args)
+  })
+}
+
+/** The same connection, each of whose calls goes through `call`. */
+export function intercepted(
+  client: BrokerPort,
+  call: (name: keyof BrokerPort, args: unknown[]) => Promise<unknown>,
+): BrokerPort {
   return new Proxy(client, {
     get(target, property) {
-      const name = property as keyof BrokerPort
       const value = Reflect.get(target, property, target) as unknown
       if (passive.has(String(property)) || typeof value !== 'function') return value
-      return (...args: unknown[]) => {
-        const call = (changed: unknown[]): Promise<unknown> => remote(name, changed)
-        return tamper ? tamper(name, args, call, remote) : call(args)
-      }
+      return (...args: unknown[]) => call(property as keyof BrokerPort, args)
     },
-  }) as unknown as BrokerPort
+  })
 }

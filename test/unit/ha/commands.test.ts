@@ -1,30 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { ResultRecord, StatusRecord } from '../../../src/ha/records.ts'
+import type { StatusRecord } from '../../../src/ha/records.ts'
 import { signatureOf } from '../../../src/ha/signature.ts'
 import { judgeHaCommand } from '../../../src/ha/view.ts'
-import { Bench, commandRecord, statusRecord } from './support.ts'
-
-const result = (bench: Bench, offset: number): ResultRecord | undefined =>
-  bench.log
-    .filter(({ key }) => key === `r/${offset}`)
-    .map(({ value }) => JSON.parse(value ?? 'null') as ResultRecord)
-    .at(0)
-
-const claimOf = (epoch: number, podId: string, incarnation = 'life') =>
-  ({ kind: 'claim', epoch, podId, nonce: 'n', incarnation, cause: 'BOOT', commandOffset: null }) as const
-
-/** This pod stands by; another one is active under epoch 1, and beats. */
-function standingBy(change: ConstructorParameters<typeof Bench>[0] = {}, fields: Partial<StatusRecord> = {}) {
-  const bench = new Bench(change)
-  const active = { podId: 'active', role: 'ACTIVE', state: 'ACTIVE', tokenEpoch: 1, ...fields } as const
-  bench.write(statusRecord(active))
-  bench.write(claimOf(1, 'active'))
-  bench.join()
-  const beats = bench.beats(active)
-  bench.pass(500, beats)
-  return { bench, beats, active }
-}
+import { Bench, commandRecord, result, standingBy, statusRecord } from './support.ts'
 
 describe('commands', () => {
   function withPeer(change: Partial<StatusRecord> = {}) {

@@ -4,7 +4,14 @@ import type { HaCommandToEngine, StandbyProgress } from '../../../src/engine/ha-
 import type { HaSettings } from '../../../src/ha/contract.ts'
 import { Coordinator } from '../../../src/ha/coordinator.ts'
 import type { HaEffect, HaEvent } from '../../../src/ha/events.ts'
-import { type CommandRecord, type Encoded, encode, type HaRecord, type StatusRecord } from '../../../src/ha/records.ts'
+import {
+  type CommandRecord,
+  type Encoded,
+  encode,
+  type HaRecord,
+  type ResultRecord,
+  type StatusRecord,
+} from '../../../src/ha/records.ts'
 import { statusOf } from '../../../src/ha/status.ts'
 import type { HaStatus } from '../../../src/ha/view.ts'
 
@@ -173,4 +180,26 @@ export class Bench {
   keys(prefix: string): string[] {
     return this.log.filter(({ key }) => key.startsWith(prefix)).map(({ key }) => key)
   }
+}
+
+/** The result of the command at this offset. */
+export const result = (bench: Bench, offset: number): ResultRecord | undefined =>
+  bench.log
+    .filter(({ key }) => key === `r/${offset}`)
+    .map(({ value }) => JSON.parse(value ?? 'null') as ResultRecord)
+    .at(0)
+
+export const claimOf = (epoch: number, podId: string, incarnation = 'life') =>
+  ({ kind: 'claim', epoch, podId, nonce: 'n', incarnation, cause: 'BOOT', commandOffset: null }) as const
+
+/** This pod stands by; another one is active under epoch 1, and beats. */
+export function standingBy(change: ConstructorParameters<typeof Bench>[0] = {}, fields: Partial<StatusRecord> = {}) {
+  const bench = new Bench(change)
+  const active = { podId: 'active', role: 'ACTIVE', state: 'ACTIVE', tokenEpoch: 1, ...fields } as const
+  bench.write(statusRecord(active))
+  bench.write(claimOf(1, 'active'))
+  bench.join()
+  const beats = bench.beats(active)
+  bench.pass(500, beats)
+  return { bench, beats, active }
 }
