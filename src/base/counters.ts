@@ -31,6 +31,8 @@ export const laneSlots = [
   'handedOff',
   'uncommittedBytes',
   'loopUtilization',
+  'handedOverBytes',
+  'takenOverBytes',
   'unwrittenBytes',
 ] as const
 export type LaneSlot = (typeof laneSlots)[number]
@@ -52,6 +54,7 @@ export const engineSlots = [
   'bufferedBytes',
   'bufferedBytesPeak',
   'bufferedBytesLimit',
+  'queuedOutputBytes',
 ] as const
 export type EngineSlot = (typeof engineSlots)[number]
 
@@ -146,6 +149,15 @@ export const sinkTopicSlot = (layout: CounterLayout, topic: number): number =>
 
 export function newBlock(length: number): Float64Array {
   return new Float64Array(new SharedArrayBuffer(length * 8))
+}
+
+/** What lanes have handed over to one another and not worked off: each counts what it gives and what it has done. */
+export function handedOverBytes(lanes: readonly Float64Array[]): number {
+  let bytes = 0
+  for (const block of lanes) {
+    bytes += (block[laneIndex.handedOverBytes] as number) - (block[laneIndex.takenOverBytes] as number)
+  }
+  return bytes
 }
 
 /** What the metrics read: one block a thread. */

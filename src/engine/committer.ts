@@ -114,9 +114,9 @@ export class Committer {
     return this.#acked
   }
 
-  /** Bytes that wait in the engine for the next transaction. */
+  /** Bytes of output that wait in the engine, for the broker's answer or for the next transaction. */
   get heldBytes(): number {
-    return this.#heldBytes
+    return this.#heldBytes + this.#producer.queuedBytes
   }
 
   get commitId(): string {

@@ -25,12 +25,10 @@ import { Restorer } from './restorer.ts'
 import { Schedules } from './schedules.ts'
 import { RunScope } from './run-scope.ts'
 import { type RoleHost, StandbyRole } from './standby-role.ts'
-import { Reports } from './reports.ts'
+import { type EngineParts, Reports, snapshotEveryMs } from './reports.ts'
 import { type ResolvedTopics, resolveTopics } from './topics.ts'
 
 export type { EngineOptions } from './engine-options.ts'
-
-const snapshotEveryMs = 100
 
 export class EngineCore {
   readonly #o: EngineOptions
@@ -390,7 +388,11 @@ export class EngineCore {
   }
 
   #snapshot(): void {
-    this.#reports.publish({
+    this.#reports.publish(this.#parts())
+  }
+
+  #parts(): EngineParts {
+    return {
       flow: this.#processing.flow,
       topics: this.#processing.topics,
       committer: this.#commits.committer,
@@ -399,7 +401,7 @@ export class EngineCore {
       restarts: this.#recovery.restarts,
       changelogNext: this.#commits.changelogNext,
       ready: this.#ready,
-    })
+    }
   }
 
   #toLanes(message: ToLane): void {
@@ -410,7 +412,7 @@ export class EngineCore {
     for (;;) {
       await sleep(this.#o.timers, snapshotEveryMs)
       if (this.#ended) return
-      this.#snapshot()
+      this.#reports.tick(() => this.#parts())
     }
   }
 }

@@ -1,5 +1,5 @@
 /** The way in: fetched partitions, their watermarks, and dispatch to the lanes. One instance a run of the engine. */
-import { engineIndex, pollRecordsHistogram, pollSecondsHistogram } from '../base/counters.ts'
+import { engineIndex, handedOverBytes, pollRecordsHistogram, pollSecondsHistogram } from '../base/counters.ts'
 import { durationBounds, observe, pollBounds } from '../base/histograms.ts'
 import { type PartitionKey, partitionKey, type TopicPartition } from '../base/ids.ts'
 import type { Affinity } from '../lanes/affinity.ts'
@@ -37,6 +37,9 @@ export interface FrozenPosition extends TopicPartition {
 /** What goes in shows with the next commit: a partition is idle when several of them brought nothing. */
 const boundaryIdlenessMs = (commitIntervalMs: number): number => Math.max(1000, 10 * commitIntervalMs)
 
+/** What lanes have handed to one another is looked at again after this long. */
+const fullPauseMs = 2
+
 /** Records dispatched before the event loop gets its turn again. */
 const dispatchBudget = 2048
 
@@ -57,6 +60,8 @@ export class Flow {
   #deadline: (() => void) | undefined
   #deadlineAt = Number.POSITIVE_INFINITY
   #stalled = false
+  readonly #crowded = new Set<number>()
+  #again: (() => void) | undefined
   readonly #longWait: LongWait
 
   constructor(options: EngineOptions, affinity: Affinity, host: FlowHost) {
@@ -260,6 +265,13 @@ export class Flow {
     return true
   }
 
+  /** A lane has too much before it already, or no longer. */
+  crowded(lane: number, crowded: boolean): void {
+    if (crowded) this.#crowded.add(lane)
+    else this.#crowded.delete(lane)
+    this.wake()
+  }
+
   wake(): void {
     if (this.#scheduled || this.#closed || !this.#begun) return
     this.#scheduled = true
@@ -274,6 +286,7 @@ export class Flow {
     this.#announcements?.close()
     this.#longWait.close()
     this.#deadline?.()
+    this.#again?.()
     void this.#fetcher.close()
   }
 
@@ -397,6 +410,11 @@ export class Flow {
     return this.#watermarks.snapshot(this.#o.clock.monotonic(), this.#o.clock.now())
   }
 
+  /** How many are assigned. */
+  get partitions(): number {
+    return this.#routes.size
+  }
+
   /** Bytes of input that were fetched and not yet dispatched. */
   get bufferedBytes(): number {
     return this.#fetcher.bufferedBytes
@@ -427,8 +445,11 @@ export class Flow {
     const now = this.#o.clock.monotonic()
     this.#watermarks.tick(now)
     // Outputs that wait for the transaction under way are memory too: no more input until it is through.
-    const blocked = this.#host.heldBytes() > this.#o.settings.uncommittedMaxBytes
-    if (blocked) this.#host.commitWanted()
+    const held = this.#host.heldBytes() > this.#o.settings.uncommittedMaxBytes
+    if (held) this.#host.commitWanted()
+    const full = handedOverBytes(this.#o.laneCounters) > this.#o.settings.lanes * this.#o.settings.laneQueueBytes
+    if (full) this.#lookAgain()
+    const blocked = held || full || this.#crowded.size > 0
     const more = !blocked && this.dispatcher.dispatch(dispatchBudget, now)
     this.#backpressure(blocked || !this.dispatcher.hasCredits, now)
     if (more) {
@@ -439,6 +460,14 @@ export class Flow {
     this.#longWait.check()
     this.#announcements?.settle()
     this.#host.worked()
+  }
+
+  /** Nobody tells when lanes have done what they handed to one another. */
+  #lookAgain(): void {
+    this.#again ??= this.#o.timers.after(fullPauseMs, () => {
+      this.#again = undefined
+      this.wake()
+    })
   }
 
   #backpressure(stalled: boolean, now: number): void {

@@ -42,6 +42,9 @@ export function takeLaneMessage(options: EngineOptions, to: LaneReceivers, messa
       to.commits.touched(message.forgets)
       if (message.urgent) to.commits.committer?.trigger('requested')
       return
+    case 'crowded':
+      to.processing.flow?.crowded(message.lane, message.crowded)
+      return
     case 'emitted':
       to.schedules.emitted(message.source, message.count, message.records)
       return

@@ -51,6 +51,7 @@ export class Producer {
   #failure: unknown
   #partitions = new Set<string>()
   #bytes = 0
+  #queuedBytes = 0
   #openSince: number | null = null
   /** Something was sent or offsets were added since the last end: only then is there a transaction to end. */
   #open = false
@@ -76,6 +77,11 @@ export class Producer {
     this.#closed = true
     this.#queues.clear()
     return new Producer(this.#broker, this.#transactionalId, this.#transactionTimeoutMs, this.#identity)
+  }
+
+  /** Bytes that the broker has not confirmed yet. */
+  get queuedBytes(): number {
+    return this.#queuedBytes
   }
 
   get identity(): ProducerIdentity | undefined {
@@ -170,6 +176,7 @@ export class Producer {
     this.#failure = undefined
     this.#partitions = new Set()
     this.#bytes = 0
+    this.#queuedBytes = 0
     this.#openSince = null
     this.#open = false
   }
@@ -186,6 +193,7 @@ export class Producer {
     else this.#queues.set(id, [{ id, batch, done }])
     this.#partitions.add(id)
     this.#bytes += batch.records.length
+    this.#queuedBytes += batch.records.length
     this.#openSince ??= now
     this.#open = true
   }
@@ -200,7 +208,10 @@ export class Producer {
         })
         .finally(() => {
           this.#underWay.delete(request)
-          for (const { id } of chosen) this.#busy.delete(id)
+          for (const { id, batch } of chosen) {
+            this.#busy.delete(id)
+            this.#queuedBytes = Math.max(0, this.#queuedBytes - batch.records.length)
+          }
           this.#pump()
         })
       this.#underWay.add(request)

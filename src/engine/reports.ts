@@ -14,6 +14,10 @@ import type { ResolvedTopics } from './topics.ts'
 import type { ConsumerSnapshot, WatermarkSnapshot } from './view.ts'
 
 const reportsKept = 50
+export const snapshotEveryMs = 100
+/** Every partition is shown, so a snapshot of many costs more, and comes less often. */
+const pausePerPartitionMs = 2
+const longestPauseMs = 1000
 
 interface KeptReport {
   readonly report: CommitReport
@@ -56,6 +60,8 @@ export class Reports {
   #kept: readonly KeptReport[] = []
   #last: EngineSnapshot | undefined
   #lastCommitMs: number | null = null
+  /** Monotonic time before which no snapshot is made without a cause. */
+  #nextPublish = Number.NEGATIVE_INFINITY
   #connected = true
   #connectedSince: number
   readonly #sinkIndex: ReadonlyMap<string, number>
@@ -126,12 +132,20 @@ export class Reports {
     this.#connectedSince = this.#o.clock.now()
   }
 
+  /** To be called every `snapshotEveryMs`: a sign of life, and a snapshot where it is time for one. */
+  tick(parts: () => EngineParts): void {
+    const { counters, clock } = this.#o
+    counters[engineIndex.heartbeats] = (counters[engineIndex.heartbeats] as number) + 1
+    counters[engineIndex.lastTickMs] = clock.now()
+    if (clock.monotonic() >= this.#nextPublish) this.publish(parts())
+  }
+
   publish(parts: EngineParts): void {
     const { counters, clock, fact, settings, broker } = this.#o
-    counters[engineIndex.heartbeats] = (counters[engineIndex.heartbeats] as number) + 1
     counters[engineIndex.lastTickMs] = clock.now()
     const { flow, topics, changelogNext, restarts } = parts
     counters[engineIndex.bufferedBytes] = flow?.bufferedBytes ?? 0
+    counters[engineIndex.queuedOutputBytes] = parts.committer?.heldBytes ?? 0
     counters[engineIndex.bufferedBytesLimit] = settings.bufferedMaxBytes
     // Between two runs what was reached still holds; nothing is fetched meanwhile.
     const before = flow === undefined && restarts.underWay ? this.#last : undefined
@@ -145,6 +159,8 @@ export class Reports {
     }
     this.#last = snapshot
     fact({ type: 'snapshot', snapshot })
+    const pauseMs = Math.min(longestPauseMs, (flow?.partitions ?? 0) * pausePerPartitionMs)
+    this.#nextPublish = clock.monotonic() + Math.max(pauseMs, snapshotEveryMs) - snapshotEveryMs / 2
   }
 
   #keep(report: CommitReport, tokenEpoch: number, outcome: KeptReport['outcome']): void {

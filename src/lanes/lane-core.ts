@@ -7,6 +7,7 @@ import { laneIndex } from '../base/counters.ts'
 import { EngineError, toWireError } from '../errors.ts'
 import type { Rec } from '../operators/contract.ts'
 import { Affinity } from './affinity.ts'
+import { Crowding } from './crowding.ts'
 import { policyFor } from './error-policy.ts'
 import { GlobalState } from './global-state.ts'
 import { Handoffs } from './handoffs.ts'
@@ -49,6 +50,7 @@ export class LaneCore {
   /** The tasks are complete: queries may be answered. */
   #started = false
   #commitAsked = false
+  readonly #crowding: Crowding
   /** Since the last commit this was asked for because of rows that are to be forgotten. */
   #forgetAsked = false
   /** Event time may have passed without a record that brings a commit: stores may have become old by it. */
@@ -62,6 +64,7 @@ export class LaneCore {
     this.#timings = new LaneTimings(options.layout, options.counters, options.clock)
     this.#outputs = new Outputs((topic) => options.toEngine({ type: 'resolve-topics', lane, topics: [topic] }, []))
     this.#handoffs = new Handoffs(lane, lanes, topology.levels, (to, message, transfer) => {
+      if (message.type === 'handoff') this.counters.add(laneIndex.handedOverBytes, message.length)
       if (to === lane) this.receiveFromLane(message)
       else options.toLane(to, message, transfer)
     })
@@ -91,6 +94,9 @@ export class LaneCore {
       run: () => this.#run,
       failed: (error) => this.#fault(error),
     })
+    this.#crowding = new Crowding(2 * options.uncommittedMaxBytes, (crowded) =>
+      options.toEngine({ type: 'crowded', lane, run: this.#run, crowded }, []),
+    )
     this.#globals = new GlobalState(topology, options.clock, options.applicationId)
     this.#tasks = new TaskSet(options, host, this.#globals, this.#levels)
     const parts = { tasks: this.#tasks, runner: this.#runner, counters: this.counters }
@@ -249,6 +255,7 @@ export class LaneCore {
         this.#tasks.applied(message.epoch, message.checkpoints)
         this.#commitAsked = false
         this.#forgetAsked = false
+        this.#checkRoom()
         this.#askToForget()
         toEngine({ type: 'applied', lane, run: this.#run, epoch: message.epoch }, [])
         return
@@ -291,6 +298,7 @@ export class LaneCore {
     this.#faulted = false
     this.#barrier.reset()
     this.#input.reset()
+    this.#crowding.reset()
     this.#commitAsked = false
     this.#forgetAsked = false
     this.#tasks.discard()
@@ -323,7 +331,15 @@ export class LaneCore {
     if (oldest !== undefined && oldest.offset >= 0) {
       this.counters.waitsFor(this.#originTopic(oldest.topic), oldest.partition, oldest.offset)
     }
-    if (!this.#commitAsked && this.#tasks.uncommittedBytes() > this.#options.uncommittedMaxBytes) this.#requestCommit()
+    this.#checkRoom()
+  }
+
+  /** More than a lane may hold is committed early; where that does not help in time, nothing is let in any more. */
+  #checkRoom(): void {
+    const uncommitted = this.#tasks.uncommittedBytes()
+    this.counters.set(laneIndex.uncommittedBytes, uncommitted)
+    if (uncommitted > this.#options.uncommittedMaxBytes) this.#requestCommit()
+    this.#crowding.check({ uncommitted, parked: this.#levels.length > 1 && this.#runner.crowded })
   }
 
   #setOrigins(topics: readonly string[]): void {

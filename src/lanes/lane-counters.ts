@@ -106,5 +106,8 @@ export class LaneCounters {
   reset(): void {
     this.#block[laneIndex.queuedRecords] = 0
     this.#block[laneIndex.inFlightAsync] = 0
+    this.#block[laneIndex.handedOverBytes] = 0
+    this.#block[laneIndex.takenOverBytes] = 0
+    this.#block[laneIndex.uncommittedBytes] = 0
   }
 }

@@ -1,4 +1,5 @@
 /** What comes into a lane, from the engine and from other lanes: queued by level, worked off the deepest level first. */
+import { laneIndex } from '../base/counters.ts'
 import type { CommitEpoch } from '../base/ids.ts'
 import { Credits } from './credits.ts'
 import type { Intake } from './intake.ts'
@@ -69,7 +70,7 @@ export class LaneInput {
     const level = this.#levels[message.level] as LevelState
     if (message.type === 'handoff') {
       const { buffer, length, records, epoch, watermark, from } = message
-      level.push(from, { reader: new TransferReader(buffer, length), epoch, watermark, bytes: 0, records, from })
+      level.push(from, { reader: new TransferReader(buffer, length), epoch, watermark, bytes: length, records, from })
     } else {
       level.push(message.from, message)
     }
@@ -144,6 +145,7 @@ export class LaneInput {
       this.#counters.consumed(work.records)
       this.#credits.add(work.bytes, work.records)
     } else {
+      this.#counters.add(laneIndex.takenOverBytes, work.bytes)
       level.received(channel, work.records, work.epoch)
     }
     this.#advance(level, channel, work.watermark)

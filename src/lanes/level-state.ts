@@ -10,7 +10,7 @@ export interface Work {
   readonly reader: TransferReader
   readonly epoch: CommitEpoch
   readonly watermark: number
-  /** Bytes and records to give back to the engine when it is done; 0 for hand-offs. */
+  /** What the sender counts: to be given back to the engine when it is done, where it came from there. */
   readonly bytes: number
   readonly records: number
   readonly from: number

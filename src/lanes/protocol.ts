@@ -192,6 +192,8 @@ export type FromLane =
       readonly received: number
     }
   | { readonly type: 'applied'; readonly lane: number; readonly run: number; readonly epoch: CommitEpoch }
+  /** The lane has so much before it that nothing is to be let in any more, or has no longer. */
+  | { readonly type: 'crowded'; readonly lane: number; readonly run: number; readonly crowded: boolean }
   /** Something is to be committed (timers fired); at once when urgent. */
   | {
       readonly type: 'commit-wanted'

@@ -37,6 +37,11 @@ export class TaskRunner {
     return this.inFlight >= this.#maxInFlight || this.parked >= this.#maxParked
   }
 
+  /** As many records wait as may, behind others of their key or before their turn. */
+  get crowded(): boolean {
+    return this.parked >= this.#maxParked
+  }
+
   /** The record whose promise has been pending longest. */
   get oldest(): Origin | undefined {
     if (this.inFlight === 0) return undefined

@@ -14,6 +14,7 @@ import {
   storeSlot,
   storeSlots,
   subtopologySlot,
+  handedOverBytes,
 } from '../base/counters.ts'
 import { type MetricRow, type Moment, type Sample, single } from './table-types.ts'
 
@@ -147,6 +148,7 @@ const engineCounters: readonly MetricRow[] = [
     source: 'shared counters',
     samples: (moment) => engineValue(moment, 'heapUsedBytes'),
   },
+  engineGauge('engine_output_queued_bytes', 'queuedOutputBytes', 'Bytes of output that the broker does not have yet.'),
   engineGauge('engine_source_buffered_bytes', 'bufferedBytes', 'Bytes fetched and not yet dispatched, all partitions.'),
   engineGauge(
     'engine_source_buffered_peak_bytes',
@@ -194,6 +196,14 @@ const laneCounters: readonly MetricRow[] = [
     'unwrittenBytes',
     'Memory of committed state that is not yet written to the durable stores, about.',
   ),
+  {
+    name: 'engine_handed_over_bytes',
+    type: 'gauge',
+    labels: [],
+    help: 'Bytes of records that lanes have handed over to one another and not worked off.',
+    source: 'shared counters',
+    samples: ({ counters }) => (counters === null ? [] : single(handedOverBytes(counters.lanes))),
+  },
   laneMetric('engine_lane_failures_total', 'counter', 'failures', 'Records whose processing failed.'),
   laneMetric('engine_dead_letter_records_total', 'counter', 'deadLetters', 'Records sent to the dead-letter topic.'),
   laneMetric('engine_timers_pending', 'gauge', 'timersPending', 'Timers that wait for their time.'),

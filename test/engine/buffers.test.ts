@@ -1,6 +1,8 @@
 /** What is read ahead is bounded in bytes over all partitions, seen as an operator sees it: through the metrics. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { handedOverBytes } from '../../src/base/counters.ts'
+import { keySlot } from '../../src/base/hash.ts'
 import { RecordBatchBuilder } from '../../src/wire/record-batch.ts'
 import { TestEngine } from './support/engine.ts'
 
@@ -66,5 +68,31 @@ describe('bytes read ahead', () => {
     assert.ok(peak <= bound + largest, `${peak} bytes were buffered, ${bound} are allowed and one batch of ${largest}`)
     assert.ok(peak > bound / 2, `no more than ${peak} bytes were ever buffered: the bound was not put to the test`)
     assert.equal((await engine.read('answers')).length, partitions * batchesEach * perBatch)
+  })
+
+  test('records that one lane hands to another are bounded, too: nobody is let in while they wait', async (t) => {
+    const engine = await TestEngine.start(t, 'one-key', { 'lane.queue-bytes': 64 * kibibyte })
+    await engine.reaches('RUNNING')
+    // None of these keys is of the lane that all of them are re-keyed to.
+    const other = 1 - (keySlot(Buffer.from('one')) % 2)
+    const keys = Array.from({ length: 100 }, (_, i) => `k${i}`).filter((key) => keySlot(Buffer.from(key)) % 2 === other)
+    const text = 'x'.repeat(4 * kibibyte)
+    const count = 4000
+    const records = Array.from({ length: count }, (_, i) => ({ key: keys[i % keys.length] as string, value: text }))
+    for (let at = 0; at < count; at += 100) await engine.put('many', records.slice(at, at + 100))
+    let most = 0
+    let done = false
+    const idle = engine.idle().finally(() => {
+      done = true
+    })
+    while (!done) {
+      most = Math.max(most, handedOverBytes(engine.runtime.view.counters()?.lanes ?? []))
+      await new Promise((resolve) => setTimeout(resolve, 1))
+    }
+    await idle
+    assert.ok(most > 0, 'no record was ever seen to wait')
+    assert.ok(most < kibibyte * kibibyte, `${most} bytes waited for one lane`)
+    // A value is fed as JSON, with its quotation marks.
+    assert.equal((await engine.read('sums')).length, count)
   })
 })
