@@ -1,7 +1,7 @@
 /** A connection to the simulated broker: every call takes time both ways, and may be cut on either. */
 import type { EmbeddedCluster } from '../../src/broker/embedded/core/cluster.ts'
 import { directClient } from '../../src/broker/embedded/direct-client.ts'
-import { BrokerError, type BrokerPort } from '../../src/broker/port.ts'
+import { BrokerError, type BrokerPort, type FetchedPartition } from '../../src/broker/port.ts'
 import type { Scheduler } from './scheduler.ts'
 
 export interface BrokerFaults {
@@ -9,6 +9,8 @@ export interface BrokerFaults {
   readonly lostRequest: number
   readonly lostAnswer: number
   readonly slowestMs: number
+  /** Chance that a fetch is answered without a partition of this topic, as where its leader is the slower one. */
+  readonly leftOut?: (topic: string) => number
 }
 
 /** A change to the protocol, to see whether the checkers notice: may replace a call. */
@@ -40,8 +42,10 @@ export function faultyBroker(
     if (scheduler.random.chance(faults().lostRequest)) throw lost(name)
     const answer = await (client[name] as (...args: unknown[]) => Promise<unknown>)(...args)
     await delay()
-    if (scheduler.random.chance(faults().lostAnswer)) throw lost(name)
-    return answer
+    const { lostAnswer, leftOut } = faults()
+    if (scheduler.random.chance(lostAnswer)) throw lost(name)
+    if (name !== 'fetch' || !leftOut) return answer
+    return (answer as FetchedPartition[]).filter(({ topic }) => !scheduler.random.chance(leftOut(topic)))
   }
   return intercepted(client, (name, args) => {
     const call = (changed: unknown[]): Promise<unknown> => remote(name, changed)

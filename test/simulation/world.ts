@@ -56,6 +56,8 @@ export interface Derived {
   /** Chance that a process which should be dead goes on for a while beside its successor. */
   readonly zombies: number
   readonly split: SplitMode
+  /** Chance that a fetch is answered without what lies in a topic between sub-topologies. */
+  readonly lateBoundaries: number
   /** When the lanes write their stores to the disk; null: these are kept in memory that outlives the process. */
   readonly disk: WriteBehindOptions | null
 }
@@ -88,7 +90,7 @@ export class World {
     const random = new Random(seed)
     this.scheduler = new Scheduler(random)
     this.#mutant = mutant
-    this.derived = { ...derive(random), split: splitOf(seed), disk: diskOf(seed) }
+    this.derived = { ...derive(random), split: splitOf(seed), lateBoundaries: lateOf(seed), disk: diskOf(seed) }
     const disk = (): DiskBackend => new DiskBackend(mutant?.disk, (checkpoint) => this.#written(checkpoint))
     this.stores = new DurableBackends(this.derived.disk ? disk : undefined)
     this.#broker = new SimulatedCluster(this.scheduler, seed + 1, this.derived.partitions)
@@ -181,7 +183,7 @@ export class World {
         const records = builder.finish()
         void this.client.produce({
           transactionalId: null,
-          batches: [{ topic: 'in', partition, records }],
+          batches: [{ topic: inputTopic, partition, records }],
         })
       })
     }
@@ -302,7 +304,12 @@ export class World {
     const { brokerMs, lostAnswer, lostRequest } = this.derived
     return this.#quiet
       ? { slowestMs: 1, lostAnswer: 0, lostRequest: 0 }
-      : { slowestMs: brokerMs, lostAnswer, lostRequest }
+      : { slowestMs: brokerMs, lostAnswer, lostRequest, leftOut: (topic) => this.leftOut(topic) }
+  }
+
+  /** Chance that a fetch is answered without a partition of this topic. */
+  protected leftOut(topic: string): number {
+    return topic === inputTopic ? 0 : this.derived.lateBoundaries
   }
 
   /** Null while it is undecided: a partition of which nothing was dispatched yet has the next record. */
@@ -322,6 +329,7 @@ export class World {
   }
 }
 
+const inputTopic = 'in'
 const feedMs = 2000
 const faultsEndMs = 3000
 /** Longer than the time until a crashed process is started again: at the end there is one process, and nothing to come. */
@@ -350,7 +358,12 @@ function diskOf(seed: number): WriteBehindOptions | null {
   return { bytes, intervalMs, rowsPerStep }
 }
 
-function derive(random: Random): Omit<Derived, 'split' | 'disk'> {
+/** Half of those. Of mistakes in what tells their time nothing shows while they are read as soon as they are written. */
+function lateOf(seed: number): number {
+  return seed % 10 === 4 ? 0.9 : 0
+}
+
+function derive(random: Random): Omit<Derived, 'split' | 'lateBoundaries' | 'disk'> {
   return {
     lanes: 1 + random.int(3),
     partitions: 1 + random.int(3),
