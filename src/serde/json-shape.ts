@@ -4,13 +4,12 @@
  * is not exactly as expected – another member, an escape, a nested value, an exponent, text beyond ASCII – is left to
  * `JSON.parse`, so the result is always what that gives.
  */
+import { latin1Text, shortText } from './short-text.ts'
 
 /** Shapes remembered side by side, for topics with several kinds of records. */
 const mostShapes = 4
 /** Objects with more members are left to the general parser. */
 const mostMembers = 64
-/** From this length on a slice would hold on to the whole record's text. */
-const sliceLength = 13
 /** Digits that a number holds exactly, and the powers of ten that divide such numbers with one correct rounding. */
 const mostDigits = 15
 const powersOfTen = Array.from({ length: mostDigits + 1 }, (_, i) => 10 ** i)
@@ -103,10 +102,6 @@ class Shape {
   readonly #template: Members
   readonly #texts: readonly Texts[]
   #at = 0
-  /** The whole record, once two of its texts had to be cut out of it: then one string for all is cheaper than one for each. */
-  #whole: string | undefined
-  #cuts = 0
-  #cutsBefore = 0
 
   constructor(names: readonly string[], before: readonly Uint8Array[], tail: Uint8Array, template: Members) {
     this.#names = names
@@ -119,9 +114,6 @@ class Shape {
   read(bytes: Uint8Array): Members | undefined {
     const names = this.#names
     const before = this.#before
-    this.#whole = undefined
-    this.#cutsBefore = this.#cuts
-    this.#cuts = 0
     // Copying gives the members their places at once; the values follow.
     const value = { ...this.#template }
     let at = 0
@@ -160,19 +152,11 @@ class Shape {
       end++
     }
     this.#at = end + 1
-    if (end - start >= sliceLength) return latin1Slice.call(bytes, start, end)
+    if (end - start > shortText) return latin1Slice.call(bytes, start, end)
     const texts = this.#texts[member] as Texts
-    if (!texts.isWorthIt) return this.#cut(bytes, start, end)
+    if (!texts.isWorthIt) return latin1Text(bytes, start, end)
     const place = (hash ^ (hash >>> 12)) & (rememberedTexts - 1)
-    return texts.get(bytes, start, end, place) ?? texts.set(place, this.#cut(bytes, start, end))
-  }
-
-  /** A short text of its own. */
-  #cut(bytes: Uint8Array, start: number, end: number): string {
-    if (++this.#cuts === 1 && this.#cutsBefore <= 1) return latin1Slice.call(bytes, start, end)
-    const whole = this.#whole ?? latin1Slice.call(bytes, 0, bytes.length)
-    this.#whole = whole
-    return whole.slice(start, end)
+    return texts.get(bytes, start, end, place) ?? texts.set(place, latin1Text(bytes, start, end))
   }
 
   #number(bytes: Uint8Array): number | undefined {

@@ -1,5 +1,6 @@
 /** Serdes of strings, bytes, booleans and numbers; numbers lie big-endian, as Kafka's own serializers write them. */
 import { type Serde, SerdeError } from './serde.ts'
+import { asciiText, shortText } from './short-text.ts'
 
 /** How a refused value shows in an error: its type and a short form of it. */
 export function shown(value: unknown): string {
@@ -45,6 +46,10 @@ export function encodeUtf8(text: string): Uint8Array {
 
 /** The string of UTF-8 bytes. Throws where they are not UTF-8. */
 export function decodeUtf8(bytes: Uint8Array, serde: string): string {
+  if (bytes.length <= shortText) {
+    const short = asciiText(bytes, 0, bytes.length)
+    if (short !== undefined) return short
+  }
   const text = utf8Slice.call(bytes, 0, bytes.length)
   // The fast reader replaces broken sequences; only a text that shows the replacement is read again by the strict one.
   if (!text.includes('\ufffd')) return text

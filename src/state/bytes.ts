@@ -3,10 +3,12 @@
  * extensions, and JavaScript's own maps hash them; hence stores name rows by them wherever bytes need not be shown.
  */
 import { writeInt64 } from '../serde/primitive.ts'
+import { latin1Text, shortText } from '../serde/short-text.ts'
 
 const latin1Slice = Buffer.prototype.latin1Slice
 
 export function keyString(bytes: Uint8Array): string {
+  if (bytes.length <= shortText) return latin1Text(bytes, 0, bytes.length)
   return latin1Slice.call(bytes, 0, bytes.length)
 }
 
