@@ -50,8 +50,8 @@ interface Input {
   readonly value: number | null
 }
 
-/** What happens behind a record. */
-type Cut = 'nothing' | 'seal' | 'commit' | 'lost' | 'rebuilt'
+/** What happens behind a record; `written`, `crashed`: what is held in front of the files is written, or lost. */
+type Cut = 'nothing' | 'seal' | 'commit' | 'lost' | 'rebuilt' | 'written' | 'crashed'
 
 interface Kind {
   readonly spec: StoreSpec
@@ -144,7 +144,11 @@ class Run {
   #epoch = 0
   readonly #sealed: Array<{ epoch: number; changes: SealedChanges | null; at: number }> = []
   readonly #changelog: ByteChange[] = []
+  /** Its length behind each epoch. */
+  readonly #ends: number[] = [0]
   #committed = 0
+  /** What queries saw behind the last commit. */
+  #shown: unknown = []
   /** What was seen at each record. */
   readonly seen: unknown[] = []
 
@@ -167,11 +171,14 @@ class Run {
       this.#now = this.#times[i] as number
       this.#kind.put(this.#store, input, this.#now)
       this.seen[i] = this.#kind.look(this.#store, input, this.#now)
+      assert.deepEqual(this.#queried(), this.#shown, 'queries see the last commit')
       const what = cuts[cut++]
       if (what === 'seal') this.#seal(i + 1)
       else if (what === 'commit') this.#commit(i + 1)
       else if (what === 'lost') i = this.#again() - 1
       else if (what === 'rebuilt') i = this.#rebuilt() - 1
+      else if (what === 'crashed') i = this.#crashed() - 1
+      else if (what === 'written' && this.#backend instanceof WriteBehind) this.#backend.writeAll()
     }
     this.#commit(this.#inputs.length)
     for (let left = 20; this.#store.isForgetting; left--) {
@@ -210,10 +217,17 @@ class Run {
         const record = { key: key.slice(), value: value === null ? null : value.slice(), timestamp }
         this.#changelog.push(restoreEntry(this.#kind.spec, record))
       })
+      this.#ends[epoch] = this.#changelog.length
       if (changes !== null) this.#store.applied(epoch, checkpointAt(epoch))
       this.#store.committed(epoch)
       this.#committed = at
+      this.#shown = this.#queried()
     }
+  }
+
+  #queried(): unknown {
+    const view = readOnlyView(this.#store as never) as { all(): Iterable<unknown> }
+    return [...view.all()]
   }
 
   #commit(at: number): void {
@@ -233,19 +247,28 @@ class Run {
     } else {
       this.#store.detach()
     }
-    return this.#reopen(true)
+    return this.#reopen(() => {
+      this.#store.wipe()
+      this.#store.restore(this.#changelog, checkpointAt(this.#epoch))
+    })
   }
 
-  #reopen(rebuild = false): number {
+  #crashed(): number {
+    this.#store.detach()
+    if (!(this.#backend instanceof WriteBehind)) return this.#reopen()
+    this.#backend = new WriteBehind(this.#backend.backend)
+    const from = this.#ends[this.#backend.checkpoint()?.changelogOffset ?? 0]
+    return this.#reopen(() => this.#store.restore(this.#changelog.slice(from), checkpointAt(this.#epoch)))
+  }
+
+  #reopen(restore?: () => void): number {
     this.#sealed.length = 0
     this.#now = Number.NEGATIVE_INFINITY
     this.#store = this.#open()
-    if (rebuild) {
-      this.#store.wipe()
-      this.#store.restore(this.#changelog, checkpointAt(this.#epoch))
-    }
+    restore?.()
     this.#now = this.#times[this.#committed - 1] ?? 0
     this.#store.begin(this.#now)
+    assert.deepEqual(this.#queried(), this.#shown, 'queries see the last commit after a restart, too')
     return this.#committed
   }
 }
@@ -263,8 +286,8 @@ const someInputs: fc.Arbitrary<Input[]> = fc.array(
 const someCuts: fc.Arbitrary<Cut[]> = fc.array(
   fc.oneof(
     { weight: 6, arbitrary: fc.constant<Cut>('nothing') },
-    { weight: 3, arbitrary: fc.constantFrom<Cut>('seal', 'commit') },
-    { weight: 1, arbitrary: fc.constantFrom<Cut>('lost', 'rebuilt') },
+    { weight: 3, arbitrary: fc.constantFrom<Cut>('seal', 'commit', 'written') },
+    { weight: 1, arbitrary: fc.constantFrom<Cut>('lost', 'rebuilt', 'crashed') },
   ),
   { maxLength: 120 },
 )
