@@ -8,7 +8,7 @@ import { segmentStart, sequenceString, windowStartOf, windowSuffix } from './lay
 import { Node, type NodePlace } from './node.ts'
 import type { NodeTable } from './node-table.ts'
 import type { Row } from './row.ts'
-import { SortedKeys } from './sorted-keys.ts'
+import { position, SortedKeys } from './sorted-keys.ts'
 
 class Place implements NodePlace {
   readonly before: string
@@ -270,16 +270,4 @@ function isCommon({ common: { behind } }: Segment, row: string): boolean {
 
 function* rowsOf({ places }: Segment): Iterable<string> {
   for (const { before, behind, nodes } of places) for (const key of nodes.keys()) yield before + key + behind
-}
-
-/** First position whose start is not less than `start`. */
-function position(starts: readonly number[], start: number): number {
-  let low = 0
-  let high = starts.length
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    if ((starts[middle] as number) < start) low = middle + 1
-    else high = middle
-  }
-  return low
 }

@@ -91,12 +91,12 @@ export class SortedKeys {
 }
 
 /** First position whose key is not less than `key`. */
-function position(run: readonly string[], key: string): number {
+export function position<K extends string | number>(run: readonly K[], key: K): number {
   let low = 0
   let high = run.length
   while (low < high) {
     const middle = (low + high) >>> 1
-    if ((run[middle] as string) < key) low = middle + 1
+    if ((run[middle] as K) < key) low = middle + 1
     else high = middle
   }
   return low
