@@ -59,6 +59,7 @@ export class EngineCore {
     this.#reports = new Reports(options)
     this.#recovery = this.#makeRecovery()
     this.#restorer = new Restorer(broker, {
+      maxBytes: settings.bufferedMaxBytes,
       run: () => this.#run.number,
       send: (lane, message) => options.send(lane, message, []),
       progress: (progress) => options.fact({ type: 'restore-progress', progress }),

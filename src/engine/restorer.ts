@@ -7,11 +7,13 @@ import type { Affinity, TaskRef } from '../lanes/affinity.ts'
 import type { FromLane, ToLane } from '../lanes/protocol.ts'
 import type { GroupPosition } from './assignment.ts'
 import { RecordCursor } from '../wire/record-batch.ts'
-import { chunkBytes, chunksUnderWay, endOf, StoreReplay } from './store-replay.ts'
+import { chunkBytes, chunksUnderWay, endOf, roomFor, StoreReplay } from './store-replay.ts'
 import type { ResolvedTopics } from './topics.ts'
 import type { RestoreProgress } from './view.ts'
 
 export interface RestorerHost {
+  /** Bytes of changelogs that may be under way to lanes that have not applied them yet. */
+  readonly maxBytes: number
   run(): number
   send(lane: number, message: ToLane): void
   progress(progress: readonly RestoreProgress[]): void
@@ -209,7 +211,8 @@ export class Restorer {
     while (pending.length > 0) {
       if (this.#host.cancelled(run)) return
       const ready = pending.filter((s) => s.underWay < chunksUnderWay)
-      if (ready.length === 0) {
+      const room = roomFor(stores, this.#host.maxBytes)
+      if (ready.length === 0 || room <= 0) {
         await wake()
         continue
       }
@@ -221,11 +224,12 @@ export class Restorer {
           maxBytes: chunkBytes,
         })),
         maxWaitMs: 500,
-        maxBytes: 16 * chunkBytes,
+        maxBytes: room,
         isolation: 'read_committed',
       })
+      const readyByPartition = new Map(ready.map((store) => [partitionKey(store.topic, store.partition), store]))
       for (const part of fetched) {
-        const store = ready.find((s) => s.topic === part.topic && s.partition === part.partition)
+        const store = readyByPartition.get(partitionKey(part.topic, part.partition))
         if (!store) continue
         refuseUnreadable(part)
         check(store, part)

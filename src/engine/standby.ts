@@ -11,7 +11,7 @@ import type { StandbyProgress } from './ha-contract.ts'
 import type { GroupPosition } from './assignment.ts'
 import { Lag } from './standby-lag.ts'
 import { findEnds, refuseUnreadable, type Restorer } from './restorer.ts'
-import { chunkBytes, chunksUnderWay, type StoreReplay } from './store-replay.ts'
+import { chunkBytes, chunksUnderWay, roomFor, type StoreReplay } from './store-replay.ts'
 import type { ResolvedTopics } from './topics.ts'
 
 /** A changelog with nothing new is asked this long; the answer is also the evidence that the broker is there. */
@@ -145,10 +145,14 @@ export class Standby {
     return true
   }
 
+  get #room(): number {
+    return roomFor(this.#stores, this.#o.settings.bufferedMaxBytes)
+  }
+
   async #round(): Promise<void> {
     if (!this.#frozen) await this.#followGroup()
     const wanted = this.#stores.filter((s) => s.underWay < chunksUnderWay && this.#mayRead(s))
-    if (wanted.length === 0) {
+    if (wanted.length === 0 || this.#room <= 0) {
       await this.#pause()
       return
     }
@@ -190,7 +194,7 @@ export class Standby {
       return await this.#o.broker.fetch({
         partitions: [...offsets.values()],
         maxWaitMs: followWaitMs,
-        maxBytes: 16 * chunkBytes,
+        maxBytes: Math.max(1, this.#room),
         isolation: 'read_committed',
         signal: this.#abort.signal,
       })

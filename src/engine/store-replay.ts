@@ -7,9 +7,20 @@ import type { Checkpoint } from '../state/contract.ts'
 import { RecordCursor } from '../wire/record-batch.ts'
 import type { GroupPosition } from './assignment.ts'
 
-/** Most bytes of one chunk, and how many chunks may be under way to a lane that has not applied them yet. */
+/** Most bytes of one chunk, and how many chunks of a store may be under way to a lane that has not applied them yet. */
 export const chunkBytes = 1024 * 1024
 export const chunksUnderWay = 4
+const chunksOfAnAnswer = 16
+
+/**
+ * Bytes that the next answer of the broker may bring for all of these stores together, so that no more than `most` are
+ * under way; 0 or less: none, until a lane has applied some.
+ */
+export function roomFor(stores: readonly StoreReplay[], most: number): number {
+  let room = most
+  for (const { bytesUnderWay } of stores) room -= bytesUnderWay
+  return Math.min(room, chunksOfAnAnswer * chunkBytes)
+}
 
 export interface StoreName {
   readonly store: string
@@ -45,8 +56,9 @@ export class StoreReplay {
   restored = 0
   /** The store may hold rows up to here, though not all: it is of no use before it has been brought so far. */
   #ahead: number
-  /** Positions behind the chunks that the lane has not applied yet. */
-  readonly #underWay: number[] = []
+  /** Chunks that the lane has not applied yet: the position behind each, and its size. */
+  readonly #underWay: Array<{ readonly until: number; readonly bytes: number }> = []
+  bytesUnderWay = 0
   #applied: number
 
   constructor(
@@ -132,7 +144,10 @@ export class StoreReplay {
   /** The lane has applied the oldest chunk under way. */
   chunkApplied(records: number): void {
     this.restored += records
-    this.#applied = this.#underWay.shift() ?? this.#applied
+    const chunk = this.#underWay.shift()
+    if (chunk === undefined) return
+    this.#applied = chunk.until
+    this.bytesUnderWay -= chunk.bytes
   }
 
   #send(
@@ -144,7 +159,8 @@ export class StoreReplay {
   ): void {
     const { store, partition, lane, topicId, rebuild: wipe } = this
     this.rebuild = false
-    this.#underWay.push(untilOffset)
+    this.#underWay.push({ until: untilOffset, bytes: records.length })
+    this.bytesUnderWay += records.length
     const checkpoint: Checkpoint = { changelogOffset: untilOffset, commitId, topicId }
     host.send(lane, {
       type: 'restore',
