@@ -15,8 +15,10 @@ export interface WriteBehindOptions {
   readonly rowsPerStep: number
 }
 
-/** Most of a lane's bytes that stay while more is written: what is held beside it goes on growing meanwhile. */
+/** Part of a lane's bytes from which on it writes: while it does, what is held goes on growing. */
 const writeFrom = 0.75
+/** Part up to which rows that are written may stay for those who read them. */
+const keepUpTo = 0.5
 
 interface Held {
   readonly partition: number
@@ -29,6 +31,8 @@ interface Round {
   readonly held: Held
   /** Those of its stores that have not written all that they began with. */
   left: WriteBehind[]
+  /** Rows that are written stay. */
+  readonly keep: boolean
 }
 
 export interface StoreWriterHost {
@@ -99,7 +103,7 @@ export class StoreWriter {
     if (this.#round === undefined) {
       if (now < this.#nextMs || this.#next === undefined) return false
       this.#lastMs = now
-      this.#round = roundOf(this.#next)
+      this.#round = this.#begin(this.#next)
     }
     this.#write(this.#round, this.#options.rowsPerStep, now)
     if (this.#round === undefined) this.#plan()
@@ -120,7 +124,16 @@ export class StoreWriter {
   #writeAll(held: Held): void {
     if (this.#round?.held === held) this.#round = undefined
     if (!holds(held)) return
-    while (holds(held)) this.#write(roundOf(held), Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY)
+    while (holds(held)) this.#write(roundOf(held, false), Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY)
+  }
+
+  #begin(held: Held): Round {
+    let all = 0
+    for (const { stores } of this.#partitions.values()) for (const store of stores.values()) all += store.frontBytes
+    const { bytes } = this.#options
+    // Room is made for what is held at the cost of what is only kept.
+    if (all > bytes * writeFrom) for (const store of held.stores.values()) store.shrink()
+    return roundOf(held, all < bytes * keepUpTo)
   }
 
   #plan(): void {
@@ -166,15 +179,15 @@ export class StoreWriter {
       }
     })
     this.#host.passed()
-    for (const store of wrote) if (store.written()) round.left = round.left.filter((each) => each !== store)
+    for (const store of wrote) if (store.written(round.keep)) round.left = round.left.filter((each) => each !== store)
     if (round.left.length > 0) return
     round.held.sinceMs = holds(round.held) ? now : Number.POSITIVE_INFINITY
     if (this.#round === round) this.#round = undefined
   }
 }
 
-function roundOf(held: Held): Round {
-  return { held, left: [...held.stores.values()].filter((store) => store.isHolding) }
+function roundOf(held: Held, keep: boolean): Round {
+  return { held, keep, left: [...held.stores.values()].filter((store) => store.isHolding) }
 }
 
 function holds({ stores }: Held): boolean {

@@ -21,7 +21,9 @@ import { type Row, RowCodec } from './row.ts'
 import type { RowLayer } from './row-layer.ts'
 import { RetentionClock } from './retention-clock.ts'
 import { Sealed, SealedSlots } from './sealed.ts'
-import { SlotGeneration, SlotRows } from './slot-rows.ts'
+import { SlotGeneration } from './slot-generation.ts'
+import { SlotRows } from './slot-rows.ts'
+import { WriteBehind } from './write-behind.ts'
 
 export type StoreOperation = 'get' | 'put'
 
@@ -58,7 +60,7 @@ export abstract class BaseStore implements StoreLifecycle {
     this.partition = partition
     this.codec = RowCodec.of(spec)
     this.overlay =
-      spec.kind === 'key-value' && backend instanceof MemoryBackend
+      spec.kind === 'key-value' && (backend instanceof MemoryBackend || backend instanceof WriteBehind)
         ? new SlotRows(backend, this.codec, options.readOnly)
         : new Overlay(backend, this.codec, options.readOnly, spec.kind === 'window' ? segmentMs(spec) : 0)
     this.streamTime = options.streamTime

@@ -135,7 +135,8 @@ export class LmdbBackend implements StoreBackend {
       : { start: low, end: high, exclusiveStart: exclusive, limit: rowsPerRead }
     try {
       const rows: ByteEntry[] = []
-      for (const { key, value } of this.#environment.store(this.#store).getRange(options)) rows.push([key as Uint8Array, value])
+      for (const { key, value } of this.#environment.store(this.#store).getRange(options))
+        rows.push([key as Uint8Array, value])
       return rows
     } catch (error) {
       throw this.#failed('read', error)

@@ -3,7 +3,7 @@ import type { CommitEpoch } from '../base/ids.ts'
 import type { Checkpoint } from './contract.ts'
 import type { Generation } from './overlay.ts'
 import type { Row } from './row.ts'
-import type { SlotGeneration } from './slot-rows.ts'
+import type { SlotGeneration } from './slot-generation.ts'
 
 export interface RowLayer {
   /** Bytes of the open epoch's keys and values, about. */

@@ -6,7 +6,7 @@ import type { Node, NodePlace } from './node.ts'
 import type { Generation } from './overlay.ts'
 import type { Row, RowCodec } from './row.ts'
 import { Scratch } from './scratch.ts'
-import type { SlotGeneration } from './slot-rows.ts'
+import type { SlotGeneration } from './slot-generation.ts'
 
 type Show = (key: Uint8Array, value: Uint8Array | null, timestamp: number) => void
 

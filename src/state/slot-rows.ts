@@ -1,42 +1,32 @@
 /**
- * The rows of a key-value store in memory, committed and not: numbers in columns instead of an object a row (see
- * `slot-table.ts`). A row as it was before an epoch changed it stands in that epoch's undo log; what was committed needs no
+ * The rows of a key-value store, committed and not: numbers in columns instead of an object a row (see `slot-table.ts`).
+ * Over a memory backend these are all of its rows, over one that is written behind those that it does not have yet, and
+ * perhaps some that it has: it is asked for the rest. A row as it was before an epoch changed it stands in that epoch's undo log; what was committed needs no
  * further touch, since a row is committed when its generation is.
  */
 import { assert } from '../base/assert.ts'
 import type { CommitEpoch } from '../base/ids.ts'
 import { EngineError } from '../errors.ts'
+import { ByteRows } from './byte-rows.ts'
 import type { Checkpoint } from './contract.ts'
 import type { CommittedRows, MemoryBackend } from './memory-backend.ts'
+import { type Layers, mergedRows } from './merged-rows.ts'
 import { Row, type RowCodec, weightOf } from './row.ts'
 import type { RowLayer } from './row-layer.ts'
 import { Scratch } from './scratch.ts'
+import { type FrontSlots, SlotFront } from './slot-front.ts'
+import { type ShowChange, SlotGeneration } from './slot-generation.ts'
 import { recordDoubles, recordInts, SlotTable } from './slot-table.ts'
 import { SortedKeys } from './sorted-keys.ts'
 import { UndoLog } from './undo-log.ts'
+import { WriteBehind } from './write-behind.ts'
 
-/** What a slot holds: no row, a deletion, a value as the application sees it, the value's bytes, a number. */
+/** What a slot holds: nothing (the backend may have a row), a deletion, a value as the application sees it, the value's bytes, a number. */
 const absent = 0
 const deletion = 1
 const decoded = 2
 const encoded = 3
 const plainNumber = 4
-
-export type ShowChange = (key: Uint8Array, value: Uint8Array | null, timestamp: number) => void
-
-/** A sealed epoch's rows. */
-export class SlotGeneration {
-  readonly epoch: CommitEpoch
-  readonly count: number
-  /** Deletions are shown with the timestamp `now`. */
-  readonly each: (now: number, show: ShowChange) => void
-
-  constructor(epoch: CommitEpoch, count: number, each: (now: number, show: ShowChange) => void) {
-    this.epoch = epoch
-    this.count = count
-    this.each = each
-  }
-}
 
 /** What is in a slot's record: its timestamp and a number as doubles, the rest as integers. */
 const timestampDouble = 0
@@ -51,11 +41,14 @@ interface SealedLog {
   readonly log: UndoLog
 }
 
-export class SlotRows implements RowLayer, CommittedRows {
+export class SlotRows implements RowLayer, CommittedRows, FrontSlots {
   readonly codec: RowCodec
   /** Bytes of the open epoch's keys and values, about. */
   bytes = 0
-  readonly #memory: MemoryBackend
+  readonly #backend: MemoryBackend | WriteBehind
+  /** Those that the backend does not have, where it is written behind; and what it has. */
+  readonly #front: SlotFront | undefined
+  readonly #below: ByteRows | undefined
   readonly #table = new SlotTable()
   /** The table's, at hand. */
   #doubles = this.#table.doubles
@@ -73,6 +66,8 @@ export class SlotRows implements RowLayer, CommittedRows {
   /** What was looked up last: an operator reads a row and then writes it. */
   #lastKey: string | undefined
   #lastSlot = -1
+  /** Whether a row of it lies below; undefined while nobody has looked. */
+  #lastIsBelow: boolean | undefined
   /** The row that `get` gives, valid until the next call; and one for all other uses. */
   readonly #row = new Row(undefined, undefined, 0)
   readonly #other = new Row(undefined, undefined, 0)
@@ -81,12 +76,18 @@ export class SlotRows implements RowLayer, CommittedRows {
   #givenSlot = -1
   #readOnly: boolean
 
-  constructor(memory: MemoryBackend, codec: RowCodec, readOnly = false) {
+  constructor(backend: MemoryBackend | WriteBehind, codec: RowCodec, readOnly = false) {
     this.codec = codec
-    this.#memory = memory
+    this.#backend = backend
     this.#readOnly = readOnly
     this.#open.reset(this.#generation)
-    memory.attach(this)
+    if (backend instanceof WriteBehind) {
+      this.#below = new ByteRows(backend.backend, codec, (node) => node.key)
+      this.#front = new SlotFront(this)
+      backend.attach(this.#front)
+    } else {
+      backend.attach(this)
+    }
   }
 
   get isChanged(): boolean {
@@ -97,7 +98,7 @@ export class SlotRows implements RowLayer, CommittedRows {
   get(key: string): Row | undefined {
     if (this.#given !== undefined) this.#keepDecoded()
     const slot = this.#find(key)
-    if (slot < 0) return undefined
+    if (slot < 0) return this.#below && this.#belowAt(this.#below, key)
     const form = this.#ints[slot * recordInts + formInt] as number
     if (form < decoded) return undefined
     const row = this.#row
@@ -125,11 +126,12 @@ export class SlotRows implements RowLayer, CommittedRows {
   }
 
   delete(key: string): void {
-    const slot = this.#find(key)
-    if (slot < 0) return
-    const i = slot * recordInts
-    if (this.#ints[i + formInt] === deletion) return
+    let slot = this.#find(key)
+    if (slot < 0 && (this.#below === undefined || this.#belowAt(this.#below, key) === undefined)) return
+    if (slot >= 0 && this.#ints[slot * recordInts + formInt] === deletion) return
     this.#checkWritable()
+    if (slot < 0) slot = this.#add(key)
+    const i = slot * recordInts
     if (this.#ints[i + generationInt] === this.#generation) this.bytes -= this.#weightAt(slot)
     else this.#change(slot, key.length)
     this.#ints[i + formInt] = deletion
@@ -139,6 +141,10 @@ export class SlotRows implements RowLayer, CommittedRows {
 
   /** Rows in [from, to), without keys that came after the call. A row is given as it is when its turn comes. */
   *range(from: string | undefined, to: string | undefined, reverse = false): IterableIterator<[string, Row]> {
+    if (this.#below !== undefined) {
+      yield* mergedRows(this.#layers(this.#below, Number.POSITIVE_INFINITY), from, to, reverse)
+      return
+    }
     const youngest = this.#lastBorn
     for (const key of this.#ordered().range(from, to, reverse)) {
       const slot = this.#table.find(key)
@@ -150,6 +156,10 @@ export class SlotRows implements RowLayer, CommittedRows {
 
   /** Committed rows of which no uncommitted change speaks, from `from` on. */
   *settled(from: string | undefined): IterableIterator<[string, Row]> {
+    if (this.#below !== undefined) {
+      yield* mergedRows(this.#layers(this.#below, this.#committed), from, undefined, false)
+      return
+    }
     for (const key of this.#ordered().range(from, undefined)) {
       const slot = this.#table.find(key)
       if (slot < 0 || (this.#ints[slot * recordInts + generationInt] as number) > this.#committed) continue
@@ -183,12 +193,16 @@ export class SlotRows implements RowLayer, CommittedRows {
       this.#settle(oldest.log)
       this.#sealed.shift()
     }
+    this.#lastKey = undefined
+    if (this.#backend instanceof WriteBehind) {
+      this.#backend.advance(checkpoint, dropped)
+      return
+    }
     for (const key of dropped) {
       const slot = this.#table.find(key)
       if (slot >= 0 && (this.#ints[slot * recordInts + generationInt] as number) <= this.#committed) this.#remove(slot)
     }
-    this.#memory.advance(checkpoint)
-    this.#lastKey = undefined
+    this.#backend.advance(checkpoint)
   }
 
   discard(): void {
@@ -217,9 +231,7 @@ export class SlotRows implements RowLayer, CommittedRows {
   }
 
   getBytes(key: string): Uint8Array | undefined {
-    const slot = this.#table.find(key)
-    if (slot < 0 || this.#load(slot, this.#committed) < decoded) return undefined
-    return this.codec.toBackend(this.#other) ?? undefined
+    return this.committed(key) ?? undefined
   }
 
   *rangeBytes(
@@ -258,6 +270,64 @@ export class SlotRows implements RowLayer, CommittedRows {
     }
   }
 
+  // What it takes to write rows behind.
+
+  taken(): IterableIterator<number> {
+    return this.#table.taken()
+  }
+
+  keyOf(slot: number): string {
+    return this.#table.keyOf(slot)
+  }
+
+  keys(from: string | undefined, to: string | undefined, reverse: boolean): IterableIterator<string> {
+    return this.#ordered().range(from, to, reverse)
+  }
+
+  committed(key: string): Uint8Array | null | undefined {
+    const slot = this.#table.find(key)
+    const form = slot < 0 ? absent : this.#load(slot, this.#committed)
+    if (form === absent) return undefined
+    return form === deletion ? null : this.codec.toBackend(this.#other)
+  }
+
+  committedAt(slot: number): Uint8Array | null {
+    return this.#load(slot, this.#committed) < decoded ? null : this.codec.toBackendBriefly(this.#other)
+  }
+
+  weightOf(slot: number): number {
+    const isThere = (this.#ints[slot * recordInts + formInt] as number) >= decoded
+    return this.#table.keyLength(slot) + (isThere ? 2 * this.#weightAt(slot) : 0)
+  }
+
+  hold(key: string, value: Uint8Array | null): void {
+    this.#lastKey = undefined
+    const row = value === null ? undefined : this.codec.fromBackend(value)
+    const found = this.#table.find(key)
+    const wasThere = found >= 0 && this.#load(found, this.#committed) >= decoded
+    const slot = found < 0 ? this.#add(key, 0) : found
+    if ((this.#ints[slot * recordInts + generationInt] as number) > this.#committed) {
+      const [log, at] = this.#oldestEntry(slot)
+      log.replace(at, row === undefined ? deletion : encoded, row?.bytes, row?.timestamp ?? 0)
+    } else if (row !== undefined) {
+      this.#set(slot, row)
+    } else {
+      this.#ints[slot * recordInts + formInt] = deletion
+      this.#values[slot] = undefined
+    }
+    this.#front?.took(slot, wasThere, row !== undefined)
+  }
+
+  forget(slot: number, keep: boolean): void {
+    if (keep && this.#load(slot, this.#committed) >= decoded) return
+    if ((this.#ints[slot * recordInts + generationInt] as number) <= this.#committed) {
+      this.#remove(slot)
+      return
+    }
+    const [log, at] = this.#oldestEntry(slot)
+    log.replace(at, absent, undefined, 0)
+  }
+
   clear(): void {
     this.#table.clear()
     this.#doubles = this.#table.doubles
@@ -275,8 +345,36 @@ export class SlotRows implements RowLayer, CommittedRows {
     if (key !== this.#lastKey) {
       this.#lastSlot = this.#table.find(key)
       this.#lastKey = key
+      this.#lastIsBelow = undefined
     }
     return this.#lastSlot
+  }
+
+  /** The row below of the key that was looked for last, and is not here. */
+  #belowAt(below: ByteRows, key: string): Row | undefined {
+    const row = below.get(key)
+    this.#lastIsBelow = row !== undefined
+    return row
+  }
+
+  /** Rows with those below; of younger generations than `newest` there is none. */
+  #layers(below: ByteRows, newest: number): Layers<Row> {
+    const youngest = this.#lastBorn
+    return {
+      keys: (from, to, reverse) => this.keys(from, to, reverse),
+      at: (key) => {
+        const slot = this.#table.find(key)
+        if (slot < 0) return undefined
+        const isHidden = (this.#ints[slot * recordInts + generationInt] as number) > newest
+        return isHidden ? null : (this.#rowAt(slot) ?? null)
+      },
+      isOld: (key) => {
+        const slot = this.#table.find(key)
+        return slot < 0 || (this.#born[slot] as number) <= youngest
+      },
+      below: (from, to, reverse) => below.range(from, to, reverse),
+      writes: () => (this.#backend as WriteBehind).writes,
+    }
   }
 
   #add(key: string, born = ++this.#lastBorn): number {
@@ -284,6 +382,7 @@ export class SlotRows implements RowLayer, CommittedRows {
     if (slot >= this.#born.length) this.#grow()
     this.#order?.add(key)
     this.#born[slot] = born
+    this.#front?.added(slot, key === this.#lastKey ? this.#lastIsBelow : undefined)
     if (slot === this.#values.length) this.#values.push(undefined)
     this.#lastKey = key
     this.#lastSlot = slot
@@ -442,7 +541,8 @@ export class SlotRows implements RowLayer, CommittedRows {
     const i = slot * recordInts
     const form = log.form(at)
     const generation = log.generationAt(at)
-    if (form === absent || (form === deletion && generation <= this.#committed)) {
+    const isNothing = this.#front === undefined && form === deletion && generation <= this.#committed
+    if (form === absent || isNothing) {
       this.#remove(slot)
       return
     }
@@ -458,7 +558,12 @@ export class SlotRows implements RowLayer, CommittedRows {
   /** The generation's rows are the committed ones from now on. */
   #settle(log: UndoLog): void {
     this.#committed = log.generation
-    if (log.hasDeletions) {
+    if (this.#front !== undefined) {
+      for (let at = 0; at < log.count; at++) {
+        const slot = log.slot(at)
+        this.#front.took(slot, log.form(at) >= decoded, this.#load(slot, log.generation) >= decoded)
+      }
+    } else if (log.hasDeletions) {
       for (let at = 0; at < log.count; at++) {
         const slot = log.slot(at)
         const i = slot * recordInts

@@ -66,7 +66,8 @@ const byBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a),
 
 type Step =
   | { readonly do: 'put'; readonly key: string; readonly value: unknown; readonly time: number; readonly end: number }
-  | { readonly do: 'seal' | 'apply' | 'discard' | 'look' | 'write' }
+  | { readonly do: 'seal' | 'apply' | 'discard' | 'look' }
+  | { readonly do: 'write'; readonly keep: boolean }
 
 const somePut = (time: fc.Arbitrary<number>) =>
   fc.record({
@@ -81,7 +82,7 @@ const someStep = (time: fc.Arbitrary<number>): fc.Arbitrary<Step> =>
     { weight: 8, arbitrary: somePut(time) },
     { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('seal' as const, 'apply' as const) }) },
     { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('discard' as const, 'look' as const) }) },
-    { weight: 2, arbitrary: fc.record({ do: fc.constant('write' as const) }) },
+    { weight: 2, arbitrary: fc.record({ do: fc.constant('write' as const), keep: fc.boolean() }) },
   )
 const someSteps = (time: fc.Arbitrary<number>) => fc.array(someStep(time), { maxLength: 60 })
 
@@ -117,7 +118,7 @@ function run(
       sealed.length = 0
       open = new Map(committed)
     } else if (step.do === 'write') {
-      if (below instanceof WriteBehind && below.write(3) >= 0) below.written()
+      if (below instanceof WriteBehind && below.write(3) >= 0) below.written(step.keep)
     } else look(open)
   }
   look(open)

@@ -1,0 +1,146 @@
+/** Committed rows in front of a backend, in the columns in which a store keeps its uncommitted ones as well. */
+import type { FrontRows, HeldBatch } from './front-rows.ts'
+import { sortByKey } from './key-order.ts'
+
+/** The rows themselves: see `slot-rows.ts`. */
+export interface FrontSlots {
+  readonly size: number
+  /** Slots with a row, in no order. */
+  taken(): IterableIterator<number>
+  keyOf(slot: number): string
+  /** Keys in their order. */
+  keys(from: string | undefined, to: string | undefined, reverse: boolean): IterableIterator<string>
+  /** The committed row; null: it is deleted; undefined: that is the backend's to tell. */
+  committed(key: string): Uint8Array | null | undefined
+  /** As `committed`, where a row is known to be; valid until the next call. */
+  committedAt(slot: number): Uint8Array | null
+  /** Bytes of the slot's key and value, about. */
+  weightOf(slot: number): number
+  /** Puts a committed row. */
+  hold(key: string, value: Uint8Array | null): void
+  /** The backend has the row. It goes, as far as no uncommitted change needs the slot; true: it is gone. */
+  forget(slot: number, keep: boolean): void
+  clear(): void
+}
+
+/** What a row takes beside its key and value: numbers, the index, its place among the values. */
+const overheadBytes = 112
+
+/** What is known of a slot: its row is held, somebody has looked whether the backend has one, and it has none. */
+const isHeld = 1
+const isKnown = 2
+const isNew = 4
+
+export class SlotFront implements FrontRows {
+  difference = 0
+  readonly #slots: FrontSlots
+  #flags = new Uint8Array(64)
+  /** Slots whose committed row the backend does not have, but for those that are being written. */
+  #held: number[] = []
+  #count = 0
+  /** Bytes of a row's key and value, smoothed. */
+  #rowBytes = 0
+
+  constructor(slots: FrontSlots) {
+    this.#slots = slots
+  }
+
+  get heldBytes(): number {
+    return Math.round(this.#count * (overheadBytes + this.#rowBytes))
+  }
+
+  get frontBytes(): number {
+    return Math.round(this.#slots.size * (overheadBytes + this.#rowBytes))
+  }
+
+  /** A slot was given to a key; `below`: whether the backend has a row, where that is known. */
+  added(slot: number, below: boolean | undefined): void {
+    if (slot >= this.#flags.length) {
+      const flags = new Uint8Array(Math.max(slot + 1, 2 * this.#flags.length))
+      flags.set(this.#flags)
+      this.#flags = flags
+    }
+    this.#flags[slot] = below === undefined ? 0 : below ? isKnown : isKnown | isNew
+  }
+
+  /** The slot's committed row is another one now; the backend does not have it. Whether there was one, and is one. */
+  took(slot: number, before: boolean, after: boolean): void {
+    const flags = this.#flags[slot] as number
+    if (flags & isHeld) {
+      this.difference += Number(after) - Number(before)
+      return
+    }
+    this.difference += Number(after) - Number((flags & isNew) === 0)
+    this.#flags[slot] = flags | isHeld
+    this.#held.push(slot)
+    if ((this.#count++ & 7) > 0) return
+    this.#rowBytes += (this.#slots.weightOf(slot) - this.#rowBytes) / Math.min(this.#count, 16)
+  }
+
+  committed(key: string): Uint8Array | null | undefined {
+    return this.#slots.committed(key)
+  }
+
+  keys(from: string | undefined, to: string | undefined, reverse: boolean): IterableIterator<string> {
+    return this.#slots.keys(from, to, reverse)
+  }
+
+  hold(key: string, value: Uint8Array | null): void {
+    this.#slots.hold(key, value)
+  }
+
+  *held(): IterableIterator<readonly [string, Uint8Array | null]> {
+    for (const slot of this.#slots.taken()) {
+      if ((this.#flags[slot] as number) & isHeld) yield [this.#slots.keyOf(slot), this.#slots.committedAt(slot)]
+    }
+  }
+
+  take(): HeldBatch {
+    const slots = this.#held
+    const keys = slots.map((slot) => this.#slots.keyOf(slot))
+    sortByKey(keys, slots)
+    this.#held = []
+    return {
+      count: slots.length,
+      key: (place) => keys[place] as string,
+      value: (place) => this.#slots.committedAt(slots[place] as number),
+      release: (from, to, keep) => {
+        for (let i = from; i < to; i++) this.#release(slots[i] as number, keep)
+      },
+    }
+  }
+
+  compare(has: (key: string) => boolean): void {
+    for (const slot of this.#slots.taken()) {
+      const flags = this.#flags[slot] as number
+      if ((flags & isHeld) === 0 || flags & isKnown) continue
+      const found = has(this.#slots.keyOf(slot))
+      if (!found) this.difference++
+      this.#flags[slot] = isHeld | isKnown | (found ? 0 : isNew)
+    }
+  }
+
+  shrink(): void {
+    if (this.#slots.size === this.#count) return
+    for (const slot of this.#slots.taken()) {
+      if (((this.#flags[slot] as number) & isHeld) === 0) this.#slots.forget(slot, false)
+    }
+  }
+
+  clear(): void {
+    this.#slots.clear()
+    this.#flags.fill(0)
+    this.#held = []
+    this.#count = 0
+    this.difference = 0
+  }
+
+  #release(slot: number, keep: boolean): void {
+    const flags = this.#flags[slot] as number
+    const isThere = this.#slots.committedAt(slot) !== null
+    this.#count--
+    this.difference -= Number(isThere) - Number((flags & isNew) === 0)
+    this.#flags[slot] = isThere ? isKnown : isKnown | isNew
+    this.#slots.forget(slot, keep)
+  }
+}
