@@ -1,24 +1,19 @@
-/**
- * The engine without its thread: opens what is assigned, lets records through to the lanes, commits, pauses, restarts
- * in place and ends. Everything it knows of the world is injected, so that the simulator runs the very same code.
- */
-import type { TopicPartition } from '../base/ids.ts'
 import { sleep } from '../base/timers.ts'
 import { EngineError } from '../errors.ts'
 import type { Affinity } from '../lanes/affinity.ts'
 import type { FromLane, ToLane } from '../lanes/protocol.ts'
-import { notAmong } from './assignment.ts'
 import { refuseBesidePods } from './beside-pods.ts'
 import { Commits } from './commits.ts'
-import { type EngineOptions, transactionalIdOf } from './engine-options.ts'
+import type { EngineOptions } from './engine-options.ts'
 import { GlobalTables } from './global-tables.ts'
 import { GroupLink } from './group-link.ts'
 import type { HaCommandToEngine } from './ha-contract.ts'
+import { producerOf } from './identity.ts'
 import { untilIdle } from './idle.ts'
 import { type LaneReceivers, takeLaneMessage } from './lane-messages.ts'
 import { LaneReset } from './lane-reset.ts'
 import { Processing } from './processing.ts'
-import { Producer } from './producer.ts'
+import type { Producer } from './producer.ts'
 import type { EngineFact } from './protocol.ts'
 import { Recovery } from './recovery.ts'
 import { Restorer } from './restorer.ts'
@@ -55,7 +50,7 @@ export class EngineCore {
   constructor(options: EngineOptions) {
     this.#o = options
     const { settings, broker } = options
-    this.#producer = this.#newProducer()
+    this.#producer = producerOf(this.#o)
     this.#reports = new Reports(options)
     this.#recovery = this.#makeRecovery()
     this.#restorer = new Restorer(broker, {
@@ -142,6 +137,9 @@ export class EngineCore {
       {
         ended: () => this.#ended,
         stopped: () => this.#stopped,
+        restarting: () => this.#recovery.restarts.underWay,
+        ready: () => this.#ready,
+        guard: (step) => this.#recovery.guard(step),
         restoring: () => this.#tell({ type: 'restoring' }),
         connected: (connected) => this.#reports.setConnected(connected),
         failed: (error) => this.#recovery.failed(error),
@@ -152,7 +150,7 @@ export class EngineCore {
 
   #makeGroup(): GroupLink {
     return new GroupLink(this.#o, {
-      assigned: (added, all) => this.#groupAssigned(added, all),
+      assigned: (added, all) => this.#processing.groupAssigned(added, all),
       revoking: (partitions) => this.#processing.revoking(partitions),
       // What was done for them and not committed is void: begin again from the last commit with what is left.
       lost: (partitions) => {
@@ -250,19 +248,6 @@ export class EngineCore {
     else this.#group.join(topics)
   }
 
-  async #groupAssigned(added: readonly TopicPartition[], all: readonly TopicPartition[]): Promise<void> {
-    // A restart under way opens everything anew by itself.
-    if (this.#ended || this.#recovery.restarts.underWay) return
-    if (this.#role) {
-      // All partitions are the active's own, whatever the group says; this is how it hears of new ones.
-      const fresh = notAmong(Object.keys(this.#processing.flow?.assignment(true) ?? {}), all)
-      if (this.#ready && fresh.length > 0) await this.#recovery.guard(() => this.#processing.assigned(fresh))
-      return
-    }
-    if (!this.#processing.opened) await this.#recovery.guard(() => this.#processing.assigned(all))
-    else if (added.length > 0) await this.#recovery.guard(() => this.#processing.assigned(added))
-  }
-
   #begun(): void {
     this.#ready = true
     this.#recovery.restarts.over()
@@ -321,7 +306,7 @@ export class EngineCore {
       takeIdentity: (conditional) => this.#producer.init(conditional && this.#producer.identity !== undefined),
       giveUpIdentity: () => {
         this.#producer.successor()
-        this.#producer = this.#newProducer()
+        this.#producer = producerOf(this.#o)
       },
       loadGlobals: () => this.#globals.load(this.#processing.topics as ResolvedTopics),
       joinGroup: () => this.#group.take(this.#processing.topics as ResolvedTopics),
@@ -335,11 +320,6 @@ export class EngineCore {
       processing: () => this.#ready && this.#processing.flow !== undefined,
       commitAll: () => this.#processing.commitAll(),
     }
-  }
-
-  #newProducer(): Producer {
-    const { settings, broker } = this.#o
-    return new Producer(broker, transactionalIdOf(settings), settings.transactionTimeoutMs)
   }
 
   #setPaused(paused: boolean): void {

@@ -25,8 +25,3 @@ export interface EngineOptions {
   readonly extractors?: ReadonlyMap<number, CursorTimestamp>
   readonly failpoint?: Failpoint | undefined
 }
-
-/** Whoever takes this identity fences who had it: one of the process alone, or one that all pods take turns in. */
-export function transactionalIdOf({ applicationId, instanceId, guarantee, ha }: EngineSettings): string | null {
-  return guarantee === 'exactly-once' ? `${applicationId}-${ha ? 'active' : instanceId}` : null
-}

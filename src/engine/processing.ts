@@ -4,7 +4,15 @@
  */
 import type { TopicPartition } from '../base/ids.ts'
 import { type Affinity, affinityOf, type TaskRef } from '../lanes/affinity.ts'
-import { changelogEndsOf, type GroupPosition, groupPosition, offsetsMissing, tasksFor, tasksOf } from './assignment.ts'
+import {
+  changelogEndsOf,
+  type GroupPosition,
+  groupPosition,
+  notAmong,
+  offsetsMissing,
+  tasksFor,
+  tasksOf,
+} from './assignment.ts'
 import type { Commits } from './commits.ts'
 import type { Committer } from './committer.ts'
 import type { EngineOptions } from './engine-options.ts'
@@ -29,6 +37,12 @@ export interface ProcessingHost {
   ended(): boolean
   /** Nothing is to be let in: the operator has paused, or the coordinator cannot be reached. */
   stopped(): boolean
+  /** A restart in place is under way: it opens everything anew by itself. */
+  restarting(): boolean
+  /** Records are processed. */
+  ready(): boolean
+  /** Runs a step; an error in it restarts or fails the engine. */
+  guard(step: () => Promise<void>): Promise<void>
   restoring(): void
   connected(connected: boolean): void
   failed(error: unknown): void
@@ -66,10 +80,6 @@ export class Processing {
     return this.#affinity
   }
 
-  get opened(): boolean {
-    return this.#opened
-  }
-
   /** Topics or partitions have come; what is assigned from now on may be of them. */
   resolved(topics: ResolvedTopics): void {
     this.#topics = topics
@@ -83,7 +93,21 @@ export class Processing {
     await configureLanes(this.#o, this.#parts.run.number, topics, this.#affinity)
   }
 
-  /** The group gave partitions: open what goes with them and begin, or go on. */
+  /** What the group says of partitions: those that are new, and all. */
+  async groupAssigned(added: readonly TopicPartition[], all: readonly TopicPartition[]): Promise<void> {
+    const host = this.#host
+    if (host.ended() || host.restarting()) return
+    if (this.#o.settings.ha) {
+      // All partitions are the active's own, whatever the group says; this is how it hears of new ones.
+      const fresh = notAmong(Object.keys(this.#flow?.assignment(true) ?? {}), all)
+      if (host.ready() && fresh.length > 0) await host.guard(() => this.assigned(fresh))
+      return
+    }
+    if (!this.#opened) await host.guard(() => this.assigned(all))
+    else if (added.length > 0) await host.guard(() => this.assigned(added))
+  }
+
+  /** These partitions are this process's own: opens what goes with them and begins, or goes on. */
   async assigned(partitions: readonly TopicPartition[]): Promise<void> {
     const { settings, broker } = this.#o
     const { run, restorer, commits } = this.#parts

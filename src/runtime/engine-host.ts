@@ -1,16 +1,4 @@
-/**
- * The control thread's side of the engine: starts its threads, turns the facts they report into lifecycle transitions,
- * keeps their last snapshots and passes commands on. It runs no code of the application.
- */
-import type { Clock } from '../base/clock.ts'
-import {
-  type CountersView,
-  engineBlockLength,
-  engineIndex,
-  laneBlockLength,
-  laneIndex,
-  newBlock,
-} from '../base/counters.ts'
+import { type CountersView, engineBlockLength, laneBlockLength, laneIndex, newBlock } from '../base/counters.ts'
 import type { BrokerAddress } from '../broker/connect.ts'
 import { Lifecycle, pausableStates, unpausableStates } from '../engine/lifecycle.ts'
 import type { HaCommandToEngine } from '../engine/ha-contract.ts'
@@ -31,33 +19,13 @@ import type {
   WatermarkSnapshot,
 } from '../engine/view.ts'
 import { EngineError, fromWireError, toWireError, type WireError } from '../errors.ts'
-import type { FromLane } from '../lanes/protocol.ts'
 import type { StoreQuery, StoreRow } from '../lanes/store-query.ts'
 import type { CompiledTopology } from '../topology/compiled.ts'
-import type { LogLine } from './contract.ts'
-import { EngineThreads, type EngineThreadsOptions } from './engine-threads.ts'
+import type { EngineHostOptions } from './engine-host-options.ts'
+import { EngineThreads } from './engine-threads.ts'
 import { exitCodeFor, exitCodes } from './exit-codes.ts'
 import { LaneQueries } from './store-queries.ts'
 import { tuneThreadMemory } from './thread-memory.ts'
-
-export interface EngineHostOptions extends EngineThreadsOptions {
-  readonly historySize: number
-  /** Exit code of a failure that has none of its own. */
-  readonly failureExitCode: number
-  readonly bootstrapServers: string
-  readonly clock: Clock
-  readonly log: (line: LogLine) => void
-  /** Called with the exit code once the engine has ended, by itself or by `stop`. */
-  readonly ended: (code: number, error: EngineError | undefined) => void
-  /** With high availability: what the coordinator is to hear of. */
-  readonly ha?: EngineHaLink
-}
-
-export interface EngineHaLink {
-  fact(fact: EngineFact): void
-  /** The operator paused or unpaused this pod. */
-  pauseIntent(paused: boolean): void
-}
 
 /** For the other threads to end, when one of them will not. */
 const stuckPatienceMs = 500
@@ -418,11 +386,4 @@ export class EngineHost implements EngineView, EngineCommands {
     this.#ended = true
     this.#o.ended(this.#exitCode(), this.#error)
   }
-
-  /** Heartbeats that the engine thread counted; for the metrics. */
-  get heartbeats(): number {
-    return this.#counters.engine[engineIndex.heartbeats] as number
-  }
 }
-
-export type { FromLane }

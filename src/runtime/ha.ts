@@ -16,7 +16,8 @@ import type { CompiledTopology } from '../topology/compiled.ts'
 import { planOf } from '../topology/plan.ts'
 import type { BrokerHandle } from './broker.ts'
 import type { LogLine } from './contract.ts'
-import type { EngineHaLink, EngineHost } from './engine-host.ts'
+import type { EngineHost } from './engine-host.ts'
+import type { EngineHaLink } from './engine-host-options.ts'
 
 export interface HaLinkOptions {
   readonly config: Config
