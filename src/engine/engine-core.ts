@@ -1,3 +1,7 @@
+/**
+ * The engine without its thread: opens what is assigned, lets records through to the lanes, commits, pauses, restarts
+ * in place and ends. Everything it knows of the world is injected, so that the simulator runs the very same code.
+ */
 import { sleep } from '../base/timers.ts'
 import { EngineError } from '../errors.ts'
 import type { Affinity } from '../lanes/affinity.ts'
