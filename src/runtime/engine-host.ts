@@ -1,3 +1,7 @@
+/**
+ * The control thread's side of the engine: turns the facts that its threads report into lifecycle transitions, keeps
+ * their last snapshots and passes commands on. It runs no code of the application.
+ */
 import { type CountersView, engineBlockLength, laneBlockLength, laneIndex, newBlock } from '../base/counters.ts'
 import type { BrokerAddress } from '../broker/connect.ts'
 import { Lifecycle, pausableStates, unpausableStates } from '../engine/lifecycle.ts'
