@@ -159,6 +159,8 @@ export class LaneCore {
 
   /** Earliest wall-clock instant at which a timer is due, or a store is to be written; Infinity: none. */
   nextWallClock(): number {
+    // Nothing is done before the reset, which is followed by another look.
+    if (this.#faulted) return Number.POSITIVE_INFINITY
     let next = this.#tasks.writer.nextAt
     for (const slot of this.#tasks.all()) if (slot.task.nextWallClock < next) next = slot.task.nextWallClock
     return next

@@ -86,9 +86,9 @@ export class StoreWriter {
     // A clock that was set back must not make anything wait for ever.
     this.#lastMs = Math.min(this.#lastMs, now)
     for (const held of this.#partitions.values()) {
-      if (held.sinceMs <= now || !holds(held)) continue
-      held.sinceMs = now
+      if (!holds(held)) continue
       if (this.#options.bytes === 0) this.#writeAll(held)
+      else if (held.sinceMs > now) held.sinceMs = now
     }
     this.#plan()
   }
