@@ -4,7 +4,7 @@ import { durationBounds, observe, pollBounds } from '../base/histograms.ts'
 import { type PartitionKey, partitionKey, type TopicPartition } from '../base/ids.ts'
 import type { Affinity } from '../lanes/affinity.ts'
 import type { EmittedRecord } from '../lanes/protocol.ts'
-import { noHead, type PartitionTiming, Watermarks } from '../time/watermarks.ts'
+import { noHead, Watermarks } from '../time/watermarks.ts'
 import type { RecordCursor } from '../wire/record-batch.ts'
 import type { StartingPoint } from './assignment.ts'
 import { Announcements, isAnnounced } from './announcements.ts'
@@ -12,7 +12,9 @@ import { Dispatcher, type Route } from './dispatcher.ts'
 import type { EngineOptions } from './engine-core.ts'
 import { Fetcher } from './fetcher.ts'
 import { LongWait } from './long-wait.ts'
+import { type FrozenPosition, Positions } from './positions.ts'
 import type { PartitionProgress } from './snapshots.ts'
+import { timingOf } from './source-timing.ts'
 import { taskNames } from './task-names.ts'
 import type { ResolvedTopics } from './topics.ts'
 import type { ConsumerSnapshot, WatermarkSnapshot } from './view.ts'
@@ -28,15 +30,6 @@ export interface FlowHost {
   worked(): void
 }
 
-export interface FrozenPosition extends TopicPartition {
-  readonly offset: number
-  readonly maxTimestamp: number
-  readonly idle: boolean
-}
-
-/** What goes in shows with the next commit: a partition is idle when several of them brought nothing. */
-const boundaryIdlenessMs = (commitIntervalMs: number): number => Math.max(1000, 10 * commitIntervalMs)
-
 /** What lanes have handed to one another is looked at again after this long. */
 const fullPauseMs = 2
 
@@ -50,8 +43,7 @@ export class Flow {
   readonly dispatcher: Dispatcher
   readonly #fetcher: Fetcher
   readonly #routes = new Map<PartitionKey, Route>()
-  /** Offsets that the group's last commit holds. */
-  readonly #committed = new Map<PartitionKey, number>()
+  readonly #positions: Positions
   readonly #originTopics: string[] = []
   #paused = false
   #begun = false
@@ -73,6 +65,7 @@ export class Flow {
       evidenceTtlMs: settings.fetchMaxWaitMs + 2500,
       maxTaskIdleMs: settings.maxTaskIdleMs,
     })
+    this.#positions = new Positions(settings, this.#watermarks, this.#routes)
     this.#longWait = new LongWait(
       options,
       () => this.#watermarks.longestWait(),
@@ -131,7 +124,7 @@ export class Flow {
       if (!this.#begun) this.#fetcher.pause('restoring', start)
       const lag = logEnd < 0 ? undefined : buffer.lag
       const input = { task: taskOf(source, partition), lag, at: now }
-      const handle = this.#watermarks.assign(start, this.#timing(source), input)
+      const handle = this.#watermarks.assign(start, timingOf(this.#o.settings, source), input)
       if (maxTimestamp > Number.NEGATIVE_INFINITY) this.#watermarks.restore(handle, maxTimestamp)
       const route: Route = {
         handle,
@@ -145,8 +138,7 @@ export class Flow {
       }
       this.#routes.set(key, route)
       this.dispatcher.routes[handle] = route
-      this.#committed.set(key, offset)
-      if (!start.committed) this.#unsaid.add(key)
+      this.#positions.assigned(start)
       if (buffer.hasHead) this.#watermarks.headArrived(handle, buffer.headTimestamp, buffer.headOffset, now)
     }
   }
@@ -170,9 +162,7 @@ export class Flow {
       const key = partitionKey(tp.topic, tp.partition)
       const route = this.#routes.get(key)
       if (!route) continue
-      const { topic, partition } = tp
-      const maxTimestamp = this.#watermarks.maxTs(route.handle)
-      this.#revoked.push({ topic, partition, offset: route.buffer.nextOffset, maxTimestamp, idle: false })
+      this.#positions.revoked(route)
       this.#fetcher.remove(tp)
       this.#watermarks.revoke(tp, now)
       this.dispatcher.routes[route.handle] = undefined
@@ -181,15 +171,6 @@ export class Flow {
     // What waited for one of them goes on.
     this.wake()
   }
-
-  /**
-   * Partitions of which the group has no offset yet. One of which nothing was read is committed all the same: else a
-   * start without an offset could not be told from one after which records came.
-   */
-  readonly #unsaid = new Set<PartitionKey>()
-
-  /** Revoked since the last commit: what was dispatched of them has still to be committed. */
-  #revoked: FrozenPosition[] = []
 
   /** Stores are complete: fetch and dispatch. */
   begin(): void {
@@ -203,9 +184,6 @@ export class Flow {
   /** Of the topics between sub-topologies whose time is announced; undefined where there are none. */
   #announcements: Announcements | undefined
   #topics: ResolvedTopics | undefined
-  /** What the last commit told of a partition; of interest to those who are fed by it. */
-  readonly #told = new Map<PartitionKey, { readonly maxTimestamp: number; readonly idle: boolean }>()
-
   #announcing(): void {
     const { settings, broker, timers } = this.#o
     const { plan, split, applicationId: groupId, commitIntervalMs } = settings
@@ -219,7 +197,7 @@ export class Flow {
         groupId,
         plan,
         everyMs: Math.max(50, commitIntervalMs),
-        disorderMs: ({ index }) => this.#timing(index).maxOutOfOrdernessMs,
+        disorderMs: ({ index }) => timingOf(this.#o.settings, index).maxOutOfOrdernessMs,
       },
       {
         partitions: () => [...this.#routes.values()].filter(({ source }) => isAnnounced(plan, plan.sources[source])),
@@ -234,6 +212,7 @@ export class Flow {
         failed: (error) => this.#host.failed(error),
       },
     )
+    this.#positions.announced = true
     this.#announcements.start()
   }
 
@@ -318,55 +297,23 @@ export class Flow {
 
   /** True when a partition has moved past what is committed, or a barrier has records to close in. */
   moved(): boolean {
-    if (this.dispatcher.sinceMark > 0) return true
-    if (this.#announcements && [...this.#routes].some(([key, route]) => this.#hasNews(key, route))) return true
-    // From its end on means from now on, also for a process that is started again before the first record has come.
-    if (this.#unsaid.size > 0 && this.#o.settings.offsetsReset === 'latest') return true
-    for (const [key, route] of this.#routes) if (route.buffer.nextOffset !== this.#committed.get(key)) return true
-    return false
-  }
-
-  /** Whether the next commit has something to tell of a partition, though not a record was read of it. */
-  #hasNews(key: PartitionKey, { handle, subtopology }: Route): boolean {
-    const { boundaries } = this.#o.settings.plan
-    if (!boundaries.some((boundary) => boundary.prompt && boundary.fromSubtopology === subtopology)) return false
-    const told = this.#told.get(key)
-    return told?.maxTimestamp !== this.#watermarks.maxTs(handle) || told.idle !== this.#watermarks.isIdle(handle)
+    return this.dispatcher.sinceMark > 0 || this.#positions.moved()
   }
 
   /** Everything dispatched so far is on its way; these are the offsets behind it. */
   freeze(): FrozenPosition[] {
     this.dispatcher.flush()
     this.dispatcher.sinceMark = 0
-    const positions: FrozenPosition[] = []
-    let anchored = false
-    for (const [key, route] of [...this.#routes].sort(([a], [b]) => (a < b ? -1 : 1))) {
-      const { topic, partition, handle, buffer } = route
-      const offset = buffer.nextOffset
-      // The first partition is committed every time: its metadata carries the tag of each commit.
-      const news = this.#unsaid.has(key) || (this.#announcements !== undefined && this.#hasNews(key, route))
-      if (anchored && offset === this.#committed.get(key) && !news) continue
-      anchored = true
-      const [maxTimestamp, idle] = [this.#watermarks.maxTs(handle), this.#watermarks.isIdle(handle)]
-      if (this.#announcements) this.#told.set(key, { maxTimestamp, idle })
-      positions.push({ topic, partition, offset, maxTimestamp, idle })
-    }
-    positions.push(...this.#revoked)
-    this.#revoked = []
-    return positions
+    return this.#positions.freeze()
   }
 
   /** Where the last commit left the partition; undefined where it is not read here. */
   positionOf({ topic, partition }: TopicPartition): number | undefined {
-    return this.#committed.get(partitionKey(topic, partition))
+    return this.#positions.of({ topic, partition })
   }
 
   committed(offsets: ReadonlyArray<TopicPartition & { readonly offset: number }>): void {
-    for (const { topic, partition, offset } of offsets) {
-      const key = partitionKey(topic, partition)
-      this.#committed.set(key, offset)
-      this.#unsaid.delete(key)
-    }
+    this.#positions.committed(offsets)
   }
 
   // ── the end of the input ────────────────────────────────────────────────────────────────────────────────────────
@@ -395,7 +342,7 @@ export class Flow {
   closeInput(): boolean {
     let highest = Number.NEGATIVE_INFINITY
     for (const { handle, source } of this.#routes.values()) {
-      const { maxOutOfOrdernessMs } = this.#timing(source)
+      const { maxOutOfOrdernessMs } = timingOf(this.#o.settings, source)
       highest = Math.max(highest, this.#watermarks.maxTs(handle) - maxOutOfOrdernessMs)
     }
     if (highest <= this.#watermarks.global()) return false
@@ -421,10 +368,10 @@ export class Flow {
   }
 
   progress(): PartitionProgress[] {
-    return [...this.#routes].map(([key, { topic, partition, buffer }]) => ({
+    return [...this.#routes.values()].map(({ topic, partition, buffer }) => ({
       topic,
       partition,
-      committedOffset: this.#committed.get(key) ?? 0,
+      committedOffset: this.#positions.of({ topic, partition }) ?? 0,
       logEndOffset: buffer.logEndOffset,
     }))
   }
@@ -531,22 +478,6 @@ export class Flow {
     return topics.bySource.findIndex(
       (names, index) => names.includes(topic) && this.#o.settings.plan.sources[index]?.kind !== 'global',
     )
-  }
-
-  #timing(source: number): PartitionTiming {
-    const { plan, idlenessMs, commitIntervalMs } = this.#o.settings
-    const { watermark, kind } = plan.sources[source] ?? {}
-    // It is told how far it has come also where it is empty: it never holds anybody back for want of records.
-    if (this.#o.settings.split === 'repartition-topics' && isAnnounced(plan, plan.sources[source]))
-      return { maxOutOfOrdernessMs: Number.POSITIVE_INFINITY, idlenessMs: 0, alignment: undefined }
-    // Nobody can say of a topic between sub-topologies that it will get a record: without an end to waiting, a
-    // partition that no key falls into would hold the application's time for ever.
-    const idleness = kind === 'boundary' && idlenessMs === 0 ? boundaryIdlenessMs(commitIntervalMs) : idlenessMs
-    return {
-      maxOutOfOrdernessMs: watermark?.maxOutOfOrdernessMs ?? 0,
-      idlenessMs: watermark?.idlenessMs ?? idleness,
-      alignment: watermark?.alignment,
-    }
   }
 
   #extractor(source: number, topic: string, partition: number): ((cursor: RecordCursor) => number) | undefined {
