@@ -2,9 +2,11 @@
 import type { EmbeddedCluster } from '../../src/broker/embedded/core/cluster.ts'
 import { directClient } from '../../src/broker/embedded/direct-client.ts'
 import { changelogTopic, restoreEntry } from '../../src/state/changelog.ts'
+import { decodeTag } from '../../src/commit/tag.ts'
 import type { StoreSpec } from '../../src/state/contract.ts'
+import { segmentMs, segmentPrefix, segmentStart, windowSuffix } from '../../src/state/layout.ts'
 import { RecordCursor } from '../../src/wire/record-batch.ts'
-import type { DurableBackends } from './durable-backends.ts'
+import { DiskBackend, type DurableBackends } from './durable-backends.ts'
 import type { Remains } from './world.ts'
 import { graceMs, type Input, outOfOrdernessMs, windowMs } from './workload.ts'
 
@@ -34,6 +36,7 @@ export async function checkRun(run: CheckedRun): Promise<void> {
   await checkFinals(run)
   await checkOffsets(run)
   await checkStores(run)
+  await checkForgotten(run)
   await checkRemains(run)
 }
 
@@ -193,6 +196,44 @@ async function checkStores(run: CheckedRun): Promise<void> {
     const lines = (map: Map<string, string>): string[] => [...map].map(([k, v]) => `${k}=${v}`).sort()
     compareLists(run, `store ${name} against its changelog`, lines(fold), lines(actual))
   }
+}
+
+/**
+ * What is left of windows follows from the input and from how far event time has come, to the last row: no matter where
+ * commits fell, and what was killed, aborted or lost on the way.
+ */
+async function checkForgotten(run: CheckedRun): Promise<void> {
+  const spec = run.specs.get('windows')
+  if (spec === undefined) return
+  let watermark = Number.NEGATIVE_INFINITY
+  for (const { metadata } of await directClient(run.cluster).committedOffsets('sim', null, true)) {
+    watermark = Math.max(watermark, decodeTag(metadata)?.watermark ?? Number.NEGATIVE_INFINITY)
+  }
+  const changelog = await committed(run.cluster, changelogTopic('sim', spec))
+  const partitions = new Map(changelog.map(({ key, partition }) => [String(key.subarray(0, -windowSuffix)), partition]))
+  const interval = segmentMs(spec)
+  const startOf = ({ timestamp }: Input): number => timestamp - (timestamp % windowMs)
+  const expected: string[] = []
+  for (const [partition, inputs] of byKey(run.inputs, ({ key }) => String(partitions.get(key)))) {
+    const backend = new Map(run.stores.entries()).get(`windows/${partition}`)
+    const newest = Math.max(...inputs.map(startOf))
+    const horizon = Math.min(newest, watermark) - (spec.retentionMs ?? Number.POSITIVE_INFINITY)
+    // On a disk whole segments go.
+    const kept = backend instanceof DiskBackend ? segmentStart(Math.max(0, horizon + 1), interval) : horizon + 1
+    const ids = new Set(inputs.filter((input) => startOf(input) >= kept).map((i) => `${i.key}@${startOf(i)}`))
+    for (const id of ids) expected.push(`${partition}/${id}`)
+  }
+  const actual: string[] = []
+  for (const [id, backend] of run.stores.entries()) {
+    if (!id.startsWith('windows/')) continue
+    for (const [row] of backend.range(undefined, undefined)) {
+      const key = Buffer.from(row)
+      actual.push(
+        `${id.slice(8)}/${key.subarray(segmentPrefix, -windowSuffix)}@${key.readBigInt64BE(key.length - windowSuffix)}`,
+      )
+    }
+  }
+  compareLists(run, 'windows that are left', expected.sort(), actual.sort())
 }
 
 /**
