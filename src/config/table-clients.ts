@@ -184,7 +184,7 @@ export const clientRows = {
     type: 'bytes',
     default: 16_777_216,
     min: 1024,
-    doc: 'Most bytes one fetch brings from one broker.',
+    doc: 'Most bytes one fetch brings from all brokers together, and a batch of each.',
   },
   'consumer.max.partition.fetch.bytes': {
     type: 'bytes',

@@ -157,6 +157,13 @@ export class Cluster {
     return address
   }
 
+  #knownLeader({ topic, partition }: TopicPartition): Address | undefined {
+    const state = this.#topics.get(topic)
+    if (state === undefined || performance.now() - state.readAtMs >= this.settings.metadataMaxAgeMs) return undefined
+    const leader = state.leaders[partition]
+    return leader === undefined ? undefined : this.#nodes.get(leader)
+  }
+
   /** Partitions by the node that leads them; those whose leader is not to be had are left to `failed`. */
   async byLeader<T extends TopicPartition>(
     items: readonly T[],
@@ -167,7 +174,8 @@ export class Cluster {
     const groups = new Map<string, { address: Address; items: T[] }>()
     for (const item of items) {
       try {
-        const address = await this.leader(item)
+        // Hundreds of partitions whose leaders are known do not wait for one another.
+        const address = this.#knownLeader(item) ?? (await this.leader(item))
         const key = addressText(address)
         const group = groups.get(key)
         if (group) group.items.push(item)

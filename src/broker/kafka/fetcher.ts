@@ -5,7 +5,7 @@
  */
 import { type PartitionKey, partitionKey, type TopicPartition } from '../../base/ids.ts'
 import { BrokerError, type FetchedPartition, type FetchRequest, type TopicInfo } from '../port.ts'
-import { type Cluster, unknownTopicPatienceMs } from './cluster.ts'
+import { type Cluster, type TopicState, unknownTopicPatienceMs } from './cluster.ts'
 import { isTransient, refused } from './errors.ts'
 import type { Address } from './options.ts'
 import { type FetchAnswerPartition, sendFetch } from './wire-calls.ts'
@@ -124,7 +124,7 @@ export class Fetcher {
     this.#adopt(request, gathering, active)
     const uncovered: Wanted[] = []
     for (const [key, each] of gathering.wanted) {
-      if (![...active].some((flight) => flight.offsets.get(key) === each.offset)) uncovered.push(each)
+      if (!isUnderWay(active, key, each.offset)) uncovered.push(each)
     }
     if (uncovered.length === 0) return
     const trouble = (error: BrokerError): void => {
@@ -134,8 +134,10 @@ export class Fetcher {
       const groups = await this.#cluster.byLeader(uncovered, (item, error) => {
         this.#fault(item, error, gathering, { final: missing.has(error.code) && !this.#meant.has(item.topic) })
       })
+      // What the caller has room for is shared by the brokers that are asked.
+      const maxBytes = Math.max(1, Math.floor(request.maxBytes / groups.size))
       for (const { address, items } of groups.values()) {
-        const flight = await this.#send(address, items, request, endsAtMs, gathering)
+        const flight = await this.#send(address, items, { ...request, maxBytes }, endsAtMs, gathering)
         if (flight) active.add(flight)
       }
     } catch (error) {
@@ -168,8 +170,10 @@ export class Fetcher {
   ): Promise<Flight | undefined> {
     const topics = new Map<string, string>()
     const asked: Array<Wanted & { topicId: string }> = []
+    const states = new Map<string, TopicState | undefined>()
     for (const item of items) {
-      const state = await this.#cluster.topic(item.topic)
+      if (!states.has(item.topic)) states.set(item.topic, await this.#cluster.topic(item.topic))
+      const state = states.get(item.topic)
       const meant = this.#meant.get(item.topic)
       if (!state || (meant !== undefined && meant !== state.topicId)) {
         // That the id is another one by now, or that there never was such a topic, the cluster itself said: there is
@@ -294,6 +298,11 @@ export class Fetcher {
     if (sinceMs === undefined) this.#missingSinceMs.set(topic, performance.now())
     return sinceMs !== undefined && performance.now() - sinceMs >= unknownTopicPatienceMs
   }
+}
+
+function isUnderWay(flights: ReadonlySet<Flight>, key: PartitionKey, offset: number): boolean {
+  for (const flight of flights) if (flight.offsets.get(key) === offset) return true
+  return false
 }
 
 function isPassing(error: BrokerError): boolean {

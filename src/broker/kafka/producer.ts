@@ -88,8 +88,9 @@ export class Producer {
 
   #take(items: readonly Outgoing[], answers: Awaited<ReturnType<typeof sendProduce>>): BrokerError[] {
     const faults: BrokerError[] = []
+    const byPartition = new Map(answers.map((each) => [partitionKey(each.topic, each.partition), each]))
     for (const out of items) {
-      const answer = answers.find((each) => each.topic === out.topic && each.partition === out.partition)
+      const answer = byPartition.get(partitionKey(out.topic, out.partition))
       const what = `the write to ${out.topic}:${out.partition}`
       if (answer === undefined) faults.push(refused(-1, what, 'The broker left the partition out of its answer.'))
       else if (answer.errorCode !== 0) {

@@ -4,7 +4,7 @@ import { BrokerError, type BrokerPort, type FetchRequest } from '../../../src/br
 import { Fetcher, type FetcherOptions } from '../../../src/engine/fetcher.ts'
 import type { PartitionBuffer } from '../../../src/engine/partition-buffer.ts'
 import type { EngineError } from '../../../src/errors.ts'
-import { World } from './world.ts'
+import { batchOf, World } from './world.ts'
 
 const tp = (partition: number, topic = 't') => ({ topic, partition })
 const range = (from: number, count: number): number[] => Array.from({ length: count }, (_, i) => from + i)
@@ -21,6 +21,9 @@ class Harness {
   readonly polls: number[] = []
   /** Makes the next requests fail. */
   failing: (() => BrokerError) | undefined
+  /** Something is buffered, and waits for a partition that has nothing. */
+  starving = false
+  readonly buffered: number[] = []
 
   constructor(world: World, options: Partial<FetcherOptions> = {}) {
     this.world = world
@@ -54,6 +57,8 @@ class Harness {
         polled: (_, records) => this.polls.push(records),
         evidence: (buffer, lag, failed) => this.evidence.push(`${buffer.partition}:${failed ? 'failed' : lag}`),
         connected: (connected) => this.connected.push(connected),
+        buffered: (bytes) => this.buffered.push(bytes),
+        starving: () => this.starving,
         warning: (message) => this.warnings.push(message),
         failed: (error) => this.failures.push(error),
       },
@@ -471,5 +476,48 @@ describe('failing brokers', () => {
     const [buffer] = (await harness.start(1)) as [PartitionBuffer]
     assert.equal(buffer.hasHead, false)
     assert.match(harness.failures[0]?.message ?? '', /t:0 cannot be read at offset 0/)
+  })
+})
+
+describe('bytes buffered', () => {
+  const size = batchOf(range(0, 100)).length
+
+  async function crowded(): Promise<{ world: World; harness: Harness; buffers: PartitionBuffer[] }> {
+    const world = await worldWith(4)
+    for (let partition = 0; partition < 4; partition++) await world.produce('t', partition, range(0, 100))
+    // Room for one batch and a half: the second one exceeds it.
+    const harness = new Harness(world, { maxBufferedBytes: Math.floor(size * 1.5), maxPartitionBytes: size })
+    const buffers = await harness.start(4)
+    await world.pass(2000)
+    return { world, harness, buffers }
+  }
+
+  test('never exceed their bound by more than one batch, and all partitions get their turn', async () => {
+    const { world, harness, buffers } = await crowded()
+    assert.ok(harness.buffered.length > 0)
+    let taken = 0
+    for (let round = 0; round < 50 && taken < 400; round++) {
+      for (const buffer of buffers) taken += takeAll(buffer).length
+      await world.pass(600)
+    }
+    assert.equal(taken, 400)
+    assert.ok(Math.max(...harness.buffered) <= size * 2.5, `${Math.max(...harness.buffered)} bytes were buffered`)
+    assert.equal(harness.fetcher.bufferedBytes, 0)
+  })
+
+  test('let a partition in for which the others wait, though there is no room', async () => {
+    const { world, harness, buffers } = await crowded()
+    const empty = (): number => buffers.filter((buffer) => !buffer.hasHead).length
+    const before = empty()
+    assert.ok(before > 0, 'there is no room for all of them')
+    await world.pass(5000)
+    assert.equal(empty(), before)
+    assert.equal(
+      buffers.every((buffer) => harness.fetcher.isHeld(tp(buffer.partition))),
+      true,
+    )
+    harness.starving = true
+    await world.pass(5000)
+    assert.equal(empty(), 0)
   })
 })
