@@ -198,7 +198,8 @@ describe('metrics of the running engine', () => {
       const found = readPrometheus((await live.ask({ path: '/metrics' })).body)
       const records = sum(found, 'engine_process_duration_seconds', '_count', { subtopology: '0' })
       const sizes = sum(found, 'engine_store_size_bytes', '', { store: 'counts' })
-      return records >= 150 && sizes > 0 && found
+      // Measured every now and then: perhaps before all rows were there. A row is a short text and a count with its time.
+      return records >= 150 && sizes >= 50 * 10 && found
     })
     const committed = sum(families, 'engine_commits_total', '', { outcome: 'committed' })
     assert.ok(committed >= 3)
@@ -211,9 +212,8 @@ describe('metrics of the running engine', () => {
     assert.equal(sum(families, 'engine_record_lateness_seconds', '_count', { topic: 'words' }), 150)
     assert.equal(sum(families, 'engine_restarts_total', ''), 0)
     assert.equal(sum(families, 'engine_lanes_alive', ''), 2)
-    // A row is a short text and a count with its timestamp: not a byte each, and not a page each.
     const size = sum(families, 'engine_store_size_bytes', '', { store: 'counts' })
-    assert.ok(size >= 50 * 10 && size <= 50 * 200, `${size} bytes`)
+    assert.ok(size <= 50 * 200, `${size} bytes, hardly a page for each`)
   })
 })
 
