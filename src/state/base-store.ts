@@ -144,7 +144,7 @@ export abstract class BaseStore implements StoreLifecycle {
   }
 
   restore(changes: readonly ByteChange[], checkpoint: Checkpoint): void {
-    for (const [key, value] of changes) this.restored(keyString(key), value)
+    for (const [key, value] of changes) this.restored(key, value)
     this.#backend.apply(changes, this.clock.stamp(checkpoint))
     this.overlay.changedBelow()
   }
@@ -171,7 +171,7 @@ export abstract class BaseStore implements StoreLifecycle {
   }
 
   /** Told of every row that comes from the changelog; null: it goes. */
-  protected restored(_at: string, _value: Uint8Array | null): void {
+  protected restored(_key: Uint8Array, _value: Uint8Array | null): void {
     return
   }
 

@@ -1,6 +1,6 @@
 /** Sessions by key, end and start, within a retention. */
 import { BaseStore, type StoreOptions } from './base-store.ts'
-import { afterPrefix, clampTime, int64At, int64String } from './bytes.ts'
+import { afterPrefix, clampTime, int64At, int64String, keyString } from './bytes.ts'
 import type { SessionStore, StoreBackend, StoreSpec } from './contract.ts'
 import { sessionSuffix } from './layout.ts'
 import { Sweep } from './sweep.ts'
@@ -70,8 +70,8 @@ export class SessionWindowStore extends BaseStore implements SessionStore<unknow
     this.#sweep.restart()
   }
 
-  protected override restored(at: string): void {
-    const end = endOf(at)
+  protected override restored(key: Uint8Array): void {
+    const end = endOf(keyString(key))
     this.clock.observeCommitted(end)
     this.#sweep.put(end)
   }

@@ -1,6 +1,6 @@
 /** Every version of a row within the history kept, by the time from which it was valid. */
 import { BaseStore, type StoreOptions } from './base-store.ts'
-import { afterPrefix, clampTime, int64At, int64String } from './bytes.ts'
+import { afterPrefix, clampTime, int64At, int64String, keyString } from './bytes.ts'
 import type { StoreBackend, StoreSpec, VersionedRecord, VersionedStore } from './contract.ts'
 import { versionSuffix } from './layout.ts'
 import type { Overlay } from './overlay.ts'
@@ -68,8 +68,8 @@ export class VersionedRowStore extends BaseStore implements VersionedStore<unkno
     this.#sweep.restart()
   }
 
-  protected override restored(at: string): void {
-    const version = versionOf(at)
+  protected override restored(key: Uint8Array): void {
+    const version = versionOf(keyString(key))
     this.clock.observeCommitted(version)
     this.#sweep.put(version + this.#retentionMs)
   }

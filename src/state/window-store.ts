@@ -1,7 +1,7 @@
 /** Windows by key and start, within a retention. */
 import type { CommitEpoch } from '../base/ids.ts'
 import { BaseStore, type StoreOptions } from './base-store.ts'
-import { afterPrefix, clampTime, int64At, int64String } from './bytes.ts'
+import { afterPrefix, clampTime, int64At, int64String, keyString } from './bytes.ts'
 import type { SealedChanges, StoreBackend, StoreSpec, ValueAndTimestamp, WindowStore } from './contract.ts'
 import { segmentMs, segmentPrefix, segmentStart, sequenceOf, windowRow, windowStartOf, windowSuffix } from './layout.ts'
 import type { Node } from './node.ts'
@@ -117,8 +117,8 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
     this.#oldest = 0
   }
 
-  protected override restored(at: string, value: Uint8Array | null): void {
-    const windowStart = windowStartOf(at)
+  protected override restored(key: Uint8Array, value: Uint8Array | null): void {
+    const windowStart = windowStartOf(keyString(key))
     this.clock.observeCommitted(windowStart)
     if (value !== null && windowStart < this.#oldest) this.#oldest = windowStart
   }
