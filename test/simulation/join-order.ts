@@ -14,6 +14,9 @@ import { type Mutant, partitionOf, World } from './world.ts'
 /** Takes what is buffered, as if nothing else were on its way. */
 export const takesWhatIsThere: Mutant = { name: 'takes-what-is-there', settings: { maxTaskIdleMs: -1 } }
 
+/** No mistake: what waits and what is waited for hardly fit beside each other. */
+export const hardlyAnyRoom: Mutant = { name: 'hardly-any-room', settings: { bufferedMaxBytes: 300 } }
+
 const keyed = { key: serdes.string, value: serdes.json<number>() }
 
 class JoinWorld extends World {
