@@ -106,6 +106,7 @@ export class Commits {
         member: () => host.member(),
         freeze: (epoch) => this.#freeze(epoch),
         toLanes: (message) => host.toLanes(message),
+        toLane: (lane, message) => this.#o.send(lane, message, []),
         changelogTopic: (store) => topics.changelogs.get(store) ?? { topic: store, topicId: '' },
         positionOf: (topic, partition) => host.flow()?.positionOf({ topic, partition }),
         committed: (frozen, next) => this.#committed(frozen, next),

@@ -36,6 +36,7 @@ export interface CommitterHost {
   /** Sends everything dispatched to the lanes and freezes offsets and watermark. */
   freeze(epoch: CommitEpoch): Frozen
   toLanes(message: ToLane): void
+  toLane(lane: number, message: ToLane): void
   changelogTopic(store: string): { readonly topic: string; readonly topicId: string }
   /** Where the last commit left a partition of a source; undefined where it is none. */
   positionOf(topic: string, partition: number): number | undefined
@@ -51,8 +52,12 @@ export interface CommitterHost {
 }
 
 interface ChangelogBatches extends StorePartition {
+  /** Which lane has the store, and is told when it is committed. */
+  readonly lane: number
   readonly batches: Array<Pick<ToProduce, 'records' | 'count'>>
 }
+
+type StoreCheckpoint = StorePartition & { readonly checkpoint: Checkpoint }
 
 export interface CommitIdentity {
   /** Of the run; rises when partitions come whose commits were counted further. */
@@ -178,7 +183,7 @@ export class Committer {
     const { lane, epoch } = message
     if (message.type === 'ack') {
       this.#acked.add(lane)
-      for (const pack of message.changelogs) gather(pack, this.#changelogs)
+      for (const pack of message.changelogs) gather(lane, pack, this.#changelogs)
       this.#feed({ type: 'lane-ack', lane, epoch, sent: message.sent, received: message.received })
     } else {
       this.#feed({ type: 'lane-applied', lane, epoch })
@@ -327,17 +332,21 @@ export class Committer {
   #apply(epoch: CommitEpoch): void {
     this.#host.passed?.('S5')
     this.#lastTag = { tokenEpoch: this.#identity.tokenEpoch(), seq: epoch }
-    const checkpoints: Array<StorePartition & { checkpoint: Checkpoint }> = []
+    const { commitId } = this
+    const byLane = Array.from({ length: this.#settings.lanes }, (): StoreCheckpoint[] => [])
     // A source topic that serves as changelog is known as far as it was read.
     const read = new Map(this.#frozen?.offsets.map((o) => [partitionKey(o.topic, o.partition), o.offset]))
-    for (const { store, partition } of this.#changelogs) {
+    for (const { lane, store, partition } of this.#changelogs) {
       const { topic, topicId } = this.#host.changelogTopic(store)
       const source = read.get(partitionKey(topic, partition)) ?? this.#host.positionOf(topic, partition)
       const changelogOffset = source ?? this.#changelogNext.get(`${store}/${partition}`) ?? 0
-      checkpoints.push({ store, partition, checkpoint: { changelogOffset, commitId: this.commitId, topicId } })
+      byLane[lane]?.push({ store, partition, checkpoint: { changelogOffset, commitId, topicId } })
     }
     this.#host.committed(this.#frozen as Frozen, this.#changelogNext)
-    this.#host.toLanes({ type: 'result', run: this.#host.run(), epoch, checkpoints })
+    const run = this.#host.run()
+    for (const [lane, checkpoints] of byLane.entries()) {
+      this.#host.toLane(lane, { type: 'result', run, epoch, checkpoints })
+    }
   }
 
   #done(report: CommitReport): void {
@@ -354,11 +363,11 @@ export class Committer {
 }
 
 /** Batches of one store partition follow one another. */
-function gather(pack: BatchPack, into: ChangelogBatches[]): void {
+function gather(lane: number, pack: BatchPack, into: ChangelogBatches[]): void {
   eachBatch(pack, (store, partition, count, records) => {
     let to = into.at(-1)
     if (to?.store !== store || to.partition !== partition) {
-      to = { store, partition, batches: [] }
+      to = { lane, store, partition, batches: [] }
       into.push(to)
     }
     if (records.length > 0) to.batches.push({ records, count })
