@@ -16,7 +16,7 @@ import { producerOf } from './identity.ts'
 import { untilIdle } from './idle.ts'
 import { type LaneReceivers, takeLaneMessage } from './lane-messages.ts'
 import { LaneReset } from './lane-reset.ts'
-import { Processing } from './processing.ts'
+import { Processing, type ProcessingParts } from './processing.ts'
 import type { Producer } from './producer.ts'
 import type { EngineFact } from './protocol.ts'
 import { Recovery } from './recovery.ts'
@@ -100,12 +100,11 @@ export class EngineCore {
       restart: (cause, timeout) => void this.#recovery.restart(cause, timeout),
       beforeResolving: async () => this.#role?.beforeResolving(),
     })
-    this.#processing = this.#makeProcessing()
+    const parts = { restorer: this.#restorer, schedules: this.#schedules, commits: this.#commits }
+    this.#processing = this.#makeProcessing({ ...parts, run: this.#run, globals: this.#globals })
     this.#receivers = {
-      restorer: this.#restorer,
+      ...parts,
       processing: this.#processing,
-      commits: this.#commits,
-      schedules: this.#schedules,
       laneReset: this.#laneReset,
       recovery: this.#recovery,
     }
@@ -128,28 +127,18 @@ export class EngineCore {
     })
   }
 
-  #makeProcessing(): Processing {
-    return new Processing(
-      this.#o,
-      {
-        run: this.#run,
-        restorer: this.#restorer,
-        globals: this.#globals,
-        schedules: this.#schedules,
-        commits: this.#commits,
-      },
-      {
-        ended: () => this.#ended,
-        stopped: () => this.#stopped,
-        restarting: () => this.#recovery.restarts.underWay,
-        ready: () => this.#ready,
-        guard: (step) => this.#recovery.guard(step),
-        restoring: () => this.#tell({ type: 'restoring' }),
-        connected: (connected) => this.#reports.setConnected(connected),
-        failed: (error) => this.#recovery.failed(error),
-        begun: () => this.#begun(),
-      },
-    )
+  #makeProcessing(parts: ProcessingParts): Processing {
+    return new Processing(this.#o, parts, {
+      ended: () => this.#ended,
+      stopped: () => this.#stopped,
+      restarting: () => this.#recovery.restarts.underWay,
+      ready: () => this.#ready,
+      guard: (step) => this.#recovery.guard(step),
+      restoring: () => this.#tell({ type: 'restoring' }),
+      connected: (connected) => this.#reports.setConnected(connected),
+      failed: (error) => this.#recovery.failed(error),
+      begun: () => this.#begun(),
+    })
   }
 
   #makeGroup(): GroupLink {
