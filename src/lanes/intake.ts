@@ -42,9 +42,11 @@ export class Intake {
   /** Takes in the record at which the reader stands. */
   take(reader: TransferReader, epoch: CommitEpoch): void {
     const source = this.#options.topology.sources[reader.source]
-    assert(source !== undefined, `no source ${reader.source}`)
-    const slot = this.#tasks.get(source.subtopology, reader.task)
-    assert(slot !== undefined, `task ${source.subtopology}_${reader.task} is not on this lane`)
+    const slot = source && this.#tasks.get(source.subtopology, reader.task)
+    // The sentence is only made where it is needed: this runs for every record.
+    if (source === undefined || slot === undefined) {
+      assert(false, `source ${reader.source} has no task ${reader.task} on this lane`)
+    }
     const origin: Origin = {
       topic: this.originTopics[reader.originTopic] ?? '',
       partition: reader.originPartition,
