@@ -37,16 +37,17 @@ class PartitionOutput {
   }
 }
 
-class TopicOutput {
+interface TopicOutput {
+  readonly topic: string
+  /** How many the topic has; the array below has those that were written to. */
+  count: number
   readonly partitions: Array<PartitionOutput | undefined>
-
-  constructor(partitions: number) {
-    this.partitions = new Array(partitions)
-  }
 }
 
 class EpochOutput {
   readonly topics = new Map<string, TopicOutput>()
+  /** Written to last: most sub-topologies write to one topic. */
+  last: TopicOutput | undefined
   /** Partitions whose batch has records. */
   begun: PartitionOutput[] = []
   readonly finished = new BatchPacker()
@@ -69,10 +70,13 @@ export class Outputs {
   setPartitions(topic: string, partitions: number): void {
     this.#partitions.set(topic, partitions)
     for (const output of this.#epochs) {
+      const known = output.topics.get(topic)
+      if (known !== undefined) known.count = partitions
       const ready = output.waiting.filter((w) => w.topic === topic)
       if (ready.length === 0) continue
       output.waiting = output.waiting.filter((w) => w.topic !== topic)
-      for (const w of ready) this.#write(output, w.topic, partitions, w.slot, w.key, w.value, w.timestamp, w.headers)
+      const out = this.#find(output, topic) as TopicOutput
+      for (const w of ready) this.#write(output, out, w.slot, w.key, w.value, w.timestamp, w.headers)
     }
   }
 
@@ -89,8 +93,8 @@ export class Outputs {
     const output = this.#epochs[epoch & 1] as EpochOutput
     const by = partitionKey ?? key
     const slot = by === null ? this.#roundRobin++ & 0x7fffffff : keySlot(by)
-    const partitions = this.#partitions.get(topic)
-    if (partitions === undefined) {
+    const out = output.last?.topic === topic ? output.last : this.#find(output, topic)
+    if (out === undefined) {
       output.waiting.push({ topic, key, value, timestamp, headers, slot })
       output.bytes += (value?.length ?? 0) + 64
       if (!this.#asked.has(topic)) {
@@ -99,7 +103,7 @@ export class Outputs {
       }
       return
     }
-    this.#write(output, topic, partitions, slot, key, value, timestamp, headers)
+    this.#write(output, out, slot, key, value, timestamp, headers)
   }
 
   /** True while records of the epoch wait for their topic's partition count. */
@@ -134,25 +138,32 @@ export class Outputs {
     this.#asked.clear()
   }
 
+  /** Undefined while nobody knows how many partitions the topic has. */
+  #find(output: EpochOutput, topic: string): TopicOutput | undefined {
+    let out = output.topics.get(topic)
+    if (out === undefined) {
+      const count = this.#partitions.get(topic)
+      if (count === undefined) return undefined
+      out = { topic, count, partitions: [] }
+      output.topics.set(topic, out)
+    }
+    output.last = out
+    return out
+  }
+
   #write(
     output: EpochOutput,
-    topic: string,
-    partitions: number,
+    out: TopicOutput,
     slot: number,
     key: Uint8Array | null,
     value: Uint8Array | null,
     timestamp: number,
     headers: Headers,
   ): void {
-    let out = output.topics.get(topic)
-    if (out === undefined) {
-      out = new TopicOutput(partitions)
-      output.topics.set(topic, out)
-    }
-    const partition = slot % partitions
+    const partition = slot % out.count
     let to = out.partitions[partition]
     if (to === undefined) {
-      to = new PartitionOutput(topic, partition)
+      to = new PartitionOutput(out.topic, partition)
       out.partitions[partition] = to
     }
     const { builder } = to
@@ -162,7 +173,7 @@ export class Outputs {
     builder.append(timestamp, key, value, headers)
     output.bytes += builder.bytes - before
     if (builder.bytes >= batchBytes) {
-      output.finished.add(topic, partition, builder)
+      output.finished.add(out.topic, partition, builder)
       output.begun.splice(output.begun.indexOf(to), 1)
     }
   }
