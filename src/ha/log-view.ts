@@ -142,6 +142,10 @@ export class LogView {
   }
 
   #status(status: StatusRecord, offset: number, moment: Moment): void {
+    const { holder } = this
+    const isHolder = holder?.podId === status.podId && holder.incarnation === status.incarnation
+    // Also where a younger process of that pod has spoken: until it has a claim of its own, this one runs.
+    if (isHolder && status.tokenEpoch === this.epoch) this.paused = status.paused
     const known = this.peers.get(status.podId)
     const same = known?.status.incarnation === status.incarnation
     // A generation beyond the record itself is one of a topic that was deleted since.
@@ -153,9 +157,7 @@ export class LogView {
     const stateSince = same && known.status.state === status.state ? known.stateSince : moment.fresh
     this.peers.set(status.podId, { status, generation, lifeSince, stateSince, ...moment })
     this.#remember(status.podId, status.faults)
-    const { holder } = this
-    if (holder?.podId !== status.podId || holder.incarnation !== status.incarnation) return
-    if (status.tokenEpoch === this.epoch) this.paused = status.paused
+    if (!isHolder) return
     // Binds those alone that saw it happen: a pod started since is somebody's decision to try again.
     const before = same ? known.status.handoffInhibited : true
     if (moment.live && status.state === 'FAILED' && status.handoffInhibited && !before) this.inhibitedEpoch = this.epoch

@@ -87,6 +87,19 @@ describe('the fold of the log', () => {
     assert.equal(view.releases.get(1)?.offset, 3)
     assert.equal(view.paused, true)
   })
+
+  test('whether it is paused is what the holder says, also when a younger process of its pod has spoken', () => {
+    const view = new LogView()
+    const claim = { kind: 'claim', epoch: 1, podId: 'a', nonce: 'n', incarnation: 'life' } as const
+    const holder = { podId: 'a', incarnation: 'life', tokenEpoch: 1 }
+    view.apply({ ...claim, cause: 'BOOT', commandOffset: null }, 0, moment)
+    view.apply(statusRecord({ ...holder, generation: 0 }), 1, moment)
+    view.apply(statusRecord({ podId: 'a', incarnation: 'younger', generation: 2 }), 2, moment)
+    assert.equal(view.paused, false)
+    view.apply(statusRecord({ ...holder, generation: 0, paused: true }), 3, moment)
+    assert.equal(view.paused, true)
+    assert.equal(view.peers.get('a')?.status.incarnation, 'younger')
+  })
 })
 
 describe('whose turn it is', () => {
