@@ -452,11 +452,13 @@ export class World {
     const name = random.pick(['SWITCH', 'PROMOTE', 'DEMOTE'] as const)
     const command = { command: name, target: name === 'SWITCH' ? null : target, force: random.chance(0.3) }
     this.tell(`${command.command} ${command.target ?? ''}${command.force ? ' by force' : ''}`)
+    const logsBefore = this.deletedLogs.length
     random
       .pick(alive)
       .ha.publish(command)
       .then(
-        (offset) => this.commands.set(offset, command),
+        // What is heard of only after the topic was deleted may have gone with it.
+        (offset) => this.deletedLogs.length === logsBefore && this.commands.set(offset, command),
         () => this.tell('the command may have been lost'),
       )
   }
