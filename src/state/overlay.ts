@@ -9,9 +9,10 @@
 import { assert } from '../base/assert.ts'
 import type { CommitEpoch } from '../base/ids.ts'
 import { EngineError } from '../errors.ts'
+import { int64String } from './bytes.ts'
 import { ByteRows } from './byte-rows.ts'
 import type { Checkpoint, StoreBackend } from './contract.ts'
-import { windowRow, windowStartOf } from './layout.ts'
+import { segmentStart, windowRow, windowStartOf } from './layout.ts'
 import { MemoryBackend } from './memory-backend.ts'
 import { type Layers, mergedRows } from './merged-rows.ts'
 import type { Node } from './node.ts'
@@ -195,13 +196,15 @@ export class Overlay implements RowLayer {
 
   /** The rows of windows with this start, in no order, where that can be told without a look at others; else undefined. */
   windowsAt(windowStart: number): Node[] | undefined {
-    const nodes = this.#memory && this.#segments?.startingAt(windowStart)
+    const isAllHere = this.#memory ?? !this.#reaches(int64String(segmentStart(windowStart, this.#segmentMs)))
+    const nodes = isAllHere ? this.#segments?.startingAt(windowStart) : undefined
     return nodes && [...nodes].filter((node) => !node.top.isDeleted)
   }
 
   /** Rows in [from, to), without keys that came after the call. A row is given as it is when its turn comes. */
   range(from: string | undefined, to: string | undefined, reverse = false): IterableIterator<[string, Row]> {
-    if (this.#below === undefined) return this.#walk(from, to, reverse, this.#born)
+    const isAllHere = this.#below === undefined || (from !== undefined && !this.#reaches(from))
+    if (this.#below === undefined || isAllHere) return this.#walk(from, to, reverse, this.#born)
     return mergedRows(this.#layers(this.#below, newest), from, to, reverse)
   }
 
@@ -301,9 +304,14 @@ export class Overlay implements RowLayer {
     }
   }
 
+  /** Whether rows with this key or a greater one may lie below. */
+  #reaches(row: string): boolean {
+    return this.#behind?.reaches(row) ?? this.#below !== undefined
+  }
+
   /** The row that was looked for last, and has no node. */
   #belowAt(row: string): Row | undefined {
-    const found = this.#below?.get(row)
+    const found = this.#segments && !this.#reaches(row) ? undefined : this.#below?.get(row)
     this.#lastIsBelow = found !== undefined
     return found
   }

@@ -135,19 +135,21 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
     return horizon < 0 ? 0 : segmentStart(horizon + 1, this.#intervalMs)
   }
 
-  /** Rows in a backend of bytes whose segments begin before this one, up to `most`. */
+  /**
+   * Rows in a backend of bytes whose segments begin before this one, up to `most`; they are to be taken out. With 1 it is
+   * only asked whether there is any.
+   */
   #before(segment: number, most: number): readonly string[] {
     if (this.#oldest >= segment) return []
     const rows: string[] = []
-    for (const [at] of this.overlay.range(undefined, int64String(segment))) {
-      if (rows.length === most) {
-        this.#oldest = int64At(rows[0] as string, 0)
-        return rows
-      }
+    // What was taken out before is still there as deletions, many of them: they are not walked through again.
+    const from = this.#oldest > 0 ? int64String(segmentStart(this.#oldest, this.#intervalMs)) : undefined
+    for (const [at] of this.overlay.range(from, int64String(segment))) {
       rows.push(at)
+      if (rows.length === most) break
     }
-    // Those that are found are taken out; where only one was asked for, it says where to look next.
-    this.#oldest = rows.length === 0 ? segment : int64At(rows[0] as string, 0)
+    const next = rows.length === most ? rows[most - 1] : undefined
+    this.#oldest = next === undefined ? segment : int64At(next, 0)
     return rows
   }
 

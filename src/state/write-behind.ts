@@ -15,6 +15,9 @@ import { NodeFront } from './node-front.ts'
 import { PlainTable } from './node-table.ts'
 import { bytesCodec } from './row.ts'
 
+/** So many rows may stand in another order than that of their keys: twice what `inKeyOrder` leaves. */
+const looseRun = 32
+
 /** What is under way to the backend. */
 interface Writing {
   readonly batch: HeldBatch
@@ -37,6 +40,8 @@ export class WriteBehind implements StoreBackend {
   #file: Checkpoint | undefined
   #incarnation: number
   #writes = 0
+  /** No row of the backend has a greater key than this; null: it has none; undefined: nobody has looked. */
+  #greatest: string | null | undefined
 
   constructor(backend: StoreBackend) {
     this.#backend = backend
@@ -49,6 +54,18 @@ export class WriteBehind implements StoreBackend {
   /** The backend itself: what it holds is not all that is committed. */
   get backend(): StoreBackend {
     return this.#backend
+  }
+
+  /**
+   * Whether the backend may have rows with this key or a greater one. Windows are written in the order of time: most of
+   * what is asked for is younger than all that was ever written, and need not be looked for.
+   */
+  reaches(key: string): boolean {
+    if (this.#greatest === undefined) {
+      const [last] = this.#backend.range(undefined, undefined, true)
+      this.#greatest = last ? keyString(last[0]) : null
+    }
+    return this.#greatest !== null && this.#greatest >= key
   }
 
   /** Moves with every change of the backend. */
@@ -146,6 +163,8 @@ export class WriteBehind implements StoreBackend {
     const end = Math.min(batch.count, done + most)
     const base = end === batch.count ? checkpoint : this.#file
     const next = base && checkpointWith(base, pending, this.#file)
+    // They come in the order of their keys, but for a few that are close together.
+    for (let i = Math.max(done, end - looseRun); i < end; i++) this.#raise(batch.key(i))
     const rows = {
       count: end - done,
       key: (i: number) => batch.key(done + i),
@@ -201,7 +220,12 @@ export class WriteBehind implements StoreBackend {
     this.#file = this.#backend.checkpoint()
   }
 
+  #raise(key: string): void {
+    if (this.#greatest !== undefined && (this.#greatest === null || key > this.#greatest)) this.#greatest = key
+  }
+
   #forget(): void {
+    this.#greatest = undefined
     this.#rows.clear()
     this.#writing = undefined
     this.#step = undefined
