@@ -1,8 +1,8 @@
 /**
  * The rows of a key-value store, committed and not: numbers in columns instead of an object a row (see `slot-table.ts`).
  * Over a memory backend these are all of its rows, over one that is written behind those that it does not have yet, and
- * perhaps some that it has: it is asked for the rest. A row as it was before an epoch changed it stands in that epoch's undo log; what was committed needs no
- * further touch, since a row is committed when its generation is.
+ * perhaps some that it has: it is asked for the rest. A row as it was before an epoch changed it stands in that epoch's
+ * undo log; what was committed needs no further touch, since a row is committed when its generation is.
  */
 import { assert } from '../base/assert.ts'
 import type { CommitEpoch } from '../base/ids.ts'

@@ -28,7 +28,12 @@ interface World {
 
 type Step = (world: World) => void
 
-const key = fc.tuple(fc.constantFrom('', 'k', 'key-of-some-length-'), fc.nat(40)).map(([text, n]) => `${text}${n}`)
+const key = fc
+  .tuple(
+    fc.constantFrom('', 'k', 'key-of-some-length-', 'a key that is longer than its record has room for '),
+    fc.nat(40),
+  )
+  .map(([text, n]) => `${text}${n}`)
 const time = fc.integer({ min: 0, max: 2 ** 40 })
 
 const put = (value: fc.Arbitrary<unknown>): fc.Arbitrary<Step> =>
