@@ -79,6 +79,8 @@ describe(`several processes in one group (SCALE_OUT_SEED=${seed})`, { skip }, ()
     const prefix = 'many'
     await tool.create(prefix, partitions)
     const members = ['one', 'two', 'three'].map((name) => member(prefix, name))
+    const happenings: { atMs: number; what: string }[] = []
+    const happened = (what: string): number => happenings.push({ atMs: Date.now(), what })
     const logs = (): string => members.map((each) => each.log.slice(-2500)).join('\n---\n')
     try {
       for (const each of members) await each.start()
@@ -92,11 +94,20 @@ describe(`several processes in one group (SCALE_OUT_SEED=${seed})`, { skip }, ()
       for (let turn = 0; feeding; turn++) {
         const each = members[turn % members.length] as EngineProcess
         await sleep(1000 + random.int(1500))
-        if (random.chance(0.5)) each.kill()
-        else assert.equal(await each.stop(), 0, logs())
+        const name = `${turn}: ${turn % members.length}`
+        if (random.chance(0.5)) {
+          each.kill()
+          happened(`${name} killed`)
+        } else {
+          happened(`${name} asked to stop`)
+          assert.equal(await each.stop(), 0, logs())
+          happened(`${name} stopped`)
+        }
         await sleep(random.int(2000))
+        happened(`${name} started`)
         await each.start()
         await each.untilReady(180_000)
+        happened(`${name} ready`)
       }
       await fed
       for (const each of members) assert.deepEqual(each.crashes, [], logs())
@@ -105,6 +116,10 @@ describe(`several processes in one group (SCALE_OUT_SEED=${seed})`, { skip }, ()
       context.diagnostic(
         `longest stand-still of a partition: ${verdict.maxGapMs} ms, session timeout ${sessionTimeoutMs} ms`,
       )
+      const { gapFromMs, gapPartition, maxGapMs } = verdict
+      const around = happenings.filter(({ atMs }) => atMs > gapFromMs - 3000 && atMs < gapFromMs + maxGapMs + 3000)
+      const told = around.map(({ atMs, what }) => `${((atMs - gapFromMs) / 1000).toFixed(1)} s: process ${what}`)
+      context.diagnostic(`in partition ${gapPartition}, after ${told.join(', ')}`)
       // The aim is the session timeout plus 2 s, judged on a machine of one's own alone (SCALE_OUT_STRICT=1): three
       // engines, a broker and a verifier on two busy cores stretch every start.
       const allowed = process.env.SCALE_OUT_STRICT ? sessionTimeoutMs + 2000 : Number.POSITIVE_INFINITY

@@ -159,7 +159,10 @@ public class Verifier {
     }
     Map<Integer, Integer> echoed = new HashMap<>();
     Map<Integer, Long> lastAppend = new HashMap<>();
+    // The longest stand-still of a partition, and where it was.
     long maxGapMs = 0;
+    long gapFromMs = 0;
+    int gapPartition = -1;
     long outputs = 0;
     Map<String, Reader> readers = new LinkedHashMap<>();
     for (String output : OUTPUTS) readers.put(output, new Reader(topic(output)));
@@ -180,7 +183,11 @@ public class Verifier {
                 error("echo " + place(record) + " is " + record.key() + "=" + record.value() + ", expected " + expected);
               }
               Long before = lastAppend.put(record.partition(), record.timestamp());
-              if (before != null) maxGapMs = Math.max(maxGapMs, record.timestamp() - before);
+              if (before != null && record.timestamp() - before > maxGapMs) {
+                maxGapMs = record.timestamp() - before;
+                gapFromMs = before;
+                gapPartition = record.partition();
+              }
             }
             case "sum" -> checkSum(keys.get(record.key()), record);
             case "list" -> checkList(keys.get(record.key()), record);
@@ -203,6 +210,7 @@ public class Verifier {
     if (options.containsKey("application")) checkChangelog(keys);
     System.out.println(
         "{\"ok\":" + (errorCount == 0) + ",\"inputs\":" + inputs + ",\"outputs\":" + outputs + ",\"maxGapMs\":" + maxGapMs
+            + ",\"gapFromMs\":" + gapFromMs + ",\"gapPartition\":" + gapPartition
             + ",\"errorCount\":" + errorCount + ",\"errors\":[" + String.join(",", errors.stream().map(Verifier::quote).toList()) + "]}");
     System.exit(errorCount == 0 ? 0 : 1);
   }

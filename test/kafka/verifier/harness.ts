@@ -17,6 +17,9 @@ export interface Verdict {
   readonly outputs: number
   /** Longest time between two results of one partition. */
   readonly maxGapMs: number
+  /** When that began, and in which partition of the input it was. */
+  readonly gapFromMs: number
+  readonly gapPartition: number
   readonly errorCount: number
   readonly errors: readonly string[]
 }
