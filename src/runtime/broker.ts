@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import type { BrokerAddress } from '../broker/connect.ts'
 import { connectBroker } from '../broker/connect.ts'
 import { type EmbeddedBroker, startEmbeddedBroker } from '../broker/embedded/start.ts'
+import { kafkaOnDemand } from '../broker/kafka/late-client.ts'
 import type { KafkaOptions, SaslOptions, TlsOptions, TokenEndpoint } from '../broker/kafka/options.ts'
 import type { BrokerPort } from '../broker/port.ts'
 import type { Config } from '../config/config.ts'
@@ -29,7 +30,7 @@ export async function openBroker(
   const servers = config.get('broker.bootstrap-servers')
   if (servers.startsWith(prefix)) return openEmbedded(config, servers.slice(prefix.length))
   const options = kafkaOptions(config, applicationId, servers)
-  const client = await connectBroker({ kind: 'kafka', options })
+  const client = kafkaOnDemand(options)
   return {
     client,
     address: () => ({ kind: 'kafka', options }),
