@@ -2,7 +2,7 @@
 import { sleep } from '../base/timers.ts'
 import { BrokerError } from '../broker/port.ts'
 import type { EngineOptions } from './engine-core.ts'
-import { endOf } from './store-replay.ts'
+import { endOfBatches } from '../wire/record-batch.ts'
 
 export interface GlobalTopic {
   readonly source: number
@@ -32,7 +32,7 @@ export async function followGlobalTopic(options: EngineOptions, global: GlobalTo
       if (global.closed() || run !== global.run()) return
       for (const part of fetched) {
         const fromOffset = positions.get(part.partition) ?? 0
-        const next = endOf(part, fromOffset)
+        const next = endOfBatches(part.records, fromOffset)
         if (next === fromOffset) continue
         positions.set(part.partition, next)
         const { partition, records, aborted } = part

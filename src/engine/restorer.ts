@@ -6,8 +6,8 @@ import { EngineError } from '../errors.ts'
 import type { Affinity, TaskRef } from '../lanes/affinity.ts'
 import type { FromLane, ToLane } from '../lanes/protocol.ts'
 import type { GroupPosition } from './assignment.ts'
-import { RecordCursor } from '../wire/record-batch.ts'
-import { chunkBytes, chunksUnderWay, endOf, roomFor, StoreReplay } from './store-replay.ts'
+import { endOfBatches, RecordCursor } from '../wire/record-batch.ts'
+import { chunkBytes, chunksUnderWay, roomFor, StoreReplay } from './store-replay.ts'
 import type { ResolvedTopics } from './topics.ts'
 import type { RestoreProgress } from './view.ts'
 
@@ -122,7 +122,7 @@ export class Restorer {
       const end = ends.get(partition) ?? 0
       while (position < end && !this.#host.cancelled(run)) {
         const fetched = await this.#fetch(topic, partition, position)
-        const next = endOf(fetched, position)
+        const next = endOfBatches(fetched.records, position)
         if (next === position) break
         await this.#loadOne(source, topic, partition, fetched, position, lanes)
         position = next

@@ -4,7 +4,7 @@ import { compareTags, parseCommitId } from '../commit/tag.ts'
 import { EngineError } from '../errors.ts'
 import type { ToLane } from '../lanes/protocol.ts'
 import type { Checkpoint } from '../state/contract.ts'
-import { RecordCursor } from '../wire/record-batch.ts'
+import { endOfBatches } from '../wire/record-batch.ts'
 import type { GroupPosition } from './assignment.ts'
 
 /** Most bytes of one chunk, and how many chunks of a store may be under way to a lane that has not applied them yet. */
@@ -130,7 +130,7 @@ export class StoreReplay {
   /** Hands a fetched run to the lane; `commitAt` names the commit that the store holds once it has got there. */
   take(host: ReplayHost, fetched: FetchedPartition, commitAt: (position: number) => string): void {
     const from = this.position
-    const next = Math.min(endOf(fetched, from), Math.max(this.end, from))
+    const next = Math.min(endOfBatches(fetched.records, from), Math.max(this.end, from))
     if (next === from) return
     this.position = next
     this.#send(host, fetched, from, next, commitAt(next))
@@ -175,13 +175,4 @@ export class StoreReplay {
       checkpoint,
     })
   }
-}
-
-/** Where to read on: behind every batch that came, control batches and compacted ones included. */
-export function endOf(fetched: Pick<FetchedPartition, 'records' | 'aborted'>, from: number): number {
-  if (fetched.records.length === 0) return from
-  const cursor = new RecordCursor()
-  cursor.reset(fetched.records, from, fetched.aborted, 'read_committed')
-  while (cursor.next());
-  return Math.max(from, cursor.position)
 }

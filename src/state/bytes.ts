@@ -8,8 +8,12 @@ import { latin1Text, shortText } from '../serde/short-text.ts'
 const latin1Slice = Buffer.prototype.latin1Slice
 
 export function keyString(bytes: Uint8Array): string {
-  if (bytes.length <= shortText) return latin1Text(bytes, 0, bytes.length)
-  return latin1Slice.call(bytes, 0, bytes.length)
+  return textOfBytes(bytes, 0, bytes.length)
+}
+
+/** The key string of bytes [from, to). */
+export function textOfBytes(bytes: Uint8Array, from: number, to: number): string {
+  return to - from <= shortText ? latin1Text(bytes, from, to) : latin1Slice.call(bytes, from, to)
 }
 
 export function keyBytes(key: string): Uint8Array {

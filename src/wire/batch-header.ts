@@ -1,5 +1,5 @@
 /** The head of a record batch, format 2: reading it, and setting in place what a producer and a broker set. */
-import { CorruptBatchError } from './corrupt.ts'
+import { CorruptBatchError, damaged } from './corrupt.ts'
 import { crc32c, replacePrefix } from './crc32c.ts'
 import {
   readBigInt64,
@@ -123,6 +123,23 @@ export function countRecords(batches: Uint8Array): number {
     at += size
   }
   return count
+}
+
+/**
+ * Where to read on behind these batches, control batches and compacted ones included; `from` where they hold nothing
+ * beyond it. Checks every checksum and decodes nothing.
+ */
+export function endOfBatches(batches: Uint8Array, from: number): number {
+  let end = from
+  for (let at = 0; ; ) {
+    const size = batchSize(batches, at)
+    if (size < 0) return end
+    const baseOffset = readInt64(batches, at + batchField.baseOffset)
+    const lastOffsetDelta = readInt32(batches, at + batchField.lastOffsetDelta)
+    if (lastOffsetDelta < 0 || baseOffset < 0 || !checksumHolds(batches, at, size)) throw damaged(baseOffset)
+    end = Math.max(end, baseOffset + lastOffsetDelta + 1)
+    at += size
+  }
 }
 
 /** The offset of the batch's first record, as a broker assigns it. Not covered by the checksum. */

@@ -8,3 +8,7 @@ export class CorruptBatchError extends Error {
     this.code = code
   }
 }
+
+export function damaged(offset: number): CorruptBatchError {
+  return new CorruptBatchError(`The record batch at offset ${offset} is damaged: its bytes do not fit its own figures.`)
+}

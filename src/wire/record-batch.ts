@@ -8,6 +8,7 @@ export {
   type Compression,
   checksumHolds,
   countRecords,
+  endOfBatches,
   setBaseOffset,
   stampBatch,
 } from './batch-header.ts'

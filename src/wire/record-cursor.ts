@@ -1,6 +1,6 @@
 import { attributeBits, batchField, batchHeaderSize, batchSize, checksumHolds, compressionOf } from './batch-header.ts'
 import { decompress } from './compression.ts'
-import { CorruptBatchError } from './corrupt.ts'
+import { damaged } from './corrupt.ts'
 import { readBigInt64, readInt16, readInt32, readInt64 } from './integers.ts'
 import { VarintReader } from './varint.ts'
 
@@ -214,8 +214,4 @@ function isSorted(ranges: readonly AbortedRange[]): boolean {
     if ((ranges[i] as AbortedRange).firstOffset < (ranges[i - 1] as AbortedRange).firstOffset) return false
   }
   return true
-}
-
-function damaged(offset: number): CorruptBatchError {
-  return new CorruptBatchError(`The record batch at offset ${offset} is damaged: its bytes do not fit its own figures.`)
 }

@@ -1,6 +1,6 @@
 /** How long a reader of the output waits between two committed results: what a change of the active pod costs. */
 import type { BrokerPort } from '../../../src/broker/port.ts'
-import { endOf } from '../../../src/engine/store-replay.ts'
+import { endOfBatches } from '../../../src/wire/record-batch.ts'
 import type { Pods } from './pods.ts'
 
 export class Gaps {
@@ -50,7 +50,7 @@ export class Gaps {
       for (const part of fetched) {
         const position = positions.find((p) => p.partition === part.partition)
         if (!position) continue
-        const next = endOf(part, position.offset)
+        const next = endOfBatches(part.records, position.offset)
         came ||= next > position.offset
         position.offset = next
       }

@@ -13,6 +13,7 @@ import {
   countRecords,
   decodeHeaders,
   encodeHeaders,
+  endOfBatches,
   RecordBatchBuilder,
   RecordCursor,
   setBaseOffset,
@@ -70,6 +71,7 @@ function readAll(
     assert.equal(records.at(-1)?.headers.length, cursor.headerCount)
   }
   assert.equal(cursor.next(), false)
+  assert.equal(endOfBatches(bytes, from), cursor.position, 'the heads alone tell the same')
   return { records, position: cursor.position }
 }
 
@@ -279,6 +281,9 @@ describe('record batches', () => {
   }
 
   test('a wrong checksum is refused, unless checking is off', () => {
+    const wrong = simple(['a'])
+    wrong[wrong.length - 2] = (wrong[wrong.length - 2] as number) ^ 1
+    assert.throws(() => endOfBatches(wrong, 0), CorruptBatchError)
     const batch = simple(['abc'])
     batch[batch.length - 2] = (batch[batch.length - 2] as number) ^ 1
     assert.throws(() => readAll(batch), { name: 'CorruptBatchError', code: 'CORRUPT_MESSAGE' })
