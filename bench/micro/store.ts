@@ -6,7 +6,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { serdes } from '../../src/serde/index.ts'
-import { lmdbBackends, memoryBackends } from '../../src/state/backends.ts'
+import { lmdbBackends } from '../../src/state/backends.ts'
+import { memoryBackends } from '../../src/state/memory-backend.ts'
 import type {
   StoreBackend,
   StoreLifecycle,

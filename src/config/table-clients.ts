@@ -200,9 +200,9 @@ export const clientRows = {
   },
   'consumer.heartbeat.interval.ms': {
     type: 'duration',
-    default: 3000,
+    default: 1000,
     min: 50,
-    doc: 'Time between heartbeats to the group.',
+    doc: 'Time between heartbeats to the group; also how late this process may hear that another one is gone.',
   },
   'consumer.rebalance.timeout.ms': {
     type: 'duration',

@@ -1,16 +1,10 @@
-/** Where stores keep their rows: a factory per kind of backend. */
+/** Stores that keep their rows on disk. */
 import { join } from 'node:path'
 import { type Clock, systemClock } from '../base/clock.ts'
 import { EngineError } from '../errors.ts'
 import type { StoreBackend, StoreBackendFactory } from './contract.ts'
 import { LmdbBackend, storeFailure } from './lmdb-backend.ts'
 import { LmdbEnvironment } from './lmdb-environment.ts'
-import { MemoryBackend } from './memory-backend.ts'
-
-/** Backends in memory: gone with the process, rebuilt from the changelog. */
-export function memoryBackends(): StoreBackendFactory {
-  return { open: () => new MemoryBackend(), together: (_, write) => write(), close: () => undefined }
-}
 
 export interface LmdbOptions {
   /** `engine.state.dir`. The rows of an application lie in `<dir>/<applicationId>/partition-<n>`. */

@@ -3,7 +3,7 @@
  * committed ones, so that reading, changing and committing a row cost one look-up together.
  */
 import { keyBytes, keyString } from './bytes.ts'
-import type { ByteChange, ByteEntry, Checkpoint, StoreBackend } from './contract.ts'
+import type { ByteChange, ByteEntry, Checkpoint, StoreBackend, StoreBackendFactory } from './contract.ts'
 import { NodeRows } from './node-rows.ts'
 import { PlainTable } from './node-table.ts'
 import { bytesCodec } from './row.ts'
@@ -85,4 +85,9 @@ export class MemoryBackend implements StoreBackend {
   close(): void {
     this.wipe()
   }
+}
+
+/** Gone with the process, rebuilt from the changelog. */
+export function memoryBackends(): StoreBackendFactory {
+  return { open: () => new MemoryBackend(), together: (_, write) => write(), close: () => undefined }
 }

@@ -103,7 +103,8 @@ describe(`several processes in one group (SCALE_OUT_SEED=${seed})`, { skip }, ()
           assert.equal(await each.stop(), 0, logs())
           happened(`${name} stopped`)
         }
-        await sleep(random.int(2000))
+        // Now and then so long that the others take over what it had.
+        await sleep(random.chance(0.2) ? sessionTimeoutMs + random.int(3000) : random.int(2000))
         happened(`${name} started`)
         await each.start()
         await each.untilReady(180_000)
