@@ -130,7 +130,6 @@ describe("the application's watermark", () => {
     watermarks.headDiscarded(story.handle('a'), 0)
     watermarks.restore(story.handle('a'), 100)
     watermarks.restoreGlobal(90)
-    watermarks.resetHolds()
     assert.deepEqual([story.global, story.shown('a').watermarkMs, watermarks.maxTs(story.handle('a'))], [90, 90, 100])
     assert.equal(story.feed('a', [200]).next(), 'a@200/190')
   })

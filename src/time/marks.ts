@@ -1,0 +1,119 @@
+/**
+ * The watermark of every partition, what its head will make of it, and the least of those that count: an idle partition
+ * does not, and one whose head waits behind an older one counts with what that head will bring (its *preview*).
+ */
+import type { Heads } from './heads.ts'
+import { type IdleClocks, widened } from './idleness.ts'
+import { MinTree } from './min-tree.ts'
+
+export const unknown = Number.NEGATIVE_INFINITY
+export const never = Number.POSITIVE_INFINITY
+
+export class Marks {
+  readonly #heads: Heads
+  readonly #idle: IdleClocks
+  #outOfOrderness: Float64Array
+  #watermark: Float64Array
+  /** Watermark that counts, preview included; `-Infinity` unknown, `Infinity` idle or not assigned. */
+  readonly #counted: MinTree
+  #futureLimit = never
+  /** The application's watermark. */
+  global = unknown
+  /** Records whose event time lay beyond the limit. */
+  clamped = 0
+
+  constructor(capacity: number, heads: Heads, idle: IdleClocks) {
+    this.#heads = heads
+    this.#idle = idle
+    this.#outOfOrderness = new Float64Array(capacity)
+    this.#watermark = new Float64Array(capacity).fill(unknown)
+    this.#counted = new MinTree(capacity)
+  }
+
+  assign(p: number, maxOutOfOrdernessMs: number): void {
+    this.#outOfOrderness[p] = maxOutOfOrdernessMs
+    this.#watermark[p] = unknown
+  }
+
+  revoke(p: number): void {
+    this.#counted.set(p, never)
+  }
+
+  watermark(p: number): number {
+    return this.#watermark[p] as number
+  }
+
+  /** Highest event time dispatched from a partition, -Infinity before the first. */
+  maxTs(p: number): number {
+    return (this.#watermark[p] as number) + this.#margin(p)
+  }
+
+  setMaxTs(p: number, maxTs: number): void {
+    this.#watermark[p] = maxTs - this.#margin(p)
+  }
+
+  /** True if it is a higher one. */
+  raise(p: number, watermark: number): boolean {
+    if (watermark <= (this.#watermark[p] as number)) return false
+    this.#watermark[p] = watermark
+    return true
+  }
+
+  /** A record of this event time was dispatched. */
+  dispatched(p: number, timestamp: number): void {
+    const watermark = this.#bound(timestamp) - (this.#outOfOrderness[p] as number)
+    if (timestamp > this.#futureLimit) this.clamped++
+    if (watermark > (this.#watermark[p] as number)) {
+      this.#watermark[p] = watermark
+      this.refresh(p)
+    }
+  }
+
+  setFutureLimit(epochMs: number): void {
+    this.#futureLimit = epochMs
+  }
+
+  /** The watermark that the partition will have when its head is dispatched. */
+  candidate(p: number): number {
+    const watermark = this.#watermark[p] as number
+    const brought = this.#bound(this.#heads.timestamp(p)) - (this.#outOfOrderness[p] as number)
+    return Math.max(brought, watermark)
+  }
+
+  /** The watermark that counts in the minimum. */
+  counted(p: number): number {
+    if (p === this.#heads.oldest || !this.#heads.has(p)) return this.#watermark[p] as number
+    return this.candidate(p)
+  }
+
+  refresh(p: number): void {
+    this.#counted.set(p, this.#idle.isIdle(p) ? never : this.counted(p))
+  }
+
+  advance(): void {
+    const least = this.#counted.min
+    // Infinity: every partition is idle. What was reached stays.
+    if (least > this.global && least !== never) this.global = least
+  }
+
+  get undecided(): boolean {
+    return this.global === unknown || this.#counted.min === unknown
+  }
+
+  grow(capacity: number): void {
+    const { length } = this.#watermark
+    this.#outOfOrderness = widened(this.#outOfOrderness, capacity)
+    this.#watermark = widened(this.#watermark, capacity).fill(unknown, length)
+    this.#counted.grow(capacity)
+  }
+
+  #bound(timestamp: number): number {
+    return Math.min(timestamp, this.#futureLimit)
+  }
+
+  /** Of a partition whose watermark is announced the records tell nothing. */
+  #margin(p: number): number {
+    const outOfOrderness = this.#outOfOrderness[p] as number
+    return outOfOrderness === never ? 0 : outOfOrderness
+  }
+}

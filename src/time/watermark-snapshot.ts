@@ -1,0 +1,90 @@
+/** Tells of the watermarks what is in force at a moment. */
+import type { PartitionKey } from '../base/ids.ts'
+import type { Heads } from './heads.ts'
+import type { Holds } from './holds.ts'
+import type { IdleClocks } from './idleness.ts'
+import { type Marks, unknown } from './marks.ts'
+import type { PartitionNames } from './partition-names.ts'
+import {
+  type AlignmentBindingReport,
+  type PartitionWatermarkReport,
+  saturatingDifference,
+  WallClockOffset,
+  type WatermarkReport,
+} from './watermark-report.ts'
+
+export interface WatermarkParts {
+  readonly names: PartitionNames
+  readonly heads: Heads
+  readonly marks: Marks
+  readonly holds: Holds
+  readonly idle: IdleClocks
+}
+
+export class WatermarkSnapshots {
+  readonly #parts: WatermarkParts
+  readonly #wall = new WallClockOffset()
+
+  constructor(parts: WatermarkParts) {
+    this.#parts = parts
+  }
+
+  /** `binding`: the partition whose hold stops all dispatch, -1 for none. */
+  take(binding: number, now: number, wallNow: number): WatermarkReport {
+    this.#wall.observe(now, wallNow)
+    const { names, holds, marks } = this.#parts
+    const partitions: Record<PartitionKey, PartitionWatermarkReport> = {}
+    const alignmentGroupMins: Record<string, number> = {}
+    for (const p of names.slots) {
+      const group = holds.groupName(p)
+      let groupMin: number | undefined
+      if (group !== null) {
+        groupMin = alignmentGroupMins[group] ?? holds.groupMin(p)
+        if (groupMin !== undefined) alignmentGroupMins[group] = groupMin
+      }
+      partitions[names.key(p)] = this.#partition(p, groupMin)
+    }
+    return {
+      globalMs: marks.undecided ? null : marks.global,
+      alignmentGroupMins,
+      alignmentBinding: this.#binding(binding),
+      partitions,
+    }
+  }
+
+  #partition(p: number, groupMin: number | undefined): PartitionWatermarkReport {
+    const { heads, holds, marks, idle } = this.#parts
+    const watermark = marks.watermark(p)
+    const lastEvent = holds.lastEvent(p)
+    const known = watermark !== unknown
+    const report: PartitionWatermarkReport = {
+      watermarkMs: known ? watermark : null,
+      idle: idle.isIdle(p),
+      lastEventTimeMs: Number.isNaN(lastEvent) ? null : this.#wall.epochMs(lastEvent),
+      idlenessTimeoutMs: idle.timeoutMs(p),
+      alignmentGroup: holds.groupName(p),
+      alignmentHeld: heads.has(p) && holds.isHeld(p),
+      driftFromGroupMinMs: known && groupMin !== undefined ? saturatingDifference(watermark, groupMin) : null,
+    }
+    const behindSince = heads.behindSince(p)
+    if (!Number.isNaN(behindSince)) {
+      const counted = marks.counted(p)
+      if (counted > watermark) report.previewWatermarkMs = counted
+      report.headHeldSinceMs = this.#wall.epochMs(behindSince)
+    }
+    return report
+  }
+
+  #binding(p: number): AlignmentBindingReport | null {
+    const { names, holds } = this.#parts
+    const group = p < 0 ? null : holds.groupName(p)
+    if (group === null) return null
+    const laggards = holds.laggards(p).sort((a, b) => names.compare(a, b))
+    return {
+      group,
+      partition: names.key(p),
+      emptyLaggards: laggards.map((q) => names.key(q)),
+      sinceMs: this.#wall.epochMs(holds.heldSince(p)),
+    }
+  }
+}
