@@ -26,7 +26,6 @@ export const laneSlots = [
   'eventTimersFired',
   'wallClockTimersFired',
   'timersPending',
-  'deadLetters',
   'failures',
   'handedOff',
   'uncommittedBytes',
@@ -100,14 +99,7 @@ export const engineIndex = Object.fromEntries(engineSlots.map((name, i) => [name
 >
 
 export function laneBlockLength(layout: CounterLayout): number {
-  return (
-    laneSlots.length +
-    layout.nodes +
-    layout.subtopologies * (1 + dropReasons.length) +
-    layout.stores.length * storeSlots.length +
-    layout.subtopologies * histogramSlots(processBounds) +
-    (2 * layout.sourceTopics.length + layout.sinkTopics.length) * histogramSlots(eventTimeBounds)
-  )
+  return deadLetterSlot(layout, dropReasons.length)
 }
 export const nodeSlot = (_layout: CounterLayout, node: number): number => laneSlots.length + node
 export const subtopologySlot = (layout: CounterLayout, subtopology: number): number =>
@@ -126,9 +118,15 @@ export const sourceLatencyHistogram = (layout: CounterLayout, topic: number): nu
 /** … how far they lie behind the watermark, … */
 export const latenessHistogram = (layout: CounterLayout, topic: number): number =>
   sourceLatencyHistogram(layout, layout.sourceTopics.length + topic)
-/** … and age of records as they go out, by sink topic. */
+/** … age of records as they go out, by sink topic, … */
 export const sinkLatencyHistogram = (layout: CounterLayout, topic: number): number =>
   latenessHistogram(layout, layout.sourceTopics.length + topic)
+/** … and how long reads (0) and writes (1) of a store take. */
+export const storeDurationHistogram = (layout: CounterLayout, store: number, operation: 0 | 1): number =>
+  sinkLatencyHistogram(layout, layout.sinkTopics.length) + (store * 2 + operation) * histogramSlots(processBounds)
+/** Dead letters by the reason for which records became one. */
+export const deadLetterSlot = (layout: CounterLayout, reason: number): number =>
+  storeDurationHistogram(layout, layout.stores.length, 0) + reason
 
 export function engineBlockLength(layout: CounterLayout): number {
   return commitHistogram(layout, commitTimings.length)

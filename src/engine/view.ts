@@ -56,10 +56,14 @@ export interface RestoreProgress {
 export interface PartitionWatermark {
   readonly watermarkMs: number | null
   readonly idle: boolean
+  /** For how long it has been idle since it was assigned; for the metrics. */
+  readonly idleTotalMs: number
   readonly lastEventTimeMs: number | null
   readonly idlenessTimeoutMs: number
   readonly alignmentGroup: string | null
   readonly alignmentHeld: boolean
+  /** For how long its head has held up dispatch since it was assigned; for the metrics. */
+  readonly alignmentHeldTotalMs: number
   readonly driftFromGroupMinMs: number | null
   /** Present only as the specification's 2.7 says (reading R41). */
   readonly previewWatermarkMs?: number

@@ -2,6 +2,7 @@
 import type { Clock } from '../base/clock.ts'
 import {
   type CounterLayout,
+  deadLetterSlot,
   dropReasons,
   dropSlot,
   laneIndex,
@@ -73,6 +74,10 @@ export class LaneCounters {
 
   dropped(subtopology: number, reason: string): void {
     this.add(dropSlot(this.#layout, subtopology, dropIndex.get(reason) ?? 0), 1)
+  }
+
+  deadLetter(reason: string): void {
+    this.add(deadLetterSlot(this.#layout, dropIndex.get(reason) ?? 0), 1)
   }
 
   store(store: string, slot: number, value: number): void {

@@ -99,18 +99,19 @@ export class TaskHostPort {
     const { counters, policies } = this.#options
     counters.dropped(slot.subtopology, reason)
     if (policies.dropped !== 'dead-letter') return
-    this.#deadLetter(slot, rec, deadLetterHeaders(undefined, rec.origin, rec.headers, dropSentence(reason, node)))
+    const headers = deadLetterHeaders(undefined, rec.origin, rec.headers, dropSentence(reason, node))
+    this.#deadLetter(slot, rec, reason, headers)
   }
 
   /** A record that could not be decoded, processed or encoded. */
   rejected(slot: TaskSlot, rec: Rec, error: unknown, reason: DropReason, deadLetter: boolean): void {
     this.#options.counters.dropped(slot.subtopology, reason)
-    if (deadLetter) this.#deadLetter(slot, rec, deadLetterHeaders(error, rec.origin, rec.headers))
+    if (deadLetter) this.#deadLetter(slot, rec, reason, deadLetterHeaders(error, rec.origin, rec.headers))
   }
 
-  #deadLetter(slot: TaskSlot, rec: Rec, headers: Headers): void {
+  #deadLetter(slot: TaskSlot, rec: Rec, reason: DropReason, headers: Headers): void {
     const { counters, outputs, policies } = this.#options
-    counters.add(laneIndex.deadLetters, 1)
+    counters.deadLetter(reason)
     const epoch = (rec.origin.epoch || slot.epoch) as CommitEpoch
     // The record as it came, so that it can be put back; of what a timer made there is only what it is.
     const raw = this.#raw?.get(rec.origin)

@@ -5,7 +5,6 @@ import type { CommitEpoch } from '../base/ids.ts'
 import { Task } from '../operators/task.ts'
 import { packChangelog } from './changelog-batches.ts'
 import type { AnyStore, Checkpoint, StoreBackend, StoreLifecycle, StoreSpec } from '../state/contract.ts'
-import type { StoreOperation } from '../state/base-store.ts'
 import { openStore } from '../state/open-store.ts'
 import type { BatchPacker } from '../wire/batch-pack.ts'
 import type { Affinity, TaskRef } from './affinity.ts'
@@ -15,6 +14,7 @@ import type { LevelState } from './level-state.ts'
 import type { StorePartition, ToLane } from './protocol.ts'
 import { restoreInto } from './restore.ts'
 import type { TaskHostPort } from './task-host.ts'
+import { storeMeter } from './store-meter.ts'
 import { StoreWriter } from './store-writer.ts'
 import { TaskSlot } from './task-slot.ts'
 
@@ -279,7 +279,7 @@ export class TaskSet {
     const time = spec.kind === 'key-value' ? () => slot()?.task.rowTime : () => slot()?.task.settledTo
     const store = openStore(spec, backend, task.partition, {
       streamTime: () => time() ?? Number.NEGATIVE_INFINITY,
-      onOperation: this.#operationCounter(name),
+      meter: storeMeter(this.#options.layout, name, this.#options.counters, this.#options.clock),
     }) as OpenStore
     this.#stores.set(id, store)
     return store
@@ -288,19 +288,6 @@ export class TaskSet {
   #openBackend(name: string, partition: number): StoreBackend {
     const backend = this.#options.backends.open(name, partition)
     return backend.durable ? this.writer.open(name, partition, backend) : backend
-  }
-
-  /** Counts reads and writes in the lane's block; made once a store, for it is called for every one of them. */
-  #operationCounter(name: string): ((operation: StoreOperation) => void) | undefined {
-    const { layout, counters } = this.#options
-    const index = layout.stores.indexOf(name)
-    if (index < 0) return undefined
-    const gets = storeSlot(layout, index, storeSlots.indexOf('gets'))
-    const puts = storeSlot(layout, index, storeSlots.indexOf('puts'))
-    return (operation) => {
-      const at = operation === 'get' ? gets : puts
-      counters[at] = (counters[at] as number) + 1
-    }
   }
 
   #count(store: string, slot: number, value: number, set = false): void {

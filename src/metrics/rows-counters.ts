@@ -1,5 +1,6 @@
 import {
   type CountersView,
+  deadLetterSlot,
   dropReasons,
   dropSlot,
   type EngineSlot,
@@ -205,7 +206,20 @@ const laneCounters: readonly MetricRow[] = [
     samples: ({ counters }) => (counters === null ? [] : single(handedOverBytes(counters.lanes))),
   },
   laneMetric('engine_lane_failures_total', 'counter', 'failures', 'Records whose processing failed.'),
-  laneMetric('engine_dead_letter_records_total', 'counter', 'deadLetters', 'Records sent to the dead-letter topic.'),
+  {
+    name: 'engine_dead_letter_records_total',
+    type: 'counter',
+    labels: ['lane', 'reason'],
+    help: 'Records sent to the dead-letter topic, and why.',
+    source: 'shared counters',
+    samples: ({ counters }) =>
+      (counters?.lanes ?? []).flatMap((block, lane) =>
+        dropReasons.map((reason, i) => ({
+          labels: { lane: `lane-${lane}`, reason },
+          value: counters === null ? 0 : read(block, deadLetterSlot(counters.layout, i)),
+        })),
+      ),
+  },
   laneMetric('engine_timers_pending', 'gauge', 'timersPending', 'Timers that wait for their time.'),
   {
     name: 'engine_timers_fired_total',

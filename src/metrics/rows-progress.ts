@@ -141,12 +141,28 @@ export const progressRows: readonly MetricRow[] = [
     samples: (moment) => watermarkSamples(moment, (at) => flag(at.idle)),
   },
   {
+    name: 'engine_partition_idle_seconds_total',
+    type: 'counter',
+    labels: ['topic', 'partition'],
+    help: 'Time for which the partition was idle since it was assigned.',
+    source: 'snapshot',
+    samples: (moment) => watermarkSamples(moment, (at) => at.idleTotalMs / 1000),
+  },
+  {
     name: 'engine_partition_alignment_held',
     type: 'gauge',
     labels: ['topic', 'partition'],
     help: 'Whether alignment holds the partition at the moment.',
     source: 'snapshot',
     samples: (moment) => watermarkSamples(moment, (at) => flag(at.alignmentHeld)),
+  },
+  {
+    name: 'engine_partition_alignment_held_seconds_total',
+    type: 'counter',
+    labels: ['topic', 'partition'],
+    help: "Time for which alignment held the partition's head, and all dispatch with it, since it was assigned.",
+    source: 'snapshot',
+    samples: (moment) => watermarkSamples(moment, (at) => at.alignmentHeldTotalMs / 1000),
   },
   {
     name: 'engine_alignment_drift_seconds',

@@ -8,6 +8,7 @@ import {
   processHistogram,
   sinkLatencyHistogram,
   sourceLatencyHistogram,
+  storeDurationHistogram,
 } from '../base/counters.ts'
 import { durationBounds, eventTimeBounds, pollBounds, processBounds, readHistogram } from '../base/histograms.ts'
 import type { CompiledTopology } from '../topology/compiled.ts'
@@ -67,6 +68,19 @@ export const timingRows: readonly HistogramRow[] = [
         labels: { topic },
         value: readHistogram(lanes, latenessHistogram(layout, i), eventTimeBounds),
       })),
+  },
+  {
+    name: 'engine_store_operation_duration_seconds',
+    labels: ['store', 'op'],
+    help: 'Time that a read or write of one row takes in a state store; one operation of 128 is measured.',
+    bounds: processBounds,
+    samples: ({ layout, lanes }) =>
+      layout.stores.flatMap((store, i) =>
+        (['get', 'put'] as const).map((op, kind) => ({
+          labels: { store, op },
+          value: readHistogram(lanes, storeDurationHistogram(layout, i, kind as 0 | 1), processBounds),
+        })),
+      ),
   },
   {
     name: 'engine_poll_duration_seconds',

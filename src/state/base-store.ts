@@ -27,14 +27,20 @@ import { WriteBehind } from './write-behind.ts'
 
 export type StoreOperation = 'get' | 'put'
 
+/** Told of every point read and every write. */
+export interface StoreMeter {
+  /** True: `ended` is to be told when this one is done. */
+  began(operation: StoreOperation): boolean
+  ended(operation: StoreOperation): void
+}
+
 export interface StoreOptions {
   /**
    * The task's stream time; -Infinity before the first record. For stores of windows and sessions: that of which all
    * timers have fired, so that none is taken away before it was emitted, however far the watermark jumps.
    */
   readonly streamTime: () => number
-  /** Told of every point read and every write, for the counters. */
-  readonly onOperation?: ((operation: StoreOperation) => void) | undefined
+  readonly meter?: StoreMeter | undefined
   /** Refuses writes. */
   readonly readOnly?: boolean
 }
@@ -46,7 +52,7 @@ export abstract class BaseStore implements StoreLifecycle {
   protected readonly codec: RowCodec
   protected readonly clock: RetentionClock
   protected readonly streamTime: () => number
-  protected readonly onOperation: ((operation: StoreOperation) => void) | undefined
+  protected readonly meter: StoreMeter | undefined
   readonly #backend: StoreBackend
   readonly #keySerde: Serde<unknown>
   readonly #maxKeyBytes: number
@@ -64,7 +70,7 @@ export abstract class BaseStore implements StoreLifecycle {
         ? new SlotRows(backend, this.codec, options.readOnly)
         : new Overlay(backend, this.codec, options.readOnly, spec.kind === 'window' ? segmentMs(spec) : 0)
     this.streamTime = options.streamTime
-    this.onOperation = options.onOperation
+    this.meter = options.meter
     this.#backend = backend
     this.#keySerde = spec.keySerde
     this.#maxKeyBytes = backend.maxKeyBytes ?? Number.POSITIVE_INFINITY

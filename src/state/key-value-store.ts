@@ -32,19 +32,21 @@ abstract class RowsByKey extends BaseStore {
   }
 
   protected row(key: unknown, keyBytes: Uint8Array | undefined): Row | undefined {
-    this.onOperation?.('get')
+    const measured = this.meter?.began('get')
     const row = this.overlay.get(this.keyOf(key, keyBytes))
+    if (measured) this.meter?.ended('get')
     return row === undefined || this.#isOver(row) ? undefined : row
   }
 
   protected write(key: unknown, value: unknown, timestamp: number, keyBytes: Uint8Array | undefined): void {
-    this.onOperation?.('put')
+    const measured = this.meter?.began('put')
     const at = this.keyOf(key, keyBytes)
     if (value === null || value === undefined) this.overlay.delete(at)
     else {
       this.putValue(at, value, timestamp)
       this.#sweep?.put(this.#overAt(timestamp))
     }
+    if (measured) this.meter?.ended('put')
   }
 
   protected *rows(from: unknown, to: unknown): IterableIterator<[key: unknown, row: Row]> {

@@ -17,8 +17,12 @@ export class SessionWindowStore extends BaseStore implements SessionStore<unknow
   }
 
   put(key: unknown, start: number, end: number, value: unknown, keyBytes?: Uint8Array): void {
-    this.onOperation?.('put')
-    if (this.#isForgotten(end)) return
+    const measured = this.meter?.began('put')
+    if (!this.#isForgotten(end)) this.#put(key, start, end, value, keyBytes)
+    if (measured) this.meter?.ended('put')
+  }
+
+  #put(key: unknown, start: number, end: number, value: unknown, keyBytes: Uint8Array | undefined): void {
     const at = this.keyOf(key, keyBytes) + int64String(end) + int64String(start)
     if (value === null || value === undefined) {
       this.overlay.delete(at)
@@ -35,7 +39,7 @@ export class SessionWindowStore extends BaseStore implements SessionStore<unknow
     latestStart: number,
     keyBytes?: Uint8Array,
   ): IterableIterator<[start: number, end: number, value: unknown]> {
-    this.onOperation?.('get')
+    this.meter?.began('get')
     const prefix = this.keyOf(key, keyBytes)
     const low = prefix + int64String(Math.max(clampTime(earliestEnd), this.#horizon + 1))
     const high = afterPrefix(prefix + int64String(Number.MAX_SAFE_INTEGER))
@@ -47,9 +51,10 @@ export class SessionWindowStore extends BaseStore implements SessionStore<unknow
   }
 
   fetchSession(key: unknown, start: number, end: number, keyBytes?: Uint8Array): unknown {
-    this.onOperation?.('get')
+    const measured = this.meter?.began('get')
     if (start < 0 || this.#isForgotten(end)) return undefined
     const row = this.overlay.get(this.keyOf(key, keyBytes) + int64String(end) + int64String(start))
+    if (measured) this.meter?.ended('get')
     return row && this.value(row)
   }
 

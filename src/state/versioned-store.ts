@@ -21,7 +21,25 @@ export class VersionedRowStore extends BaseStore implements VersionedStore<unkno
   }
 
   put(key: unknown, value: unknown, timestamp: number, keyBytes?: Uint8Array): { validTo: number | undefined } | null {
-    this.onOperation?.('put')
+    const measured = this.meter?.began('put')
+    const put = this.#put(key, value, timestamp, keyBytes)
+    if (measured) this.meter?.ended('put')
+    return put
+  }
+
+  get(key: unknown, asOf?: number, keyBytes?: Uint8Array): VersionedRecord<unknown> | undefined {
+    const measured = this.meter?.began('get')
+    const version = this.#get(key, asOf, keyBytes)
+    if (measured) this.meter?.ended('get')
+    return version
+  }
+
+  #put(
+    key: unknown,
+    value: unknown,
+    timestamp: number,
+    keyBytes: Uint8Array | undefined,
+  ): { validTo: number | undefined } | null {
     if (timestamp < this.clock.newest - this.#retentionMs) return null
     this.clock.observe(timestamp)
     // It ends the version before it.
@@ -35,8 +53,7 @@ export class VersionedRowStore extends BaseStore implements VersionedStore<unkno
     return { validTo: this.#following(prefix, timestamp) }
   }
 
-  get(key: unknown, asOf?: number, keyBytes?: Uint8Array): VersionedRecord<unknown> | undefined {
-    this.onOperation?.('get')
+  #get(key: unknown, asOf: number | undefined, keyBytes: Uint8Array | undefined): VersionedRecord<unknown> | undefined {
     const prefix = this.keyOf(key, keyBytes)
     const [at, row] = this.#atOrBefore(prefix, asOf) ?? []
     if (at === undefined || row === undefined || row.value === null) return undefined

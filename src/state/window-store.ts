@@ -30,8 +30,12 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
   }
 
   put(key: unknown, value: unknown, windowStart: number, timestamp = windowStart, keyBytes?: Uint8Array): void {
-    this.onOperation?.('put')
-    if (this.#isForgotten(windowStart)) return
+    const measured = this.meter?.began('put')
+    if (!this.#isForgotten(windowStart)) this.#put(key, value, windowStart, timestamp, keyBytes)
+    if (measured) this.meter?.ended('put')
+  }
+
+  #put(key: unknown, value: unknown, windowStart: number, timestamp: number, keyBytes: Uint8Array | undefined): void {
     const keyText = this.keyOf(key, keyBytes)
     if (value === null || value === undefined) {
       this.#remove(keyText, windowStart)
@@ -47,7 +51,7 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
   }
 
   fetch(key: unknown, windowStart: number, keyBytes?: Uint8Array): ValueAndTimestamp<unknown> | undefined {
-    this.onOperation?.('get')
+    const measured = this.meter?.began('get')
     if (windowStart < 0 || this.#isForgotten(windowStart)) return undefined
     const keyText = this.keyOf(key, keyBytes)
     if (this.#duplicates) {
@@ -55,6 +59,7 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
       return undefined
     }
     const row = this.overlay.getWindow(keyText, windowStart)
+    if (measured) this.meter?.ended('get')
     return row && this.#valueOf(row)
   }
 
@@ -65,7 +70,7 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
     backward = false,
     keyBytes?: Uint8Array,
   ): IterableIterator<[windowStart: number, row: ValueAndTimestamp<unknown>]> {
-    this.onOperation?.('get')
+    this.meter?.began('get')
     for (const [at, row] of this.#ofKey(this.keyOf(key, keyBytes), from, to, backward)) {
       yield [windowStartOf(at), this.#valueOf(row)]
     }
@@ -75,7 +80,7 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
     from: number,
     to: number,
   ): IterableIterator<[key: unknown, windowStart: number, row: ValueAndTimestamp<unknown>]> {
-    this.onOperation?.('get')
+    this.meter?.began('get')
     const first = this.#firstKept(from)
     const last = Math.min(to, Number.MAX_SAFE_INTEGER)
     const only = first === last ? this.overlay.windowsAt(first) : undefined

@@ -24,6 +24,8 @@ export class Alignment {
   /** Offset of the head that is held, NaN for none, and since when. */
   #holdOffset: Float64Array
   #holdSince: Float64Array
+  /** For how long heads were held, before the hold that lasts. */
+  #heldMs: Float64Array
   readonly #holds: number[] = []
 
   constructor(capacity: number) {
@@ -33,6 +35,7 @@ export class Alignment {
     this.#excused = new Uint8Array(capacity)
     this.#holdOffset = new Float64Array(capacity).fill(Number.NaN)
     this.#holdSince = new Float64Array(capacity).fill(Number.NaN)
+    this.#heldMs = new Float64Array(capacity)
   }
 
   get holding(): boolean {
@@ -54,8 +57,9 @@ export class Alignment {
     this.#excused[p] = 0
   }
 
-  leave(p: number): void {
-    this.endHold(p)
+  leave(p: number, now: number): void {
+    this.endHold(p, now)
+    this.#heldMs[p] = 0
     const group = this.#group(p)
     if (!group) return
     group.members.delete(p)
@@ -110,6 +114,7 @@ export class Alignment {
   hold(p: number, offset: number, now: number): void {
     if (this.#holdOffset[p] === offset) return
     if (Number.isNaN(this.#holdOffset[p])) this.#holds.push(p)
+    else this.#heldMs[p] = this.heldMs(p, now)
     this.#holdOffset[p] = offset
     this.#holdSince[p] = now
   }
@@ -119,18 +124,25 @@ export class Alignment {
     return this.#holdOffset[p] === offset ? (this.#holdSince[p] as number) : Number.NaN
   }
 
-  endHold(p: number): void {
+  /** For how long heads of this partition were held since it was assigned, milliseconds. */
+  heldMs(p: number, now: number): number {
+    const since = this.#holdSince[p] as number
+    return (this.#heldMs[p] as number) + (Number.isNaN(since) ? 0 : now - since)
+  }
+
+  endHold(p: number, now: number): void {
     const at = this.#holds.indexOf(p)
     if (at < 0) return
     this.#holds.splice(at, 1)
+    this.#heldMs[p] = this.heldMs(p, now)
     this.#holdOffset[p] = Number.NaN
     this.#holdSince[p] = Number.NaN
   }
 
-  endHolds(ended: (p: number, offset: number) => boolean): void {
+  endHolds(ended: (p: number, offset: number) => boolean, now: number): void {
     for (let i = this.#holds.length - 1; i >= 0; i--) {
       const p = this.#holds[i] as number
-      if (ended(p, this.#holdOffset[p] as number)) this.endHold(p)
+      if (ended(p, this.#holdOffset[p] as number)) this.endHold(p, now)
     }
   }
 
@@ -158,6 +170,7 @@ export class Alignment {
     this.#drift = widened(this.#drift, capacity)
     this.#holdOffset = widened(this.#holdOffset, capacity).fill(Number.NaN, length)
     this.#holdSince = widened(this.#holdSince, capacity).fill(Number.NaN, length)
+    this.#heldMs = widened(this.#heldMs, capacity)
     for (const group of this.#groups) group?.laggards.grow(capacity)
     this.#capacity = capacity
   }

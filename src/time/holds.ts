@@ -38,8 +38,8 @@ export class Holds {
     if (alignment) this.#alignment.join(p, alignment.group, alignment.maxDriftMs)
   }
 
-  revoke(p: number): void {
-    this.#alignment.leave(p)
+  revoke(p: number, now: number): void {
+    this.#alignment.leave(p, now)
   }
 
   /** Whether a hold may end by time alone. */
@@ -64,8 +64,8 @@ export class Holds {
   }
 
   /** The head is given up, and its hold with it. */
-  end(p: number): void {
-    this.#alignment.endHold(p)
+  end(p: number, now: number): void {
+    this.#alignment.endHold(p, now)
   }
 
   /** Whether the head that would go next, `p`, is held; -1: there is none. */
@@ -74,7 +74,7 @@ export class Holds {
       this.#blockedSince = Number.NaN
       return false
     }
-    if (this.#alignment.holding) this.#endHolds()
+    if (this.#alignment.holding) this.#endHolds(now)
     if (this.isHeld(p) && !this.#isOver(p, now)) {
       this.#alignment.hold(p, this.#heads.offset(p), now)
       if (Number.isNaN(this.#blockedSince)) this.#blockedSince = now
@@ -91,6 +91,11 @@ export class Holds {
   /** NaN where the head of `p` is not held. */
   heldSince(p: number): number {
     return this.#alignment.heldSince(p, this.#heads.offset(p))
+  }
+
+  /** For how long the head of `p` has held up dispatch since it was assigned, milliseconds. */
+  heldMs(p: number, now: number): number {
+    return this.#alignment.heldMs(p, now)
   }
 
   laggards(p: number): number[] {
@@ -130,14 +135,14 @@ export class Holds {
     this.#alignment.grow(capacity)
   }
 
-  #endHolds(): void {
-    this.#alignment.endHolds((p, offset) => this.#heads.offset(p) !== offset || !this.isHeld(p))
+  #endHolds(now: number): void {
+    this.#alignment.endHolds((p, offset) => this.#heads.offset(p) !== offset || !this.isHeld(p), now)
   }
 
   #isOver(p: number, now: number): boolean {
     if (!this.areBounded || !(now - this.heldSince(p) >= this.#maxHoldMs)) return false
     this.#alignment.excuse(this.laggards(p))
-    this.#alignment.endHold(p)
+    this.#alignment.endHold(p, now)
     return true
   }
 

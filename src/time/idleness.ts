@@ -26,6 +26,10 @@ export class IdleClocks {
   #since: Float64Array
   /** Last time the broker was seen to have nothing. */
   #evidence: Float64Array
+  /** For how long the partition has been idle, before the time that runs. */
+  #idleMs: Float64Array
+  /** Since when it is idle; NaN while it is not. */
+  #idleSince: Float64Array
   #flags: Uint8Array
   #stopped = false
   #deadline = Number.POSITIVE_INFINITY
@@ -37,6 +41,8 @@ export class IdleClocks {
     this.#accrued = new Float64Array(capacity)
     this.#since = new Float64Array(capacity).fill(Number.NaN)
     this.#evidence = new Float64Array(capacity).fill(Number.NEGATIVE_INFINITY)
+    this.#idleMs = new Float64Array(capacity)
+    this.#idleSince = new Float64Array(capacity).fill(Number.NaN)
     this.#flags = new Uint8Array(capacity)
   }
 
@@ -48,6 +54,12 @@ export class IdleClocks {
     return ((this.#flags[p] as number) & idle) !== 0
   }
 
+  /** For how long the partition has been idle since it was assigned, milliseconds. */
+  idleMs(p: number, now: number): number {
+    const since = this.#idleSince[p] as number
+    return (this.#idleMs[p] as number) + (Number.isNaN(since) ? 0 : now - since)
+  }
+
   /** The broker was asked and had nothing beyond what was read. */
   seenEmpty(p: number): boolean {
     return ((this.#flags[p] as number) & (fetched | caughtUp)) === (fetched | caughtUp)
@@ -55,22 +67,22 @@ export class IdleClocks {
 
   assign(p: number, timeoutMs: number): void {
     this.#timeout[p] = timeoutMs
-    this.reset(p)
+    this.#idleSince[p] = Number.NaN
+    this.#idleMs[p] = 0
+    this.#forget(p)
   }
 
   /** Forgets all evidence, as after a seek. */
-  reset(p: number): void {
-    this.#flags[p] = 0
-    this.#accrued[p] = 0
-    this.#since[p] = Number.NaN
-    this.#evidence[p] = Number.NEGATIVE_INFINITY
-    this.#deadlineStale = true
+  reset(p: number, now: number): void {
+    this.#awake(p, now)
+    this.#forget(p)
   }
 
   /** Something is buffered: the partition is awake, its clock stands. True if it was idle. */
   arrived(p: number, now: number): boolean {
     const flags = this.#flags[p] as number
     this.#flags[p] = (flags | buffered) & ~idle
+    this.#awake(p, now)
     this.#refresh(p, now)
     return (flags & idle) !== 0
   }
@@ -114,8 +126,9 @@ export class IdleClocks {
     return this.#deadlineOf(p) <= now
   }
 
-  /** The partition is idle from now on, until something is buffered. */
+  /** The partition, which is due, is idle until something is buffered. */
   expire(p: number): void {
+    this.#idleSince[p] = this.#deadlineOf(p)
     this.#flags[p] = (this.#flags[p] as number) | idle
     this.#since[p] = Number.NaN
     this.#deadlineStale = true
@@ -138,9 +151,24 @@ export class IdleClocks {
     this.#accrued = widened(this.#accrued, capacity)
     this.#since = widened(this.#since, capacity).fill(Number.NaN, length)
     this.#evidence = widened(this.#evidence, capacity).fill(Number.NEGATIVE_INFINITY, length)
+    this.#idleMs = widened(this.#idleMs, capacity)
+    this.#idleSince = widened(this.#idleSince, capacity).fill(Number.NaN, length)
     const flags = new Uint8Array(capacity)
     flags.set(this.#flags)
     this.#flags = flags
+  }
+
+  #forget(p: number): void {
+    this.#flags[p] = 0
+    this.#accrued[p] = 0
+    this.#since[p] = Number.NaN
+    this.#evidence[p] = Number.NEGATIVE_INFINITY
+    this.#deadlineStale = true
+  }
+
+  #awake(p: number, now: number): void {
+    this.#idleMs[p] = this.idleMs(p, now)
+    this.#idleSince[p] = Number.NaN
   }
 
   #runs(p: number): boolean {

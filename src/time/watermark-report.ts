@@ -4,10 +4,14 @@ import type { PartitionKey } from '../base/ids.ts'
 export interface PartitionWatermarkReport {
   watermarkMs: number | null
   idle: boolean
+  /** For how long it has been idle since it was assigned. */
+  idleTotalMs: number
   lastEventTimeMs: number | null
   idlenessTimeoutMs: number
   alignmentGroup: string | null
   alignmentHeld: boolean
+  /** For how long its head has held up dispatch since it was assigned. */
+  alignmentHeldTotalMs: number
   driftFromGroupMinMs: number | null
   previewWatermarkMs?: number
   headHeldSinceMs?: number

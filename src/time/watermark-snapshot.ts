@@ -42,7 +42,7 @@ export class WatermarkSnapshots {
         groupMin = alignmentGroupMins[group] ?? holds.groupMin(p)
         if (groupMin !== undefined) alignmentGroupMins[group] = groupMin
       }
-      partitions[names.key(p)] = this.#partition(p, groupMin)
+      partitions[names.key(p)] = this.#partition(p, groupMin, now)
     }
     return {
       globalMs: marks.undecided ? null : marks.global,
@@ -52,7 +52,7 @@ export class WatermarkSnapshots {
     }
   }
 
-  #partition(p: number, groupMin: number | undefined): PartitionWatermarkReport {
+  #partition(p: number, groupMin: number | undefined, now: number): PartitionWatermarkReport {
     const { heads, holds, marks, idle } = this.#parts
     const watermark = marks.watermark(p)
     const lastEvent = holds.lastEvent(p)
@@ -60,10 +60,12 @@ export class WatermarkSnapshots {
     const report: PartitionWatermarkReport = {
       watermarkMs: known ? watermark : null,
       idle: idle.isIdle(p),
+      idleTotalMs: idle.idleMs(p, now),
       lastEventTimeMs: Number.isNaN(lastEvent) ? null : this.#wall.epochMs(lastEvent),
       idlenessTimeoutMs: idle.timeoutMs(p),
       alignmentGroup: holds.groupName(p),
       alignmentHeld: heads.has(p) && holds.isHeld(p),
+      alignmentHeldTotalMs: holds.heldMs(p, now),
       driftFromGroupMinMs: known && groupMin !== undefined ? saturatingDifference(watermark, groupMin) : null,
     }
     const behindSince = heads.behindSince(p)

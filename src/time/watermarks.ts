@@ -99,7 +99,7 @@ export class Watermarks {
     this.#takeHead(p, now)
     this.#sort(this.#heads.leave(p), now)
     this.#idle.assign(p, 0)
-    this.#holds.revoke(p)
+    this.#holds.revoke(p, now)
     this.#names.remove(p)
     this.#marks.revoke(p)
   }
@@ -123,7 +123,7 @@ export class Watermarks {
   headDiscarded(p: number, now: number): void {
     this.#takeHead(p, now)
     this.#sort(this.#heads.ranEmpty(p, now), now)
-    this.#idle.reset(p)
+    this.#idle.reset(p, now)
     this.#refresh(p)
   }
 
@@ -304,7 +304,7 @@ export class Watermarks {
   }
 
   #takeHead(p: number, now: number): void {
-    this.#holds.end(p)
+    this.#holds.end(p, now)
     this.#heads.take(p)
     this.#findOldest(now)
   }

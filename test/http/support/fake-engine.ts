@@ -28,10 +28,12 @@ export const epochMs = Date.parse('2026-03-01T12:00:00.000Z')
 export const quietPartition: PartitionWatermark = {
   watermarkMs: epochMs - 600_000,
   idle: false,
+  idleTotalMs: 0,
   lastEventTimeMs: epochMs,
   idlenessTimeoutMs: 30_000,
   alignmentGroup: null,
   alignmentHeld: false,
+  alignmentHeldTotalMs: 0,
   driftFromGroupMinMs: null,
 }
 

@@ -153,6 +153,24 @@ describe('alignment', () => {
     }
   })
 
+  test('adds up for how long it held heads of a partition', () => {
+    const story = new Story().assign('a', group).assign('b', group)
+    const total = (now: number): number => story.at(now).shown('a').alignmentHeldTotalMs
+    story.feed('a', [1000]).feed('b', [1000])
+    story.all()
+    story.at(10).feed('a', [2000])
+    assert.equal(story.next(), null)
+    assert.deepEqual([total(10), total(70)], [0, 60])
+    story.at(110).feed('b', [2000])
+    story.all()
+    assert.equal(total(500), 100)
+    story.feed('a', [3000])
+    assert.equal(story.next(), null)
+    assert.equal(total(540), 140)
+    story.watermarks.headDiscarded(story.handle('a'), 550)
+    assert.deepEqual([total(900), story.shown('b').alignmentHeldTotalMs], [150, 0])
+  })
+
   test('does not wait longer than the most that it may', () => {
     const story = new Story({ maxHoldMs: 200 }).assign('a', group).assign('b', group)
     story.feed('a', [1000]).feed('b', [1000])

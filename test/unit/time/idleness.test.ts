@@ -100,4 +100,19 @@ describe('idleness', () => {
     assert.equal(story.snapshot().alignmentBinding?.emptyLaggards.join(), 'a:0')
     assert.equal(story.at(100).next(), 'b@50/50')
   })
+
+  test('adds up, without the time in which the partition is awake', () => {
+    const story = new Story().assign('a', { idle: 1000 })
+    const total = (now: number): number => story.at(now).shown('a').idleTotalMs
+    story.empty('a')
+    assert.deepEqual([total(999), total(1000), total(1400)], [0, 0, 400])
+    story.at(1500).feed('a', [5])
+    story.all()
+    assert.equal(total(2400), 500)
+    assert.equal(total(2700), 700)
+    story.watermarks.headDiscarded(story.handle('a'), 2800)
+    assert.equal(total(5000), 800)
+    story.revoke('a').assign('a', { idle: 1000 })
+    assert.equal(total(5100), 0)
+  })
 })

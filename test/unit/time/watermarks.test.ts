@@ -228,10 +228,12 @@ describe('what is shown', () => {
     assert.deepEqual(story.shown('z'), {
       watermarkMs: null,
       idle: false,
+      idleTotalMs: 0,
       lastEventTimeMs: null,
       idlenessTimeoutMs: 0,
       alignmentGroup: null,
       alignmentHeld: false,
+      alignmentHeldTotalMs: 0,
       driftFromGroupMinMs: null,
     })
     assert.equal(story.feed('b', [1]).next(), 'b@1/-')
