@@ -1,32 +1,11 @@
-/**
- * Late flights per airport: in tumbling windows, told at every update, in hopping ones and in sessions, told when they
- * close.
- */
-import { defineApp, hopping, serdes, session, tumbling } from 'millrace'
-import type { Flight } from '../../../examples/flights/app.ts'
+/** Late flights per airport, in windows, and in sessions that are told when they close. */
+import { defineApp, session } from 'millrace'
+import { lateFlights } from '../support/late-flights.ts'
 
 export default defineApp({
   applicationId: 'late-sessions',
   build(topology) {
-    const late = topology
-      .stream('flights', {
-        key: serdes.string,
-        value: serdes.json<Flight>(),
-        watermark: { maxOutOfOrderness: '10m' },
-      })
-      .filter((flight) => flight.delay > 15)
-      .groupBy((flight) => flight.origin)
-    late
-      .windowedBy(tumbling('1h', { grace: '10m' }))
-      .count({ store: 'late-tumbling' })
-      .toStream()
-      .to('late-tumbling')
-    late
-      .windowedBy(hopping('1h', '15m', { grace: '10m' }), { emit: 'on-close' })
-      .count({ store: 'late-hopping' })
-      .toStream()
-      .to('late-hopping')
-    late
+    lateFlights(topology)
       .windowedBy(session('20m', { grace: '10m' }), { emit: 'on-close' })
       .count({ store: 'late-sessions' })
       .toStream()
