@@ -1,12 +1,16 @@
 /** Aggregates in tumbling, hopping and unlimited windows. */
 import type { Serde } from '../serde/serde.ts'
-import type { ValueAndTimestamp, Window, Windowed, WindowStore } from '../state/contract.ts'
+import type { ValueAndTimestamp, Window, Windowed, WindowsOfStart, WindowStore } from '../state/contract.ts'
 import type { SpecOf, WindowSpec } from '../topology/operator-spec.ts'
 import type { Headers } from '../wire/headers.ts'
 import { Change, type Downstream, forward, isPromise, type Maybe, type Origin, Rec } from './contract.ts'
 import { inTurn, type OperatorEnv } from './node-operator.ts'
 import type { PendingWindow } from './pending-windows.ts'
 import { WindowOperator } from './window-operator.ts'
+
+type Store = WindowStore<unknown, unknown> & {
+  windowsOf?(windowStart: number): WindowsOfStart | undefined
+}
 
 type Fixed = Extract<WindowSpec, { type: 'time' | 'unlimited' }>
 
@@ -25,7 +29,7 @@ export class TimeWindowOperator extends WindowOperator {
   readonly #size: number
   readonly #grace: number
   readonly #tumbling: boolean
-  readonly #store: WindowStore<unknown, unknown>
+  readonly #store: Store
   /** Start of the windows that were last noted as still to close. */
   #expected = Number.NaN
 
@@ -35,7 +39,7 @@ export class TimeWindowOperator extends WindowOperator {
     this.#size = this.#window.type === 'time' ? this.#window.sizeMs : Number.POSITIVE_INFINITY
     this.#grace = this.#window.type === 'time' ? this.#window.graceMs : 0
     this.#tumbling = this.#window.type === 'time' && this.#window.sizeMs === this.#window.advanceMs
-    this.#store = env.context.store(spec.store?.name ?? '') as WindowStore<unknown, unknown>
+    this.#store = env.context.store(spec.store?.name ?? '') as Store
   }
 
   process(rec: Rec): Maybe {
@@ -108,20 +112,25 @@ export class TimeWindowOperator extends WindowOperator {
 
   protected override tellFinal(window: PendingWindow, origin: Origin, headers: Headers): Maybe {
     if (!this.#tumbling) return super.tellFinal(window, origin, headers)
-    return this.#tellAll(this.#store.fetchAll(window.start, window.start), window, origin, headers)
+    const rows = this.#store.windowsOf?.(window.start)
+    if (rows !== undefined) return this.#tellAll(rows, window, origin, headers)
+    return this.#tellEach(this.#store.fetchAll(window.start, window.start), window, origin, headers)
   }
 
-  #tellAll(
-    rows: ReturnType<WindowStore<unknown, unknown>['fetchAll']>,
-    { end }: PendingWindow,
-    origin: Origin,
-    headers: Headers,
-  ): Maybe {
+  #tellAll(rows: WindowsOfStart, { start, end }: PendingWindow, origin: Origin, headers: Headers): Maybe {
+    while (rows.next()) {
+      const window = { key: rows.key, start, end }
+      const pending = this.tellRow(window, rows, origin, headers)
+      if (pending !== undefined) return pending.then(() => this.#tellAll(rows, window, origin, headers))
+    }
+  }
+
+  #tellEach(rows: ReturnType<Store['fetchAll']>, { end }: PendingWindow, origin: Origin, headers: Headers): Maybe {
     for (let next = rows.next(); !next.done; next = rows.next()) {
       const [key, start, row] = next.value
       const window = { key, start, end }
       const pending = this.tellRow(window, row, origin, headers)
-      if (pending !== undefined) return pending.then(() => this.#tellAll(rows, window, origin, headers))
+      if (pending !== undefined) return pending.then(() => this.#tellEach(rows, window, origin, headers))
     }
   }
 

@@ -23,6 +23,7 @@ import { RetentionClock } from './retention-clock.ts'
 import { Sealed, SealedSlots } from './sealed.ts'
 import { SlotGeneration } from './slot-generation.ts'
 import { SlotRows } from './slot-rows.ts'
+import { WindowRows } from './window-rows.ts'
 import { WriteBehind } from './write-behind.ts'
 
 export type StoreOperation = 'get' | 'put'
@@ -65,10 +66,7 @@ export abstract class BaseStore implements StoreLifecycle {
     this.spec = spec
     this.partition = partition
     this.codec = RowCodec.of(spec)
-    this.overlay =
-      spec.kind === 'key-value' && (backend instanceof MemoryBackend || backend instanceof WriteBehind)
-        ? new SlotRows(backend, this.codec, options.readOnly)
-        : new Overlay(backend, this.codec, options.readOnly, spec.kind === 'window' ? segmentMs(spec) : 0)
+    this.overlay = layerOf(spec, backend, this.codec, options.readOnly ?? false)
     this.streamTime = options.streamTime
     this.meter = options.meter
     this.#backend = backend
@@ -237,6 +235,14 @@ export abstract class BaseStore implements StoreLifecycle {
   protected value(row: Row): unknown {
     return this.codec.value(row)
   }
+}
+
+function layerOf(spec: StoreSpec, backend: StoreBackend, codec: RowCodec, readOnly: boolean): RowLayer {
+  if (spec.kind === 'window') return new WindowRows(backend, codec, readOnly, segmentMs(spec))
+  if (spec.kind === 'key-value' && (backend instanceof MemoryBackend || backend instanceof WriteBehind)) {
+    return new SlotRows(backend, codec, readOnly)
+  }
+  return new Overlay(backend, codec, readOnly)
 }
 
 class CommittedOnly implements StoreBackend {

@@ -1,7 +1,6 @@
 /** The committed rows in a backend that knows bytes alone. */
 import { keyBytes, keyString } from './bytes.ts'
 import type { ByteChange, Checkpoint, StoreBackend } from './contract.ts'
-import type { Node } from './node.ts'
 import type { Generation } from './overlay.ts'
 import type { Row, RowCodec } from './row.ts'
 
@@ -9,12 +8,9 @@ export class ByteRows {
   readonly #backend: StoreBackend
   readonly #codec: RowCodec
 
-  readonly #rowOf: (node: Node) => string
-
-  constructor(backend: StoreBackend, codec: RowCodec, rowOf: (node: Node) => string) {
+  constructor(backend: StoreBackend, codec: RowCodec) {
     this.#backend = backend
     this.#codec = codec
-    this.#rowOf = rowOf
   }
 
   get(key: string): Row | undefined {
@@ -38,7 +34,7 @@ export class ByteRows {
   *#inBytes(sealed: Generation | undefined, dropped: readonly string[]): IterableIterator<ByteChange> {
     if (sealed !== undefined) {
       for (const node of sealed.nodes) {
-        yield [keyBytes(this.#rowOf(node)), this.#codec.toBackend(node.at(sealed.generation) as Row)]
+        yield [keyBytes(node.key), this.#codec.toBackend(node.at(sealed.generation) as Row)]
       }
     }
     for (const key of dropped) yield [keyBytes(key), null]

@@ -197,6 +197,15 @@ export interface WindowStore<K, V> {
   all(): IterableIterator<[key: K, windowStart: number, row: ValueAndTimestamp<V>]>
 }
 
+/** Windows of one start, one after the other by their key bytes: what an operator reads when it tells many results. */
+export interface WindowsOfStart {
+  /** Goes to the next one, which the fields then show; false: there is none. */
+  next(): boolean
+  readonly key: unknown
+  readonly value: unknown
+  readonly timestamp: number
+}
+
 export interface SessionStore<K, V> {
   put(key: K, start: number, end: number, value: V | null | undefined, keyBytes?: Uint8Array): void
   /** Sessions of the key with end >= earliestEnd and start <= latestStart, ascending by end, then start. */

@@ -48,7 +48,7 @@ export class NodeFront implements FrontRows {
   *held(): IterableIterator<readonly [string, Uint8Array | null]> {
     for (const node of this.#table.all()) {
       const row = node.at(committedGeneration)
-      if (row !== undefined) yield [this.#table.rowOf(node), this.#codec.toBackend(row)]
+      if (row !== undefined) yield [node.key, this.#codec.toBackend(row)]
     }
   }
 
@@ -81,7 +81,7 @@ export class NodeFront implements FrontRows {
 
   take(): HeldBatch {
     const nodes = this.#held
-    const keys = nodes.map((node) => this.#table.rowOf(node))
+    const keys = nodes.map((node) => node.key)
     sortByKey(keys, nodes)
     this.#held = []
     return {
@@ -95,7 +95,7 @@ export class NodeFront implements FrontRows {
   compare(has: (key: string) => boolean): void {
     for (const node of this.#unknown) {
       const row = node.at(committedGeneration)
-      const key = this.#table.rowOf(node)
+      const key = node.key
       if (row === undefined || node.isNew !== undefined || this.#table.get(key) !== node) continue
       this.difference -= differenceOf(node, row)
       node.isNew = !has(key)

@@ -36,7 +36,7 @@ export class NodeRows implements CommittedRows {
     for (const node of this.#nodes.all()) {
       const row = node.at(committedGeneration)
       const value = row && this.#codec.toBackend(row)
-      if (value) yield [this.#nodes.rowOf(node), value]
+      if (value) yield [node.key, value]
     }
   }
 

@@ -10,7 +10,6 @@ export interface NodeTable {
   add(row: string, top: Row, born: number): Node
   /** Nothing happens where the node is not there. */
   remove(node: Node): void
-  rowOf(node: Node): string
   clear(): void
   all(): Iterable<Node>
   /** Key strings in [from, to), also while nodes come and go. The order is kept from the first call on. */
@@ -38,10 +37,6 @@ export class PlainTable implements NodeTable {
 
   remove(node: Node): void {
     if (this.#nodes.delete(node.key)) this.#order?.delete(node.key)
-  }
-
-  rowOf(node: Node): string {
-    return node.key
   }
 
   clear(): void {

@@ -2,13 +2,11 @@
 import type { Row } from './row.ts'
 
 export class Node {
-  /** What the node's table knows it by: the row's key string, or the part of it that lies within a segment. */
+  /** The row's key string. */
   readonly key: string
   top: Row
   /** Counts the nodes made: a walk over the keys leaves out those that are younger than itself. */
   born: number
-  /** Where the node lies in a table that is cut into segments; undefined in others. */
-  place: NodePlace | undefined = undefined
   /** The backend has no row of this key; undefined while nobody has looked. */
   isNew: boolean | undefined = undefined
 
@@ -33,13 +31,4 @@ export class Node {
     }
     return found
   }
-}
-
-/** The nodes of one part of a table that are named in the same way. */
-export interface NodePlace {
-  /** What stands in front of the nodes' keys in their rows' key strings, and what behind them. */
-  readonly before: string
-  readonly behind: string
-  /** `behind` in bytes. */
-  readonly tail: Uint8Array
 }

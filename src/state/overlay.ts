@@ -1,5 +1,5 @@
 /**
- * A store's rows with those changes that the broker has not committed: of one open epoch and of sealed ones, each a
+ * The rows of a store of sessions or versions with those changes that the broker has not committed: of one open epoch and of sealed ones, each a
  * generation. Reads see open → sealed → committed.
  *
  * Over a memory backend the nodes are the backend's own and hold everything. Over one that is written behind they hold
@@ -9,25 +9,18 @@
 import { assert } from '../base/assert.ts'
 import type { CommitEpoch } from '../base/ids.ts'
 import { EngineError } from '../errors.ts'
-import { int64String } from './bytes.ts'
 import { ByteRows } from './byte-rows.ts'
 import type { Checkpoint, StoreBackend } from './contract.ts'
-import { segmentStart, windowRow, windowStartOf } from './layout.ts'
 import { MemoryBackend } from './memory-backend.ts'
 import { type Layers, mergedRows } from './merged-rows.ts'
 import type { Node } from './node.ts'
 import { NodeFront } from './node-front.ts'
 import { NodeRows } from './node-rows.ts'
-import { type NodeTable, PlainTable } from './node-table.ts'
+import { PlainTable } from './node-table.ts'
 import { committedGeneration, Row, type RowCodec } from './row.ts'
 import type { RowLayer } from './row-layer.ts'
-import { type Segment, SegmentTable } from './segment-table.ts'
 import { WriteBehind } from './write-behind.ts'
 
-/** Generation of a row that was dropped before anybody heard of it. */
-const neverTold = -1
-/** Stands for the start of a window where a row is known by its whole key string. */
-const noStart = Number.NEGATIVE_INFINITY
 /** Rows kept for use again, at most. */
 const mostSpare = 16_384
 
@@ -41,10 +34,7 @@ export class Overlay implements RowLayer {
   readonly codec: RowCodec
   /** Bytes of the open epoch's keys and values, about. */
   bytes = 0
-  readonly #table: NodeTable
-  /** The table of a window store: the same, as what it is. */
-  readonly #segments: SegmentTable | undefined
-  readonly #segmentMs: number
+  readonly #table = new PlainTable()
   readonly #memory: MemoryBackend | undefined
   readonly #behind: WriteBehind | undefined
   readonly #front: NodeFront | undefined
@@ -60,19 +50,14 @@ export class Overlay implements RowLayer {
   readonly #spare: Row[] = []
   /** What was looked up last: an operator reads a row and then writes it. */
   #lastKey: string | undefined
-  #lastStart = noStart
   #lastNode: Node | undefined
   /** Whether a row of it lies below; undefined while nobody has looked. */
   #lastIsBelow: boolean | undefined
   #readOnly: boolean
 
-  /** `segmentMs`: for a window store, the length of its segments. */
-  constructor(backend: StoreBackend, codec: RowCodec, readOnly = false, segmentMs = 0) {
+  constructor(backend: StoreBackend, codec: RowCodec, readOnly = false) {
     this.codec = codec
     this.#readOnly = readOnly
-    this.#segmentMs = segmentMs
-    this.#segments = segmentMs > 0 ? new SegmentTable(segmentMs) : undefined
-    this.#table = this.#segments ?? new PlainTable()
     if (backend instanceof MemoryBackend) {
       backend.attach(new NodeRows(codec, this.#table))
       this.#memory = backend
@@ -86,23 +71,13 @@ export class Overlay implements RowLayer {
         })
         this.#behind.attach(this.#front)
       }
-      this.#below = new ByteRows(this.#behind?.backend ?? backend, codec, (node) => this.#table.rowOf(node))
+      this.#below = new ByteRows(this.#behind?.backend ?? backend, codec)
     }
-  }
-
-  /** Starts of the segments with rows; undefined where not all of them are known here. */
-  get segmentStarts(): readonly number[] | undefined {
-    return this.#memory && this.#segments?.starts
   }
 
   /** The open epoch has changes. */
   get isChanged(): boolean {
     return this.#open.length > 0
-  }
-
-  /** Rows that the open epoch changed. */
-  get changes(): number {
-    return this.#open.length
   }
 
   get(key: string): Row | undefined {
@@ -120,24 +95,6 @@ export class Overlay implements RowLayer {
     const row = this.#row(value, timestamp)
     if (node !== undefined) this.#lay(node, row)
     else this.#begin(this.#table.add(key, row, ++this.#born), key)
-  }
-
-  /** As `get`, for the only (or first) row of a window. */
-  getWindow(key: string, windowStart: number): Row | undefined {
-    const node = this.#findWindow(key, windowStart)
-    if (node !== undefined) return node.top.isDeleted ? undefined : node.top
-    return this.#below && this.#belowAt(windowRow(this.#segmentMs, key, windowStart, 0))
-  }
-
-  putWindow(key: string, windowStart: number, value: unknown, timestamp: number): void {
-    const node = this.#findWindow(key, windowStart)
-    if (node !== undefined && node.top.generation === this.#generation) {
-      this.#replace(node.top, value, timestamp)
-      return
-    }
-    const row = this.#row(value, timestamp)
-    if (node !== undefined) this.#lay(node, row)
-    else this.#begin((this.#segments as SegmentTable).addAt(key, windowStart, row, ++this.#born), key)
   }
 
   /** Puts the tombstone of a versioned store. */
@@ -165,40 +122,6 @@ export class Overlay implements RowLayer {
       const row = Row.deletion()
       this.#begin(this.#table.add(key, row, ++this.#born), key)
     }
-  }
-
-  /**
-   * Takes windows that start at `horizon` or before out of a store in memory, oldest segments first, about `most` of them. The
-   * changelog hears of those it knows; a window that came and went within one epoch is never told. False where the rows
-   * lie elsewhere.
-   */
-  expire(horizon: number, most: number): boolean {
-    const table = this.#segments
-    if (table === undefined || this.#memory === undefined) return false
-    const before = this.#open.length
-    let left = most
-    for (const segment of table.before(horizon)) {
-      if (left <= 0) break
-      const whole = segment.size <= left && segment.newest <= horizon
-      left -= this.#expireSegment(segment, horizon, left)
-      if (segment.size === 0) table.detach(segment)
-      else if (whole) segment.leavesWith = this.#generation
-    }
-    this.#lastKey = undefined
-    if (before > 0) this.#open = this.#open.filter((node) => node.top.generation !== neverTold)
-    return true
-  }
-
-  /** Whether `expire` would find something; undefined where the rows lie elsewhere. */
-  isExpired(horizon: number): boolean | undefined {
-    return this.#memory && this.#segments?.hasBefore(horizon)
-  }
-
-  /** The rows of windows with this start, in no order, where that can be told without a look at others; else undefined. */
-  windowsAt(windowStart: number): Node[] | undefined {
-    const isAllHere = this.#memory ?? !this.#reaches(int64String(segmentStart(windowStart, this.#segmentMs)))
-    const nodes = isAllHere ? this.#segments?.startingAt(windowStart) : undefined
-    return nodes && [...nodes].filter((node) => !node.top.isDeleted)
   }
 
   /** Rows in [from, to), without keys that came after the call. A row is given as it is when its turn comes. */
@@ -272,7 +195,6 @@ export class Overlay implements RowLayer {
         else node.top = committed
       }
     }
-    this.#segments?.keepAll()
     this.#lastKey = undefined
     this.#open = []
     this.#sealed = []
@@ -311,26 +233,15 @@ export class Overlay implements RowLayer {
 
   /** The row that was looked for last, and has no node. */
   #belowAt(row: string): Row | undefined {
-    const found = this.#segments && !this.#reaches(row) ? undefined : this.#below?.get(row)
+    const found = this.#below?.get(row)
     this.#lastIsBelow = found !== undefined
     return found
   }
 
   #find(key: string): Node | undefined {
-    if (key !== this.#lastKey || this.#lastStart !== noStart) {
+    if (key !== this.#lastKey) {
       this.#lastNode = this.#table.get(key)
       this.#lastKey = key
-      this.#lastStart = noStart
-      this.#lastIsBelow = undefined
-    }
-    return this.#lastNode
-  }
-
-  #findWindow(key: string, windowStart: number): Node | undefined {
-    if (key !== this.#lastKey || windowStart !== this.#lastStart) {
-      this.#lastNode = (this.#segments as SegmentTable).find(key, windowStart)
-      this.#lastKey = key
-      this.#lastStart = windowStart
       this.#lastIsBelow = undefined
     }
     return this.#lastNode
@@ -366,39 +277,6 @@ export class Overlay implements RowLayer {
     }
   }
 
-  /** Gives the number of rows that are no longer there, or will not be once the open epoch is committed. */
-  #expireSegment(segment: Segment, horizon: number, most: number): number {
-    let count = 0
-    let oldest = Number.POSITIVE_INFINITY
-    for (const place of segment.places) {
-      const common = place === segment.common ? segment.commonStart : undefined
-      if (common !== undefined && common > horizon) {
-        if (place.nodes.size > 0) oldest = common
-        continue
-      }
-      for (const node of place.nodes.values()) {
-        if (count === most) return count
-        const { top } = node
-        const start = common ?? windowStartOf(node.key)
-        if (start > horizon) {
-          if (start < oldest) oldest = start
-          continue
-        }
-        if (top.generation === this.#generation && top.below === undefined) {
-          top.generation = neverTold
-          this.#segments?.drop(node)
-        } else if (top.isDeleted) {
-          continue
-        } else {
-          this.#delete(node)
-        }
-        count++
-      }
-    }
-    segment.oldest = oldest
-    return count
-  }
-
   /** Puts a row of the open epoch above those of older ones. */
   #lay(node: Node, row: Row): void {
     row.generation = this.#generation
@@ -420,7 +298,6 @@ export class Overlay implements RowLayer {
 
   /** The generation's rows are the committed ones from now on. */
   #settle({ generation, nodes }: Generation): void {
-    this.#segments?.leave(generation)
     for (const node of nodes) {
       const row = node.at(generation) as Row
       row.generation = committedGeneration
@@ -466,7 +343,6 @@ export class Overlay implements RowLayer {
   ): IterableIterator<[string, Row]> {
     for (const key of this.#table.rows(from, to, reverse)) {
       const node = this.#table.get(key)
-      // A segment that went meanwhile took it along.
       if (node !== undefined && node.born <= youngest && !node.top.isDeleted) yield [key, node.top]
     }
   }

@@ -2,7 +2,7 @@
 import type { CommitEpoch } from '../base/ids.ts'
 import type { ByteChange, SealedChanges, StoreSpec } from './contract.ts'
 import { versionSuffix } from './layout.ts'
-import type { Node, NodePlace } from './node.ts'
+import type { Node } from './node.ts'
 import type { Generation } from './overlay.ts'
 import type { Row, RowCodec } from './row.ts'
 import { Scratch } from './scratch.ts'
@@ -47,7 +47,7 @@ abstract class Changes implements SealedChanges {
   }
 }
 
-/** Of rows that lie in slots. */
+/** Of rows that lie in columns. */
 export class SealedSlots extends Changes {
   readonly #sealed: SlotGeneration
   readonly #now: number
@@ -100,12 +100,10 @@ export class Sealed extends Changes {
 
 const scratch = new Scratch()
 
-/** The changelog's key of a row: for a window, key, start and sequence number; for a version, the key alone. */
-function keyBytesOf({ key, place }: Node, hidden: number): Uint8Array {
+/** The changelog's key of a row: for a version, the key alone. */
+function keyBytesOf({ key }: Node, hidden: number): Uint8Array {
   const length = key.length - hidden
-  const tail = place === undefined ? 0 : place.tail.length
-  const bytes = scratch.of(length + tail)
+  const bytes = scratch.of(length)
   for (let i = 0; i < length; i++) bytes[i] = key.charCodeAt(i)
-  for (let i = 0; i < tail; i++) bytes[length + i] = (place as NodePlace).tail[i] as number
   return bytes
 }

@@ -82,7 +82,7 @@ export class SlotRows implements RowLayer, CommittedRows, FrontSlots {
     this.#readOnly = readOnly
     this.#open.reset(this.#generation)
     if (backend instanceof WriteBehind) {
-      this.#below = new ByteRows(backend.backend, codec, (node) => node.key)
+      this.#below = new ByteRows(backend.backend, codec)
       this.#front = new SlotFront(this)
       backend.attach(this.#front)
     } else {

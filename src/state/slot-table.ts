@@ -6,6 +6,7 @@
  *
  * Keys are key strings: one character a byte.
  */
+import { latin1Text, shortText } from '../serde/short-text.ts'
 
 /** Doubles, integers and bytes of a slot's record. The first doubles and integers are the user's. */
 export const recordDoubles = 8
@@ -22,16 +23,17 @@ const leastCapacity = 64
 const leastArena = 1024
 
 const latin1Slice = Buffer.prototype.latin1Slice
+const noBytes = new Uint8Array(0)
 
 export class SlotTable {
   /** Doubles 0 and 1 and integers 4 to 6 of each record are the user's, and 0 in a new one. */
-  doubles = new Float64Array(leastCapacity * recordDoubles)
-  ints = new Int32Array(this.doubles.buffer)
-  #bytes = new Uint8Array(this.doubles.buffer)
+  doubles: Float64Array<ArrayBuffer>
+  ints: Int32Array<ArrayBuffer>
+  #bytes: Uint8Array<ArrayBuffer>
   /** Slots + 1 by hash; 0: free. At most half is taken. */
-  #index = new Int32Array(2 * leastCapacity)
+  #index: Int32Array<ArrayBuffer>
   /** Keys that are too long for the record. */
-  #arena = new Uint8Array(leastArena)
+  #arena = noBytes
   /** Bytes of the arena that are taken; of those, the ones of keys that are gone. */
   #taken = 0
   #waste = 0
@@ -39,12 +41,25 @@ export class SlotTable {
   #used = 0
   readonly #free: number[] = []
 
+  /** `capacity`: slots to begin with, a power of two. */
+  constructor(capacity = leastCapacity) {
+    this.doubles = new Float64Array(capacity * recordDoubles)
+    this.ints = new Int32Array(this.doubles.buffer)
+    this.#bytes = new Uint8Array(this.doubles.buffer)
+    this.#index = new Int32Array(2 * capacity)
+  }
+
   /** Number of keys. */
   get size(): number {
     return this.#used - this.#free.length
   }
 
-  /** Slots are less than this. */
+  /** Slots that were ever given out are less than this, … */
+  get used(): number {
+    return this.#used
+  }
+
+  /** … and all slots less than this. */
   get capacity(): number {
     return this.ints.length / recordInts
   }
@@ -68,7 +83,12 @@ export class SlotTable {
     if (slot >= this.capacity) this.#grow()
     const { length } = key
     const at = slot * recordInts
-    this.doubles.fill(0, slot * recordDoubles, (slot + 1) * recordDoubles)
+    const { doubles } = this
+    const d = slot * recordDoubles
+    doubles[d] = 0
+    doubles[d + 1] = 0
+    doubles[d + 2] = 0
+    doubles[d + 3] = 0
     if (length <= shortKey) {
       write(this.#bytes, slot * recordBytes + keyByte, key)
     } else {
@@ -105,6 +125,7 @@ export class SlotTable {
   keyOf(slot: number): string {
     const length = this.keyLength(slot)
     const from = this.#keyStart(slot, length)
+    if (length <= shortText) return latin1Text(this.#bytes, from, from + length)
     return latin1Slice.call(length <= shortKey ? this.#bytes : this.#arena, from, from + length)
   }
 
@@ -116,10 +137,41 @@ export class SlotTable {
     for (let i = 0; i < length; i++) target[i] = bytes[from + i] as number
   }
 
+  /** Four bytes of the key from `at` on, as a number; one that is missing counts as the least. */
+  fourAt(slot: number, at: number): number {
+    const length = this.keyLength(slot)
+    const from = this.#keyStart(slot, length)
+    const bytes = length <= shortKey ? this.#bytes : this.#arena
+    let number = 0
+    for (let i = at; i < at + 4; i++) number = number * 256 + (i < length ? (bytes[from + i] as number) : 0)
+    return number
+  }
+
+  /** How many bytes two keys share at their beginning, looking at no more than `most`. */
+  shared(a: number, b: number, most: number): number {
+    const [lengthOfA, lengthOfB] = [this.keyLength(a), this.keyLength(b)]
+    const [fromA, fromB] = [this.#keyStart(a, lengthOfA), this.#keyStart(b, lengthOfB)]
+    const bytesOfA = lengthOfA <= shortKey ? this.#bytes : this.#arena
+    const bytesOfB = lengthOfB <= shortKey ? this.#bytes : this.#arena
+    const end = Math.min(most, lengthOfA, lengthOfB)
+    let n = 0
+    while (n < end && bytesOfA[fromA + n] === bytesOfB[fromB + n]) n++
+    return n
+  }
+
+  /** As `clear`, but the room that was taken is kept for the keys that come. */
+  empty(): void {
+    this.#index.fill(0)
+    this.#taken = 0
+    this.#waste = 0
+    this.#used = 0
+    this.#free.length = 0
+  }
+
   clear(): void {
     this.#lay(new Float64Array(leastCapacity * recordDoubles))
     this.#index = new Int32Array(2 * leastCapacity)
-    this.#arena = new Uint8Array(leastArena)
+    this.#arena = noBytes
     this.#taken = 0
     this.#waste = 0
     this.#used = 0
@@ -184,7 +236,7 @@ export class SlotTable {
   #makeRoom(length: number, coming: number): void {
     const before = this.#arena
     const needed = this.#taken - this.#waste + length
-    let size = before.length
+    let size = Math.max(leastArena, before.length)
     while (size < 2 * needed) size *= 2
     const arena = new Uint8Array(size)
     let taken = 0

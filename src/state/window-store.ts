@@ -2,11 +2,18 @@
 import type { CommitEpoch } from '../base/ids.ts'
 import { BaseStore, type StoreOptions } from './base-store.ts'
 import { afterPrefix, clampTime, int64At, int64String, keyString } from './bytes.ts'
-import type { SealedChanges, StoreBackend, StoreSpec, ValueAndTimestamp, WindowStore } from './contract.ts'
+import type {
+  SealedChanges,
+  StoreBackend,
+  StoreSpec,
+  ValueAndTimestamp,
+  WindowsOfStart,
+  WindowStore,
+} from './contract.ts'
 import { segmentMs, segmentPrefix, segmentStart, sequenceOf, windowRow, windowStartOf, windowSuffix } from './layout.ts'
-import type { Node } from './node.ts'
-import type { Overlay } from './overlay.ts'
 import type { Row } from './row.ts'
+import type { WindowCursor } from './window-cursor.ts'
+import type { WindowRows } from './window-rows.ts'
 
 /**
  * Rows of old segments that one commit removes at most, so that a large segment does not hold up a commit; more where
@@ -15,13 +22,11 @@ import type { Row } from './row.ts'
 const dropsPerCommit = 4096
 
 export class TimeWindowStore extends BaseStore implements WindowStore<unknown, unknown> {
-  declare protected readonly overlay: Overlay
+  declare protected readonly overlay: WindowRows
   readonly #intervalMs: number
   readonly #duplicates: boolean
   /** Last sequence number by key and start, for those put since the last commit. */
   readonly #sequences = new Map<string, number>()
-  /** No row of a backend of bytes lies in a segment that begins earlier. */
-  #oldest = 0
 
   constructor(spec: StoreSpec, backend: StoreBackend, partition: number, options: StoreOptions) {
     super(spec, backend, partition, options)
@@ -42,7 +47,6 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
       return
     }
     this.clock.observe(windowStart)
-    if (windowStart < this.#oldest) this.#oldest = windowStart
     const sequence = this.#duplicates ? this.#nextSequence(keyText, windowStart) : 0
     if (sequence === 0) {
       this.checkLength(keyText.length + segmentPrefix + windowSuffix)
@@ -60,7 +64,7 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
     }
     const row = this.overlay.getWindow(keyText, windowStart)
     if (measured) this.meter?.ended('get')
-    return row && this.#valueOf(row)
+    return row
   }
 
   *fetchRange(
@@ -85,10 +89,7 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
     const last = Math.min(to, Number.MAX_SAFE_INTEGER)
     const only = first === last ? this.overlay.windowsAt(first) : undefined
     if (only !== undefined) {
-      only.sort(byKey)
-      for (const { key, top } of only) {
-        if (!top.isDeleted) yield [this.keyFrom(key), first, this.#valueOf(top)]
-      }
+      while (only.next()) yield [this.keyFrom(only.key), first, { value: only.value, timestamp: only.timestamp }]
       return
     }
     for (const segment of this.#segments(first, last, false)) {
@@ -102,13 +103,22 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
     }
   }
 
+  /** As `fetchAll` for windows of one start; undefined where that has to look at others as well. */
+  windowsOf(windowStart: number): WindowsOfStart | undefined {
+    if (this.#firstKept(windowStart) !== windowStart) return undefined
+    const cursor = this.overlay.windowsAt(windowStart)
+    if (cursor === undefined) return undefined
+    this.meter?.began('get')
+    return new Windows(cursor, (key) => this.keyFrom(key))
+  }
+
   all(): IterableIterator<[key: unknown, windowStart: number, row: ValueAndTimestamp<unknown>]> {
     return this.fetchAll(0, Number.MAX_SAFE_INTEGER)
   }
 
   override get isForgetting(): boolean {
     const horizon = this.clock.horizon(this.streamTime())
-    return this.overlay.isExpired(horizon) ?? this.#before(this.#forgottenUpTo(horizon), 1).length > 0
+    return this.overlay.isExpired(horizon) || this.overlay.hasBefore(this.#forgottenUpTo(horizon))
   }
 
   override seal(epoch: CommitEpoch, upTo?: number): SealedChanges | null {
@@ -119,43 +129,23 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
   override discard(): void {
     super.discard()
     this.#sequences.clear()
-    this.#oldest = 0
   }
 
-  protected override restored(key: Uint8Array, value: Uint8Array | null): void {
-    const windowStart = windowStartOf(keyString(key))
-    this.clock.observeCommitted(windowStart)
-    if (value !== null && windowStart < this.#oldest) this.#oldest = windowStart
+  protected override restored(key: Uint8Array): void {
+    this.clock.observeCommitted(windowStartOf(keyString(key)))
   }
 
   protected override expire(time: number): readonly string[] {
     const horizon = this.clock.horizon(time)
     const most = Math.max(dropsPerCommit, 2 * this.overlay.changes)
-    if (!this.overlay.expire(horizon, most)) this.forget(this.#before(this.#forgottenUpTo(horizon), most))
+    this.overlay.expire(horizon, most)
+    this.overlay.expireBefore(this.#forgottenUpTo(horizon), most)
     return []
   }
 
   /** Start of the segments that stay. Whole segments go: all their windows start at or before the horizon. */
   #forgottenUpTo(horizon: number): number {
     return horizon < 0 ? 0 : segmentStart(horizon + 1, this.#intervalMs)
-  }
-
-  /**
-   * Rows in a backend of bytes whose segments begin before this one, up to `most`; they are to be taken out. With 1 it is
-   * only asked whether there is any.
-   */
-  #before(segment: number, most: number): readonly string[] {
-    if (this.#oldest >= segment) return []
-    const rows: string[] = []
-    // What was taken out before is still there as deletions, many of them: they are not walked through again.
-    const from = this.#oldest > 0 ? int64String(segmentStart(this.#oldest, this.#intervalMs)) : undefined
-    for (const [at] of this.overlay.range(from, int64String(segment))) {
-      rows.push(at)
-      if (rows.length === most) break
-    }
-    const next = rows.length === most ? rows[most - 1] : undefined
-    this.#oldest = next === undefined ? segment : int64At(next, 0)
-    return rows
   }
 
   #isForgotten(windowStart: number): boolean {
@@ -206,7 +196,7 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
       for (let i = 0; i <= (high - low) / interval; i++) yield backward ? high - i * interval : low + i * interval
       return
     }
-    const known = this.overlay.segmentStarts?.filter((start) => start >= low && start <= high)
+    const known = this.overlay.segmentStarts(low)?.filter((start) => start <= high)
     if (known !== undefined) {
       yield* backward ? known.reverse() : known
       return
@@ -238,8 +228,30 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
   }
 }
 
-function byKey(a: Node, b: Node): number {
-  return a.key < b.key ? -1 : 1
+class Windows implements WindowsOfStart {
+  readonly #cursor: WindowCursor
+  readonly #keyFrom: (key: string) => unknown
+
+  constructor(cursor: WindowCursor, keyFrom: (key: string) => unknown) {
+    this.#cursor = cursor
+    this.#keyFrom = keyFrom
+  }
+
+  next(): boolean {
+    return this.#cursor.next()
+  }
+
+  get key(): unknown {
+    return this.#keyFrom(this.#cursor.key)
+  }
+
+  get value(): unknown {
+    return this.#cursor.value
+  }
+
+  get timestamp(): number {
+    return this.#cursor.timestamp
+  }
 }
 
 function byStartThenKey(a: readonly [string, unknown], b: readonly [string, unknown]): number {

@@ -50,8 +50,11 @@ interface Input {
   readonly value: number | null
 }
 
-/** What happens behind a record; `written`, `crashed`: what is held in front of the files is written, or lost. */
-type Cut = 'nothing' | 'seal' | 'commit' | 'lost' | 'rebuilt' | 'written' | 'crashed'
+/**
+ * What happens behind a record; `written`, `crashed`: what is held in front of the files is written, or lost; `stepped`: some
+ * of it is written, and stays; `shrunk`: what stayed goes.
+ */
+type Cut = 'nothing' | 'seal' | 'commit' | 'lost' | 'rebuilt' | 'written' | 'stepped' | 'shrunk' | 'crashed'
 
 interface Kind {
   readonly spec: StoreSpec
@@ -131,6 +134,15 @@ const kinds: Readonly<Record<string, Kind>> = {
   },
 }
 
+function write(behind: WriteBehind, what: Cut): void {
+  if (what === 'written') behind.writeAll()
+  else if (what === 'shrunk') behind.shrink()
+  else if (what === 'stepped') {
+    behind.write(2)
+    behind.written(true)
+  }
+}
+
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex')
 
 /** A store that takes in records one by one, commits as it is told, and begins again where it was left. */
@@ -178,7 +190,7 @@ class Run {
       else if (what === 'lost') i = this.#again() - 1
       else if (what === 'rebuilt') i = this.#rebuilt() - 1
       else if (what === 'crashed') i = this.#crashed() - 1
-      else if (what === 'written' && this.#backend instanceof WriteBehind) this.#backend.writeAll()
+      else if (what !== undefined && this.#backend instanceof WriteBehind) write(this.#backend, what)
     }
     this.#commit(this.#inputs.length)
     for (let left = 20; this.#store.isForgetting; left--) {
@@ -286,7 +298,7 @@ const someInputs: fc.Arbitrary<Input[]> = fc.array(
 const someCuts: fc.Arbitrary<Cut[]> = fc.array(
   fc.oneof(
     { weight: 6, arbitrary: fc.constant<Cut>('nothing') },
-    { weight: 3, arbitrary: fc.constantFrom<Cut>('seal', 'commit', 'written') },
+    { weight: 4, arbitrary: fc.constantFrom<Cut>('seal', 'commit', 'written', 'stepped', 'shrunk') },
     { weight: 1, arbitrary: fc.constantFrom<Cut>('lost', 'rebuilt', 'crashed') },
   ),
   { maxLength: 120 },

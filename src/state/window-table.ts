@@ -1,0 +1,257 @@
+/**
+ * The rows of a window store, cut into segments of time. Most segments hold windows of one start alone; those are found by
+ * the key as it is: no longer name is put together, hashed and compared for each record, and what is over goes by the
+ * segment.
+ */
+import { int64At, int64String } from './bytes.ts'
+import { segmentStart, sequenceString, windowStartOf, windowSuffix } from './layout.ts'
+import { position, SortedKeys } from './sorted-keys.ts'
+import { type SpareColumns, WindowPlace } from './window-place.ts'
+
+const firstSequence = sequenceString(0)
+/** Columns kept for use again, at most, and the most slots that they may have. */
+const mostSpare = 8
+const mostSpareSlots = 65_536
+
+export class Segment {
+  readonly start: number
+  readonly before: string
+  /** The windows of this start are named by their key alone; those of other starts by key, start and sequence number. */
+  readonly commonStart: number
+  readonly common: WindowPlace
+  others: WindowPlace | undefined
+  /** Latest start of a window in here; and a time before which none starts. */
+  newest: number
+  oldest: number
+  /** The rows' key strings in order, from the first ordered reading on. */
+  order: SortedKeys | undefined
+  /** Generation whose commit takes the segment out, with all that is in it; Infinity: it stays. */
+  leavesWith = Number.POSITIVE_INFINITY
+  isAttached = true
+  /** The backend may have rows of this segment that are not here. */
+  isPartial: boolean
+
+  constructor(
+    start: number,
+    firstWindow: number,
+    generation: number,
+    isPartial: boolean,
+    spare: SpareColumns | undefined,
+  ) {
+    this.start = start
+    this.before = int64String(start)
+    this.commonStart = firstWindow
+    this.newest = firstWindow
+    this.oldest = firstWindow
+    this.isPartial = isPartial
+    this.common = new WindowPlace(this, int64String(firstWindow) + firstSequence, generation, spare)
+  }
+
+  get size(): number {
+    return this.common.size + (this.others?.size ?? 0)
+  }
+
+  get places(): readonly WindowPlace[] {
+    return this.others === undefined ? [this.common] : [this.common, this.others]
+  }
+}
+
+export class WindowTable {
+  readonly #intervalMs: number
+  readonly #isPartial: (segment: number) => boolean
+  readonly #segments = new Map<number, Segment>()
+  /** Starts of the segments, ascending. */
+  readonly #starts: number[] = []
+  readonly #spare: SpareColumns[] = []
+  /** Most records in a row belong to windows of one start. */
+  #lastStart = Number.NaN
+  #last: Segment | undefined
+  /** Where `seek` and `add` found or put a row. */
+  place: WindowPlace | undefined
+  slot = -1
+  /** Number of rows. */
+  size = 0
+
+  /** `isPartial`: whether a backend may have rows of a segment that is not here. */
+  constructor(intervalMs: number, isPartial: (segment: number) => boolean) {
+    this.#intervalMs = intervalMs
+    this.#isPartial = isPartial
+  }
+
+  /** Starts of the segments that are there, ascending. */
+  get starts(): readonly number[] {
+    return this.#starts
+  }
+
+  get segments(): Iterable<Segment> {
+    return this.#segments.values()
+  }
+
+  /** Segments of which all is here and that stay, though windows in them may start at `time` or before; oldest first. */
+  *before(time: number): IterableIterator<Segment> {
+    for (const start of [...this.#starts]) {
+      if (start > time) return
+      const segment = this.#segments.get(start) as Segment
+      if (isOver(segment, time)) yield segment
+    }
+  }
+
+  /** Whether there is such a segment. */
+  hasBefore(time: number): boolean {
+    for (const start of this.#starts) {
+      if (start > time) return false
+      if (isOver(this.#segments.get(start) as Segment, time)) return true
+    }
+    return false
+  }
+
+  /** No segment leaves: what was to take them out is not going to be committed. */
+  keepAll(): void {
+    for (const segment of this.#segments.values()) {
+      segment.leavesWith = Number.POSITIVE_INFINITY
+      segment.oldest = segment.start
+    }
+  }
+
+  /** The segment of a window. */
+  at(windowStart: number): Segment | undefined {
+    if (windowStart !== this.#lastStart) {
+      this.#last = this.#segments.get(segmentStart(windowStart, this.#intervalMs))
+      this.#lastStart = windowStart
+    }
+    return this.#last
+  }
+
+  /** Finds a window's only (or first) row; where there is none, `place` is where it would be, if that is there. */
+  seek(key: string, windowStart: number): boolean {
+    const segment = this.at(windowStart)
+    this.place = undefined
+    this.slot = -1
+    if (segment === undefined) return false
+    if (segment.commonStart === windowStart) {
+      this.place = segment.common
+      this.slot = segment.common.table.find(key)
+    } else if (segment.others !== undefined) {
+      this.place = segment.others
+      this.slot = segment.others.table.find(key + int64String(windowStart) + firstSequence)
+    }
+    return this.slot >= 0
+  }
+
+  /** Finds a row by its key string. */
+  seekRow(row: string): boolean {
+    const segment = this.#segments.get(int64At(row, 0))
+    this.place = undefined
+    this.slot = -1
+    if (segment === undefined) return false
+    const isCommon = row.endsWith(segment.common.behind)
+    this.place = isCommon ? segment.common : segment.others
+    if (this.place === undefined) return false
+    this.slot = this.place.table.find(isCommon ? row.slice(8, -windowSuffix) : row.slice(8))
+    return this.slot >= 0
+  }
+
+  /** A slot for a window's only (or first) row, which has none. `generation`: with which it comes. */
+  add(key: string, windowStart: number, born: number, generation: number): void {
+    const segment = this.#make(windowStart, generation)
+    if (segment.commonStart === windowStart) this.#put(segment.common, key, born)
+    else this.#put(othersOf(segment, generation), key + int64String(windowStart) + firstSequence, born)
+  }
+
+  /** As `add`, for a row by its key string. */
+  addRow(row: string, born: number, generation: number): void {
+    const segment = this.#make(windowStartOf(row), generation)
+    if (row.endsWith(segment.common.behind)) this.#put(segment.common, row.slice(8, -windowSuffix), born)
+    else this.#put(othersOf(segment, generation), row.slice(8), born)
+  }
+
+  /** Takes a row out; its segment stays, even if it is empty. */
+  remove(place: WindowPlace, slot: number): void {
+    place.segment.order?.delete(place.rowOf(slot))
+    place.remove(slot)
+    this.size--
+  }
+
+  /** Takes a segment out with all that is in it. */
+  detach(segment: Segment): void {
+    if (!segment.isAttached) return
+    segment.isAttached = false
+    this.#segments.delete(segment.start)
+    this.#starts.splice(position(this.#starts, segment.start), 1)
+    this.size -= segment.size
+    this.#forgetLast()
+    for (const place of segment.places) {
+      const columns = place.give()
+      if (this.#spare.length < mostSpare && columns.table.capacity <= mostSpareSlots) this.#spare.push(columns)
+    }
+  }
+
+  clear(): void {
+    for (const segment of [...this.#segments.values()]) this.detach(segment)
+  }
+
+  /** Key strings in [from, to), also while rows come and go. The order is kept from the first call on. */
+  *rows(from: string | undefined, to: string | undefined, reverse = false): IterableIterator<string> {
+    const starts = this.#starts
+    const least = from?.slice(0, 8)
+    let i = reverse ? starts.length - 1 : 0
+    for (;;) {
+      const start = starts[i]
+      if (start === undefined) return
+      const segment = this.#segments.get(start) as Segment
+      const { before } = segment
+      if (reverse ? least !== undefined && before < least : to !== undefined && before >= to) return
+      const inside = reverse ? to === undefined || before < to : least === undefined || before >= least
+      if (inside) yield* orderOf(segment).range(from, to, reverse)
+      i = position(starts, start)
+      // Segments may have come and gone meanwhile.
+      if (reverse) i--
+      else if (starts[i] === start) i++
+    }
+  }
+
+  #put(place: WindowPlace, key: string, born: number): void {
+    const slot = place.add(key, born)
+    place.segment.order?.add(place.rowOf(slot))
+    this.place = place
+    this.slot = slot
+    this.size++
+  }
+
+  #make(windowStart: number, generation: number): Segment {
+    let segment = this.at(windowStart)
+    if (segment === undefined) {
+      const start = segmentStart(windowStart, this.#intervalMs)
+      segment = new Segment(start, windowStart, generation, this.#isPartial(start), this.#spare.pop())
+      this.#segments.set(start, segment)
+      this.#starts.splice(position(this.#starts, start), 0, start)
+      this.#forgetLast()
+    }
+    if (windowStart < segment.oldest) segment.oldest = windowStart
+    if (windowStart > segment.newest) segment.newest = windowStart
+    return segment
+  }
+
+  #forgetLast(): void {
+    this.#lastStart = Number.NaN
+    this.#last = undefined
+  }
+}
+
+function isOver({ oldest, leavesWith, isPartial }: Segment, time: number): boolean {
+  return !isPartial && oldest <= time && leavesWith === Number.POSITIVE_INFINITY
+}
+
+function othersOf(segment: Segment, generation: number): WindowPlace {
+  segment.others ??= new WindowPlace(segment, '', generation, undefined)
+  return segment.others
+}
+
+function orderOf(segment: Segment): SortedKeys {
+  segment.order ??= new SortedKeys(rowsOf(segment))
+  return segment.order
+}
+
+function* rowsOf({ places }: Segment): Iterable<string> {
+  for (const place of places) for (const slot of place.table.taken()) yield place.rowOf(slot)
+}
