@@ -36,11 +36,7 @@ const cursor = new RecordCursor({ verifyChecksums: false })
 function packed(): { buffer: ArrayBuffer; length: number } {
   const writer = new TransferWriter()
   cursor.reset(bytes, 0, [], 'read_committed')
-  while (cursor.next()) {
-    const { keyStart, keyEnd, valueStart, valueEnd } = cursor
-    const from = cursor.bytes
-    writer.append(0, 0, 0, 0, 0, cursor.timestamp, 0, from, keyStart, keyEnd, from, valueStart, valueEnd, from, 0, 0)
-  }
+  while (cursor.next()) writer.appendFrom(cursor, 0, 0, 0, 0, cursor.timestamp)
   const { length } = writer
   return { buffer: writer.take(), length }
 }

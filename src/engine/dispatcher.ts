@@ -119,25 +119,8 @@ export class Dispatcher {
     const lane = this.#affinity.lane(route.subtopology, task)
     const writer = this.#writers[lane] as TransferWriter
     const before = writer.length
-    writer.append(
-      route.source,
-      task,
-      route.originTopic,
-      route.partition,
-      cursor.offset,
-      // An extractor of the application may have given the record another time than it carries.
-      buffer.headTimestamp,
-      0,
-      bytes,
-      keyStart,
-      keyEnd,
-      bytes,
-      cursor.valueStart,
-      cursor.valueEnd,
-      bytes,
-      cursor.headersStart,
-      cursor.headersEnd,
-    )
+    // An extractor of the application may have given the record another time than it carries.
+    writer.appendFrom(cursor, route.source, task, route.originTopic, route.partition, buffer.headTimestamp)
     const size = writer.length - before
     buffer.shift()
     const watermark = this.#watermarks.dispatched(handle, buffer.headTimestamp, buffer.headOffset, now)

@@ -3,7 +3,9 @@ import { assert } from '../base/assert.ts'
 import type { CommitEpoch } from '../base/ids.ts'
 import { type Origin, Rec } from '../operators/contract.ts'
 import { decodeRecord } from '../operators/task.ts'
+import { LookAhead, mostAhead } from '../state/look-ahead.ts'
 import type { CompiledSource } from '../topology/compiled.ts'
+import { rowsByKey } from '../topology/rows-by-key.ts'
 import { noHeaders } from '../wire/headers.ts'
 import { decodeHeaders } from '../wire/record-batch.ts'
 import { extractAgain, failedTimestamp } from './extraction.ts'
@@ -30,6 +32,9 @@ export class Intake {
   readonly #failed: IntakeParts['failed']
   /** Topics by the number that records carry. */
   originTopics: readonly string[] = []
+  /** Some records read the row of their key in a store. */
+  readonly looksAhead: boolean
+  readonly #ahead = new LookAhead()
 
   constructor(options: LaneOptions, { tasks, runner, counters, failed }: IntakeParts) {
     this.#options = options
@@ -37,6 +42,20 @@ export class Intake {
     this.#runner = runner
     this.#counters = counters
     this.#failed = failed
+    const { topology } = options
+    this.looksAhead = topology.sources.some((source) => rowsByKey(topology, source) !== undefined)
+  }
+
+  /** Brings the rows near that the next records will ask for. */
+  lookAhead(reader: TransferReader): void {
+    const ahead = this.#ahead
+    for (let i = 0; i < mostAhead && reader.look(); i++) {
+      const subtopology = this.#options.topology.sources[reader.aheadSource]?.subtopology ?? 0
+      const rows = this.#tasks.get(subtopology, reader.aheadTask)?.rowsBySource[reader.aheadSource]
+      if (rows === undefined || !rows.areFar || reader.aheadKeyStart < 0) continue
+      ahead.add(rows, reader.bytes, reader.aheadKeyStart, reader.aheadKeyEnd)
+    }
+    ahead.look()
   }
 
   /** Takes in the record at which the reader stands. */

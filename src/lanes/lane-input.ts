@@ -124,6 +124,7 @@ export class LaneInput {
     let done = 0
     let ended = 0
     while (done < slice && !(level.level === 0 && this.#runner.throttled) && !this.#host.faulted()) {
+      if (reader.isLevel && this.#intake.looksAhead) this.#intake.lookAhead(reader)
       if (!reader.next()) {
         this.#workedOff(level, channel, work)
         ended = 1

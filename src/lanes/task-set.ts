@@ -6,6 +6,7 @@ import { Task } from '../operators/task.ts'
 import { packChangelog } from './changelog-batches.ts'
 import type { AnyStore, Checkpoint, StoreBackend, StoreLifecycle, StoreSpec } from '../state/contract.ts'
 import { openStore } from '../state/open-store.ts'
+import { rowsByKey } from '../topology/rows-by-key.ts'
 import type { BatchPacker } from '../wire/batch-pack.ts'
 import type { Affinity, TaskRef } from './affinity.ts'
 import type { GlobalState } from './global-state.ts'
@@ -136,6 +137,10 @@ export class TaskSet {
         epoch,
         // Deeper down a record may come before an older one that waits in an asynchronous function above.
         levels.size === 1 && compiled.level === 0,
+        topology.sources.map((source) => {
+          const name = source.subtopology === subtopology ? rowsByKey(topology, source) : undefined
+          return name === undefined ? undefined : stores.get(name)?.rowsAhead
+        }),
       )
       slot.watermark = watermark
       slot.target = watermark

@@ -3,6 +3,7 @@ import type { CommitEpoch } from '../base/ids.ts'
 import type { Rec } from '../operators/contract.ts'
 import type { Task } from '../operators/task.ts'
 import type { AnyStore, StoreLifecycle } from '../state/contract.ts'
+import type { RowsAhead } from '../state/look-ahead.ts'
 import { type Waiting, WaitingRecords } from './waiting.ts'
 
 /** A record that cannot be processed yet. */
@@ -20,6 +21,8 @@ export class TaskSlot {
   readonly stateful: boolean
   readonly task: Task
   readonly stores: ReadonlyMap<string, AnyStore & StoreLifecycle>
+  /** Of each source the rows of which its records read the one of their key, where that is known. */
+  readonly rowsBySource: ReadonlyArray<RowsAhead | undefined>
   /** One FIFO channel feeds it: then every record's own watermark may advance it. */
   readonly advancedByRecords: boolean
   /** Epoch that effects without a source record (timers) belong to; of a stateful task the only one it may work in. */
@@ -54,6 +57,7 @@ export class TaskSlot {
     stores: ReadonlyMap<string, AnyStore & StoreLifecycle>,
     epoch: CommitEpoch,
     advancedByRecords: boolean,
+    rowsBySource: ReadonlyArray<RowsAhead | undefined> = [],
   ) {
     this.subtopology = subtopology
     this.partition = partition
@@ -63,6 +67,7 @@ export class TaskSlot {
     this.stores = stores
     this.epoch = epoch
     this.advancedByRecords = advancedByRecords
+    this.rowsBySource = rowsBySource
   }
 
   outstandingOf(epoch: CommitEpoch): number {

@@ -15,6 +15,7 @@ import type {
   StoreSpec,
 } from './contract.ts'
 import { segmentMs } from './layout.ts'
+import type { RowsAhead } from './look-ahead.ts'
 import { MemoryBackend } from './memory-backend.ts'
 import { Overlay } from './overlay.ts'
 import { type Row, RowCodec } from './row.ts'
@@ -82,6 +83,10 @@ export abstract class BaseStore implements StoreLifecycle {
 
   get isForgetting(): boolean {
     return false
+  }
+
+  get rowsAhead(): RowsAhead | undefined {
+    return this.overlay instanceof SlotRows ? this.overlay.ahead : undefined
   }
 
   /** Event time as it is committed. */

@@ -6,6 +6,7 @@
  */
 import type { CommitEpoch } from '../base/ids.ts'
 import type { Serde } from '../serde/serde.ts'
+import type { RowsAhead } from './look-ahead.ts'
 
 /** Kept in the backend, written in the same atomic step as the data. */
 export interface Checkpoint {
@@ -125,6 +126,8 @@ export interface StoreLifecycle {
   readonly uncommittedBytes: number
   /** There may be rows past their time that only a further epoch removes; nobody can read them any more. */
   readonly isForgetting: boolean
+  /** The rows, where they lie in columns: to be looked at ahead of the records that read them. */
+  readonly rowsAhead?: RowsAhead | undefined
   /**
    * Writes from now on belong to the next epoch. Null when nothing changed. Rows are removed for which `upTo`, the event
    * time to which the epoch's input goes, is past their time.

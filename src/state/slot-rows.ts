@@ -9,6 +9,7 @@ import type { CommitEpoch } from '../base/ids.ts'
 import { EngineError } from '../errors.ts'
 import { ByteRows } from './byte-rows.ts'
 import type { Checkpoint } from './contract.ts'
+import { RowsAhead } from './look-ahead.ts'
 import type { CommittedRows, MemoryBackend } from './memory-backend.ts'
 import { type Layers, mergedRows } from './merged-rows.ts'
 import { Row, type RowCodec, weightOf } from './row.ts'
@@ -54,6 +55,7 @@ export class SlotRows implements RowLayer, CommittedRows, FrontSlots {
   #doubles = this.#table.doubles
   #ints = this.#table.ints
   readonly #values: unknown[] = []
+  readonly ahead = new RowsAhead(this.#table, this.#values)
   /** Counts the rows that came: a walk leaves out those younger than itself. */
   #born = new Float64Array(this.#table.capacity)
   #lastBorn = 0

@@ -77,6 +77,29 @@ export class SlotTable {
     }
   }
 
+  /** Where the first key of this place in the index lies, or 0: one read of memory, not an answer. */
+  likelySlot(hash: number): number {
+    const index = this.#index
+    return Math.max((index[hash & (index.length - 1)] as number) - 1, 0)
+  }
+
+  /** The slot of the first key of this hash, or 0. */
+  slotOfHash(hash: number): number {
+    const index = this.#index
+    const mask = index.length - 1
+    const ints = this.ints
+    for (let i = hash & mask; ; i = (i + 1) & mask) {
+      const slot = (index[i] as number) - 1
+      if (slot < 0) return 0
+      if (ints[slot * recordInts + hashInt] === hash) return slot
+    }
+  }
+
+  /** Reads the slot's record. */
+  touch(slot: number): number {
+    return this.ints[slot * recordInts + hashInt] as number
+  }
+
   /** A slot for a key that has none. */
   add(key: string): number {
     const slot = this.#free.pop() ?? this.#used++
@@ -256,6 +279,14 @@ export class SlotTable {
 
 function write(bytes: Uint8Array, at: number, key: string): void {
   for (let i = 0; i < key.length; i++) bytes[at + i] = key.charCodeAt(i)
+}
+
+/** The hash of the key of which these are the bytes. */
+export function hashOfBytes(bytes: Uint8Array, from: number, to: number): number {
+  let hash = 0x811c9dc5 | 0
+  for (let i = from; i < to; i++) hash = Math.imul(hash ^ (bytes[i] as number), 0x01000193)
+  hash = Math.imul(hash ^ (hash >>> 16), 0x45d9f3b)
+  return hash ^ (hash >>> 15)
 }
 
 function hashOf(key: string): number {

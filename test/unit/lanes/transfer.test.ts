@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { TransferReader, TransferWriter } from '../../../src/lanes/transfer.ts'
+import type { Headers } from '../../../src/wire/headers.ts'
+import { decodeHeaders, RecordBatchBuilder, RecordCursor } from '../../../src/wire/record-batch.ts'
 
 const bytes = fc.uint8Array({ maxLength: 300 })
 const nullable = fc.option(bytes)
@@ -26,6 +28,12 @@ function within(data: Uint8Array | null): { from: Uint8Array | null; start: numb
   from.set(data, 3)
   return { from, start: 3, end: 3 + data.length }
 }
+
+/** Records of a batch as the engine passes them on: by ranges of it. */
+const batched = fc.array(
+  fc.record({ timestamp: fc.nat(2 ** 40), key: nullable, value: fc.option(fc.uint8Array({ maxLength: 700 })) }),
+  { minLength: 1, maxLength: 30 },
+)
 
 describe('records on their way between threads', () => {
   test('come out as they went in, however large the buffer was meant to be', () => {
@@ -58,7 +66,16 @@ describe('records on their way between threads', () => {
         const { length } = writer
         const reader = new TransferReader(structuredClone(writer.take()), length)
         assert.equal(writer.records, 0)
-        for (const e of entries) {
+        let lookedAt = 0
+        for (const [i, e] of entries.entries()) {
+          assert.equal(reader.isLevel, i === lookedAt)
+          // Now and then a few records ahead are looked at.
+          for (let few = i % 3; few >= 0 && reader.look(); few--, lookedAt++) {
+            const ahead = entries[lookedAt]
+            assert.deepEqual([reader.aheadSource, reader.aheadTask], [ahead?.source, ahead?.task])
+            const key = reader.aheadKeyStart < 0 ? null : reader.bytes.slice(reader.aheadKeyStart, reader.aheadKeyEnd)
+            assert.deepEqual(key && new Uint8Array(key), ahead?.key)
+          }
           assert.ok(reader.next())
           const { source, task, originTopic, originPartition, offset, timestamp, watermark } = reader
           assert.deepEqual(
@@ -74,6 +91,32 @@ describe('records on their way between threads', () => {
         assert.equal(reader.next(), false)
       }),
       { numRuns: 200 },
+    )
+  })
+
+  test('of a batch come out as they lie in it', () => {
+    fc.assert(
+      fc.property(batched, fc.boolean(), (records, withHeaders) => {
+        const headers: Headers = withHeaders ? [['name', 'value']] : []
+        const builder = new RecordBatchBuilder()
+        for (const { timestamp, key, value } of records) builder.append(timestamp, key, value, headers)
+        const cursor = new RecordCursor()
+        cursor.reset(builder.finish(), 0, [], 'read_committed')
+        const writer = new TransferWriter(1024)
+        while (cursor.next()) writer.appendFrom(cursor, 1, 2, 3, 4, cursor.timestamp)
+        const { length } = writer
+        const reader = new TransferReader(writer.take(), length)
+        const part = (start: number, end: number): Uint8Array | null =>
+          start < 0 ? null : new Uint8Array(reader.bytes.slice(start, end))
+        for (const [i, { timestamp, key, value }] of records.entries()) {
+          assert.ok(reader.next())
+          assert.deepEqual([reader.offset, reader.timestamp, reader.originPartition], [i, timestamp, 4])
+          assert.deepEqual(part(reader.keyStart, reader.keyEnd), key)
+          assert.deepEqual(part(reader.valueStart, reader.valueEnd), value)
+          assert.deepEqual(decodeHeaders(reader.bytes, reader.headersStart, reader.headersEnd), headers)
+        }
+        assert.equal(reader.next(), false)
+      }),
     )
   })
 })

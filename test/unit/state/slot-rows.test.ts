@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { serdes } from '../../../src/serde/index.ts'
+import { LookAhead, mostAhead } from '../../../src/state/look-ahead.ts'
 import { MemoryBackend } from '../../../src/state/memory-backend.ts'
 import { RowCodec } from '../../../src/state/row.ts'
 import { SlotRows } from '../../../src/state/slot-rows.ts'
@@ -51,6 +52,16 @@ const remove = key.map((at) => ({ model, rows }: World): void => {
 const read = key.map((at) => ({ model, rows, codec }: World): void => {
   const row = rows.get(at)
   assert.deepEqual(row && [codec.value(row), row.timestamp], model.top.get(at))
+})
+
+/** What is looked at ahead need not be there, and stays as it is. */
+const lookAhead = fc.array(key, { maxLength: mostAhead }).map((keys) => ({ rows }: World): void => {
+  const ahead = new LookAhead()
+  for (const at of keys) {
+    const bytes = Buffer.from(`..${at}.`)
+    ahead.add(rows.ahead, bytes, 2, bytes.length - 1)
+  }
+  ahead.look()
 })
 
 const seal = fc.constant(({ model, rows, codec }: World): void => {
@@ -114,6 +125,7 @@ function hold(codec: () => RowCodec, value: fc.Arbitrary<unknown>): void {
     { arbitrary: put(value), weight: 8 },
     { arbitrary: remove, weight: 4 },
     { arbitrary: read, weight: 3 },
+    { arbitrary: lookAhead, weight: 1 },
     { arbitrary: seal, weight: 2 },
     { arbitrary: commit, weight: 2 },
     { arbitrary: abort, weight: 1 },
