@@ -5,7 +5,7 @@ import type { SpecOf } from '../topology/operator-spec.ts'
 import { writeInt64 } from '../serde/primitive.ts'
 import type { Serde } from '../serde/serde.ts'
 import { bytesText } from './bytes-text.ts'
-import { Change, type Downstream, forward, type Maybe, Rec } from './contract.ts'
+import { Change, type Downstream, forward, isPromise, type Maybe, Rec } from './contract.ts'
 import { heldBackOrigin, inTurn, NodeOperator, type OperatorEnv, timerOrigin } from './node-operator.ts'
 import { type Row, type RowReader, rowReader, RowStore } from './rows.ts'
 import { byText, SortedList } from './sorted-list.ts'
@@ -91,13 +91,16 @@ export class StreamTableJoinOperator extends NodeOperator {
   #join(rec: Rec, key: unknown): Maybe {
     const asOf = this.#rows.versioned ? rec.timestamp : undefined
     const found = absent(key) ? undefined : this.#rows.get(key, asOf)
-    return this.then(found as Row | undefined, rec, (row) => {
-      if (row === undefined && !this.#spec.leftOuter) return
-      this.atWork()
-      return this.then(this.#spec.joiner(rec.value, row?.value ?? null, rec.key), rec, (value) =>
-        forward(this.children, withValue(rec, value)),
-      )
-    })
+    if (isPromise(found)) return this.later(found, rec, (row) => this.#meet(rec, row as Row | undefined))
+    return this.#meet(rec, found as Row | undefined)
+  }
+
+  #meet(rec: Rec, row: Row | undefined): Maybe {
+    if (row === undefined && !this.#spec.leftOuter) return
+    this.atWork()
+    const joined = this.#spec.joiner(rec.value, row?.value ?? null, rec.key)
+    if (isPromise(joined)) return this.later(joined, rec, (value) => forward(this.children, withValue(rec, value)))
+    return forward(this.children, withValue(rec, joined))
   }
 
   #hold(rec: Rec): void {

@@ -16,11 +16,12 @@ type Members = Readonly<Record<string, unknown>>
 export class JsonWriter {
   #names: string[] = []
   /** `{"name":` and `,"name":` in front of each value. */
-  #before: Uint8Array[] = []
+  #before: Text[] = []
   #misses = 0
   #pool = new Uint8Array(0)
+  /** The pool's memory, for four bytes at once. */
+  #words = new DataView(this.#pool.buffer)
   #start = 0
-  #at = 0
 
   /** The bytes of a value that fits the shape known, or of which one could be learned; else undefined. */
   write(value: unknown): Uint8Array | undefined {
@@ -37,117 +38,121 @@ export class JsonWriter {
   }
 
   #write(value: Members): Uint8Array | undefined {
-    if (this.#pool.length - this.#start < mostBytes) {
-      this.#pool = new Uint8Array(poolBytes)
-      this.#start = 0
-    }
-    this.#at = this.#start
+    if (this.#pool.length - this.#start < mostBytes) this.#refill()
+    const pool = this.#pool
     const end = this.#start + mostBytes - 1
     const names = this.#names
+    let at = this.#start
     let i = 0
     for (const name in value) {
       if (name !== names[i]) return undefined
-      if (!this.#copy(this.#before[i] as Uint8Array, end) || !this.#value(value[name], end)) return undefined
+      const { words, length } = this.#before[i] as Text
+      // What a word has too much is written over by what follows.
+      if (at + length + 4 > end) return undefined
+      for (let w = 0; w < words.length; w++) this.#words.setInt32(at + 4 * w, words[w] as number, true)
+      at = writeValue(pool, at + length, end, value[name])
+      if (at < 0) return undefined
       i++
     }
     if (i !== names.length || i === 0) return undefined
-    this.#pool[this.#at++] = 125
-    const bytes = this.#pool.subarray(this.#start, this.#at)
-    this.#start = this.#at
+    pool[at++] = 125
+    const bytes = pool.subarray(this.#start, at)
+    this.#start = at
     return bytes
+  }
+
+  #refill(): void {
+    this.#pool = new Uint8Array(poolBytes)
+    this.#words = new DataView(this.#pool.buffer)
+    this.#start = 0
   }
 
   /** False where the names were known: then it was the values that did not fit. */
   #learn(names: string[]): boolean {
     if (names.length === this.#names.length && names.every((name, i) => name === this.#names[i])) return false
     this.#names = names
-    this.#before = names.map((name, i) => new Uint8Array(Buffer.from(`${i === 0 ? '{' : ','}${JSON.stringify(name)}:`)))
+    this.#before = names.map((name, i) => textOf(`${i === 0 ? '{' : ','}${JSON.stringify(name)}:`))
     return true
   }
+}
 
-  #value(value: unknown, end: number): boolean {
-    switch (typeof value) {
-      case 'string':
-        return this.#text(value, end)
-      case 'number':
-        return this.#number(value, end)
-      case 'boolean':
-        return this.#ascii(value ? 'true' : 'false', end)
-      default:
-        return value === null && this.#ascii('null', end)
-    }
-  }
+/** Bytes by fours, the last ones filled up. */
+interface Text {
+  readonly words: Int32Array
+  readonly length: number
+}
 
-  #copy(source: Uint8Array, end: number): boolean {
-    const { length } = source
-    const at = this.#at
-    if (at + length > end) return false
-    const pool = this.#pool
-    for (let i = 0; i < length; i++) pool[at + i] = source[i] as number
-    this.#at = at + length
-    return true
-  }
+function textOf(text: string): Text {
+  const bytes = Buffer.from(text)
+  const filled = Buffer.alloc((bytes.length + 3) & ~3)
+  filled.set(bytes)
+  const words = Int32Array.from({ length: filled.length / 4 }, (_, i) => filled.readInt32LE(4 * i))
+  return { words, length: bytes.length }
+}
 
-  #text(text: string, end: number): boolean {
-    const { length } = text
-    let at = this.#at
-    if (at + length + 2 > end) return false
-    const pool = this.#pool
-    pool[at++] = quote
-    for (let i = 0; i < length; i++) {
-      const unit = text.charCodeAt(i)
-      if (unit < 32 || unit > 126 || unit === quote || unit === backslash) return false
-      pool[at++] = unit
-    }
-    pool[at++] = quote
-    this.#at = at
-    return true
-  }
+// What writes gives the position behind, or -1 where it cannot say it in its simple way or in the room up to `end`.
 
-  /** Characters that need no look. */
-  #ascii(text: string, end: number): boolean {
-    const { length } = text
-    const at = this.#at
-    if (at + length > end) return false
-    const pool = this.#pool
-    for (let i = 0; i < length; i++) pool[at + i] = text.charCodeAt(i)
-    this.#at = at + length
-    return true
+function writeValue(pool: Uint8Array, at: number, end: number, value: unknown): number {
+  switch (typeof value) {
+    case 'string':
+      return writeText(pool, at, end, value)
+    case 'number':
+      return writeNumber(pool, at, end, value)
+    case 'boolean':
+      return writeAscii(pool, at, end, value ? 'true' : 'false')
+    default:
+      return value === null ? writeAscii(pool, at, end, 'null') : -1
   }
+}
 
-  #number(value: number, end: number): boolean {
-    if (!(value >= 0 && value < 1e15 && Number.isInteger(value))) {
-      return Number.isFinite(value) && this.#ascii(String(value), end)
-    }
-    if (this.#at + 16 > end) return false
-    if (value < 1e8) {
-      this.#digits(value, 0)
-    } else {
-      const high = Math.floor(value / 1e8)
-      this.#digits(high, 0)
-      this.#digits(value - high * 1e8, 8)
-    }
-    return true
+function writeText(pool: Uint8Array, from: number, end: number, text: string): number {
+  const { length } = text
+  let at = from
+  if (at + length + 2 > end) return -1
+  pool[at++] = quote
+  for (let i = 0; i < length; i++) {
+    const unit = text.charCodeAt(i)
+    if (unit < 32 || unit > 126 || unit === quote || unit === backslash) return -1
+    pool[at++] = unit
   }
+  pool[at++] = quote
+  return at
+}
 
-  /** Writes a number below 10^8 with at least `least` digits. */
-  #digits(value: number, least: number): void {
-    let length = 1
-    for (let limit = 10; limit <= value; limit *= 10) length++
-    if (length < least) length = least
-    const pool = this.#pool
-    let rest = value | 0
-    let at = this.#at + length
-    for (; at > this.#at + 1; at -= 2) {
-      const next = (rest / 100) | 0
-      const pair = rest - next * 100
-      pool[at - 1] = ones[pair] as number
-      pool[at - 2] = tens[pair] as number
-      rest = next
-    }
-    if (at > this.#at) pool[at - 1] = 48 + rest
-    this.#at += length
+/** Characters that need no look. */
+function writeAscii(pool: Uint8Array, at: number, end: number, text: string): number {
+  const { length } = text
+  if (at + length > end) return -1
+  for (let i = 0; i < length; i++) pool[at + i] = text.charCodeAt(i)
+  return at + length
+}
+
+function writeNumber(pool: Uint8Array, at: number, end: number, value: number): number {
+  if (!(value >= 0 && value < 1e15 && Number.isInteger(value))) {
+    return Number.isFinite(value) ? writeAscii(pool, at, end, String(value)) : -1
   }
+  if (at + 16 > end) return -1
+  if (value < 1e8) return writeDigits(pool, at, value, 0)
+  const high = Math.floor(value / 1e8)
+  return writeDigits(pool, writeDigits(pool, at, high, 0), value - high * 1e8, 8)
+}
+
+/** Writes a number below 10^8 with at least `least` digits. */
+function writeDigits(pool: Uint8Array, from: number, value: number, least: number): number {
+  let length = 1
+  for (let limit = 10; limit <= value; limit *= 10) length++
+  if (length < least) length = least
+  let rest = value | 0
+  let at = from + length
+  for (; at > from + 1; at -= 2) {
+    const next = (rest / 100) | 0
+    const pair = rest - next * 100
+    pool[at - 1] = ones[pair] as number
+    pool[at - 2] = tens[pair] as number
+    rest = next
+  }
+  if (at > from) pool[at - 1] = 48 + rest
+  return from + length
 }
 
 /** The digits of numbers below a hundred. */
