@@ -80,7 +80,10 @@ export class Outputs {
     }
   }
 
-  /** Without a key and a partition key the records go round the partitions. `partitionKey` wins over the key. */
+  /**
+   * Without a key and a partition key the records go round the partitions. `partitionKey` wins over the key. The value's
+   * bytes are copied.
+   */
   add(
     epoch: CommitEpoch,
     topic: string,
@@ -95,7 +98,8 @@ export class Outputs {
     const slot = by === null ? this.#roundRobin++ & 0x7fffffff : keySlot(by)
     const out = output.last?.topic === topic ? output.last : this.#find(output, topic)
     if (out === undefined) {
-      output.waiting.push({ topic, key, value, timestamp, headers, slot })
+      // The bytes may be those of a buffer that is used again.
+      output.waiting.push({ topic, key, value: value && new Uint8Array(value), timestamp, headers, slot })
       output.bytes += (value?.length ?? 0) + 64
       if (!this.#asked.has(topic)) {
         this.#asked.add(topic)

@@ -115,7 +115,8 @@ export interface TaskContext {
   /** Counts a record that goes no further, and writes it to the dead-letter topic where the application says so. */
   dropped(rec: Rec, reason: DropReason, node: string): void
   /**
-   * Sends to a topic inside the record's transaction. Key and value bytes are encoded by the sink operator. `rec` is the
+   * Sends to a topic inside the record's transaction. Key and value bytes are encoded by the sink operator; the value's
+   * are valid until this returns, and so in `handOff`. `rec` is the
    * record being sent (its timestamp and headers are used; its origin says which commit epoch it belongs to).
    * `partitionKey`: bytes whose hash chooses the partition where they are not the key's (windowed keys go by their inner key).
    */

@@ -31,6 +31,7 @@ abstract class EncodingOperator extends NodeOperator {
     return this.#encode(this.#keySerde, rec.key, 'key', rec)
   }
 
+  /** Valid until the next record: whoever is given it copies it. */
   protected value(rec: Rec): Uint8Array | null {
     if (rec.value === null || rec.value === undefined) return null
     return this.#encode(this.#valueSerde, rec.value, 'value', rec)
@@ -45,7 +46,7 @@ abstract class EncodingOperator extends NodeOperator {
 
   #encode(serde: Serde<unknown>, data: unknown, what: 'key' | 'value', rec: Rec): Uint8Array {
     try {
-      return serde.serialize(data)
+      return what === 'value' && serde.serializeBriefly ? serde.serializeBriefly(data) : serde.serialize(data)
     } catch (error) {
       const { topic, partition, offset } = rec.origin
       const message = error instanceof Error ? error.message : String(error)

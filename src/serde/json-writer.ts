@@ -18,53 +18,71 @@ export class JsonWriter {
   /** `{"name":` and `,"name":` in front of each value. */
   #before: Text[] = []
   #misses = 0
-  #pool = new Uint8Array(0)
-  /** The pool's memory, for four bytes at once. */
-  #words = new DataView(this.#pool.buffer)
+  #pool = new Pool(0)
   #start = 0
+  #brief: Pool | undefined
+  /** The beginnings of the brief pool by their length: made once, so that brief bytes cost no object. */
+  readonly #beginnings: Uint8Array[] = []
 
   /** The bytes of a value that fits the shape known, or of which one could be learned; else undefined. */
   write(value: unknown): Uint8Array | undefined {
-    if (typeof value !== 'object' || value === null || this.#misses > patience) return undefined
-    if (Object.getPrototypeOf(value) !== Object.prototype) return undefined
-    let written = this.#write(value as Members)
-    if (written === undefined) {
+    if (this.#pool.bytes.length - this.#start < mostBytes) {
+      this.#pool = new Pool(poolBytes)
+      this.#start = 0
+    }
+    const start = this.#start
+    const end = this.#fit(value, this.#pool, start)
+    if (end < 0) return undefined
+    this.#start = end
+    return this.#pool.bytes.subarray(start, end)
+  }
+
+  /** As `write`; the bytes are valid until the next such call. */
+  writeBriefly(value: unknown): Uint8Array | undefined {
+    this.#brief ??= new Pool(mostBytes)
+    const end = this.#fit(value, this.#brief, 0)
+    if (end < 0) return undefined
+    const known = this.#beginnings[end]
+    if (known !== undefined) return known
+    while (this.#beginnings.length <= end) {
+      this.#beginnings.push(this.#brief.bytes.subarray(0, this.#beginnings.length))
+    }
+    return this.#beginnings[end]
+  }
+
+  /** Writes a value that fits; where it ends, or -1. */
+  #fit(value: unknown, pool: Pool, start: number): number {
+    if (typeof value !== 'object' || value === null || this.#misses > patience) return -1
+    if (Object.getPrototypeOf(value) !== Object.prototype) return -1
+    let end = this.#write(value as Members, pool, start)
+    if (end < 0) {
       this.#misses++
-      if (this.#learn(Object.keys(value))) written = this.#write(value as Members)
+      if (this.#learn(Object.keys(value))) end = this.#write(value as Members, pool, start)
     } else if (this.#misses > 0) {
       this.#misses--
     }
-    return written
+    return end
   }
 
-  #write(value: Members): Uint8Array | undefined {
-    if (this.#pool.length - this.#start < mostBytes) this.#refill()
-    const pool = this.#pool
-    const end = this.#start + mostBytes - 1
+  #write(value: Members, { bytes, view }: Pool, start: number): number {
+    const end = start + mostBytes - 1
     const names = this.#names
-    let at = this.#start
+    const before = this.#before
+    let at = start
     let i = 0
     for (const name in value) {
-      if (name !== names[i]) return undefined
-      const { words, length } = this.#before[i] as Text
+      if (name !== names[i]) return -1
+      const { words, length } = before[i] as Text
       // What a word has too much is written over by what follows.
-      if (at + length + 4 > end) return undefined
-      for (let w = 0; w < words.length; w++) this.#words.setInt32(at + 4 * w, words[w] as number, true)
-      at = writeValue(pool, at + length, end, value[name])
-      if (at < 0) return undefined
+      if (at + length + 4 > end) return -1
+      for (let w = 0; w < words.length; w++) view.setInt32(at + 4 * w, words[w] as number, true)
+      at = writeValue(bytes, at + length, end, value[name])
+      if (at < 0) return -1
       i++
     }
-    if (i !== names.length || i === 0) return undefined
-    pool[at++] = 125
-    const bytes = pool.subarray(this.#start, at)
-    this.#start = at
-    return bytes
-  }
-
-  #refill(): void {
-    this.#pool = new Uint8Array(poolBytes)
-    this.#words = new DataView(this.#pool.buffer)
-    this.#start = 0
+    if (i !== names.length || i === 0) return -1
+    bytes[at] = 125
+    return at + 1
   }
 
   /** False where the names were known: then it was the values that did not fit. */
@@ -73,6 +91,18 @@ export class JsonWriter {
     this.#names = names
     this.#before = names.map((name, i) => textOf(`${i === 0 ? '{' : ','}${JSON.stringify(name)}:`))
     return true
+  }
+}
+
+class Pool {
+  readonly bytes: Uint8Array
+  /** The same memory, for four bytes at once. */
+  readonly view: DataView
+
+  constructor(length: number) {
+    const bytes = new Uint8Array(length)
+    this.bytes = bytes
+    this.view = new DataView(bytes.buffer)
   }
 }
 

@@ -27,8 +27,7 @@ export interface StandardIssue {
   readonly path?: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }> | undefined
 }
 
-function encode(value: unknown, writer: JsonWriter): Uint8Array {
-  const written = writer.write(value)
+function encode(value: unknown, written: Uint8Array | undefined): Uint8Array {
   if (written !== undefined) return written
   let text: string | undefined
   try {
@@ -103,7 +102,8 @@ export function json<T>(schema?: StandardSchema<T>): Serde<T> {
   if (schema === undefined) {
     return {
       name: 'json',
-      serialize: (value) => encode(value, writer),
+      serialize: (value) => encode(value, writer.write(value)),
+      serializeBriefly: (value) => encode(value, writer.writeBriefly(value)),
       deserialize: (bytes) => decode(bytes, shapes) as T,
       isPlain: isPlainJson,
       copy: (value, isCopy = false) => (isCopy ? copyAgain(value) : copyJson(value)) as T | undefined,
@@ -111,7 +111,8 @@ export function json<T>(schema?: StandardSchema<T>): Serde<T> {
   }
   return {
     name: `json(${schema['~standard'].vendor})`,
-    serialize: (value) => encode(value, writer),
+    serialize: (value) => encode(value, writer.write(value)),
+    serializeBriefly: (value) => encode(value, writer.writeBriefly(value)),
     deserialize: (bytes) => validated(schema, decode(bytes, shapes)),
   }
 }

@@ -6,6 +6,8 @@ export interface Serde<T> {
   /** Shown in errors and in `/topology/compiled`. */
   readonly name: string
   serialize(value: T): Uint8Array
+  /** Optional: as `serialize`, into bytes that are valid until the next such call only: for those who copy them at once. */
+  serializeBriefly?(value: T): Uint8Array
   /** May throw: the record then goes to the decoding error handler. `bytes` must not be kept or changed. */
   deserialize(bytes: Uint8Array): T
   /**

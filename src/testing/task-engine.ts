@@ -185,7 +185,7 @@ export class TaskEngine {
     const count = this.#options.partitions(topic)
     const partition = by === null ? from % count : keySlot(by) % count
     const { timestamp, headers } = rec
-    this.outputs.push(this.#append({ topic, partition, key, value, timestamp, headers }))
+    this.outputs.push(this.#append({ topic, partition, key, value: kept(value), timestamp, headers }))
   }
 
   #handOff(
@@ -203,7 +203,7 @@ export class TaskEngine {
     const count = this.taskCount(source.subtopology)
     const partition = by === null ? from % count : keySlot(by) % count
     const { timestamp, headers, origin } = rec
-    this.#add(source.name, { source, partition, key, value, timestamp, headers, origin })
+    this.#add(source.name, { source, partition, key, value: kept(value), timestamp, headers, origin })
   }
 
   #add(topic: string, pending: Pending): void {
@@ -385,4 +385,9 @@ export class TaskEngine {
   close(): void {
     for (const tasks of this.#tasks) for (const task of tasks) task.close()
   }
+}
+
+/** Operators lend the bytes of values for the call alone. */
+function kept(value: Uint8Array | null): Uint8Array | null {
+  return value && new Uint8Array(value)
 }

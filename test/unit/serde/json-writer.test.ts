@@ -35,6 +35,9 @@ describe('JSON that is written', () => {
             continue
           }
           assert.equal(written(serde, value), Buffer.from(expected).toString())
+          // The same in bytes that are used again.
+          const brief = serde.serializeBriefly?.(value)
+          assert.equal(brief && Buffer.from(brief).toString(), Buffer.from(expected).toString())
         }
       }),
     )
@@ -46,6 +49,16 @@ describe('JSON that is written', () => {
     kept.forEach((bytes, n) => {
       assert.deepEqual(JSON.parse(Buffer.from(bytes).toString()), { n, text: 'x'.repeat(n % 90) })
     })
+  })
+
+  test('stays as it is when others are written briefly, which last until the next of them', () => {
+    const serde = serdes.json<unknown>()
+    const first = serde.serializeBriefly?.({ n: 1, text: 'x'.repeat(40) })
+    const kept = serde.serialize({ n: 2, text: 'kept' })
+    assert.equal(first && Buffer.from(first).toString(), JSON.stringify({ n: 1, text: 'x'.repeat(40) }))
+    const second = serde.serializeBriefly?.({ n: 3, text: '' })
+    assert.equal(second && Buffer.from(second).toString(), '{"n":3,"text":""}')
+    assert.equal(Buffer.from(kept).toString(), '{"n":2,"text":"kept"}')
   })
 
   test('of objects of many shapes, and of nested ones, goes on as ever', () => {
