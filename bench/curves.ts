@@ -1,7 +1,8 @@
 /**
  * `node bench/curves.ts [partitions | keys | stores …] [--records N --runs N]`: CPU time of a record as the number of
  * partitions, of keys in a durable store, and of stores grows, on the embedded broker. Prints each point beside the first
- * one of its curve; the aim is that none is dearer by more than 30 %.
+ * one of its curve; the aim is that none is dearer by more than 30 %. `steady-keys` is `keys` with a row of each key there
+ * when the span begins; the span of `keys` begins with an empty store.
  */
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
@@ -35,6 +36,10 @@ const curves: Readonly<Record<string, readonly Point[]>> = {
   keys: [10_000, 100_000, 2_000_000].map((at) => ({
     at,
     words: ['count', values.records, lanes, 'lmdb', '4', String(at)],
+  })),
+  'steady-keys': [10_000, 100_000, 2_000_000].map((at) => ({
+    at,
+    words: ['count', values.records, lanes, 'lmdb', '4', String(at), 'steady'],
   })),
   stores: [1, 5, 20].map((at) => ({
     at,

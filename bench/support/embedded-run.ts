@@ -1,21 +1,25 @@
 /**
  * One run of one workload on the embedded broker in a process of its own; prints one line of JSON.
- * `node bench/support/embedded-run.ts WORKLOAD RECORDS LANES STORE [PARTITIONS [USERS]]`
+ * `node bench/support/embedded-run.ts WORKLOAD RECORDS LANES STORE [PARTITIONS [USERS [steady]]]`
+ *
+ * With `steady` there is a row of each user before the span begins, and all of them are written to the disk; and the span
+ * ends when what it brought is written as well. `BENCH_SETTINGS` holds further settings as JSON.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { assert } from '../../src/base/assert.ts'
-import { engineIndex } from '../../src/base/counters.ts'
+import { engineIndex, laneIndex } from '../../src/base/counters.ts'
 import { startRuntime } from '../../src/runtime/index.ts'
-import { produceEvents, produceUsers } from './events.ts'
+import { produceEachUser, produceEvents, produceUsers } from './events.ts'
 import { difference, peakMebibytes, processSeconds, threadSeconds } from './usage.ts'
 
 const [workload = 'map', recordsText = '1000000', lanes = '2', store = 'memory', ...more] = process.argv.slice(2)
 const records = Number(recordsText)
 const partitions = Number(more[0] ?? 4)
 const users = Number(more[1] ?? 100_000)
+const isSteady = more[2] === 'steady'
 
 process.env.BENCH_WORKLOAD = workload
 const stateDir = mkdtempSync(join(tmpdir(), 'millrace-bench-'))
@@ -29,6 +33,7 @@ const runtime = await startRuntime({
     'engine.state.store': store,
     'engine.state.dir': stateDir,
     'log.level': 'warn',
+    ...(JSON.parse(process.env.BENCH_SETTINGS ?? '{}') as Record<string, string | number>),
   },
   environment: {},
 })
@@ -38,10 +43,22 @@ try {
   commands.pause()
   while (view.state().current !== 'PAUSED') await sleep(5)
   if (workload === 'join') await produceUsers(broker, 'users', partitions, users)
-  await produceEvents(broker, 'ev', partitions, { records, users, pages: 2000, seed: 7 })
   const counters = view.counters()
   assert(counters !== null, 'the engine runs and has no counters')
   const { engine } = counters
+  const written = async (): Promise<void> => {
+    await runtime.untilIdle()
+    while (counters.lanes.some((lane) => (lane[laneIndex.unwrittenBytes] as number) > 0)) await sleep(20)
+  }
+  if (isSteady) {
+    await produceEachUser(broker, 'ev', partitions, { users, pages: 2000, seed: 7 })
+    commands.unpause()
+    await written()
+    commands.pause()
+    while (view.state().current !== 'PAUSED') await sleep(5)
+  }
+  const first = isSteady ? users : 0
+  await produceEvents(broker, 'ev', partitions, { records, users, pages: 2000, seed: 7, first })
   const dispatched = (): number => engine[engineIndex.recordsDispatched] as number
   const before = dispatched()
   commands.unpause()
@@ -50,7 +67,7 @@ try {
   const cpu = processSeconds()
   const threads = threadSeconds()
   const commits = engine[engineIndex.commitsCommitted] as number
-  await runtime.untilIdle()
+  await (isSteady ? written() : runtime.untilIdle())
   const seconds = (performance.now() - startedAt) / 1000
   const cpuSeconds = processSeconds() - cpu
   const committed = (engine[engineIndex.commitsCommitted] as number) - commits

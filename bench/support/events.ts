@@ -15,6 +15,8 @@ export interface InputSize {
   readonly users: number
   readonly pages: number
   readonly seed: number
+  /** Number of the first record: of those before it somebody else has taken care. Default 0. */
+  readonly first?: number
 }
 
 /** An event as the workloads see it once it is parsed. */
@@ -76,10 +78,36 @@ export async function produceEvents(
   partitions: number,
   size: InputSize,
 ): Promise<void> {
-  const writer = await newTopic(broker, topic, partitions)
   const random = new Random(size.seed)
-  for (let i = 0; i < size.records; i++) {
-    const user = `u${random.int(size.users)}`
+  await produce(broker, topic, partitions, size, () => `u${random.int(size.users)}`, random)
+}
+
+/** An event of every user, in no order that any of them would profit from. */
+export async function produceEachUser(
+  broker: BrokerPort,
+  topic: string,
+  partitions: number,
+  size: Omit<InputSize, 'records'>,
+): Promise<void> {
+  // A prime number of steps goes through all of them.
+  const step = 1_000_003
+  const records = { ...size, records: size.users }
+  const random = new Random(size.seed)
+  await produce(broker, topic, partitions, records, (i) => `u${(i * step) % size.users}`, random)
+}
+
+async function produce(
+  broker: BrokerPort,
+  topic: string,
+  partitions: number,
+  size: InputSize,
+  userOf: (i: number) => string,
+  random: Random,
+): Promise<void> {
+  const writer = await newTopic(broker, topic, partitions)
+  const first = size.first ?? 0
+  for (let i = first; i < first + size.records; i++) {
+    const user = userOf(i - first)
     const page = random.int(size.pages)
     const ms = random.int(5000)
     const ok = random.int(10) !== 0
