@@ -342,7 +342,7 @@ export class EmbeddedCluster {
 
   #afterWrite(): void {
     for (const partition of this.#touched) {
-      maintain(partition, this.#clock.now(), this.#options.compactionBytes ?? 4 * 2 ** 20)
+      maintain(partition, this.#clock.now(), this.#options.compactionBytes ?? this.#topics.compactionBytes)
     }
     if (this.#storage.journalIsLong()) this.#shortenJournal()
     this.#wake()

@@ -3,20 +3,24 @@
  * open transactions are waited for. Both run inside a write, once enough has come in since the last time.
  */
 import { attributeBits, batchField, compressionOf, sealBatch } from '../../../wire/batch-header.ts'
-import { decompress } from '../../../wire/compression.ts'
 import { readInt16, writeInt16, writeInt32 } from '../../../wire/integers.ts'
-import { type BatchHeader, batchHeader, batchHeaderSize, stampBatch } from '../../../wire/record-batch.ts'
-import { VarintReader } from '../../../wire/varint.ts'
+import { type BatchHeader, batchHeader, batchHeaderSize, batchSize, stampBatch } from '../../../wire/record-batch.ts'
 import { BrokerError } from '../../port.ts'
+import { BatchRecords } from './batch-records.ts'
+import { KeySet } from './key-set.ts'
 import type { PartitionLog, Segment } from './partition-log.ts'
 import type { Partition } from './topics.ts'
+
+/** Room for so many keys is made at once. */
+const mostExpected = 2 ** 20
 
 /** Compacts or shortens the log where its topic asks for it and it has grown enough. */
 export function maintain(partition: Partition, now: number, compactionBytes: number): void {
   const { topic, log } = partition
   if (topic.compacted) {
     // While a transaction is open, what follows it cannot be judged yet; its end comes by here too.
-    const isDue = log.bytes - partition.cleanBytes >= Math.max(compactionBytes, partition.cleanBytes / 2)
+    // No sooner than two thirds of it are new: a record is looked at twice or so in its life.
+    const isDue = log.bytes - partition.cleanBytes >= Math.max(compactionBytes, 2 * partition.cleanBytes)
     if (isDue && log.open.size === 0) {
       tryCompact(partition, now)
       partition.cleanBytes = log.bytes
@@ -35,7 +39,7 @@ function tryCompact(partition: Partition, now: number): void {
 }
 
 function compact(partition: Partition, now: number): void {
-  const { log, passes, topic } = partition
+  const { log, passes, topic, cleanEnd } = partition
   log.roll()
   const segments = log.segments.slice(0, -1)
   const covered = log.highWatermark
@@ -47,19 +51,42 @@ function compact(partition: Partition, now: number): void {
     file.copy(0, bytes, 0, bytes.length)
     return bytes
   })
-  const aborted = abortedFilter(log)
-  const latest = latestByKey(contents, aborted)
-  const kept: Uint8Array[] = []
-  for (const bytes of contents) {
-    for (let at = 0; at < bytes.length; ) {
-      const header = batchHeader(bytes, at)
-      const isLast = header.lastOffset === covered - 1
-      const batch = retained(bytes.subarray(at, at + header.size), header, latest, aborted, isLast, seen)
-      if (batch !== undefined) kept.push(batch)
-      at += header.size
-    }
+  const pass = {
+    aborted: abortedFilter(log),
+    newer: new KeySet(Math.min(mostExpected, covered - cleanEnd)),
+    cleanEnd,
+    covered,
+    seen,
   }
-  log.replaceFirst(segments.length, kept, covered)
+  const kept: Uint8Array[] = []
+  for (const bytes of contents.reverse()) keepLatest(bytes, pass, kept)
+  records.clear()
+  log.replaceFirst(segments.length, kept.reverse(), covered)
+  partition.cleanEnd = covered
+}
+
+/** One pass through a log, from its end. */
+interface Pass {
+  readonly aborted: AbortedFilter
+  /** Keys of the records behind. */
+  readonly newer: KeySet
+  /** What is older has each of its keys once: none of these needs to be noted. */
+  readonly cleanEnd: number
+  /** Where the log ends. */
+  readonly covered: number
+  /** Tombstones before this offset have been there long enough. */
+  readonly seen: number
+}
+
+/** Adds what is left of a segment's batches to `kept`, the last one first. */
+function keepLatest(bytes: Uint8Array, pass: Pass, kept: Uint8Array[]): void {
+  const starts: number[] = []
+  for (let at = 0; at < bytes.length; at += batchSize(bytes, at)) starts.push(at)
+  for (const at of starts.reverse()) {
+    const header = batchHeader(bytes, at)
+    const batch = retained(bytes.subarray(at, at + header.size), header, pass)
+    if (batch !== undefined) kept.push(batch)
+  }
 }
 
 type AbortedFilter = (header: BatchHeader) => boolean
@@ -76,88 +103,57 @@ function abortedFilter(log: PartitionLog): AbortedFilter {
     (ranges.get(producerId)?.some(([first, last]) => first <= baseOffset && baseOffset <= last) ?? false)
 }
 
-interface RawRecord {
-  readonly start: number
-  readonly end: number
-  readonly offset: number
-  readonly key: string | null
-  readonly isTombstone: boolean
-}
-
-/** The records of a batch as ranges of `bytes`, which are its own or its decompressed ones. */
-function recordsOf(batch: Uint8Array, header: BatchHeader): { bytes: Uint8Array; records: RawRecord[] } {
-  const { compression } = header
-  const body = batch.subarray(batchHeaderSize)
-  const bytes = compression === 'none' ? body : decompress(compression, body)
-  const reader = new VarintReader(bytes)
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
-  const records: RawRecord[] = []
-  for (let i = 0; i < header.recordCount; i++) {
-    const start = reader.at
-    const length = reader.next()
-    const end = reader.at + length
-    reader.at++
-    reader.next()
-    const offset = header.baseOffset + reader.next()
-    const keyLength = reader.next()
-    const key = keyLength < 0 ? null : text.toString('latin1', reader.at, reader.at + keyLength)
-    reader.at += Math.max(keyLength, 0)
-    records.push({ start, end, offset, key, isTombstone: reader.next() < 0 })
-    reader.at = end
-  }
-  return { bytes, records }
-}
-
-function latestByKey(contents: readonly Uint8Array[], aborted: AbortedFilter): Map<string, number> {
-  const latest = new Map<string, number>()
-  for (const bytes of contents) {
-    for (let at = 0; at < bytes.length; ) {
-      const header = batchHeader(bytes, at)
-      if (!header.control && !aborted(header)) {
-        for (const { key, offset } of recordsOf(bytes.subarray(at, at + header.size), header).records) {
-          if (key !== null) latest.set(key, offset)
-        }
-      }
-      at += header.size
-    }
-  }
-  return latest
-}
+const records = new BatchRecords()
 
 /**
  * What is left of a batch; undefined for nothing. The last one stays even if it is empty, or a marker: it says how far
  * the log went.
  */
-function retained(
-  batch: Uint8Array,
-  header: BatchHeader,
-  latest: ReadonlyMap<string, number>,
-  aborted: AbortedFilter,
-  isLast: boolean,
-  tombstonesBelow: number,
-): Uint8Array | undefined {
+function retained(batch: Uint8Array, header: BatchHeader, pass: Pass): Uint8Array | undefined {
+  const isLast = header.lastOffset === pass.covered - 1
   if (header.control) return isLast ? batch : undefined
   // Its marker goes, and it needs none any more: what is left was committed.
+  const isAborted = pass.aborted(header)
   if (header.transactional) stampBatch(batch, { ...header, transactional: false })
-  const { bytes, records } = recordsOf(batch, header)
-  const kept = aborted(header)
-    ? []
-    : records.filter(
-        ({ key, offset, isTombstone }) =>
-          key === null || (latest.get(key) === offset && !(isTombstone && offset < tombstonesBelow)),
-      )
-  if (kept.length === records.length) return batch
-  if (kept.length === 0 && !isLast) return undefined
-  const size = kept.reduce((sum, { start, end }) => sum + end - start, batchHeaderSize)
+  if (!isAborted) {
+    records.open(batch, header)
+    const left = keepRecords(header, pass)
+    if (left === header.recordCount) return batch
+    if (left > 0) return batchOf(batch, left)
+  }
+  if (!isLast) return undefined
+  records.clear()
+  return batchOf(batch, 0)
+}
+
+/** Lets go of those whose key comes again behind them, and of old tombstones; says how many are left. */
+function keepRecords({ baseOffset }: BatchHeader, { newer, cleanEnd, seen }: Pass): number {
+  const isClean = baseOffset < cleanEnd
+  let left = 0
+  for (let i = records.count - 1; i >= 0; i--) {
+    const length = records.keyLength(i)
+    if (length >= 0) {
+      const start = records.keyStart(i)
+      const isOver = isClean
+        ? newer.has(records.bytes, start, start + length)
+        : !newer.add(records.bytes, start, start + length)
+      if (isOver || (records.isTombstone(i) && baseOffset + records.offset(i) < seen)) {
+        records.drop(i)
+        continue
+      }
+    }
+    left++
+  }
+  return left
+}
+
+function batchOf(batch: Uint8Array, count: number): Uint8Array {
+  const size = batchHeaderSize + records.leftBytes()
   const result = new Uint8Array(size)
   result.set(batch.subarray(0, batchHeaderSize))
-  let at = batchHeaderSize
-  for (const { start, end } of kept) {
-    result.set(bytes.subarray(start, end), at)
-    at += end - start
-  }
+  records.copyLeft(result, batchHeaderSize)
   writeInt32(result, batchField.length, size - 12)
-  writeInt32(result, batchField.recordCount, kept.length)
+  writeInt32(result, batchField.recordCount, count)
   const attributes = readInt16(result, batchField.attributes)
   if (compressionOf(attributes) !== 'none') {
     writeInt16(result, batchField.attributes, attributes & ~attributeBits.compression)

@@ -14,6 +14,9 @@ const defaults: Readonly<Record<string, string>> = {
   'retention.bytes': '-1',
   'retention.ms': '-1',
 }
+/** What compacted logs may grow by, all together and each of them: it costs memory, and looking at each record more often time. */
+const compactionBytesOfAll = 64 * 2 ** 20
+const leastCompactionBytes = 4 * 2 ** 20
 const legalName = /^[a-zA-Z0-9._-]{1,249}$/
 
 export interface Partition {
@@ -24,6 +27,8 @@ export interface Partition {
   readonly waiters: Map<FetchWaiter, Asked>
   /** Size of the log after it was last compacted. */
   cleanBytes: number
+  /** Records before this offset were compacted in this run: each of their keys is there once. */
+  cleanEnd: number
   /** How far each compaction of this run went, and when (wall clock). */
   readonly passes: Array<{ readonly end: number; readonly at: number }>
 }
@@ -64,6 +69,7 @@ export class Topic {
       log: new PartitionLog(storage.partition(id, partition), ownSegmentBytes),
       waiters: new Map<FetchWaiter, Asked>(),
       cleanBytes: 0,
+      cleanEnd: 0,
       passes: [],
     }))
   }
@@ -71,6 +77,8 @@ export class Topic {
 
 export class Topics {
   readonly #byName = new Map<string, Topic>()
+  /** Partitions of topics that are compacted. */
+  #compacted = 0
   readonly #storage: Storage
   readonly #random: Random
   readonly #segmentBytes: number
@@ -89,6 +97,11 @@ export class Topics {
       const topic = this.#byName.get(name)
       return topic === undefined ? [] : [{ topic: name, topicId: topic.id, partitions: topic.partitions.length }]
     })
+  }
+
+  /** By how much a compacted log grows at least until it is compacted again. */
+  get compactionBytes(): number {
+    return Math.max(leastCompactionBytes, Math.floor(compactionBytesOfAll / Math.max(1, this.#compacted)))
   }
 
   get(name: string): Topic | undefined {
@@ -130,6 +143,7 @@ export class Topics {
     if (topic === undefined) throw unknownPartition({ topic: name, partition: 0 })
     this.#storage.journal({ kind: 'topic-deleted', topic: name })
     this.#byName.delete(name)
+    if (topic.compacted) this.#compacted -= topic.partitions.length
     this.#storage.removeTopic(topic.id)
     return topic
   }
@@ -151,6 +165,7 @@ export class Topics {
   #add(name: string, id: string, partitions: number, config: Readonly<Record<string, string>>): Topic {
     const topic = new Topic(name, id, partitions, config, this.#storage, this.#segmentBytes)
     this.#byName.set(name, topic)
+    if (topic.compacted) this.#compacted += partitions
     return topic
   }
 
