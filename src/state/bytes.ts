@@ -24,6 +24,12 @@ export function keyBytes(key: string): Uint8Array {
   return bytes
 }
 
+/** Writes the key at `at`; the position behind it. */
+export function writeKeyString(key: string, target: Uint8Array, at: number): number {
+  for (let i = 0; i < key.length; i++) target[at + i] = key.charCodeAt(i)
+  return at + key.length
+}
+
 const scratch = new Uint8Array(8)
 
 let lastInt64 = 0

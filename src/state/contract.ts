@@ -32,6 +32,8 @@ export interface RowWrites {
   readonly count: number
   /** The key's bytes as a string (`bytes.ts`). */
   key(place: number): string
+  /** Writes the key's bytes at `at`, and gives the position behind them: absent where keys are strings anyway. */
+  writeKey?(place: number, target: Uint8Array, at: number): number
   /** Valid until the next call; null: the row goes. */
   value(place: number): Uint8Array | null
 }

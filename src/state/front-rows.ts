@@ -1,5 +1,6 @@
 /** Rows in front of a backend that is written behind: those that it does not have yet, and perhaps some that it has. */
 import type { RowWrites } from './contract.ts'
+import type { KeyFilter } from './key-filter.ts'
 
 export interface FrontRows {
   /** Memory of the rows that the backend does not have, about. */
@@ -8,6 +9,13 @@ export interface FrontRows {
   readonly frontBytes: number
   /** By how much the number of rows differs from the backend's, as far as that is known. */
   readonly difference: number
+  /**
+   * Told of every row that leaves here while the backend has it: of all others that are not here the backend has none.
+   * Undefined while nobody knows; absent where nobody asks.
+   */
+  gone?: KeyFilter | undefined
+  /** The rows that are not held go, for others come in the place of these. */
+  leave?(): void
   /** The committed row; null: it is deleted; undefined: that is the backend's to tell. */
   committed(key: string): Uint8Array | null | undefined
   /** Keys of rows, in their order. */

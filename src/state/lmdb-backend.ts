@@ -2,7 +2,7 @@
 import { assert } from '../base/assert.ts'
 import { EngineError, messageOf } from '../errors.ts'
 import type { ByteChange, ByteEntry, Checkpoint, RowWrites, StoreBackend } from './contract.ts'
-import { type LmdbEnvironment, pastLastKey, type RowKey, type Rows } from './lmdb-environment.ts'
+import { type LmdbEnvironment, pastLastKey, type RowKey, type Rows, type WrittenKey } from './lmdb-environment.ts'
 
 /** LMDB's limit for a key, less the byte that stands before every key of ours (LMDB takes no empty key). */
 const maxKeyBytes = 1977
@@ -43,7 +43,7 @@ export class LmdbBackend implements StoreBackend {
     return this.#get(key)
   }
 
-  #get(key: RowKey): Uint8Array | undefined {
+  #get(key: Uint8Array | string): Uint8Array | undefined {
     if (key.length > maxKeyBytes) return undefined
     try {
       // The buffer is LMDB's own and longer than the value; only its `length` tells.
@@ -77,7 +77,15 @@ export class LmdbBackend implements StoreBackend {
 
   applyRows(rows: RowWrites, checkpoint?: Checkpoint): void {
     this.#apply((store) => {
-      for (let i = 0; i < rows.count; i++) change(store, rows.key(i), rows.value(i))
+      const written = rows.writeKey && new KeyOf(rows, rows.writeKey)
+      for (let place = 0; place < rows.count; place++) {
+        if (written !== undefined) written.place = place
+        // It goes to our own encoder as it is, of which the types know nothing.
+        const key = (written as RowKey | undefined) ?? rows.key(place)
+        const value = rows.value(place)
+        if (value === null) void store.remove(key)
+        else void store.put(key, value)
+      }
     }, checkpoint)
   }
 
@@ -162,9 +170,25 @@ export function storeFailure(environment: LmdbEnvironment, store: string, action
   return new EngineError('STORE_CORRUPT', sentence, { cause })
 }
 
+/** The key of one row after the other. A store refuses what is too long for LMDB when it is put. */
+class KeyOf implements WrittenKey {
+  place = 0
+  readonly #rows: RowWrites
+  readonly #writeKey: NonNullable<RowWrites['writeKey']>
+
+  constructor(rows: RowWrites, writeKey: NonNullable<RowWrites['writeKey']>) {
+    this.#rows = rows
+    this.#writeKey = writeKey
+  }
+
+  write(target: Uint8Array, at: number): number {
+    return this.#writeKey.call(this.#rows, this.place, target, at)
+  }
+}
+
 const firstKey = new Uint8Array(0)
 
-function change(store: Rows, key: RowKey, value: Uint8Array | null): void {
+function change(store: Rows, key: Uint8Array, value: Uint8Array | null): void {
   // The sentence is only made where it is needed: this runs for every row.
   if (key.length > maxKeyBytes) assert(false, `a key of ${key.length} bytes came as far as the backend`)
   if (value === null) void store.remove(key)

@@ -23,11 +23,17 @@ import { join } from 'node:path'
 import { type Database, open, type RootDatabase } from 'lmdb'
 import type { Clock } from '../base/clock.ts'
 import { EngineError, messageOf } from '../errors.ts'
+import { writeKeyString } from './bytes.ts'
 
 export type Bytes = Database<Uint8Array, Uint8Array>
 /** A store's rows, by key bytes or key string. */
 export type Rows = Database<Uint8Array, RowKey>
 export type RowKey = Uint8Array | string
+
+/** A key that is written where it is wanted, from wherever it lies. */
+export interface WrittenKey {
+  write(target: Uint8Array, at: number): number
+}
 
 export interface EnvironmentOptions {
   readonly folder: string
@@ -49,11 +55,12 @@ export const pastLastKey = new Uint8Array(0)
  * strings need no bytes of their own.
  */
 const rowKeys = {
-  writeKey(key: RowKey, target: Uint8Array, at: number): number {
+  writeKey(key: RowKey | WrittenKey, target: Uint8Array, at: number): number {
     target[at] = key === pastLastKey ? 2 : 1
     const from = at + 1
-    if (typeof key !== 'string') target.set(key, from)
-    else for (let i = 0; i < key.length; i++) target[from + i] = key.charCodeAt(i)
+    if (typeof key === 'string') return writeKeyString(key, target, from)
+    if (!(key instanceof Uint8Array)) return key.write(target, from)
+    target.set(key, from)
     return from + key.length
   },
   readKey: (source: Uint8Array, from: number, to: number): Uint8Array =>

@@ -52,9 +52,9 @@ export class LookAhead {
     const slots = this.#slots
     const count = this.#count
     let seen = 0
+    for (let i = 0; i < count; i++) seen ^= (rows[i] as RowsAhead).table.touchIndex(hashes[i] as number)
     for (let i = 0; i < count; i++) slots[i] = (rows[i] as RowsAhead).table.likelySlot(hashes[i] as number)
     for (let i = 0; i < count; i++) seen ^= (rows[i] as RowsAhead).table.touch(slots[i] as number)
-    for (let i = 0; i < count; i++) slots[i] = (rows[i] as RowsAhead).table.slotOfHash(hashes[i] as number)
     for (let i = 0; i < count; i++) seen ^= (rows[i] as RowsAhead).touchValue(slots[i] as number)
     this.seen = seen
     this.#count = 0

@@ -1,19 +1,27 @@
 /** Committed rows in front of a backend, in the columns in which a store keeps its uncommitted ones as well. */
 import type { FrontRows, HeldBatch } from './front-rows.ts'
-import { sortByKey } from './key-order.ts'
+import type { KeyFilter } from './key-filter.ts'
+import { type KeyBytes, orderByKey } from './key-order.ts'
 
 /** The rows themselves: see `slot-rows.ts`. */
 export interface FrontSlots {
   readonly size: number
+  readonly keyBytes: KeyBytes
   /** Slots with a row, in no order. */
   taken(): IterableIterator<number>
   keyOf(slot: number): string
+  /** Writes the key's bytes at `at`; the position behind them. */
+  writeKey(slot: number, target: Uint8Array, at: number): number
   /** Keys in their order. */
   keys(from: string | undefined, to: string | undefined, reverse: boolean): IterableIterator<string>
   /** The committed row; null: it is deleted; undefined: that is the backend's to tell. */
   committed(key: string): Uint8Array | null | undefined
+  /** A committed row is there, and no deletion. */
+  isThere(slot: number): boolean
   /** As `committed`, where a row is known to be; valid until the next call. */
   committedAt(slot: number): Uint8Array | null
+  /** The hash of its key. */
+  hashAt(slot: number): number
   /** Bytes of the slot's key and value, about. */
   weightOf(slot: number): number
   /** Puts a committed row. */
@@ -33,6 +41,7 @@ const isNew = 4
 
 export class SlotFront implements FrontRows {
   difference = 0
+  gone: KeyFilter | undefined
   readonly #slots: FrontSlots
   #flags = new Uint8Array(64)
   /** Slots whose committed row the backend does not have, but for those that are being written. */
@@ -53,6 +62,11 @@ export class SlotFront implements FrontRows {
     return Math.round(this.#slots.size * (overheadBytes + this.#rowBytes))
   }
 
+  /** False: the backend has no row of a key with this hash that is not here. */
+  mayBeBelow(hash: number): boolean {
+    return this.gone === undefined || this.gone.has(hash)
+  }
+
   /** A slot was given to a key; `below`: whether the backend has a row, where that is known. */
   added(slot: number, below: boolean | undefined): void {
     if (slot >= this.#flags.length) {
@@ -60,7 +74,8 @@ export class SlotFront implements FrontRows {
       flags.set(this.#flags)
       this.#flags = flags
     }
-    this.#flags[slot] = below === undefined ? 0 : below ? isKnown : isKnown | isNew
+    const isBelow = below ?? (this.mayBeBelow(this.#slots.hashAt(slot)) ? undefined : false)
+    this.#flags[slot] = isBelow === undefined ? 0 : isBelow ? isKnown : isKnown | isNew
   }
 
   /** The slot's committed row is another one now; the backend does not have it. Whether there was one, and is one. */
@@ -96,13 +111,13 @@ export class SlotFront implements FrontRows {
   }
 
   take(): HeldBatch {
-    const slots = this.#held
-    const keys = slots.map((slot) => this.#slots.keyOf(slot))
-    sortByKey(keys, slots)
+    const slots = Int32Array.from(this.#held)
+    orderByKey(slots, this.#slots.keyBytes)
     this.#held = []
     return {
       count: slots.length,
-      key: (place) => keys[place] as string,
+      key: (place) => this.#slots.keyOf(slots[place] as number),
+      writeKey: (place, target, at) => this.#slots.writeKey(slots[place] as number, target, at),
       value: (place) => this.#slots.committedAt(slots[place] as number),
       release: (from, to, keep) => {
         for (let i = from; i < to; i++) this.#release(slots[i] as number, keep)
@@ -123,7 +138,13 @@ export class SlotFront implements FrontRows {
   shrink(): void {
     if (this.#slots.size === this.#count) return
     for (const slot of this.#slots.taken()) {
-      if (((this.#flags[slot] as number) & isHeld) === 0) this.#slots.forget(slot, false)
+      if (((this.#flags[slot] as number) & isHeld) === 0) this.#drop(slot)
+    }
+  }
+
+  leave(): void {
+    for (const slot of this.#slots.taken()) {
+      if (((this.#flags[slot] as number) & isHeld) === 0) this.gone?.add(this.#slots.hashAt(slot))
     }
   }
 
@@ -137,10 +158,17 @@ export class SlotFront implements FrontRows {
 
   #release(slot: number, keep: boolean): void {
     const flags = this.#flags[slot] as number
-    const isThere = this.#slots.committedAt(slot) !== null
+    const isThere = this.#slots.isThere(slot)
     this.#count--
     this.difference -= Number(isThere) - Number((flags & isNew) === 0)
     this.#flags[slot] = isThere ? isKnown : isKnown | isNew
-    this.#slots.forget(slot, keep)
+    if (keep && isThere) this.#slots.forget(slot, true)
+    else this.#drop(slot)
+  }
+
+  /** From now on the row is the backend's to tell. */
+  #drop(slot: number): void {
+    this.gone?.add(this.#slots.hashAt(slot))
+    this.#slots.forget(slot, false)
   }
 }

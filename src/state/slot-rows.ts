@@ -12,52 +12,44 @@ import type { Checkpoint } from './contract.ts'
 import { RowsAhead } from './look-ahead.ts'
 import type { CommittedRows, MemoryBackend } from './memory-backend.ts'
 import { type Layers, mergedRows } from './merged-rows.ts'
-import { Row, type RowCodec, weightOf } from './row.ts'
+import { Row, type RowCodec } from './row.ts'
 import type { RowLayer } from './row-layer.ts'
 import { Scratch } from './scratch.ts'
+import {
+  absent,
+  decoded,
+  deletion,
+  encoded,
+  formInt,
+  generationInt,
+  numberDouble,
+  plainNumber,
+  SlotColumns,
+  timestampDouble,
+  undoInt,
+} from './slot-columns.ts'
 import { type FrontSlots, SlotFront } from './slot-front.ts'
 import { type ShowChange, SlotGeneration } from './slot-generation.ts'
-import { recordDoubles, recordInts, SlotTable } from './slot-table.ts'
+import { recordDoubles, recordInts, type SlotTable } from './slot-table.ts'
 import { SortedKeys } from './sorted-keys.ts'
 import { UndoLog } from './undo-log.ts'
 import { WriteBehind } from './write-behind.ts'
-
-/** What a slot holds: nothing (the backend may have a row), a deletion, a value as the application sees it, the value's bytes, a number. */
-const absent = 0
-const deletion = 1
-const decoded = 2
-const encoded = 3
-const plainNumber = 4
-
-/** What is in a slot's record: its timestamp and a number as doubles, the rest as integers. */
-const timestampDouble = 0
-const numberDouble = 1
-const generationInt = 4
-/** Where in the log of its generation the row stands as it was before. */
-const undoInt = 5
-const formInt = 6
 
 interface SealedLog {
   readonly epoch: CommitEpoch
   readonly log: UndoLog
 }
 
-export class SlotRows implements RowLayer, CommittedRows, FrontSlots {
-  readonly codec: RowCodec
+export class SlotRows extends SlotColumns implements RowLayer, CommittedRows, FrontSlots {
   /** Bytes of the open epoch's keys and values, about. */
   bytes = 0
   readonly #backend: MemoryBackend | WriteBehind
   /** Those that the backend does not have, where it is written behind; and what it has. */
   readonly #front: SlotFront | undefined
   readonly #below: ByteRows | undefined
-  readonly #table = new SlotTable()
-  /** The table's, at hand. */
-  #doubles = this.#table.doubles
-  #ints = this.#table.ints
-  readonly #values: unknown[] = []
-  readonly ahead = new RowsAhead(this.#table, this.#values)
+  readonly ahead = new RowsAhead(this.table, this.values)
   /** Counts the rows that came: a walk leaves out those younger than itself. */
-  #born = new Float64Array(this.#table.capacity)
+  #born = new Float64Array(this.table.capacity)
   #lastBorn = 0
   #order: SortedKeys | undefined
   #open = new UndoLog()
@@ -68,6 +60,7 @@ export class SlotRows implements RowLayer, CommittedRows, FrontSlots {
   /** What was looked up last: an operator reads a row and then writes it. */
   #lastKey: string | undefined
   #lastSlot = -1
+  #lastHash = 0
   /** Whether a row of it lies below; undefined while nobody has looked. */
   #lastIsBelow: boolean | undefined
   /** The row that `get` gives, valid until the next call; and one for all other uses. */
@@ -79,7 +72,7 @@ export class SlotRows implements RowLayer, CommittedRows, FrontSlots {
   #readOnly: boolean
 
   constructor(backend: MemoryBackend | WriteBehind, codec: RowCodec, readOnly = false) {
-    this.codec = codec
+    super(codec)
     this.#backend = backend
     this.#readOnly = readOnly
     this.#open.reset(this.#generation)
@@ -101,11 +94,11 @@ export class SlotRows implements RowLayer, CommittedRows, FrontSlots {
     if (this.#given !== undefined) this.#keepDecoded()
     const slot = this.#find(key)
     if (slot < 0) return this.#below && this.#belowAt(this.#below, key)
-    const form = this.#ints[slot * recordInts + formInt] as number
+    const form = this.ints[slot * recordInts + formInt] as number
     if (form < decoded) return undefined
     const row = this.#row
-    const value = this.#valueAt(slot)
-    this.#fill(row, form, value, this.#doubles[slot * recordDoubles + timestampDouble] as number)
+    const value = this.valueAt(slot)
+    this.fill(row, form, value, this.doubles[slot * recordDoubles + timestampDouble] as number)
     if (form === encoded) {
       this.#given = value as Uint8Array
       this.#givenSlot = slot
@@ -121,23 +114,23 @@ export class SlotRows implements RowLayer, CommittedRows, FrontSlots {
     let slot = this.#find(key)
     if (slot < 0) slot = this.#add(key)
     const i = slot * recordInts
-    if (this.#ints[i + generationInt] === this.#generation) this.bytes -= this.#weightAt(slot)
+    if (this.ints[i + generationInt] === this.#generation) this.bytes -= this.weightAt(slot)
     else this.#change(slot, key.length)
-    this.#set(slot, row)
+    this.set(slot, row)
     this.bytes += this.codec.weight(row)
   }
 
   delete(key: string): void {
     let slot = this.#find(key)
     if (slot < 0 && (this.#below === undefined || this.#belowAt(this.#below, key) === undefined)) return
-    if (slot >= 0 && this.#ints[slot * recordInts + formInt] === deletion) return
+    if (slot >= 0 && this.ints[slot * recordInts + formInt] === deletion) return
     this.#checkWritable()
     if (slot < 0) slot = this.#add(key)
     const i = slot * recordInts
-    if (this.#ints[i + generationInt] === this.#generation) this.bytes -= this.#weightAt(slot)
+    if (this.ints[i + generationInt] === this.#generation) this.bytes -= this.weightAt(slot)
     else this.#change(slot, key.length)
-    this.#ints[i + formInt] = deletion
-    this.#values[slot] = undefined
+    this.ints[i + formInt] = deletion
+    this.keep(slot, undefined)
     this.#open.hasDeletions = true
   }
 
@@ -149,9 +142,9 @@ export class SlotRows implements RowLayer, CommittedRows, FrontSlots {
     }
     const youngest = this.#lastBorn
     for (const key of this.#ordered().range(from, to, reverse)) {
-      const slot = this.#table.find(key)
+      const slot = this.table.find(key)
       if (slot < 0 || (this.#born[slot] as number) > youngest) continue
-      const row = this.#rowAt(slot)
+      const row = this.rowAt(slot)
       if (row !== undefined) yield [key, row]
     }
   }
@@ -163,9 +156,9 @@ export class SlotRows implements RowLayer, CommittedRows, FrontSlots {
       return
     }
     for (const key of this.#ordered().range(from, undefined)) {
-      const slot = this.#table.find(key)
-      if (slot < 0 || (this.#ints[slot * recordInts + generationInt] as number) > this.#committed) continue
-      const row = this.#rowAt(slot)
+      const slot = this.table.find(key)
+      if (slot < 0 || (this.ints[slot * recordInts + generationInt] as number) > this.#committed) continue
+      const row = this.rowAt(slot)
       if (row !== undefined) yield [key, row]
     }
   }
@@ -201,8 +194,8 @@ export class SlotRows implements RowLayer, CommittedRows, FrontSlots {
       return
     }
     for (const key of dropped) {
-      const slot = this.#table.find(key)
-      if (slot >= 0 && (this.#ints[slot * recordInts + generationInt] as number) <= this.#committed) this.#remove(slot)
+      const slot = this.table.find(key)
+      if (slot >= 0 && (this.ints[slot * recordInts + generationInt] as number) <= this.#committed) this.#remove(slot)
     }
     this.#backend.advance(checkpoint)
   }
@@ -229,7 +222,7 @@ export class SlotRows implements RowLayer, CommittedRows, FrontSlots {
   // What the backend asks: committed rows, as bytes.
 
   get size(): number {
-    return this.#table.size
+    return this.table.size
   }
 
   getBytes(key: string): Uint8Array | undefined {
@@ -248,38 +241,38 @@ export class SlotRows implements RowLayer, CommittedRows, FrontSlots {
   }
 
   *allBytes(): IterableIterator<readonly [string, Uint8Array]> {
-    for (const slot of this.#table.taken()) {
+    for (const slot of this.table.taken()) {
       if (this.#load(slot, this.#committed) < decoded) continue
       const value = this.codec.toBackend(this.#other)
-      if (value !== null) yield [this.#table.keyOf(slot), value]
+      if (value !== null) yield [this.table.keyOf(slot), value]
     }
   }
 
   /** A row of the changelog; null: it goes. */
   commit(key: string, value: Uint8Array | null): void {
     this.#lastKey = undefined
-    const slot = this.#table.find(key)
+    const slot = this.table.find(key)
     const row = value === null ? undefined : this.codec.fromBackend(value)
-    if (slot >= 0 && (this.#ints[slot * recordInts + generationInt] as number) > this.#committed) {
+    if (slot >= 0 && (this.ints[slot * recordInts + generationInt] as number) > this.#committed) {
       const [log, at] = this.#oldestEntry(slot)
       log.replace(at, row === undefined ? absent : encoded, row?.bytes, row?.timestamp ?? 0)
     } else if (row === undefined) {
       if (slot >= 0) this.#remove(slot)
     } else {
       const into = slot >= 0 ? slot : this.#add(key, 0)
-      this.#ints[into * recordInts + generationInt] = 0
-      this.#set(into, row)
+      this.ints[into * recordInts + generationInt] = 0
+      this.set(into, row)
     }
   }
 
   // What it takes to write rows behind.
 
   taken(): IterableIterator<number> {
-    return this.#table.taken()
+    return this.table.taken()
   }
 
   keyOf(slot: number): string {
-    return this.#table.keyOf(slot)
+    return this.table.keyOf(slot)
   }
 
   keys(from: string | undefined, to: string | undefined, reverse: boolean): IterableIterator<string> {
@@ -287,7 +280,7 @@ export class SlotRows implements RowLayer, CommittedRows, FrontSlots {
   }
 
   committed(key: string): Uint8Array | null | undefined {
-    const slot = this.#table.find(key)
+    const slot = this.table.find(key)
     const form = slot < 0 ? absent : this.#load(slot, this.#committed)
     if (form === absent) return undefined
     return form === deletion ? null : this.codec.toBackend(this.#other)
@@ -297,32 +290,48 @@ export class SlotRows implements RowLayer, CommittedRows, FrontSlots {
     return this.#load(slot, this.#committed) < decoded ? null : this.codec.toBackendBriefly(this.#other)
   }
 
+  get keyBytes(): SlotTable {
+    return this.table
+  }
+
+  writeKey(slot: number, target: Uint8Array, at: number): number {
+    return this.table.copyKey(slot, target, at)
+  }
+
+  isThere(slot: number): boolean {
+    return this.#load(slot, this.#committed) >= decoded
+  }
+
+  hashAt(slot: number): number {
+    return this.table.hashAt(slot)
+  }
+
   weightOf(slot: number): number {
-    const isThere = (this.#ints[slot * recordInts + formInt] as number) >= decoded
-    return this.#table.keyLength(slot) + (isThere ? 2 * this.#weightAt(slot) : 0)
+    const isThere = (this.ints[slot * recordInts + formInt] as number) >= decoded
+    return this.table.keyLength(slot) + (isThere ? 2 * this.weightAt(slot) : 0)
   }
 
   hold(key: string, value: Uint8Array | null): void {
     this.#lastKey = undefined
     const row = value === null ? undefined : this.codec.fromBackend(value)
-    const found = this.#table.find(key)
+    const found = this.table.find(key)
     const wasThere = found >= 0 && this.#load(found, this.#committed) >= decoded
     const slot = found < 0 ? this.#add(key, 0) : found
-    if ((this.#ints[slot * recordInts + generationInt] as number) > this.#committed) {
+    if ((this.ints[slot * recordInts + generationInt] as number) > this.#committed) {
       const [log, at] = this.#oldestEntry(slot)
       log.replace(at, row === undefined ? deletion : encoded, row?.bytes, row?.timestamp ?? 0)
     } else if (row !== undefined) {
-      this.#set(slot, row)
+      this.set(slot, row)
     } else {
-      this.#ints[slot * recordInts + formInt] = deletion
-      this.#values[slot] = undefined
+      this.ints[slot * recordInts + formInt] = deletion
+      this.keep(slot, undefined)
     }
     this.#front?.took(slot, wasThere, row !== undefined)
   }
 
   forget(slot: number, keep: boolean): void {
     if (keep && this.#load(slot, this.#committed) >= decoded) return
-    if ((this.#ints[slot * recordInts + generationInt] as number) <= this.#committed) {
+    if ((this.ints[slot * recordInts + generationInt] as number) <= this.#committed) {
       this.#remove(slot)
       return
     }
@@ -331,11 +340,8 @@ export class SlotRows implements RowLayer, CommittedRows, FrontSlots {
   }
 
   clear(): void {
-    this.#table.clear()
-    this.#doubles = this.#table.doubles
-    this.#ints = this.#table.ints
-    this.#born = new Float64Array(this.#table.capacity)
-    this.#values.length = 0
+    this.clearColumns()
+    this.#born = new Float64Array(this.table.capacity)
     this.#order = undefined
     this.#sealed = []
     this.#open.reset(this.#generation)
@@ -345,7 +351,8 @@ export class SlotRows implements RowLayer, CommittedRows, FrontSlots {
 
   #find(key: string): number {
     if (key !== this.#lastKey) {
-      this.#lastSlot = this.#table.find(key)
+      this.#lastSlot = this.table.find(key)
+      this.#lastHash = this.table.lastHash
       this.#lastKey = key
       this.#lastIsBelow = undefined
     }
@@ -354,7 +361,7 @@ export class SlotRows implements RowLayer, CommittedRows, FrontSlots {
 
   /** The row below of the key that was looked for last, and is not here. */
   #belowAt(below: ByteRows, key: string): Row | undefined {
-    const row = below.get(key)
+    const row = this.#front?.mayBeBelow(this.#lastHash) === false ? undefined : below.get(key)
     this.#lastIsBelow = row !== undefined
     return row
   }
@@ -365,13 +372,13 @@ export class SlotRows implements RowLayer, CommittedRows, FrontSlots {
     return {
       keys: (from, to, reverse) => this.keys(from, to, reverse),
       at: (key) => {
-        const slot = this.#table.find(key)
+        const slot = this.table.find(key)
         if (slot < 0) return undefined
-        const isHidden = (this.#ints[slot * recordInts + generationInt] as number) > newest
-        return isHidden ? null : (this.#rowAt(slot) ?? null)
+        const isHidden = (this.ints[slot * recordInts + generationInt] as number) > newest
+        return isHidden ? null : (this.rowAt(slot) ?? null)
       },
       isOld: (key) => {
-        const slot = this.#table.find(key)
+        const slot = this.table.find(key)
         return slot < 0 || (this.#born[slot] as number) <= youngest
       },
       below: (from, to, reverse) => below.range(from, to, reverse),
@@ -380,48 +387,47 @@ export class SlotRows implements RowLayer, CommittedRows, FrontSlots {
   }
 
   #add(key: string, born = ++this.#lastBorn): number {
-    const slot = this.#table.add(key)
+    const slot = key === this.#lastKey ? this.table.add(key, this.#lastHash) : this.table.add(key)
     if (slot >= this.#born.length) this.#grow()
     this.#order?.add(key)
     this.#born[slot] = born
     this.#front?.added(slot, key === this.#lastKey ? this.#lastIsBelow : undefined)
-    if (slot === this.#values.length) this.#values.push(undefined)
     this.#lastKey = key
+    this.#lastHash = this.table.hashAt(slot)
     this.#lastSlot = slot
     return slot
   }
 
   #remove(slot: number): void {
-    if (this.#order !== undefined) this.#order.delete(this.#table.keyOf(slot))
-    this.#ints[slot * recordInts + formInt] = absent
-    this.#values[slot] = undefined
-    this.#table.remove(slot)
+    if (this.#order !== undefined) this.#order.delete(this.table.keyOf(slot))
+    this.ints[slot * recordInts + formInt] = absent
+    this.keep(slot, undefined)
+    this.table.remove(slot)
     this.#lastKey = undefined
   }
 
   #grow(): void {
-    const born = new Float64Array(this.#table.capacity)
+    const born = new Float64Array(this.table.capacity)
     born.set(this.#born)
     this.#born = born
-    this.#doubles = this.#table.doubles
-    this.#ints = this.#table.ints
+    this.moved()
   }
 
   #ordered(): SortedKeys {
-    this.#order ??= new SortedKeys([...this.#table.taken()].map((slot) => this.#table.keyOf(slot)))
+    this.#order ??= new SortedKeys([...this.table.taken()].map((slot) => this.table.keyOf(slot)))
     return this.#order
   }
 
   /** The row is about to be changed for the first time in the open epoch. */
   #change(slot: number, keyLength: number): void {
     const i = slot * recordInts
-    const ints = this.#ints
-    const timestamp = this.#doubles[slot * recordDoubles + timestampDouble] as number
+    const ints = this.ints
+    const timestamp = this.doubles[slot * recordDoubles + timestampDouble] as number
     const form = ints[i + formInt] as number
     const at = this.#open.push(
       slot,
       form,
-      this.#valueAt(slot),
+      this.valueAt(slot),
       timestamp,
       ints[i + generationInt] as number,
       ints[i + undoInt] as number,
@@ -431,41 +437,11 @@ export class SlotRows implements RowLayer, CommittedRows, FrontSlots {
     this.bytes += keyLength
   }
 
-  #set(slot: number, row: Row): void {
-    const { value, bytes } = row
-    const i = slot * recordInts + formInt
-    const d = slot * recordDoubles
-    this.#doubles[d + timestampDouble] = row.timestamp
-    if (bytes !== undefined) {
-      this.#ints[i] = encoded
-      this.#values[slot] = bytes
-    } else if (typeof value === 'number') {
-      if (this.#ints[i] !== plainNumber) this.#values[slot] = undefined
-      this.#ints[i] = plainNumber
-      this.#doubles[d + numberDouble] = value
-    } else {
-      this.#ints[i] = decoded
-      this.#values[slot] = value
-    }
-  }
-
-  /** What the slot holds; not to be asked of a deletion. */
-  #valueAt(slot: number): unknown {
-    const isNumber = this.#ints[slot * recordInts + formInt] === plainNumber
-    return isNumber ? this.#doubles[slot * recordDoubles + numberDouble] : this.#values[slot]
-  }
-
-  #weightAt(slot: number): number {
-    const value = this.#valueAt(slot)
-    const isEncoded = this.#ints[slot * recordInts + formInt] === encoded
-    return isEncoded ? (value as Uint8Array).length : weightOf(value)
-  }
-
   /** Whoever got the row as bytes has decoded it, as far as a decoded value may be kept. */
   #keepDecoded(): void {
     const row = this.#row
     const slot = this.#givenSlot
-    if (row.bytes === undefined && this.#values[slot] === this.#given) this.#set(slot, row)
+    if (row.bytes === undefined && this.values[slot] === this.#given) this.set(slot, row)
     this.#given = undefined
   }
 
@@ -473,8 +449,8 @@ export class SlotRows implements RowLayer, CommittedRows, FrontSlots {
   #each(log: UndoLog, now: number, show: ShowChange): void {
     for (let at = 0; at < log.count; at++) {
       const slot = log.slot(at)
-      const key = scratch.of(this.#table.keyLength(slot))
-      this.#table.copyKey(slot, key)
+      const key = scratch.of(this.table.keyLength(slot))
+      this.table.copyKey(slot, key, 0)
       const isThere = this.#load(slot, log.generation) >= decoded
       if (isThere) show(key, this.codec.bytes(this.#other, true), this.#other.timestamp)
       else show(key, null, now)
@@ -484,11 +460,11 @@ export class SlotRows implements RowLayer, CommittedRows, FrontSlots {
   /** Fills the row as it was in a generation; gives its form. */
   #load(slot: number, generation: number): number {
     const i = slot * recordInts
-    let of = this.#ints[i + generationInt] as number
-    let undo = this.#ints[i + undoInt] as number
-    let form = this.#ints[i + formInt] as number
-    let value = this.#valueAt(slot)
-    let timestamp = this.#doubles[slot * recordDoubles + timestampDouble] as number
+    let of = this.ints[i + generationInt] as number
+    let undo = this.ints[i + undoInt] as number
+    let form = this.ints[i + formInt] as number
+    let value = this.valueAt(slot)
+    let timestamp = this.doubles[slot * recordDoubles + timestampDouble] as number
     while (of > generation && of > this.#committed) {
       const log = this.#logOf(of)
       form = log.form(undo)
@@ -497,26 +473,8 @@ export class SlotRows implements RowLayer, CommittedRows, FrontSlots {
       of = log.generationAt(undo)
       undo = log.undo(undo)
     }
-    this.#fill(this.#other, form, value, timestamp)
+    this.fill(this.#other, form, value, timestamp)
     return form
-  }
-
-  #fill(row: Row, form: number, value: unknown, timestamp: number): void {
-    if (form === encoded) this.codec.fill(row, value as Uint8Array, timestamp)
-    else {
-      row.value = value
-      row.bytes = undefined
-      row.timestamp = timestamp
-    }
-  }
-
-  /** A row of its own, for walks. */
-  #rowAt(slot: number): Row | undefined {
-    const form = this.#ints[slot * recordInts + formInt] as number
-    if (form < decoded) return undefined
-    const row = new Row(undefined, undefined, 0)
-    this.#fill(row, form, this.#valueAt(slot), this.#doubles[slot * recordDoubles + timestampDouble] as number)
-    return row
   }
 
   #logOf(generation: number): UndoLog {
@@ -528,8 +486,8 @@ export class SlotRows implements RowLayer, CommittedRows, FrontSlots {
 
   /** The entry that goes back to the committed row. */
   #oldestEntry(slot: number): [log: UndoLog, at: number] {
-    let log = this.#logOf(this.#ints[slot * recordInts + generationInt] as number)
-    let at = this.#ints[slot * recordInts + undoInt] as number
+    let log = this.#logOf(this.ints[slot * recordInts + generationInt] as number)
+    let at = this.ints[slot * recordInts + undoInt] as number
     while (log.generationAt(at) > this.#committed) {
       const before = log.undo(at)
       log = this.#logOf(log.generationAt(at))
@@ -548,13 +506,13 @@ export class SlotRows implements RowLayer, CommittedRows, FrontSlots {
       this.#remove(slot)
       return
     }
-    this.#ints[i + formInt] = form
-    this.#ints[i + generationInt] = generation
-    this.#ints[i + undoInt] = log.undo(at)
+    this.ints[i + formInt] = form
+    this.ints[i + generationInt] = generation
+    this.ints[i + undoInt] = log.undo(at)
     const value = log.value(at)
-    if (form === plainNumber) this.#doubles[slot * recordDoubles + numberDouble] = value as number
-    this.#values[slot] = form === plainNumber ? undefined : value
-    this.#doubles[slot * recordDoubles + timestampDouble] = log.timestamp(at)
+    if (form === plainNumber) this.doubles[slot * recordDoubles + numberDouble] = value as number
+    this.keep(slot, form === plainNumber ? undefined : value)
+    this.doubles[slot * recordDoubles + timestampDouble] = log.timestamp(at)
   }
 
   /** The generation's rows are the committed ones from now on. */
@@ -563,14 +521,16 @@ export class SlotRows implements RowLayer, CommittedRows, FrontSlots {
     if (this.#front !== undefined) {
       for (let at = 0; at < log.count; at++) {
         const slot = log.slot(at)
-        this.#front.took(slot, log.form(at) >= decoded, this.#load(slot, log.generation) >= decoded)
+        // What was only put is there: the row itself, one of very many, need not be looked at.
+        const isThere = !log.hasDeletions || this.#load(slot, log.generation) >= decoded
+        this.#front.took(slot, log.form(at) >= decoded, isThere)
       }
     } else if (log.hasDeletions) {
       for (let at = 0; at < log.count; at++) {
         const slot = log.slot(at)
         const i = slot * recordInts
         // A slot that was put again in a newer epoch goes back to a committed deletion: that is to nothing.
-        if (this.#ints[i + formInt] === deletion && this.#ints[i + generationInt] === log.generation) this.#remove(slot)
+        if (this.ints[i + formInt] === deletion && this.ints[i + generationInt] === log.generation) this.#remove(slot)
       }
     }
     this.#spareLog(log)

@@ -8,6 +8,8 @@
  */
 import { latin1Text, shortText } from '../serde/short-text.ts'
 
+import type { KeyBytes } from './key-order.ts'
+
 /** Doubles, integers and bytes of a slot's record. The first doubles and integers are the user's. */
 export const recordDoubles = 8
 export const recordInts = 16
@@ -25,13 +27,18 @@ const leastArena = 1024
 const latin1Slice = Buffer.prototype.latin1Slice
 const noBytes = new Uint8Array(0)
 
-export class SlotTable {
+export class SlotTable implements KeyBytes {
   /** Doubles 0 and 1 and integers 4 to 6 of each record are the user's, and 0 in a new one. */
   doubles: Float64Array<ArrayBuffer>
   ints: Int32Array<ArrayBuffer>
   #bytes: Uint8Array<ArrayBuffer>
-  /** Slots + 1 by hash; 0: free. At most half is taken. */
+  /**
+   * Slots + 1 by hash; 0: free. At most half is taken. The bits that no slot needs are the hash's own: most slots whose
+   * key is another one are passed over without a look at them.
+   */
   #index: Int32Array<ArrayBuffer>
+  /** Hash of the key that was looked for last. */
+  lastHash = 0
   /** Keys that are too long for the record. */
   #arena = noBytes
   /** Bytes of the arena that are taken; of those, the ones of keys that are gone. */
@@ -67,31 +74,33 @@ export class SlotTable {
   /** The slot of a key, or -1. */
   find(key: string): number {
     const hash = hashOf(key)
+    this.lastHash = hash
     const index = this.#index
     const mask = index.length - 1
     const ints = this.ints
     for (let i = hash & mask; ; i = (i + 1) & mask) {
-      const slot = (index[i] as number) - 1
-      if (slot < 0) return -1
+      const entry = index[i] as number
+      if (entry === 0) return -1
+      if ((entry ^ hash) & ~mask) continue
+      const slot = (entry & mask) - 1
       if (ints[slot * recordInts + hashInt] === hash && this.#isKey(slot, key)) return slot
     }
   }
 
-  /** Where the first key of this place in the index lies, or 0: one read of memory, not an answer. */
-  likelySlot(hash: number): number {
+  /** Reads where the search for this hash begins; no answer. */
+  touchIndex(hash: number): number {
     const index = this.#index
-    return Math.max((index[hash & (index.length - 1)] as number) - 1, 0)
+    return index[hash & (index.length - 1)] as number
   }
 
-  /** The slot of the first key of this hash, or 0. */
-  slotOfHash(hash: number): number {
+  /** A slot whose key probably has this hash, or 0: no slot is looked at. */
+  likelySlot(hash: number): number {
     const index = this.#index
     const mask = index.length - 1
-    const ints = this.ints
     for (let i = hash & mask; ; i = (i + 1) & mask) {
-      const slot = (index[i] as number) - 1
-      if (slot < 0) return 0
-      if (ints[slot * recordInts + hashInt] === hash) return slot
+      const entry = index[i] as number
+      if (entry === 0) return 0
+      if (((entry ^ hash) & ~mask) === 0) return (entry & mask) - 1
     }
   }
 
@@ -100,8 +109,8 @@ export class SlotTable {
     return this.ints[slot * recordInts + hashInt] as number
   }
 
-  /** A slot for a key that has none. */
-  add(key: string): number {
+  /** A slot for a key that has none; `hash` is its hash. */
+  add(key: string, hash = hashOf(key)): number {
     const slot = this.#free.pop() ?? this.#used++
     if (slot >= this.capacity) this.#grow()
     const { length } = key
@@ -120,7 +129,6 @@ export class SlotTable {
       this.ints[at + startInt] = this.#taken
       this.#taken += length
     }
-    const hash = hashOf(key)
     this.ints[at + lengthInt] = length
     this.ints[at + hashInt] = hash
     this.#enter(hash, slot)
@@ -141,6 +149,15 @@ export class SlotTable {
     for (let slot = 0; slot < this.#used; slot++) if (this.keyLength(slot) >= 0) yield slot
   }
 
+  /** The hash of the slot's key. */
+  hashAt(slot: number): number {
+    return this.ints[slot * recordInts + hashInt] as number
+  }
+
+  lengthOf(slot: number): number {
+    return this.keyLength(slot)
+  }
+
   keyLength(slot: number): number {
     return this.ints[slot * recordInts + lengthInt] as number
   }
@@ -152,12 +169,19 @@ export class SlotTable {
     return latin1Slice.call(length <= shortKey ? this.#bytes : this.#arena, from, from + length)
   }
 
-  /** Writes the key's bytes to the front of `target`. */
-  copyKey(slot: number, target: Uint8Array): void {
+  /** Writes the key's bytes at `at`; the position behind them. */
+  copyKey(slot: number, target: Uint8Array, at: number): number {
     const length = this.keyLength(slot)
     const from = this.#keyStart(slot, length)
     const bytes = length <= shortKey ? this.#bytes : this.#arena
-    for (let i = 0; i < length; i++) target[i] = bytes[from + i] as number
+    for (let i = 0; i < length; i++) target[at + i] = bytes[from + i] as number
+    return at + length
+  }
+
+  byteAt(slot: number, at: number): number {
+    const length = this.keyLength(slot)
+    const bytes = length <= shortKey ? this.#bytes : this.#arena
+    return bytes[this.#keyStart(slot, length) + at] as number
   }
 
   /** Four bytes of the key from `at` on, as a number; one that is missing counts as the least. */
@@ -225,7 +249,7 @@ export class SlotTable {
     const mask = index.length - 1
     let i = hash & mask
     while (index[i] !== 0) i = (i + 1) & mask
-    index[i] = slot + 1
+    index[i] = (hash & ~mask) | (slot + 1)
   }
 
   /** Takes an entry out and moves those behind it up, so that no search ends at the gap. */
@@ -233,9 +257,9 @@ export class SlotTable {
     const index = this.#index
     const mask = index.length - 1
     let gap = hash & mask
-    while (index[gap] !== slot + 1) gap = (gap + 1) & mask
+    while (((index[gap] as number) & mask) !== slot + 1) gap = (gap + 1) & mask
     for (let i = (gap + 1) & mask; index[i] !== 0; i = (i + 1) & mask) {
-      const wanted = (this.ints[((index[i] as number) - 1) * recordInts + hashInt] as number) & mask
+      const wanted = (this.ints[(((index[i] as number) & mask) - 1) * recordInts + hashInt] as number) & mask
       // An entry whose own place lies behind the gap stays.
       if (((i - wanted) & mask) < ((i - gap) & mask)) continue
       index[gap] = index[i] as number
@@ -289,7 +313,7 @@ export function hashOfBytes(bytes: Uint8Array, from: number, to: number): number
   return hash ^ (hash >>> 15)
 }
 
-function hashOf(key: string): number {
+export function hashOf(key: string): number {
   let hash = 0x811c9dc5 | 0
   for (let i = 0; i < key.length; i++) hash = Math.imul(hash ^ key.charCodeAt(i), 0x01000193)
   hash = Math.imul(hash ^ (hash >>> 16), 0x45d9f3b)

@@ -38,7 +38,7 @@ export function showChanges(
       const slot = log.slot(at)
       const length = table.keyLength(slot)
       const key = scratch.of(length + tail.length)
-      table.copyKey(slot, key)
+      table.copyKey(slot, key, 0)
       for (let i = 0; i < tail.length; i++) key[length + i] = tail[i] as number
       const isThere = place.load(slot, generation, committedGeneration, codec, row) >= decoded
       if (isThere) show(key, codec.bytes(row, true), row.timestamp)

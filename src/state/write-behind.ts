@@ -10,6 +10,7 @@
 import { keyBytes, keyString } from './bytes.ts'
 import type { ByteChange, ByteEntry, Checkpoint, RowWrites, StoreBackend } from './contract.ts'
 import type { FrontRows, HeldBatch } from './front-rows.ts'
+import { KeyFilter } from './key-filter.ts'
 import { type Layers, mergedRows } from './merged-rows.ts'
 import { NodeFront } from './node-front.ts'
 import { PlainTable } from './node-table.ts'
@@ -40,6 +41,8 @@ export class WriteBehind implements StoreBackend {
   #file: Checkpoint | undefined
   #incarnation: number
   #writes = 0
+  /** The backend is known to have no row: all that will be in it comes from here. */
+  #isEmpty: boolean
   /** No row of the backend has a greater key than this; null: it has none; undefined: nobody has looked. */
   #greatest: string | null | undefined
 
@@ -49,6 +52,7 @@ export class WriteBehind implements StoreBackend {
     if (backend.maxKeyBytes !== undefined) this.maxKeyBytes = backend.maxKeyBytes
     this.#incarnation = backend.incarnation ?? 0
     this.#file = backend.checkpoint()
+    this.#isEmpty = backend.entries() === 0
   }
 
   /** The backend itself: what it holds is not all that is committed. */
@@ -90,6 +94,10 @@ export class WriteBehind implements StoreBackend {
   /** From now on rows lie here, in another form. */
   attach(rows: FrontRows): void {
     for (const [key, value] of this.#rows.held()) rows.hold(key, value)
+    const before = this.#rows
+    before.leave?.()
+    if ('gone' in rows) rows.gone = this.#isEmpty ? new KeyFilter() : before.gone
+    if ('gone' in before) before.gone = undefined
     this.#rows = rows
     this.#writing = undefined
   }
@@ -168,6 +176,9 @@ export class WriteBehind implements StoreBackend {
     const rows = {
       count: end - done,
       key: (i: number) => batch.key(done + i),
+      ...(batch.writeKey && {
+        writeKey: (i: number, target: Uint8Array, at: number) => batch.writeKey?.(done + i, target, at) ?? at,
+      }),
       value: (i: number) => batch.value(done + i),
     }
     if (this.#backend.applyRows) this.#backend.applyRows(rows, next)
@@ -182,6 +193,7 @@ export class WriteBehind implements StoreBackend {
     const step = this.#step
     if (writing === undefined || step === undefined) return true
     this.#writes++
+    this.#isEmpty = false
     writing.batch.release(writing.done, step.end, keep)
     this.#file = step.checkpoint ?? this.#file
     this.#step = undefined
@@ -227,6 +239,8 @@ export class WriteBehind implements StoreBackend {
   #forget(): void {
     this.#greatest = undefined
     this.#rows.clear()
+    this.#isEmpty = true
+    if ('gone' in this.#rows) this.#rows.gone = new KeyFilter()
     this.#writing = undefined
     this.#step = undefined
     this.#pending = undefined

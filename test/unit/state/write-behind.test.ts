@@ -6,7 +6,10 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { lmdbBackends } from '../../../src/state/backends.ts'
 import type { StoreBackend, StoreLifecycle, TimestampedKeyValueStore } from '../../../src/state/contract.ts'
+import { KeyFilter } from '../../../src/state/key-filter.ts'
 import { sortByKey } from '../../../src/state/key-order.ts'
+import { MemoryBackend } from '../../../src/state/memory-backend.ts'
+import { hashOf } from '../../../src/state/slot-table.ts'
 import { WriteBehind } from '../../../src/state/write-behind.ts'
 import { checkpointAt } from './backend-suite.ts'
 import { open, specOf } from './store-suite.ts'
@@ -128,6 +131,83 @@ describe('a backend that is written behind', () => {
       assert.equal(behind.entries(), 3)
       assert.equal(below.entries(), 3)
     }))
+})
+
+/** Rows go from memory, are written, come back: whoever says that the backend has no such row must be right. */
+test('rows that left memory are found again, whatever was written, dropped, taken back and opened anew', () => {
+  type Step = { readonly do: string; readonly key: string; readonly value: number }
+  const step: fc.Arbitrary<Step> = fc.record({
+    do: fc.constantFrom('put', 'put', 'put', 'read', 'read', 'delete', 'commit', 'commit', 'abort', 'write', 'keep'),
+    key: fc.nat(60).map((n) => `key-${n}`),
+    value: fc.nat(1000),
+  })
+  const rare = fc.constantFrom('shrink', 'reopen', 'wipe', 'look').map((what) => ({ do: what, key: '', value: 0 }))
+  fc.assert(
+    fc.property(
+      fc.array(fc.oneof({ arbitrary: step, weight: 20 }, { arbitrary: rare, weight: 1 }), {
+        maxLength: 300,
+        size: 'max',
+      }),
+      (steps) => {
+        const below = new MemoryBackend()
+        let behind = new WriteBehind(below)
+        let store = open<Counts>(specOf({}), behind)
+        let epoch = 0
+        let top = new Map<string, number>()
+        let committed = new Map<string, number>()
+        const commitAll = (): void => {
+          store.seal(++epoch)
+          store.applied(epoch, checkpointAt(epoch))
+          committed = new Map(top)
+        }
+        for (const { do: what, key, value } of steps) {
+          if (what === 'put') {
+            store.put(key, value, 1)
+            top.set(key, value)
+          } else if (what === 'delete') {
+            store.put(key, null, 1)
+            top.delete(key)
+          } else if (what === 'read') assert.equal(store.get(key)?.value, top.get(key), key)
+          else if (what === 'commit') commitAll()
+          else if (what === 'abort') {
+            store.detach()
+            store = open<Counts>(specOf({}), behind)
+            top = new Map(committed)
+          } else if (what === 'write' || what === 'keep') {
+            behind.write(1 + (value % 20))
+            behind.written(what === 'keep')
+          } else if (what === 'shrink') behind.shrink()
+          else if (what === 'wipe') {
+            store.wipe()
+            top = new Map()
+            committed = new Map()
+          } else if (what === 'reopen') {
+            store.detach()
+            behind.writeAll()
+            behind = new WriteBehind(below)
+            store = open<Counts>(specOf({}), behind)
+            top = new Map(committed)
+          } else if (what === 'look') {
+            assert.deepEqual(new Map([...store.all()].map(([at, row]) => [at, row.value])), new Map([...top].sort()))
+          }
+        }
+        commitAll()
+        for (let n = 0; n <= 60; n++) assert.equal(store.get(`key-${n}`)?.value, top.get(`key-${n}`))
+        assert.equal(behind.entries(), top.size)
+      },
+    ),
+    { numRuns: 200 },
+  )
+})
+
+test('a filter of keys knows every key that it was told of, and few others', () => {
+  const filter = new KeyFilter()
+  const count = 100_000
+  for (let i = 0; i < count; i++) filter.add(hashOf(`user-${i}`))
+  for (let i = 0; i < count; i++) assert.ok(filter.has(hashOf(`user-${i}`)), `user-${i}`)
+  let taken = 0
+  for (let i = count; i < 2 * count; i++) if (filter.has(hashOf(`user-${i}`))) taken++
+  assert.ok(taken < count / 25, `${taken} of ${count} others are taken for one of them`)
 })
 
 test('keys are put in order, but for short runs of those that begin alike', () => {
