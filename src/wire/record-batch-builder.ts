@@ -20,6 +20,8 @@ export class RecordBatchBuilder {
   #count = 0
   #baseTimestamp = 0
   #maxTimestamp = 0
+  /** Bytes of the last record's length. */
+  #lengthSize = 1
   #lastHeaders: Headers | undefined
   #lastHeaderBytes: Uint8Array = empty
 
@@ -44,27 +46,31 @@ export class RecordBatchBuilder {
     const keyLength = key === null ? -1 : key.length
     const valueLength = value === null ? -1 : value.length
     const headerBytes = headers.length === 0 ? empty : this.#headerBytes(headers)
-    const length =
-      1 +
-      varintSize(timestampDelta) +
-      varintSize(count) +
-      varintSize(keyLength) +
-      Math.max(keyLength, 0) +
-      varintSize(valueLength) +
-      Math.max(valueLength, 0) +
-      (headerBytes.length === 0 ? 1 : headerBytes.length)
-    if (this.#length + length + varintRoom > this.#bytes.length) this.#grow(this.#length + length + varintRoom)
+    const most = Math.max(keyLength, 0) + Math.max(valueLength, 0) + headerBytes.length + varintRoom
+    const start = this.#length
+    if (start + most > this.#bytes.length) this.#grow(start + most)
     const bytes = this.#bytes
-    let at = writeVarint(bytes, this.#length, length)
+    // Its length is known at the end: room is left for as many bytes as that of the record before took.
+    const room = this.#lengthSize
+    const body = start + room
+    let at = body
     bytes[at++] = 0
-    at = writeVarint(bytes, at, timestampDelta)
-    at = writeVarint(bytes, at, count)
-    at = writeVarint(bytes, at, keyLength)
+    at = put(bytes, at, timestampDelta)
+    at = put(bytes, at, count)
+    at = put(bytes, at, keyLength)
     if (key !== null) at = copy(bytes, at, key)
-    at = writeVarint(bytes, at, valueLength)
+    at = put(bytes, at, valueLength)
     if (value !== null) at = copy(bytes, at, value)
     if (headerBytes.length === 0) bytes[at++] = 0
     else at = copy(bytes, at, headerBytes)
+    const length = at - body
+    const lengthSize = varintSize(length)
+    if (lengthSize !== room) {
+      bytes.copyWithin(start + lengthSize, body, at)
+      this.#lengthSize = lengthSize
+    }
+    put(bytes, start, length)
+    at = start + lengthSize + length
     this.#length = at
     this.#count = count + 1
   }
@@ -114,6 +120,20 @@ export class RecordBatchBuilder {
     bytes.set(this.#bytes.subarray(0, this.#length))
     this.#bytes = bytes
   }
+}
+
+/** As `writeVarint`, with the numbers of nearly every record at hand: of one byte or two. */
+function put(bytes: Uint8Array, at: number, value: number): number {
+  if (value >= 0 && value < 64) {
+    bytes[at] = value << 1
+    return at + 1
+  }
+  if (value >= 64 && value < 8192) {
+    bytes[at] = ((value << 1) & 0x7f) | 0x80
+    bytes[at + 1] = value >> 6
+    return at + 2
+  }
+  return writeVarint(bytes, at, value)
 }
 
 function copy(target: Uint8Array, at: number, source: Uint8Array): number {

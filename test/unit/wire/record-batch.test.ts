@@ -137,6 +137,43 @@ describe('record batches', () => {
     )
   })
 
+  test('records whose lengths take one byte, two, three or four lie side by side', () => {
+    const lengths = fc.constantFrom(
+      0,
+      10,
+      40,
+      55,
+      56,
+      57,
+      58,
+      64,
+      300,
+      8170,
+      8184,
+      8185,
+      8192,
+      70_000,
+      1_048_560,
+      1_100_000,
+    )
+    fc.assert(
+      fc.property(fc.array(fc.tuple(lengths, fc.nat(255)), { minLength: 1, maxLength: 8 }), (values) => {
+        const builder = new RecordBatchBuilder()
+        for (const [length, fill] of values) builder.append(1, null, new Uint8Array(length).fill(fill), [])
+        const cursor = new RecordCursor()
+        cursor.reset(builder.finish(), 0, [], 'read_committed')
+        for (const [length, fill] of values) {
+          assert.ok(cursor.next())
+          const read = cursor.bytes.subarray(cursor.valueStart, cursor.valueEnd)
+          assert.equal(read.length, length)
+          assert.ok(read.every((byte) => byte === fill))
+        }
+        assert.equal(cursor.next(), false)
+      }),
+      { numRuns: 30 },
+    )
+  })
+
   test('a builder is reusable and tells what it holds', () => {
     const builder = new RecordBatchBuilder()
     for (let round = 0; round < 3; round++) {
