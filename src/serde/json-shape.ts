@@ -4,6 +4,7 @@
  * is not exactly as expected – another member, an escape, a nested value, an exponent, text beyond ASCII – is left to
  * `JSON.parse`, so the result is always what that gives.
  */
+import { after, type Members, type ReadShape, readShape, type ValueReader } from './json-shape-code.ts'
 import { latin1Text, shortText } from './short-text.ts'
 
 /** Shapes remembered side by side, for topics with several kinds of records. */
@@ -16,14 +17,15 @@ const powersOfTen = Array.from({ length: mostDigits + 1 }, (_, i) => 10 ** i)
 /** Records that fit no shape before, in spite of it all, the shapes are given up; more where many did fit. */
 const patience = 64
 
+/** Objects that a shape has fitted before it gets a function of its own: to make one takes as long as reading hundreds. */
+const worthCode = 256
+
 /** Short texts remembered for a member. */
 const rememberedTexts = 4096
 /** So many look-ups decide whether remembering a member's texts is worth it. */
 const trial = 4096
 
 const latin1Slice = Buffer.prototype.latin1Slice
-
-type Members = Record<string, unknown>
 
 export class JsonShapes {
   /** The one that fitted last stands first. */
@@ -94,14 +96,16 @@ class Texts {
   }
 }
 
-class Shape {
+class Shape implements ValueReader {
   readonly #names: readonly string[]
   /** What stands in front of each value. */
   readonly #before: readonly Uint8Array[]
   readonly #tail: Uint8Array
   readonly #template: Members
   readonly #texts: readonly Texts[]
-  #at = 0
+  at = 0
+  #fitted = 0
+  #code: ReadShape | undefined
 
   constructor(names: readonly string[], before: readonly Uint8Array[], tail: Uint8Array, template: Members) {
     this.#names = names
@@ -112,6 +116,16 @@ class Shape {
   }
 
   read(bytes: Uint8Array): Members | undefined {
+    const code = this.#code
+    if (code !== undefined) return code(bytes, this)
+    const value = this.#walk(bytes)
+    if (value !== undefined && ++this.#fitted === worthCode) {
+      this.#code = readShape(this.#names, this.#before, this.#tail)
+    }
+    return value
+  }
+
+  #walk(bytes: Uint8Array): Members | undefined {
     const names = this.#names
     const before = this.#before
     // Copying gives the members their places at once; the values follow.
@@ -120,18 +134,18 @@ class Shape {
     for (let i = 0; i < names.length; i++) {
       at = after(bytes, at, before[i] as Uint8Array)
       if (at < 0) return undefined
-      this.#at = at
-      const member = this.#value(bytes, i)
+      this.at = at
+      const member = this.value(bytes, i)
       if (member === undefined) return undefined
       value[names[i] as string] = member
-      at = this.#at
+      at = this.at
     }
     return after(bytes, at, this.#tail) === bytes.length ? value : undefined
   }
 
-  /** Reads the value at `#at` and moves on behind it. */
-  #value(bytes: Uint8Array, member: number): unknown {
-    const first = bytes[this.#at] as number
+  /** Reads the value at `at` and moves on behind it. */
+  value(bytes: Uint8Array, member: number): unknown {
+    const first = bytes[this.at] as number
     if (first === quote) return this.#text(bytes, member)
     if (isDigit(first) || first === minus) return this.#number(bytes)
     if (first === 116) return this.#word(bytes, wordTrue, true)
@@ -140,7 +154,7 @@ class Shape {
   }
 
   #text(bytes: Uint8Array, member: number): string | undefined {
-    const start = this.#at + 1
+    const start = this.at + 1
     let end = start
     let hash = 0
     for (;;) {
@@ -151,7 +165,7 @@ class Shape {
       hash = (Math.imul(hash, 31) + unit) | 0
       end++
     }
-    this.#at = end + 1
+    this.at = end + 1
     if (end - start > shortText) return latin1Slice.call(bytes, start, end)
     const texts = this.#texts[member] as Texts
     if (!texts.isWorthIt) return latin1Text(bytes, start, end)
@@ -160,7 +174,7 @@ class Shape {
   }
 
   #number(bytes: Uint8Array): number | undefined {
-    let at = this.#at
+    let at = this.at
     const isNegative = bytes[at] === minus
     if (isNegative) at++
     const start = at
@@ -185,14 +199,14 @@ class Shape {
       value /= powersOfTen[decimals] as number
     }
     if (digits > mostDigits || unit === 101 || unit === 69) return undefined
-    this.#at = at
+    this.at = at
     return isNegative ? -value : value
   }
 
   #word<T>(bytes: Uint8Array, word: Uint8Array, value: T): T | undefined {
-    const at = after(bytes, this.#at, word)
+    const at = after(bytes, this.at, word)
     if (at < 0) return undefined
-    this.#at = at
+    this.at = at
     return value
   }
 }
@@ -210,13 +224,6 @@ const backslash = 92
 
 function isDigit(unit: number): boolean {
   return unit >= zero && unit <= 57
-}
-
-/** Position behind `part` if it stands at `at`, else -1. */
-function after(bytes: Uint8Array, at: number, part: Uint8Array): number {
-  const { length } = part
-  for (let i = 0; i < length; i++) if (bytes[at + i] !== part[i]) return -1
-  return at + length
 }
 
 const member = /[\s{,]*("(?:[^"\\]*)")\s*:\s*/y

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { SerdeError, serdes } from '../../../src/serde/index.ts'
@@ -42,6 +43,38 @@ describe('JSON of known shapes', () => {
     )
   })
 
+  test('is read no differently once a shape has come often enough for a function of its own', () => {
+    const texts = fc
+      .uniqueArray(someName, { minLength: 1, maxLength: 5 })
+      .chain((names) => fc.array(someText(names), { minLength: 1, maxLength: 12 }))
+    fc.assert(
+      fc.property(texts, (list) => {
+        const serde = serdes.json()
+        for (let i = 0; i < 300; i++) serde.deserialize(bytes(list[0] as string))
+        for (const text of list) {
+          const expected: unknown = JSON.parse(text)
+          const read = serde.deserialize(bytes(text))
+          assert.deepEqual(read, expected)
+          assert.deepEqual(Object.keys(read as object), Object.keys(expected as object))
+          assert.equal(Object.getPrototypeOf(read), Object.prototype)
+        }
+      }),
+    )
+  })
+
+  test('is read where a process forbids to make code from text', () => {
+    const program = `
+      const { serdes } = await import(process.argv[1])
+      const serde = serdes.json()
+      for (let i = 0; i < 600; i++) {
+        if (serde.deserialize(Buffer.from(JSON.stringify({ i }))).i !== i) process.exit(1)
+      }`
+    const words = ['--disallow-code-generation-from-strings', '--input-type=module', '-e', program]
+    const serdeModule = new URL('../../../src/serde/index.ts', import.meta.url).href
+    const { status, stderr } = spawnSync(process.execPath, [...words, serdeModule], { encoding: 'utf8' })
+    assert.equal(status, 0, stderr)
+  })
+
   test('is read by its last member of a name', () => {
     const serde = serdes.json()
     for (const text of ['{"a":0,"a":0}', '{"a":1,"a":0}', '{"a":2,"a":0}']) {
@@ -58,7 +91,7 @@ describe('JSON of known shapes', () => {
     fc.assert(
       fc.property(mutated, ([at, put]) => {
         const serde = serdes.json()
-        for (let i = 0; i < 3; i++) serde.deserialize(bytes(whole))
+        for (let i = 0; i < 300; i++) serde.deserialize(bytes(whole))
         const text = whole.slice(0, at) + put + whole.slice(at + 1)
         let expected: unknown
         try {
