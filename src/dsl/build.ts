@@ -133,6 +133,7 @@ export function tableStore(plan: StorePlan): StoreDefinition {
     windowSizeMs: windowSize(window),
     retentionMs: windowRetention(plan, window),
     ttlMs,
+    tumbling: window.type === 'time' && window.sizeMs === window.advanceMs,
   }
 }
 

@@ -97,6 +97,8 @@ export interface StoreSpec {
   readonly ttlMs?: number
   /** Window stores only: several values of one key at one time (stream–stream join buffers). */
   readonly retainDuplicates?: boolean
+  /** Window stores only: all windows start at multiples of their size. */
+  readonly tumbling?: boolean
 }
 
 /** Changes sealed by one commit barrier: goes to the changelog, later to the backend. */

@@ -184,20 +184,27 @@ export class SlotTable implements KeyBytes {
     return bytes[this.#keyStart(slot, length) + at] as number
   }
 
-  /** Four bytes of the key from `at` on, as a number; one that is missing counts as the least. */
-  fourAt(slot: number, at: number): number {
+  /** So many bytes of the key from `at` on, up to six, as a number; one that is missing counts as the least. */
+  numberAt(slot: number, at: number, count: number): number {
     const length = this.keyLength(slot)
     const from = this.#keyStart(slot, length)
     const bytes = length <= shortKey ? this.#bytes : this.#arena
     let number = 0
-    for (let i = at; i < at + 4; i++) number = number * 256 + (i < length ? (bytes[from + i] as number) : 0)
+    for (let i = at; i < at + count; i++) number = number * 256 + (i < length ? (bytes[from + i] as number) : 0)
     return number
+  }
+
+  /** Four of them: what `key-order.ts` sorts by. */
+  fourAt(slot: number, at: number): number {
+    return this.numberAt(slot, at, 4)
   }
 
   /** How many bytes two keys share at their beginning, looking at no more than `most`. */
   shared(a: number, b: number, most: number): number {
-    const [lengthOfA, lengthOfB] = [this.keyLength(a), this.keyLength(b)]
-    const [fromA, fromB] = [this.#keyStart(a, lengthOfA), this.#keyStart(b, lengthOfB)]
+    const lengthOfA = this.keyLength(a)
+    const lengthOfB = this.keyLength(b)
+    const fromA = this.#keyStart(a, lengthOfA)
+    const fromB = this.#keyStart(b, lengthOfB)
     const bytesOfA = lengthOfA <= shortKey ? this.#bytes : this.#arena
     const bytesOfB = lengthOfB <= shortKey ? this.#bytes : this.#arena
     const end = Math.min(most, lengthOfA, lengthOfB)

@@ -17,8 +17,10 @@ import { Row, type RowCodec } from './row.ts'
 import type { RowLayer } from './row-layer.ts'
 import { SlotGeneration } from './slot-generation.ts'
 import { UndoLog } from './undo-log.ts'
+import { WindowsBelow } from './window-below.ts'
 import { WindowCursor } from './window-cursor.ts'
 import { type FrontWindows, WindowFront } from './window-front.ts'
+import type { KeyRow } from './window-keys.ts'
 import { WindowsInMemory } from './window-memory.ts'
 import { absent, decoded, deletion, neverTold, type WindowPlace } from './window-place.ts'
 import { changesInBytes, showChanges, type WindowGeneration } from './window-sealed.ts'
@@ -41,11 +43,8 @@ export class WindowRows implements RowLayer, FrontWindows {
   readonly #memory: MemoryBackend | undefined
   readonly #behind: WriteBehind | undefined
   readonly #front: WindowFront | undefined
-  /** The backend's rows, where not all of them are here. */
-  readonly #below: ByteRows | undefined
-  /** The backend has rows that are not here in no segment that begins earlier, or later; undefined: nobody has looked. */
-  #partialFrom = 0
-  #partialUpTo: number | undefined
+  /** The rows that are not here. */
+  readonly #below: WindowsBelow
   #open: WindowPlace[] = []
   /** Rows that the open epoch changed. */
   #changes = 0
@@ -70,18 +69,14 @@ export class WindowRows implements RowLayer, FrontWindows {
     this.#backend = backend
     this.#readOnly = readOnly
     this.#segmentMs = segmentMs
-    this.table = new WindowTable(segmentMs, (segment) => this.#isPartial(segment))
-    if (backend instanceof MemoryBackend) {
-      this.#memory = backend
-      backend.attach(new WindowsInMemory(this))
-      return
-    }
+    this.table = new WindowTable(segmentMs, (segment) => this.#below.mayHave(segment))
+    this.#memory = backend instanceof MemoryBackend ? backend : undefined
     this.#behind = backend instanceof WriteBehind ? backend : undefined
-    this.#below = new ByteRows(this.#behind?.backend ?? backend, codec)
-    if (this.#behind === undefined) {
-      this.#partialUpTo = Number.POSITIVE_INFINITY
-      return
-    }
+    const isPlain = this.#memory === undefined && this.#behind === undefined
+    const rows = this.#memory === undefined ? new ByteRows(this.#behind?.backend ?? backend, codec) : undefined
+    this.#below = new WindowsBelow(rows, segmentMs, isPlain)
+    this.#memory?.attach(new WindowsInMemory(this))
+    if (this.#behind === undefined) return
     this.#front = new WindowFront(this)
     this.#behind.attach(this.#front)
   }
@@ -95,9 +90,17 @@ export class WindowRows implements RowLayer, FrontWindows {
     return this.#changes
   }
 
+  /**
+   * Whether windows are taken out one by one; else by the segment, once all that may be in it is over. What a store has in
+   * the end must not depend on how much of it the memory held.
+   */
+  get takesOne(): boolean {
+    return this.#memory !== undefined
+  }
+
   /** Starts of the segments with rows, from `low` on; undefined where not all of them are known here. */
   segmentStarts(low: number): readonly number[] | undefined {
-    if (low <= this.#lastPartial()) return undefined
+    if (low <= this.#below.last) return undefined
     return this.table.starts.filter((start) => start >= low)
   }
 
@@ -173,6 +176,7 @@ export class WindowRows implements RowLayer, FrontWindows {
       } else {
         if (left <= 0) break
         const isAll = whole && segment.size <= left
+        if (isAll) segment.forgetOrders()
         left -= this.#expireSegment(segment, horizon, left)
         if (segment.size === 0) {
           table.detach(segment)
@@ -189,32 +193,26 @@ export class WindowRows implements RowLayer, FrontWindows {
     return this.table.hasBefore(horizon)
   }
 
-  /** Whether there are rows in segments that begin before this one, and of which not all is here. */
-  hasBefore(segment: number): boolean {
-    return this.#before(segment, 1).length > 0
+  /** As `isExpired`, for segments of which not all is here. */
+  isExpiredBelow(horizon: number): boolean {
+    return this.#below.expire(horizon, 1, (from, to) => this.range(from, to)) > 0
   }
 
-  /** Takes them out, up to `most`. */
-  expireBefore(segment: number, most: number): void {
-    const rows = this.#before(segment, most)
-    for (const row of rows) this.delete(row)
-    // What is taken out lies here as deletions until it is gone below, many of them: they are not walked through again.
-    const next = rows.length === most ? rows[most - 1] : undefined
-    const end = next === undefined ? Math.min(segment, this.#lastPartial() + 1) : int64At(next, 0)
-    if (end > this.#partialFrom) this.#partialFrom = end
+  /** As `expire`, for segments of which not all is here. */
+  expireBelow(horizon: number, most: number): void {
+    this.#below.expire(
+      horizon,
+      most,
+      (from, to) => this.range(from, to),
+      (row) => this.delete(row),
+    )
   }
 
-  #before(segment: number, most: number): readonly string[] {
-    const end = Math.min(segment, this.#lastPartial() + 1)
-    const rows: string[] = []
-    if (this.#partialFrom >= end) return rows
-    for (const [at] of this.range(int64String(this.#partialFrom), int64String(end))) {
-      rows.push(at)
-      if (rows.length === most) break
-    }
-    const [first] = rows
-    this.#partialFrom = first === undefined ? end : int64At(first, 0)
-    return rows
+  /** The rows of a key in one segment that start in [first, last], in order; undefined where the backend may have more. */
+  ofKey(key: string, segment: number, first: number, last: number): KeyRow[] | undefined {
+    if (this.#mayLieBelow(segment)) return undefined
+    const found = this.table.at(segment)
+    return found === undefined ? [] : this.table.ofKey(found, key, first, last, this.#born)
   }
 
   /** The rows of windows with this start, in the order of their keys, where that can be told without a look at others. */
@@ -230,20 +228,17 @@ export class WindowRows implements RowLayer, FrontWindows {
 
   /** Rows in [from, to), without keys that came after the call. A row is given as it is when its turn comes. */
   range(from: string | undefined, to: string | undefined, reverse = false): IterableIterator<[string, Row]> {
-    if (this.#below === undefined || this.#isAllHere(from, to)) return this.#walk(from, to, reverse, this.#born)
-    return mergedRows(this.#layers(this.#below, Number.POSITIVE_INFINITY), from, to, reverse)
+    const { rows } = this.#below
+    if (rows === undefined || this.#isAllHere(from, to)) return this.#walk(from, to, reverse, this.#born)
+    return mergedRows(this.#layers(rows), from, to, reverse)
   }
 
   /** Committed rows of which no uncommitted change speaks, from `from` on. */
   *settled(from: string | undefined): IterableIterator<[string, Row]> {
-    const layers = this.#below && this.#layers(this.#below, this.committedGeneration)
-    if (layers !== undefined) {
-      yield* mergedRows(layers, from, undefined, false)
-      return
-    }
-    for (const key of this.table.rows(from, undefined)) {
-      const row = this.table.seekRow(key) ? this.#rowHere(this.committedGeneration) : null
-      if (row !== null) yield [key, row]
+    const { table } = this
+    for (const entry of this.range(from, undefined)) {
+      const isHere = table.seekRow(entry[0])
+      if (!isHere || (table.place as WindowPlace).generation(table.slot) <= this.committedGeneration) yield entry
     }
   }
 
@@ -298,7 +293,7 @@ export class WindowRows implements RowLayer, FrontWindows {
       for (const place of places) this.#takeBack(place, place.takeLog(generation))
     }
     this.table.keepAll()
-    this.#partialFrom = 0
+    this.#below.changed(0)
     this.#lastKey = undefined
     this.#open = []
     this.#changes = 0
@@ -313,7 +308,7 @@ export class WindowRows implements RowLayer, FrontWindows {
   changedBelow(): void {
     this.#lastKey = undefined
     this.#writes++
-    if (this.#behind === undefined) this.#partialFrom = 0
+    this.#below.changed(this.#behind === undefined ? 0 : undefined)
   }
 
   changedHere(): void {
@@ -322,14 +317,12 @@ export class WindowRows implements RowLayer, FrontWindows {
 
   becamePartial(segment: Segment): void {
     segment.isPartial = true
-    this.#partialUpTo = Math.max(this.#lastPartial(), segment.start)
-    this.#partialFrom = Math.min(this.#partialFrom, segment.start)
+    this.#below.gained(segment.start)
   }
 
   cleared(): void {
     this.#lastKey = undefined
-    this.#partialFrom = 0
-    if (this.#behind !== undefined) this.#partialUpTo = undefined
+    this.#below.forget()
     this.#open = []
     this.#changes = 0
     this.#sealed = []
@@ -364,53 +357,40 @@ export class WindowRows implements RowLayer, FrontWindows {
   #added(): void {
     this.#place = this.table.place
     this.#slot = this.table.slot
-    this.#front?.added(this.#place as WindowPlace, this.#slot, this.#lastIsBelow)
+    const place = this.#place as WindowPlace
+    if (place.segment.isPartial) this.#below.changed()
+    this.#front?.added(place, this.#slot, this.#lastIsBelow)
   }
 
   /** The row that was looked for last, and is not here. */
   #belowAt(row: string): Row | undefined {
-    const found = this.#mayLieBelow(int64At(row, 0)) ? this.#below?.get(row) : undefined
+    const found = this.#mayLieBelow(int64At(row, 0)) ? this.#below.rows?.get(row) : undefined
     this.#lastIsBelow = found !== undefined
     return found
   }
 
   /** Whether the backend may have rows of this time's segment that are not here. */
   #mayLieBelow(time: number): boolean {
-    if (this.#below === undefined) return false
     const segment = this.table.at(time)
-    return segment === undefined ? this.#isPartial(segmentStart(time, this.#segmentMs)) : segment.isPartial
-  }
-
-  /** The same of a segment that is not here. */
-  #isPartial(segment: number): boolean {
-    return segment >= this.#partialFrom && segment <= this.#lastPartial()
-  }
-
-  #lastPartial(): number {
-    if (this.#below === undefined) return Number.NEGATIVE_INFINITY
-    if (this.#partialUpTo === undefined) {
-      const [last] = this.#below.range(undefined, undefined, true)
-      this.#partialUpTo = last === undefined ? Number.NEGATIVE_INFINITY : int64At(last[0], 0)
-    }
-    return this.#partialUpTo
+    return segment === undefined ? this.#below.mayHave(segmentStart(time, this.#segmentMs)) : segment.isPartial
   }
 
   /** Of the rows in [from, to) none lies in the backend alone. */
   #isAllHere(from: string | undefined, to: string | undefined): boolean {
-    const last = this.#lastPartial()
+    const { last } = this.#below
     if (from === undefined) return last === Number.NEGATIVE_INFINITY
     const segment = int64At(from, 0)
     if (segment > last) return true
     return to !== undefined && to <= int64String(segment + 1) && !this.#mayLieBelow(segment)
   }
 
-  /** Rows with those below; of younger generations than `newest` there is none. */
-  #layers(below: ByteRows, newest: number): Layers<Row> {
+  /** Rows with those below. */
+  #layers(below: ByteRows): Layers<Row> {
     const youngest = this.#born
     const { table } = this
     return {
       keys: (from, to, reverse) => table.rows(from, to, reverse),
-      at: (key) => (table.seekRow(key) ? this.#rowHere(newest) : undefined),
+      at: (key) => (table.seekRow(key) ? this.#rowHere() : undefined),
       isOld: (key) => !table.seekRow(key) || (table.place as WindowPlace).bornAt(table.slot) <= youngest,
       below: (from, to, reverse) => below.range(from, to, reverse),
       writes: () => this.#writes + (this.#behind?.writes ?? 0),
@@ -427,16 +407,14 @@ export class WindowRows implements RowLayer, FrontWindows {
     for (const key of table.rows(from, to, reverse)) {
       // A segment that went meanwhile took it along.
       if (!table.seekRow(key) || (table.place as WindowPlace).bornAt(table.slot) > youngest) continue
-      const row = this.#rowHere(Number.POSITIVE_INFINITY)
+      const row = this.#rowHere()
       if (row !== null) yield [key, row]
     }
   }
 
-  /** The row that the table found; null where it is deleted, or of a younger generation. */
-  #rowHere(newest: number): Row | null {
-    const { slot } = this.table
-    const place = this.table.place as WindowPlace
-    return place.generation(slot) > newest ? null : (place.rowAt(slot, this.codec) ?? null)
+  /** The row that the table found; null where it is deleted. */
+  #rowHere(): Row | null {
+    return (this.table.place as WindowPlace).rowAt(this.table.slot, this.codec) ?? null
   }
 
   #checkWritable(): void {

@@ -13,6 +13,7 @@ import type {
 import { segmentMs, segmentPrefix, segmentStart, sequenceOf, windowRow, windowStartOf, windowSuffix } from './layout.ts'
 import type { Row } from './row.ts'
 import type { WindowCursor } from './window-cursor.ts'
+import type { KeyRow } from './window-keys.ts'
 import type { WindowRows } from './window-rows.ts'
 
 /**
@@ -20,6 +21,13 @@ import type { WindowRows } from './window-rows.ts'
  * the commit itself brings many, or the store would grow without end.
  */
 const dropsPerCommit = 4096
+
+/** A row of a key. */
+interface Found {
+  readonly start: number
+  readonly sequence: number
+  readonly row: ValueAndTimestamp<unknown>
+}
 
 export class TimeWindowStore extends BaseStore implements WindowStore<unknown, unknown> {
   declare protected readonly overlay: WindowRows
@@ -59,7 +67,7 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
     if (windowStart < 0 || this.#isForgotten(windowStart)) return undefined
     const keyText = this.keyOf(key, keyBytes)
     if (this.#duplicates) {
-      for (const [, row] of this.#ofKey(keyText, windowStart, windowStart, false)) return this.#valueOf(row)
+      for (const { row } of this.#ofKey(keyText, windowStart, windowStart, false)) return row
       return undefined
     }
     const row = this.overlay.getWindow(keyText, windowStart)
@@ -75,9 +83,7 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
     keyBytes?: Uint8Array,
   ): IterableIterator<[windowStart: number, row: ValueAndTimestamp<unknown>]> {
     this.meter?.began('get')
-    for (const [at, row] of this.#ofKey(this.keyOf(key, keyBytes), from, to, backward)) {
-      yield [windowStartOf(at), this.#valueOf(row)]
-    }
+    for (const { start, row } of this.#ofKey(this.keyOf(key, keyBytes), from, to, backward)) yield [start, row]
   }
 
   *fetchAll(
@@ -117,8 +123,8 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
   }
 
   override get isForgetting(): boolean {
-    const horizon = this.clock.horizon(this.streamTime())
-    return this.overlay.isExpired(horizon) || this.overlay.hasBefore(this.#forgottenUpTo(horizon))
+    const horizon = this.#removable(this.clock.horizon(this.streamTime()))
+    return this.overlay.isExpired(horizon) || this.overlay.isExpiredBelow(horizon)
   }
 
   override seal(epoch: CommitEpoch, upTo?: number): SealedChanges | null {
@@ -136,16 +142,17 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
   }
 
   protected override expire(time: number): readonly string[] {
-    const horizon = this.clock.horizon(time)
+    const horizon = this.#removable(this.clock.horizon(time))
     const most = Math.max(dropsPerCommit, 2 * this.overlay.changes)
     this.overlay.expire(horizon, most)
-    this.overlay.expireBefore(this.#forgottenUpTo(horizon), most)
+    this.overlay.expireBelow(horizon, most)
     return []
   }
 
-  /** Start of the segments that stay. Whole segments go: all their windows start at or before the horizon. */
-  #forgottenUpTo(horizon: number): number {
-    return horizon < 0 ? 0 : segmentStart(horizon + 1, this.#intervalMs)
+  /** What starts at this time or before is taken out. On a disk, windows are not looked through one by one. */
+  #removable(horizon: number): number {
+    if (horizon < 0 || this.overlay.takesOne || this.spec.tumbling) return horizon
+    return segmentStart(horizon + 1, this.#intervalMs) - 1
   }
 
   #isForgotten(windowStart: number): boolean {
@@ -167,23 +174,40 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
       return
     }
     const rows = [...this.#ofKey(key, windowStart, windowStart, false)]
-    for (const [at] of rows) this.overlay.delete(at)
+    for (const { sequence } of rows) this.overlay.delete(windowRow(this.#intervalMs, key, windowStart, sequence))
     // The next one is counted from what is there, as it would be in the next epoch.
     this.#sequences.delete(key + int64String(windowStart))
   }
 
-  *#ofKey(key: string, from: number, to: number, backward: boolean): IterableIterator<[at: string, row: Row]> {
+  *#ofKey(key: string, from: number, to: number, backward: boolean): IterableIterator<Found> {
     const first = this.#firstKept(from)
     const last = Math.min(to, Number.MAX_SAFE_INTEGER)
-    const length = 8 + key.length + windowSuffix
     for (const segment of this.#segments(first, last, backward)) {
-      const prefix = int64String(segment) + key
-      const low = prefix + int64String(Math.max(first, segment))
-      const high = afterPrefix(prefix + int64String(Math.min(last, segment + this.#intervalMs - 1)))
-      for (const entry of this.overlay.range(low, high, backward)) {
-        // A longer key may begin with this key and the bytes of a time.
-        if (entry[0].length === length) yield entry
+      const rows = this.overlay.ofKey(key, segment, first, last)
+      if (rows === undefined) {
+        yield* this.#inBoth(key, segment, first, last, backward)
+        continue
       }
+      for (let i = 0; i < rows.length; i++) {
+        const found = rows[backward ? rows.length - 1 - i : i] as KeyRow
+        const row = found.read(this.codec)
+        if (row === undefined) continue
+        const { start, sequence } = found
+        yield { start, sequence, row }
+      }
+    }
+  }
+
+  /** Rows of a key in a segment of which the backend may have some. */
+  *#inBoth(key: string, segment: number, first: number, last: number, backward: boolean): IterableIterator<Found> {
+    const length = 8 + key.length + windowSuffix
+    const prefix = int64String(segment) + key
+    const low = prefix + int64String(Math.max(first, segment))
+    const high = afterPrefix(prefix + int64String(Math.min(last, segment + this.#intervalMs - 1)))
+    for (const [at, row] of this.overlay.range(low, high, backward)) {
+      // A longer key may begin with this key and the bytes of a time.
+      if (at.length !== length) continue
+      yield { start: windowStartOf(at), sequence: sequenceOf(at), row: this.#valueOf(row) }
     }
   }
 
@@ -218,8 +242,8 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
     let last = this.#sequences.get(prefix)
     if (last === undefined) {
       last = -1
-      for (const [at] of this.#ofKey(key, windowStart, windowStart, true)) {
-        last = sequenceOf(at)
+      for (const { sequence } of this.#ofKey(key, windowStart, windowStart, true)) {
+        last = sequence
         break
       }
     }

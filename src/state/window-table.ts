@@ -6,6 +6,7 @@
 import { int64At, int64String } from './bytes.ts'
 import { segmentStart, sequenceString, windowStartOf, windowSuffix } from './layout.ts'
 import { position, SortedKeys } from './sorted-keys.ts'
+import { KeyIndex, type KeyRow } from './window-keys.ts'
 import { type SpareColumns, WindowPlace } from './window-place.ts'
 
 const firstSequence = sequenceString(0)
@@ -25,6 +26,8 @@ export class Segment {
   oldest: number
   /** The rows' key strings in order, from the first ordered reading on. */
   order: SortedKeys | undefined
+  /** The rows by key, from the first such reading on. */
+  index: KeyIndex | undefined
   /** Generation whose commit takes the segment out, with all that is in it; Infinity: it stays. */
   leavesWith = Number.POSITIVE_INFINITY
   isAttached = true
@@ -53,6 +56,12 @@ export class Segment {
 
   get places(): readonly WindowPlace[] {
     return this.others === undefined ? [this.common] : [this.common, this.others]
+  }
+
+  /** Most of its rows are about to go: what they are found by is made anew, should anybody ask. */
+  forgetOrders(): void {
+    this.order = undefined
+    this.index = undefined
   }
 }
 
@@ -151,23 +160,32 @@ export class WindowTable {
     return this.slot >= 0
   }
 
+  /** The rows of a key in a segment that start in [first, last], by start and sequence number, without those younger. */
+  ofKey(segment: Segment, key: string, first: number, last: number, youngest: number): KeyRow[] {
+    segment.index ??= new KeyIndex(segment)
+    return segment.index.find(key, first, last, youngest)
+  }
+
   /** A slot for a window's only (or first) row, which has none. `generation`: with which it comes. */
   add(key: string, windowStart: number, born: number, generation: number): void {
     const segment = this.#make(windowStart, generation)
-    if (segment.commonStart === windowStart) this.#put(segment.common, key, born)
-    else this.#put(othersOf(segment, generation), key + int64String(windowStart) + firstSequence, born)
+    if (segment.commonStart === windowStart) this.#put(segment.common, key, key, born)
+    else this.#put(othersOf(segment, generation), key, key + int64String(windowStart) + firstSequence, born)
   }
 
   /** As `add`, for a row by its key string. */
   addRow(row: string, born: number, generation: number): void {
     const segment = this.#make(windowStartOf(row), generation)
-    if (row.endsWith(segment.common.behind)) this.#put(segment.common, row.slice(8, -windowSuffix), born)
-    else this.#put(othersOf(segment, generation), row.slice(8), born)
+    const key = row.slice(8, -windowSuffix)
+    if (row.endsWith(segment.common.behind)) this.#put(segment.common, key, key, born)
+    else this.#put(othersOf(segment, generation), key, row.slice(8), born)
   }
 
   /** Takes a row out; its segment stays, even if it is empty. */
   remove(place: WindowPlace, slot: number): void {
-    place.segment.order?.delete(place.rowOf(slot))
+    const { order, index } = place.segment
+    order?.delete(place.rowOf(slot))
+    index?.delete(place, slot)
     place.remove(slot)
     this.size--
   }
@@ -210,9 +228,12 @@ export class WindowTable {
     }
   }
 
-  #put(place: WindowPlace, key: string, born: number): void {
-    const slot = place.add(key, born)
-    place.segment.order?.add(place.rowOf(slot))
+  /** `name`: what the place knows the row of this key by. */
+  #put(place: WindowPlace, key: string, name: string, born: number): void {
+    const slot = place.add(name, born)
+    const { order, index } = place.segment
+    order?.add(place.rowOf(slot))
+    index?.add(key, place, slot)
     this.place = place
     this.slot = slot
     this.size++

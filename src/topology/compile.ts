@@ -274,6 +274,7 @@ class Compiler {
       ...(store.retentionMs === undefined ? {} : { retentionMs: store.retentionMs }),
       ...(store.ttlMs === undefined ? {} : { ttlMs: store.ttlMs }),
       ...(store.retainDuplicates === undefined ? {} : { retainDuplicates: store.retainDuplicates }),
+      ...(store.tumbling === true ? { tumbling: true } : {}),
     }
   }
 

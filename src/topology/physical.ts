@@ -35,6 +35,7 @@ export interface StoreDefinition {
   readonly retentionMs?: number | undefined
   readonly ttlMs?: number | undefined
   readonly retainDuplicates?: boolean | undefined
+  readonly tumbling?: boolean | undefined
   readonly changelog: boolean
   changelogTopic?: string | undefined
 }

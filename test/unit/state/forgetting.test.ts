@@ -86,6 +86,17 @@ const kinds: Readonly<Record<string, Kind>> = {
       ]
     },
   },
+  'tumbling window': {
+    // Its segments are shorter than its windows, and begin elsewhere.
+    spec: specOf({ kind: 'window', windowSizeMs: 7, retentionMs: 9, tumbling: true }),
+    put(store, input, now) {
+      const time = before(now, input)
+      window(store).put(input.key, input.value, time - (time % 7), time)
+    },
+    look(store, input, now) {
+      return [[...window(store).fetchRange(input.key, 0, now)], [...window(store).all()]]
+    },
+  },
   'window with duplicates': {
     spec: specOf({ kind: 'window', windowSizeMs: 10, retentionMs: 25, retainDuplicates: true }),
     put(store, input, now) {
