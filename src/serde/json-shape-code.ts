@@ -1,11 +1,16 @@
 /**
- * A function of its own for objects of one shape, for those that come again and again. A loop over the members looks up
+ * Functions of their own for objects of one shape, for those that come again and again. A loop over the members looks up
  * each of their places anew, since what it does in its one line is another thing for each of them; in a function that is
- * written for the shape every line does one thing, and the object is made at once, with all of its members: an event takes
- * 150 ns instead of 210.
+ * written for the shape every line does one thing, and an object that is read is made at once, with all of its members.
+ * An event is read in 150 ns instead of 210, and written in 150 instead of 200.
+ *
+ * Names become literals in the text of such a function, quoted as JSON; nothing else of a record gets into it.
  */
 
 export type Members = Record<string, unknown>
+
+/** Objects that a shape has fitted before it is worth a function: to make one takes as long as hundreds of them. */
+export const worthCode = 256
 
 /** Reads the value of a member at `at`, and moves on behind it; undefined: it is not as expected. */
 export interface ValueReader {
@@ -17,9 +22,9 @@ export interface ValueReader {
 export type ReadShape = (bytes: Uint8Array, reader: ValueReader) => Members | undefined
 
 /**
- * The function for members of these names. `before` is what stands in front of each value, `tail` what ends the object.
- * Names become literals in its text, quoted as JSON; `__proto__`, which would be no member there, must not be among
- * them. Undefined where the process forbids to make code from text.
+ * The function that reads members of these names. `before` is what stands in front of each value, `tail` what ends the
+ * object. `__proto__`, which would be no member of a literal, must not be among the names. Undefined where the process
+ * forbids to make code from text.
  */
 export function readShape(
   names: readonly string[],
@@ -37,9 +42,50 @@ export function readShape(
     ${steps.join('\n')}
     return after(bytes, reader.at, tail) === bytes.length ? { ${members.join(', ')} } : undefined
   }`
+  const make = codeOf(['after', 'tail', ...before.map((_, i) => `b${i}`)], text)
+  return make && (make(after, tail, ...before) as ReadShape)
+}
+
+/** What stands in front of a value that is written: bytes by fours, the last ones filled up. */
+export interface Text {
+  readonly words: Int32Array
+  readonly length: number
+}
+
+/** Gives the position behind, or -1 where it cannot write the value in its simple way or in the room up to `end`. */
+export type WriteValue = (bytes: Uint8Array, at: number, end: number, value: unknown) => number
+
+/** Where the object ends, or -1 where it has another shape, or a value that is not simple. */
+export type WriteShape = (value: Members, bytes: Uint8Array, view: DataView, start: number, end: number) => number
+
+/** The function that writes members of these names, `before` in front of each value; undefined as above. */
+export function writeShape(
+  names: readonly string[],
+  before: readonly Text[],
+  writeValue: WriteValue,
+): WriteShape | undefined {
+  const steps = before.map(({ words, length }, i) => {
+    const puts = Array.from(words, (word, w) => `view.setInt32(at + ${4 * w}, ${word}, true)`)
+    return `if (at + ${length + 4} > end) return -1
+      ${puts.join('\n')}
+      at = writeValue(bytes, at + ${length}, end, value[${JSON.stringify(names[i])}]); if (at < 0) return -1`
+  })
+  const text = `return (value, bytes, view, start, end) => {
+    let i = 0
+    for (const name in value) if (name !== names[i++]) return -1
+    if (i !== names.length) return -1
+    let at = start
+    ${steps.join('\n')}
+    bytes[at] = 125
+    return at + 1
+  }`
+  return codeOf(['names', 'writeValue'], text)?.(names, writeValue) as WriteShape | undefined
+}
+
+/** Undefined where the process forbids to make code from text. */
+function codeOf(parameters: readonly string[], text: string): ((...given: readonly unknown[]) => unknown) | undefined {
   try {
-    const make = new Function('after', 'tail', ...before.map((_, i) => `b${i}`), text)
-    return make(after, tail, ...before) as ReadShape
+    return new Function(...parameters, text) as (...given: readonly unknown[]) => unknown
   } catch (error) {
     if (error instanceof EvalError) return undefined
     throw error

@@ -4,7 +4,7 @@
  * is not exactly as expected – another member, an escape, a nested value, an exponent, text beyond ASCII – is left to
  * `JSON.parse`, so the result is always what that gives.
  */
-import { after, type Members, type ReadShape, readShape, type ValueReader } from './json-shape-code.ts'
+import { after, type Members, type ReadShape, readShape, type ValueReader, worthCode } from './json-shape-code.ts'
 import { latin1Text, shortText } from './short-text.ts'
 
 /** Shapes remembered side by side, for topics with several kinds of records. */
@@ -16,9 +16,6 @@ const mostDigits = 15
 const powersOfTen = Array.from({ length: mostDigits + 1 }, (_, i) => 10 ** i)
 /** Records that fit no shape before, in spite of it all, the shapes are given up; more where many did fit. */
 const patience = 64
-
-/** Objects that a shape has fitted before it gets a function of its own: to make one takes as long as reading hundreds. */
-const worthCode = 256
 
 /** Short texts remembered for a member. */
 const rememberedTexts = 4096

@@ -3,6 +3,7 @@
  * goes straight into bytes, without a string in between. Whatever JSON would write in another way than digits, plain
  * ASCII and words is left to `JSON.stringify`, so the bytes are always those of its text.
  */
+import { type Members, type Text, worthCode, type WriteShape, writeShape } from './json-shape-code.ts'
 
 /** Bytes taken at once; what is written lies one behind the other in them, as in Node's own pool. */
 const poolBytes = 8192
@@ -11,13 +12,13 @@ const mostBytes = 1024
 /** Objects of other shapes in a row, from which on none is learned. */
 const patience = 64
 
-type Members = Readonly<Record<string, unknown>>
-
 export class JsonWriter {
   #names: string[] = []
   /** `{"name":` and `,"name":` in front of each value. */
   #before: Text[] = []
   #misses = 0
+  #written = 0
+  #code: WriteShape | undefined
   #pool = new Pool(0)
   #start = 0
   #brief: Pool | undefined
@@ -66,6 +67,14 @@ export class JsonWriter {
 
   #write(value: Members, { bytes, view }: Pool, start: number): number {
     const end = start + mostBytes - 1
+    const code = this.#code
+    if (code !== undefined) return code(value, bytes, view, start, end)
+    const at = this.#walk(value, bytes, view, start, end)
+    if (at >= 0 && ++this.#written === worthCode) this.#code = writeShape(this.#names, this.#before, writeValue)
+    return at
+  }
+
+  #walk(value: Members, bytes: Uint8Array, view: DataView, start: number, end: number): number {
     const names = this.#names
     const before = this.#before
     let at = start
@@ -88,6 +97,8 @@ export class JsonWriter {
   /** False where the names were known: then it was the values that did not fit. */
   #learn(names: string[]): boolean {
     if (names.length === this.#names.length && names.every((name, i) => name === this.#names[i])) return false
+    this.#code = undefined
+    this.#written = 0
     this.#names = names
     this.#before = names.map((name, i) => textOf(`${i === 0 ? '{' : ','}${JSON.stringify(name)}:`))
     return true
@@ -104,12 +115,6 @@ class Pool {
     this.bytes = bytes
     this.view = new DataView(bytes.buffer)
   }
-}
-
-/** Bytes by fours, the last ones filled up. */
-interface Text {
-  readonly words: Int32Array
-  readonly length: number
 }
 
 function textOf(text: string): Text {

@@ -43,6 +43,30 @@ describe('JSON that is written', () => {
     )
   })
 
+  test('is no different once a shape has come often enough for a function of its own', () => {
+    const lists = fc
+      .uniqueArray(someName, { minLength: 1, maxLength: 6 })
+      .chain((names) => fc.array(fc.tuple(...names.map(() => someMember))).map((all) => [names, all] as const))
+    fc.assert(
+      fc.property(lists, fc.uniqueArray(someName, { maxLength: 6 }), ([names, all], others) => {
+        const serde = serdes.json<unknown>()
+        const simple = Object.fromEntries(names.map((name, i) => [name, i]))
+        for (let n = 0; n < 300; n++) assert.equal(written(serde, simple), JSON.stringify(simple))
+        const values = all.map((members) => Object.fromEntries(names.map((name, i) => [name, members[i]])))
+        for (const value of [...values, Object.fromEntries(others.map((name) => [name, name])), simple]) {
+          let expected: string
+          try {
+            expected = JSON.stringify(value)
+          } catch {
+            assert.throws(() => serde.serialize(value), SerdeError)
+            continue
+          }
+          assert.equal(written(serde, value), Buffer.from(expected).toString())
+        }
+      }),
+    )
+  })
+
   test('stays as it is when more is written', () => {
     const serde = serdes.json<unknown>()
     const kept = Array.from({ length: 500 }, (_, n) => serde.serialize({ n, text: 'x'.repeat(n % 90) }))
