@@ -31,13 +31,13 @@ export const engineRows = {
   },
   'engine.state.write-buffer-bytes': {
     type: 'bytes',
-    default: 67_108_864,
+    default: 536_870_912,
     min: 0,
-    doc: 'Memory of the process for state that is committed and not yet written to the durable stores, about: many changes of a row become one write. 0: every commit is written at once.',
+    doc: 'Memory of the process for rows of durable stores, about: those that are committed and not yet written, and those that stay to be read. Many changes of a row become one write. Where it is not set it is no more than a quarter of the memory that the process may have. 0: every commit is written at once.',
   },
   'engine.state.write-interval-ms': {
     type: 'duration',
-    default: 2000,
+    default: 10_000,
     min: 1,
     max: 3_600_000,
     doc: 'How long committed state may wait to be written to the durable stores. What waits is replayed from the changelogs after a crash.',

@@ -1,7 +1,7 @@
 /** From the configuration to what the threads are given. */
 import { randomUUID } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { availableParallelism } from 'node:os'
+import { availableParallelism, totalmem } from 'node:os'
 import { join } from 'node:path'
 import type { CounterLayout } from '../base/counters.ts'
 import type { Config } from '../config/config.ts'
@@ -26,9 +26,21 @@ export function policiesOf(config: Config, applicationId: string): ErrorPolicies
   }
 }
 
+/** What nobody asked for takes no more than one in so many bytes of the memory. */
+const partOfMemory = 4
+
+/** Memory that the process may have: the machine's, or what its container leaves it. */
+function memoryBytes(): number {
+  const limit = process.constrainedMemory()
+  return limit > 0 ? Math.min(limit, totalmem()) : totalmem()
+}
+
 /** What each lane may hold of state that is committed and not written. */
 export function writeBehindOf(config: Config): WriteBehindOptions {
-  const bytes = Math.floor(config.get('engine.state.write-buffer-bytes') / laneCount(config))
+  const key = 'engine.state.write-buffer-bytes'
+  const asked = config.get(key)
+  const most = config.isSet(key) ? asked : Math.min(asked, memoryBytes() / partOfMemory)
+  const bytes = Math.floor(most / laneCount(config))
   return { bytes, intervalMs: config.get('engine.state.write-interval-ms'), rowsPerStep: 8192 }
 }
 

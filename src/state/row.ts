@@ -4,7 +4,7 @@
  * table's changes. So what is kept is never what anybody else holds.
  */
 import { readInt64, writeInt64 } from '../serde/primitive.ts'
-import type { Serde } from '../serde/serde.ts'
+import { type Serde, SerdeError } from '../serde/serde.ts'
 import { owned } from './bytes.ts'
 import type { StoreSpec } from './contract.ts'
 import { OneScratch, Scratch } from './scratch.ts'
@@ -182,9 +182,26 @@ export class RowCodec {
 
   /** `bytes` may be volatile; the row has its own. */
   fromBackend(bytes: Uint8Array): Row {
+    const head = this.form === 'plain' ? 0 : this.form === 'stamped' ? 8 : 1
+    if (this.#serde.fixed?.size === bytes.length - head) {
+      // A number takes a fraction of the memory that an array of its bytes would.
+      const plain = this.#plain(bytes.subarray(head))
+      if (plain !== undefined) return new Row(plain, undefined, this.form === 'stamped' ? readInt64(bytes, 0) : 0)
+    }
     if (this.form === 'plain') return new Row(undecoded, bytes.slice(), 0)
     if (this.form === 'stamped') return new Row(undecoded, bytes.slice(8), readInt64(bytes, 0))
     return bytes[0] === 0 ? new Row(null, undefined, 0) : new Row(undecoded, bytes.slice(1), 0)
+  }
+
+  /** Undefined for what is not what the serde wrote: whoever reads the row is told. */
+  #plain(bytes: Uint8Array): unknown {
+    try {
+      const value = this.#serde.deserialize(bytes)
+      return this.#serde.isPlain?.(value) ? value : undefined
+    } catch (error) {
+      if (error instanceof SerdeError) return undefined
+      throw error
+    }
   }
 
   /** Bytes that the row's value weighs, about. */

@@ -32,7 +32,7 @@ export interface FrontSlots {
 }
 
 /** What a row takes beside its key and value: numbers, the index, its place among the values. */
-const overheadBytes = 112
+const overheadBytes = 104
 
 /** What is known of a slot: its row is held, somebody has looked whether the backend has one, and it has none. */
 const isHeld = 1
