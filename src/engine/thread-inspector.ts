@@ -15,6 +15,11 @@ import { frameText, type InspectorFrame } from './thread-frames.ts'
 export const maxFrames = 1000
 /** A worker that runs pauses within a moment of having agreed to; one that has not by then is idle. */
 const idleAfterMs = 25
+/**
+ * Turning the debugger on makes a worker announce some hundred scripts, which takes most of what a look costs. It stays on
+ * for this long where the next look may come soon.
+ */
+const keepDebuggingMs = 10_000
 
 export interface Look {
   /** The worker took the request to pause. */
@@ -58,6 +63,7 @@ export class WorkerInspector {
   #closing = false
   #lastId = 0
   #telling = false
+  #resting: NodeJS.Timeout | undefined
   /** Called when a worker has said something. */
   #heard: () => void = () => undefined
 
@@ -77,11 +83,14 @@ export class WorkerInspector {
     await this.#settled(asked, deadlineOf)
     const looks = asked.map(({ threadId, answered, frames }): [number, Look] => [threadId, { answered, frames }])
     for (const worker of asked) this.#letGo(worker)
+    this.#restLater()
     return new Map(looks)
   }
 
   close(): void {
     this.#closing = true
+    clearTimeout(this.#resting)
+    for (const worker of this.#workers.values()) this.#stopDebugging(worker)
     this.#disconnectWhenQuiet()
   }
 
@@ -125,7 +134,6 @@ export class WorkerInspector {
     } else if (message.method === 'Debugger.paused') {
       // First of all the worker goes on; what it said is looked at afterwards.
       this.#send(worker, 'Debugger.resume')
-      this.#stopDebugging(worker)
       const frames = message.params?.callFrames ?? []
       if (worker.pauseId !== 0)
         worker.frames = frames.slice(0, maxFrames).map((frame) => frameText(frame, worker.scripts))
@@ -160,14 +168,24 @@ export class WorkerInspector {
       worker.pauseId = -1
       return
     }
+    if (!worker.debugging) this.#send(worker, 'Debugger.enable')
     worker.debugging = true
-    this.#send(worker, 'Debugger.enable')
     worker.pauseId = this.#send(worker, 'Debugger.pause')
   }
 
   #letGo(worker: Attached): void {
     worker.pauseId = 0
-    this.#stopDebugging(worker)
+    // One that did not pause still would, at the next thing that it does.
+    if (worker.frames === undefined || this.#closing) this.#stopDebugging(worker)
+  }
+
+  #restLater(): void {
+    clearTimeout(this.#resting)
+    if (this.#closing) return
+    this.#resting = setTimeout(() => {
+      for (const worker of this.#workers.values()) this.#stopDebugging(worker)
+    }, keepDebuggingMs)
+    this.#resting.unref()
   }
 
   #stopDebugging(worker: Attached): void {
