@@ -36,11 +36,17 @@ function checkChain(world: World): void {
   }
 }
 
+/** Each log is decoded once. */
+const decoded = new WeakMap<readonly RawRecord[], ReadonlyArray<At<ReturnType<typeof decode>>>>()
+
+function decodeLog(log: readonly RawRecord[]): ReadonlyArray<At<ReturnType<typeof decode>>> {
+  const known = decoded.get(log) ?? log.map(({ key, value, offset }) => ({ ...decode(key, value), offset }))
+  decoded.set(log, known)
+  return known
+}
+
 function records<K extends HaRecord['kind']>(log: readonly RawRecord[], kind: K): Array<At<HaRecord & { kind: K }>> {
-  return log.flatMap(({ key, value, offset }) => {
-    const record = decode(key, value)
-    return record.kind === kind ? [{ ...(record as HaRecord & { kind: K }), offset }] : []
-  })
+  return decodeLog(log).filter((record) => record.kind === kind) as unknown as Array<At<HaRecord & { kind: K }>>
 }
 
 /** In a run whose only trouble is the broker, the active's restarts, or standbys that come and go, nobody fails over. */
@@ -88,8 +94,7 @@ function checkPause(world: World, log: readonly RawRecord[]): void {
   const pausedBefore = new Map<number, boolean>()
   let epoch = 0
   let paused = false
-  for (const { key, value } of log) {
-    const record = decode(key, value)
+  for (const record of decodeLog(log)) {
     if (record.kind === 'claim' && !winners.has(record.epoch)) {
       winners.set(record.epoch, record)
       if (record.epoch > epoch) {

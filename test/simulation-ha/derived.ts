@@ -26,6 +26,8 @@ export interface Derived {
   /** Chance that a pod is cut off at the moment at which it is promoted, its engine for a shorter time. */
   readonly cutsAtPromotion: number
   readonly outages: number
+  /** Part of the outages in which the broker reads, and cannot write. */
+  readonly readOnlyOutages: number
   readonly restarts: number
   /** Times at which an active engine has used up its restarts. */
   readonly exhaustions: number
@@ -38,7 +40,8 @@ export interface Derived {
   readonly minPromotionIntervalMs: number
 }
 
-const none = {
+/** Nothing goes wrong. */
+export const calm = {
   hiccup: 0,
   lostRequest: 0,
   lostAnswer: 0,
@@ -73,11 +76,12 @@ export function derive(random: Random): Derived {
     messageMs: random.pick([0.1, 1, 10]),
     clockDrift: random.pick([0, 0.01, 0.1]),
     wallJumps: random.int(3),
+    readOnlyOutages: 0.5,
     minPromotionIntervalMs: random.pick([0, 1000]),
   }
-  if (profile === 'outages') return { ...base, ...none, outages: 1 + random.int(3), pauses: random.int(2) }
-  if (profile === 'restarts') return { ...base, ...none, restarts: 1 + random.int(4), pauses: random.int(2) }
-  if (profile === 'joins') return { ...base, ...none, crashes: 1 + random.int(4) }
+  if (profile === 'outages') return { ...base, ...calm, outages: 1 + random.int(3), pauses: random.int(2) }
+  if (profile === 'restarts') return { ...base, ...calm, restarts: 1 + random.int(4), pauses: random.int(2) }
+  if (profile === 'joins') return { ...base, ...calm, crashes: 1 + random.int(4) }
   return {
     ...base,
     hiccup: random.pick([0, 0, 0.01]),

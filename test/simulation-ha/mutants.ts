@@ -1,6 +1,6 @@
 /**
  * Broken variants of the protocol. Each is a mistake that somebody could make; the checkers have to notice every one of
- * them within a few hundred seeds, or they check nothing.
+ * them, or they check nothing. Where it takes a rare coincidence for one to show, its `world` makes that less rare.
  */
 import { vacancy } from '../../src/ha/decide.ts'
 import type { HaEffect } from '../../src/ha/events.ts'
@@ -9,6 +9,7 @@ import { type Claim, LogView, type Moment } from '../../src/ha/log-view.ts'
 import type { Pod } from '../../src/ha/pod.ts'
 import { defaultRules } from '../../src/ha/coordinator.ts'
 import type { Deletion, Encoded, HaRecord } from '../../src/ha/records.ts'
+import { calm, type Derived } from './derived.ts'
 import type { Mutant } from './sim-pod.ts'
 
 type EffectOf<T extends HaEffect['type']> = Extract<HaEffect, { type: T }>
@@ -42,6 +43,16 @@ function withField(record: Encoded, field: string, value: unknown): Encoded {
   return { key: record.key, value: JSON.stringify({ ...fields, [field]: value }) }
 }
 
+/** The active pod is often cut off from the coordinator's topic, and has something to commit. */
+const coordinatorAway: Partial<Derived> = {
+  ...calm,
+  profile: 'wild',
+  pods: 2,
+  priorities: [100, 100],
+  cuts: 6,
+  records: 100,
+}
+
 /** The token goes to whoever claimed last. */
 class LastClaimWins extends LogView {
   #last: Claim | undefined
@@ -58,23 +69,40 @@ class LastClaimWins extends LogView {
 
 export const mutants: readonly Mutant[] = [
   // What the engine must do.
-  { name: 'nobody-is-fenced', engine: { ownIdentity: true } },
-  { name: 'changelog-not-read-to-its-end', engine: { skipsDrain: true } },
-  { name: 'unknown-outcome-taken-for-committed', engine: { takesUnknownForCommitted: true } },
+  {
+    name: 'nobody-is-fenced',
+    engine: { ownIdentity: true },
+    // Whoever was stopped goes on beside its successor while there is input.
+    world: { profile: 'wild', pods: 2, priorities: [100, 100], crashes: 0, freezes: 6, cuts: 0, records: 100 },
+  },
+  {
+    name: 'changelog-not-read-to-its-end',
+    engine: { skipsDrain: true },
+    // The next one takes over before the tail has come to it.
+    world: { profile: 'wild', commands: 8, terminations: 3, slowestMs: 15, hiccup: 0.02, records: 100 },
+  },
+  {
+    name: 'unknown-outcome-taken-for-committed',
+    engine: { takesUnknownForCommitted: true },
+    // A commit that never reached the broker, and a restart before the next one carries its transaction along.
+    world: { profile: 'wild', lostRequest: 0.05, restarts: 6, records: 100 },
+  },
   { name: 'applied-before-the-commit', engine: { appliesBeforeCommit: true } },
   { name: 'standby-follows-uncommitted', engine: { readsUncommitted: true } },
   { name: 'step-down-ignored', engine: { ignoresStepDown: true } },
-  { name: 'commits-while-isolated', engine: { goesOnWhenIsolated: true } },
+  { name: 'commits-while-isolated', engine: { goesOnWhenIsolated: true }, world: coordinatorAway },
   // When to suspect.
   {
     name: 'suspicion-by-a-plain-clock',
     // A broker outage makes every heartbeat look old.
+    world: { ...calm, profile: 'outages', outages: 8, readOnlyOutages: 0 },
     prepare: (pod) => Object.assign(pod, { fresh: new FreshClock(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY) }),
   },
   {
     name: 'suspicion-without-being-heard',
     // The pod reads, and cannot write: the others cannot either.
     prepare: (pod) => Object.assign(pod, { fresh: new FreshClock(400, Number.POSITIVE_INFINITY) }),
+    world: { ...calm, profile: 'outages', outages: 8, readOnlyOutages: 1 },
   },
   {
     name: 'restarting-counts-as-dead',
@@ -164,7 +192,9 @@ export const mutants: readonly Mutant[] = [
   { name: 'newer-claim-ignored', effect: told((command) => (command.type === 'ha-step-down' ? [] : [command])) },
   {
     name: 'promotion-not-verified',
-    // P4 is left out: the engine goes on with the identity, whatever was claimed since.
+    // P4 is left out: the engine goes on with the identity, whatever was claimed since. It comes to it late enough where it
+    // was cut off at that very moment.
+    world: { profile: 'wild', pods: 3, priorities: [100, 100, 100], crashes: 4, cutsAtPromotion: 0.6, records: 100 },
     event: (event, pod) => {
       for (const each of pod.verifications) if (each.purpose.type === 'promotion') each.answered = true
       return [event]
@@ -176,6 +206,7 @@ export const mutants: readonly Mutant[] = [
   { name: 'no-result', effect: never('r/') },
   {
     name: 'carried-out-in-every-epoch',
+    world: { profile: 'wild', commands: 10 },
     event: (event, pod) => {
       for (const [offset, command] of pod.view.commands) {
         const { epoch } = pod.view
@@ -193,6 +224,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'pause-not-published',
+    world: { profile: 'wild', pauses: 4, crashes: 4, terminations: 4 },
     effect: appended((record) =>
       record.key.startsWith('s/') || record.key.startsWith('l/') ? [withField(record, 'paused', false)] : [record],
     ),
@@ -200,6 +232,7 @@ export const mutants: readonly Mutant[] = [
   // Isolation.
   {
     name: 'never-isolated',
+    world: coordinatorAway,
     effect: told((command) => (command.type === 'ha-isolate' && command.isolated ? [] : [command])),
   },
   {

@@ -6,6 +6,8 @@ import { ModelStage } from './model-stage.ts'
 import { RealStage } from './real-stage.ts'
 import { World } from './world.ts'
 
+export { mutants } from './mutants.ts'
+
 export interface Verdict {
   readonly seed: number
   readonly derived: Derived

@@ -10,6 +10,7 @@ import type { HaEffect, HaEvent } from '../../src/ha/events.ts'
 import type { Pod } from '../../src/ha/pod.ts'
 import type { Rules } from '../../src/ha/standby.ts'
 import { Channel } from '../simulation/links.ts'
+import type { Derived } from './derived.ts'
 import type { EngineFlaws } from './model-engine.ts'
 import type { SimEngine } from './stage.ts'
 import type { Scheduler } from '../simulation/scheduler.ts'
@@ -19,6 +20,8 @@ export interface Mutant {
   readonly name: string
   readonly rules?: Partial<Rules>
   readonly engine?: EngineFlaws
+  /** What its runs have more or less of than others, so that what it takes for the mistake to show comes together. */
+  readonly world?: Partial<Derived>
   readonly settings?: Partial<HaSettings>
   /** Once, when the pod is made. */
   readonly prepare?: (pod: Pod) => void

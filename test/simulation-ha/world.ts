@@ -91,7 +91,7 @@ export class World {
     this.stage = stage
     this.#seed = seed
     this.#mutant = mutant
-    this.derived = derive(random)
+    this.derived = { ...derive(random), ...mutant?.world }
     this.scheduler = new Scheduler(random, settleSome)
     this.#broker = new SimulatedCluster(this.scheduler, seed + 1, 1)
   }
@@ -131,15 +131,8 @@ export class World {
     return readLog(this.cluster, coordinatorTopic(this.stage.applicationId))
   }
 
-  /** Waits for what may need the world to go on, such as the end of a transaction that is under way. */
   async drive(work: Promise<void>): Promise<void> {
-    let done = false
-    const finished = work.finally(() => {
-      done = true
-    })
-    for (let steps = 0; !done && steps < 50_000; steps++) await this.scheduler.step()
-    if (done) await finished
-    else this.violate('a transaction of the end stays open')
+    if (!(await this.scheduler.drive(work))) this.violate('a transaction of the end stays open')
   }
 
   async #until(done: () => boolean, what: string): Promise<void> {
@@ -420,7 +413,7 @@ export class World {
   #breakBroker(): void {
     const { random } = this.scheduler
     if (this.#outage !== 'none') return
-    this.#outage = random.pick(['all', 'read-only'] as const)
+    this.#outage = random.chance(1 - this.derived.readOnlyOutages) ? 'all' : 'read-only'
     const ms = random.next() * 4000
     this.tell(`the broker is out (${this.#outage}) for ${Math.round(ms)} ms`)
     this.#after(ms, () => {

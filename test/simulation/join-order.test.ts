@@ -1,18 +1,19 @@
-import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { hardlyAnyRoom, runJoin, takesWhatIsThere } from './join-order.ts'
+import { hardlyAnyRoom, takesWhatIsThere } from './join-order.ts'
+import { Seeds, upTo } from './seeds.ts'
 
+const simulator = new Seeds(new URL('join-order.ts', import.meta.url))
 const seeds = Number(process.env.SIM_JOIN_SEEDS ?? 150)
+const replay = 'SIM_JOIN_SEEDS=… node --test test/simulation/join-order.test.ts, which stops at'
 
-test(`${seeds} seeds: a join of what is there follows the order of time`, { timeout: 600_000 }, async () => {
-  for (let seed = 1; seed <= seeds; seed++) assert.deepEqual(await runJoin(seed), [], `seed ${seed}`)
+test(`${seeds} seeds: a join of what is there follows the order of time`, { timeout: 600_000 }, async (t) => {
+  await simulator.allHold(t, { seeds: upTo(seeds) }, replay)
 })
 
-test('what waits leaves room for what it waits for', { timeout: 600_000 }, async () => {
-  for (let seed = 1; seed <= 40; seed++) assert.deepEqual(await runJoin(seed, hardlyAnyRoom), [], `seed ${seed}`)
+test('what waits leaves room for what it waits for', { timeout: 600_000 }, async (t) => {
+  await simulator.allHold(t, { seeds: upTo(40), mutant: hardlyAnyRoom.name }, replay)
 })
 
-test('notices records that are taken before older ones are fetched', { timeout: 600_000 }, async () => {
-  for (let seed = 1; seed <= 20; seed++) if ((await runJoin(seed, takesWhatIsThere)).length > 0) return
-  assert.fail('unnoticed in 20 seeds')
+test('notices records that are taken before older ones are fetched', { timeout: 600_000 }, async (t) => {
+  await simulator.notice(t, takesWhatIsThere.name, 20)
 })

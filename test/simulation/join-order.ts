@@ -9,6 +9,7 @@ import { noHeaders } from '../../src/wire/headers.ts'
 import { RecordBatchBuilder } from '../../src/wire/record-batch.ts'
 import { byKey, committed } from './checkers.ts'
 import type { Tamper } from './faulty-broker.ts'
+import type { Verdict } from './run-seed.ts'
 import { type Mutant, partitionOf, World } from './world.ts'
 
 /** Takes what is buffered, as if nothing else were on its way. */
@@ -98,10 +99,12 @@ class JoinWorld extends World {
   }
 }
 
-/** The violations under this seed. */
-export async function runJoin(seed: number, mutant?: Mutant): Promise<readonly string[]> {
+export const mutants: readonly Mutant[] = [hardlyAnyRoom, takesWhatIsThere]
+
+export async function runSeed(seed: number, mutant?: Mutant): Promise<Omit<Verdict, 'restarts'>> {
   const world = new JoinWorld({ seed, ...(mutant && { mutant }) })
   await world.run()
   if (world.violations.length === 0) await world.check()
-  return world.violations
+  const { violations, derived } = world
+  return { seed, derived, violations, story: '' }
 }

@@ -104,6 +104,20 @@ export class Scheduler {
     return true
   }
 
+  /** Waits for what may need the world to go on, such as the end of a transaction; false: it did not come. */
+  async drive(work: Promise<void>, mostSteps = 50_000): Promise<boolean> {
+    let done = false
+    const finished = work.finally(() => {
+      done = true
+    })
+    for (let steps = 0; !done && steps < mostSteps; steps++) {
+      // Without events there is nothing to wait for but promises.
+      if (!(await this.step())) await this.#settle()
+    }
+    if (done) await finished
+    return done
+  }
+
   /** Timers of a process whose clock runs at this rate. */
   timers(owner: number, rate = 1): Timers {
     return {

@@ -19,7 +19,7 @@ import { DiskBackend, type DiskTamper, DurableBackends } from './durable-backend
 import type { WriteBehindOptions } from '../../src/lanes/store-writer.ts'
 import { type BrokerFaults, faultyBroker, type Tamper } from './faulty-broker.ts'
 import { type MessageTamper, SimulatedProcess } from './process.ts'
-import { Scheduler } from './scheduler.ts'
+import { Scheduler, settleSome } from './scheduler.ts'
 import { application, type Delays, type Input } from './workload.ts'
 
 export interface WorldOptions {
@@ -35,6 +35,8 @@ export interface Mutant {
   readonly broker?: () => Tamper
   readonly disk?: DiskTamper
   readonly settings?: Partial<EngineSettings>
+  /** What its runs have more or less of than others, so that what it takes for the mistake to show comes together. */
+  readonly world?: Partial<Derived>
 }
 
 /** Everything that follows from the seed: printed with a failure, so that a run can be understood from its seed. */
@@ -88,9 +90,10 @@ export class World {
 
   constructor({ seed, mutant }: WorldOptions) {
     const random = new Random(seed)
-    this.scheduler = new Scheduler(random)
+    this.scheduler = new Scheduler(random, settleSome)
     this.#mutant = mutant
-    this.derived = { ...derive(random), split: splitOf(seed), lateBoundaries: lateOf(seed), disk: diskOf(seed) }
+    const fixed = { split: splitOf(seed), lateBoundaries: lateOf(seed), disk: diskOf(seed) }
+    this.derived = { ...derive(random), ...fixed, ...mutant?.world }
     const disk = (): DiskBackend => new DiskBackend(mutant?.disk, (checkpoint) => this.#written(checkpoint))
     this.stores = new DurableBackends(this.derived.disk ? disk : undefined)
     this.#broker = new SimulatedCluster(this.scheduler, seed + 1, this.derived.partitions)
@@ -111,6 +114,8 @@ export class World {
     if (this.violations.length === 0) await this.#settle()
     // What is still held in memory is written, as a process does that is stopped.
     if (this.violations.length === 0 && this.derived.disk) for (const lane of this.#process?.lanes ?? []) lane.close()
+    // What it has done is judged: nothing may be added to it meanwhile.
+    this.#process?.kill()
     return this.violations
   }
 
@@ -247,8 +252,8 @@ export class World {
             })
           : undefined,
     }
-    const compile = () => this.application(delays).compile()
-    const topology = compile()
+    // One for all lanes of a process: they are on one thread, and compiling takes as long as a hundred events.
+    const topology = this.application(delays).compile()
     const settings = { ...settingsFor(this.derived, topology), ...this.#mutant?.settings }
     this.#lastGlobal = Number.NEGATIVE_INFINITY
     this.#restarting = false
@@ -264,7 +269,7 @@ export class World {
         this.tamper(),
       ),
       settings,
-      compile,
+      compile: () => topology,
       backends: () => stores.factory(),
       layout: counterLayout(topology),
       ...(this.derived.disk && { writeBehind: this.derived.disk }),
