@@ -40,6 +40,13 @@ function groupsOf({ watermarks }: Moment): string[] {
   return [...new Set([...named, ...assigned])].sort()
 }
 
+const perPartition = (
+  name: string,
+  help: string,
+  samples: MetricRow['samples'],
+  type: MetricRow['type'] = 'gauge',
+): MetricRow => ({ name, type, labels: ['topic', 'partition'], help, source: 'snapshot', samples })
+
 /** Offsets, buffers, watermarks. */
 export const progressRows: readonly MetricRow[] = [
   {
@@ -54,54 +61,28 @@ export const progressRows: readonly MetricRow[] = [
       return single(partitions.reduce((sum, at) => sum + at.logEndOffset - at.committedOffset, 0))
     },
   },
-  {
-    name: 'engine_source_lag_records',
-    type: 'gauge',
-    labels: ['topic', 'partition'],
-    help: 'End of the log minus the committed offset.',
-    source: 'snapshot',
-    samples: (moment) => sourceSamples(moment, (at) => at.logEndOffset - at.committedOffset),
-  },
-  {
-    name: 'engine_source_committed_offset',
-    type: 'gauge',
-    labels: ['topic', 'partition'],
-    help: 'Committed offset, from cached values.',
-    source: 'snapshot',
-    samples: (moment) => sourceSamples(moment, (at) => at.committedOffset),
-  },
-  {
-    name: 'engine_source_log_end_offset',
-    type: 'gauge',
-    labels: ['topic', 'partition'],
-    help: 'End of the log, from cached values.',
-    source: 'snapshot',
-    samples: (moment) => sourceSamples(moment, (at) => at.logEndOffset),
-  },
-  {
-    name: 'engine_source_buffered_records',
-    type: 'gauge',
-    labels: ['topic', 'partition'],
-    help: 'Records fetched and not yet dispatched.',
-    source: 'snapshot',
-    samples: (moment) => bufferSamples(moment, 'buffered'),
-  },
-  {
-    name: 'engine_source_buffer_capacity_records',
-    type: 'gauge',
-    labels: ['topic', 'partition'],
-    help: 'Threshold at which the partition is no longer fetched.',
-    source: 'snapshot',
-    samples: (moment) => bufferSamples(moment, 'bufferCapacity'),
-  },
-  {
-    name: 'engine_source_paused',
-    type: 'gauge',
-    labels: ['topic', 'partition'],
-    help: 'Whether the partition is not fetched: buffer full, application paused, or stores restoring.',
-    source: 'snapshot',
-    samples: (moment) => bufferSamples(moment, 'paused'),
-  },
+  perPartition('engine_source_lag_records', 'End of the log minus the committed offset.', (moment) =>
+    sourceSamples(moment, (at) => at.logEndOffset - at.committedOffset),
+  ),
+  perPartition('engine_source_committed_offset', 'Committed offset, from cached values.', (moment) =>
+    sourceSamples(moment, (at) => at.committedOffset),
+  ),
+  perPartition('engine_source_log_end_offset', 'End of the log, from cached values.', (moment) =>
+    sourceSamples(moment, (at) => at.logEndOffset),
+  ),
+  perPartition('engine_source_buffered_records', 'Records fetched and not yet dispatched.', (moment) =>
+    bufferSamples(moment, 'buffered'),
+  ),
+  perPartition(
+    'engine_source_buffer_capacity_records',
+    'Threshold at which the partition is no longer fetched.',
+    (moment) => bufferSamples(moment, 'bufferCapacity'),
+  ),
+  perPartition(
+    'engine_source_paused',
+    'Whether the partition is not fetched: buffer full, application paused, or stores restoring.',
+    (moment) => bufferSamples(moment, 'paused'),
+  ),
   {
     name: 'engine_watermark_timestamp_seconds',
     type: 'gauge',
@@ -124,46 +105,31 @@ export const progressRows: readonly MetricRow[] = [
       return at === null ? [] : single((nowMs - at) / 1000)
     },
   },
-  {
-    name: 'engine_partition_watermark_timestamp_seconds',
-    type: 'gauge',
-    labels: ['topic', 'partition'],
-    help: "The partition's own watermark; absent while unknown.",
-    source: 'snapshot',
-    samples: (moment) => watermarkSamples(moment, (at) => seconds(at.watermarkMs)),
-  },
-  {
-    name: 'engine_partition_idle',
-    type: 'gauge',
-    labels: ['topic', 'partition'],
-    help: 'Whether the partition is idle and does not hold back the watermark.',
-    source: 'snapshot',
-    samples: (moment) => watermarkSamples(moment, (at) => flag(at.idle)),
-  },
-  {
-    name: 'engine_partition_idle_seconds_total',
-    type: 'counter',
-    labels: ['topic', 'partition'],
-    help: 'Time for which the partition was idle since it was assigned.',
-    source: 'snapshot',
-    samples: (moment) => watermarkSamples(moment, (at) => at.idleTotalMs / 1000),
-  },
-  {
-    name: 'engine_partition_alignment_held',
-    type: 'gauge',
-    labels: ['topic', 'partition'],
-    help: 'Whether alignment holds the partition at the moment.',
-    source: 'snapshot',
-    samples: (moment) => watermarkSamples(moment, (at) => flag(at.alignmentHeld)),
-  },
-  {
-    name: 'engine_partition_alignment_held_seconds_total',
-    type: 'counter',
-    labels: ['topic', 'partition'],
-    help: "Time for which alignment held the partition's head, and all dispatch with it, since it was assigned.",
-    source: 'snapshot',
-    samples: (moment) => watermarkSamples(moment, (at) => at.alignmentHeldTotalMs / 1000),
-  },
+  perPartition(
+    'engine_partition_watermark_timestamp_seconds',
+    "The partition's own watermark; absent while unknown.",
+    (moment) => watermarkSamples(moment, (at) => seconds(at.watermarkMs)),
+  ),
+  perPartition(
+    'engine_partition_idle',
+    'Whether the partition is idle and does not hold back the watermark.',
+    (moment) => watermarkSamples(moment, (at) => flag(at.idle)),
+  ),
+  perPartition(
+    'engine_partition_idle_seconds_total',
+    'Time for which the partition was idle since it was assigned.',
+    (moment) => watermarkSamples(moment, (at) => at.idleTotalMs / 1000),
+    'counter',
+  ),
+  perPartition('engine_partition_alignment_held', 'Whether alignment holds the partition at the moment.', (moment) =>
+    watermarkSamples(moment, (at) => flag(at.alignmentHeld)),
+  ),
+  perPartition(
+    'engine_partition_alignment_held_seconds_total',
+    "Time for which alignment held the partition's head, and all dispatch with it, since it was assigned.",
+    (moment) => watermarkSamples(moment, (at) => at.alignmentHeldTotalMs / 1000),
+    'counter',
+  ),
   {
     name: 'engine_alignment_drift_seconds',
     type: 'gauge',
