@@ -30,7 +30,7 @@ import { WriteBehind } from './write-behind.ts'
 /** Stands for the start of a window where a row is known by its whole key string. */
 const noStart = Number.NEGATIVE_INFINITY
 /** Logs kept for use again, at most. */
-const mostSpareLogs = 16
+const mostSpareLogs = 8
 
 export class WindowRows implements RowLayer, FrontWindows {
   readonly codec: RowCodec

@@ -10,9 +10,23 @@ import { KeyIndex, type KeyRow } from './window-keys.ts'
 import { type SpareColumns, WindowPlace } from './window-place.ts'
 
 const firstSequence = sequenceString(0)
-/** Columns kept for use again, at most, and the most slots that they may have. */
-const mostSpare = 8
+/** Columns for use again, of all the thread's stores; and the slots that they may have together. */
+const spare: SpareColumns[] = []
+let spareSlots = 0
 const mostSpareSlots = 65_536
+
+function takeSpare(): SpareColumns | undefined {
+  const columns = spare.pop()
+  if (columns !== undefined) spareSlots -= columns.table.capacity
+  return columns
+}
+
+function giveSpare(columns: SpareColumns): void {
+  const { capacity } = columns.table
+  if (spareSlots + capacity > mostSpareSlots) return
+  spareSlots += capacity
+  spare.push(columns)
+}
 
 export class Segment {
   readonly start: number
@@ -71,7 +85,6 @@ export class WindowTable {
   readonly #segments = new Map<number, Segment>()
   /** Starts of the segments, ascending. */
   readonly #starts: number[] = []
-  readonly #spare: SpareColumns[] = []
   /** Most records in a row belong to windows of one start. */
   #lastStart = Number.NaN
   #last: Segment | undefined
@@ -198,10 +211,7 @@ export class WindowTable {
     this.#starts.splice(position(this.#starts, segment.start), 1)
     this.size -= segment.size
     this.#forgetLast()
-    for (const place of segment.places) {
-      const columns = place.give()
-      if (this.#spare.length < mostSpare && columns.table.capacity <= mostSpareSlots) this.#spare.push(columns)
-    }
+    for (const place of segment.places) giveSpare(place.give())
   }
 
   clear(): void {
@@ -243,7 +253,7 @@ export class WindowTable {
     let segment = this.at(windowStart)
     if (segment === undefined) {
       const start = segmentStart(windowStart, this.#intervalMs)
-      segment = new Segment(start, windowStart, generation, this.#isPartial(start), this.#spare.pop())
+      segment = new Segment(start, windowStart, generation, this.#isPartial(start), takeSpare())
       this.#segments.set(start, segment)
       this.#starts.splice(position(this.#starts, start), 0, start)
       this.#forgetLast()
