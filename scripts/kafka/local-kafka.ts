@@ -59,6 +59,8 @@ export interface ClusterMember {
 /** Places in the list of a broker's ports. */
 export const portsPerBroker = 5
 export const controllerPortAt = 1
+/** Three brokers that start beside other work on two cores take most of a minute. */
+const longestStartMs = 180_000
 
 /** The jars' folder; fetched at first use. */
 export async function kafkaJars(): Promise<string> {
@@ -298,13 +300,15 @@ export class LocalKafka {
   async #untilServing(child: ChildProcess): Promise<void> {
     const client = connectKafka({ bootstrapServers: [this.bootstrap], clientId: 'local-kafka', firstContactMs: 500 })
     try {
-      for (let tries = 0; tries < 600; tries++) {
+      const deadline = performance.now() + longestStartMs
+      while (performance.now() < deadline) {
         if (child.exitCode !== null || child.signalCode !== null) break
-        const serves = await client.topics(null).then(
+        const answered = client.topics(null).then(
           () => true,
           () => false,
         )
-        if (serves) return
+        // A broker that takes the connection and has no quorum yet may leave a question unanswered.
+        if (await Promise.race([answered, sleep(10_000, false, { ref: false })])) return
         await sleep(100)
       }
     } finally {
