@@ -1,43 +1,50 @@
-/** Counts the reads and writes of one store in the lane's block, and measures one in so many of each. */
+/** Counts the reads and writes of one store in the lane's block, and measures one in so many of them. */
 import type { Clock } from '../base/clock.ts'
 import { type CounterLayout, storeDurationHistogram, storeSlot, storeSlots } from '../base/counters.ts'
 import { observe, processBounds } from '../base/histograms.ts'
 import type { StoreMeter, StoreOperation } from '../state/base-store.ts'
 
-/** Two looks at the clock cost about as much as a read: of so many operations one pays for them. */
-export const measuredEvery = 128
+/**
+ * Two looks at the clock cost about as much as a read: of so many operations one pays for them. A prime, so that where
+ * reads and writes take turns both are met.
+ */
+export const measuredEvery = 127
 
-class Operation {
+/** One plain class for all stores, and nothing called in between: it stands in the way of every read and write. */
+class LaneStoreMeter implements StoreMeter {
   readonly #counters: Float64Array
   readonly #clock: Clock
-  readonly #countAt: number
-  readonly #durationsAt: number
+  readonly #getsAt: number
+  readonly #putsAt: number
+  readonly #durationsAt: readonly [get: number, put: number]
   #left = measuredEvery
   #beganAt = 0
 
-  constructor(counters: Float64Array, clock: Clock, countAt: number, durationsAt: number) {
+  constructor(layout: CounterLayout, store: number, counters: Float64Array, clock: Clock) {
     this.#counters = counters
     this.#clock = clock
-    this.#countAt = countAt
-    this.#durationsAt = durationsAt
+    this.#getsAt = storeSlot(layout, store, storeSlots.indexOf('gets'))
+    this.#putsAt = storeSlot(layout, store, storeSlots.indexOf('puts'))
+    this.#durationsAt = [storeDurationHistogram(layout, store, 0), storeDurationHistogram(layout, store, 1)]
   }
 
-  began(): boolean {
+  began(operation: StoreOperation): boolean {
+    const at = operation === 'get' ? this.#getsAt : this.#putsAt
     const counters = this.#counters
-    counters[this.#countAt] = (counters[this.#countAt] as number) + 1
+    counters[at] = (counters[at] as number) + 1
     if (--this.#left > 0) return false
     this.#left = measuredEvery
     this.#beganAt = this.#clock.monotonic()
     return true
   }
 
-  ended(): void {
+  ended(operation: StoreOperation): void {
     const seconds = (this.#clock.monotonic() - this.#beganAt) / 1000
-    observe(this.#counters, this.#durationsAt, processBounds, seconds)
+    observe(this.#counters, this.#durationsAt[operation === 'get' ? 0 : 1], processBounds, seconds)
   }
 }
 
-/** Made once a store, for it is told of every operation. Undefined: the layout does not know the store. */
+/** Undefined: the layout does not know the store. */
 export function storeMeter(
   layout: CounterLayout,
   store: string,
@@ -45,18 +52,5 @@ export function storeMeter(
   clock: Clock,
 ): StoreMeter | undefined {
   const index = layout.stores.indexOf(store)
-  if (index < 0) return undefined
-  const operation = (of: 'gets' | 'puts', kind: 0 | 1): Operation =>
-    new Operation(
-      counters,
-      clock,
-      storeSlot(layout, index, storeSlots.indexOf(of)),
-      storeDurationHistogram(layout, index, kind),
-    )
-  const get = operation('gets', 0)
-  const put = operation('puts', 1)
-  return {
-    began: (kind: StoreOperation) => (kind === 'get' ? get.began() : put.began()),
-    ended: (kind: StoreOperation) => (kind === 'get' ? get.ended() : put.ended()),
-  }
+  return index < 0 ? undefined : new LaneStoreMeter(layout, index, counters, clock)
 }

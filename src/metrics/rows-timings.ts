@@ -72,7 +72,7 @@ export const timingRows: readonly HistogramRow[] = [
   {
     name: 'engine_store_operation_duration_seconds',
     labels: ['store', 'op'],
-    help: 'Time that a read or write of one row takes in a state store; one operation of 128 is measured.',
+    help: 'Time that a read or write of one row takes in a state store; one operation of 127 is measured.',
     bounds: processBounds,
     samples: ({ layout, lanes }) =>
       layout.stores.flatMap((store, i) =>

@@ -111,7 +111,7 @@ describe('metrics of the running engine', () => {
     )
     const families = await scrape(engine)
     for (const op of ['get', 'put']) {
-      assert.equal(measured(families, op), Math.floor(1000 / 128))
+      assert.ok(measured(families, op) >= 5 && measured(families, op) <= 10, `${measured(families, op)} ${op} of 1000`)
       assert.ok(sum(families, `${durations}_sum`, { store: 'sums', op }) > 0)
     }
   })
