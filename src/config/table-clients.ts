@@ -200,7 +200,7 @@ export const clientRows = {
   },
   'consumer.heartbeat.interval.ms': {
     type: 'duration',
-    default: 1000,
+    default: 500,
     min: 50,
     doc: 'Time between heartbeats to the group; also how late this process may hear that another one is gone.',
   },

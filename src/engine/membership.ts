@@ -59,6 +59,12 @@ const protocol = 'cooperative'
 const noGeneration = -1
 const shortestBackoffMs = 50
 const longestBackoffMs = 1000
+/**
+ * After a rebalance another one often follows: whoever gives partitions away joins again as soon as it has, and who is to
+ * have them hears of that by a heartbeat. Until then nobody works on them.
+ */
+const livelyMs = 200
+const livelyHeartbeats = 15
 
 export class Membership {
   readonly #o: MembershipOptions
@@ -76,6 +82,8 @@ export class Membership {
   #joinWanted = true
   #closed = false
   #connected = true
+  /** Heartbeats that follow one another faster. */
+  #lively = 0
   #backoffMs = shortestBackoffMs
   #wake: (() => void) | undefined
   #loop: Promise<void> | undefined
@@ -108,8 +116,14 @@ export class Membership {
   start(): void {
     if (this.#loop) return
     this.#loop = this.#run()
-    this.#repeat(this.#o.heartbeatIntervalMs, () => this.#heartbeat())
-    this.#repeat(this.#o.metadataRefreshMs, () => this.#refreshMetadata())
+    this.#repeat(
+      () => this.#nextHeartbeatMs(),
+      () => this.#heartbeat(),
+    )
+    this.#repeat(
+      () => this.#o.metadataRefreshMs,
+      () => this.#refreshMetadata(),
+    )
   }
 
   /** Joins again soon, as when the application's topics have changed. */
@@ -167,6 +181,7 @@ export class Membership {
     if (mine === undefined) return
     this.#ownedGenerationId = this.#generationId
     this.#joined = true
+    this.#lively = livelyHeartbeats
     this.#events.joined?.()
     this.#events.roster?.(mine.roster, this.#memberId)
     await this.#adopt(mine)
@@ -262,6 +277,13 @@ export class Membership {
     return new EngineError('BROKER_REFUSED', message, { cause: error })
   }
 
+  #nextHeartbeatMs(): number {
+    const { heartbeatIntervalMs } = this.#o
+    if (this.#lively === 0) return heartbeatIntervalMs
+    this.#lively--
+    return Math.min(livelyMs, heartbeatIntervalMs)
+  }
+
   async #heartbeat(): Promise<void> {
     if (!this.#joined || this.#joining) return
     const { member } = this
@@ -341,8 +363,8 @@ export class Membership {
   }
 
   /** Calls again and again, never twice at once. */
-  #repeat(everyMs: number, call: () => Promise<void>): void {
-    const cancel = this.#o.timers.after(everyMs, () => {
+  #repeat(everyMs: () => number, call: () => Promise<void>): void {
+    const cancel = this.#o.timers.after(everyMs(), () => {
       this.#cancels.delete(cancel)
       call().then(
         () => {

@@ -46,7 +46,7 @@ describe(`several processes in one group (SCALE_OUT_SEED=${seed})`, { skip }, ()
         'engine.instance-id': name,
         'topology.sub-topology-split': 'repartition-topics',
         'consumer.session.timeout.ms': String(sessionTimeoutMs),
-        'consumer.heartbeat.interval.ms': '1000',
+        'consumer.heartbeat.interval.ms': '500',
         'engine.lanes.count': '1',
         ...settings,
       },
