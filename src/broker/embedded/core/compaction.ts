@@ -4,15 +4,25 @@
  */
 import { attributeBits, batchField, compressionOf, sealBatch } from '../../../wire/batch-header.ts'
 import { readInt16, writeInt16, writeInt32 } from '../../../wire/integers.ts'
-import { type BatchHeader, batchHeader, batchHeaderSize, batchSize, stampBatch } from '../../../wire/record-batch.ts'
+import {
+  type BatchHeader,
+  batchHeader,
+  batchHeaderSize,
+  batchSize,
+  CorruptBatchError,
+  stampBatch,
+} from '../../../wire/record-batch.ts'
 import { BrokerError } from '../../port.ts'
 import { BatchRecords } from './batch-records.ts'
 import { KeySet } from './key-set.ts'
 import type { PartitionLog, Segment } from './partition-log.ts'
+import type { SegmentFile } from './storage.ts'
 import type { Partition } from './topics.ts'
 
 /** Room for so many keys is made at once. */
 const mostExpected = 2 ** 20
+/** Places of so many keys are touched together. */
+const ahead = 64
 
 /** Compacts or shortens the log where its topic asks for it and it has grown enough. */
 export function maintain(partition: Partition, now: number, compactionBytes: number): void {
@@ -29,12 +39,15 @@ export function maintain(partition: Partition, now: number, compactionBytes: num
   if (topic.retentionBytes >= 0 || topic.retentionMs >= 0) expireSegments(partition)
 }
 
-/** Without room on the disk the log stays as it is, until it has grown by as much again: no write fails for that. */
+/**
+ * Without room on the disk, or where a batch cannot be read, the log stays as it is, until it has grown by as much again:
+ * no write fails for that.
+ */
 function tryCompact(partition: Partition, now: number): void {
   try {
     compact(partition, now)
   } catch (error) {
-    if (!(error instanceof BrokerError)) throw error
+    if (!(error instanceof BrokerError || error instanceof CorruptBatchError)) throw error
   }
 }
 
@@ -46,23 +59,29 @@ function compact(partition: Partition, now: number): void {
   // Tombstones stay for a while after the pass that saw them first, so that a reader who is behind learns of the deletion.
   const seen = passes.filter((pass) => pass.at + topic.deleteRetentionMs <= now).at(-1)?.end ?? 0
   passes.push({ end: covered, at: now })
-  const contents = segments.map(({ file }) => {
-    const bytes = new Uint8Array(file.size)
-    file.copy(0, bytes, 0, bytes.length)
-    return bytes
-  })
   const pass = {
     aborted: abortedFilter(log),
-    newer: new KeySet(Math.min(mostExpected, covered - cleanEnd)),
+    newer: new KeySet(Math.min(mostExpected, covered - cleanEnd, partition.cleanKeys || mostExpected)),
     cleanEnd,
     covered,
     seen,
   }
   const kept: Uint8Array[] = []
-  for (const bytes of contents.reverse()) keepLatest(bytes, pass, kept)
+  for (const { file } of segments.reverse()) {
+    for (const bytes of wholeBatches(file).reverse()) keepLatest(bytes, pass, kept)
+  }
   records.clear()
   log.replaceFirst(segments.length, kept.reverse(), covered)
   partition.cleanEnd = covered
+  partition.cleanKeys = pass.newer.size
+}
+
+/** The segment in pieces, in order: where it lies in memory as it lies there. */
+function wholeBatches(file: SegmentFile): Uint8Array[] {
+  if (file.chunks !== undefined) return file.chunks()
+  const bytes = new Uint8Array(file.size)
+  file.copy(0, bytes, 0, bytes.length)
+  return [bytes]
 }
 
 /** One pass through a log, from its end. */
@@ -112,10 +131,10 @@ const records = new BatchRecords()
 function retained(batch: Uint8Array, header: BatchHeader, pass: Pass): Uint8Array | undefined {
   const isLast = header.lastOffset === pass.covered - 1
   if (header.control) return isLast ? batch : undefined
-  // Its marker goes, and it needs none any more: what is left was committed.
-  const isAborted = pass.aborted(header)
-  if (header.transactional) stampBatch(batch, { ...header, transactional: false })
-  if (!isAborted) {
+  if (!pass.aborted(header)) {
+    // Its marker goes, and it needs none any more: what is left was committed. What could be seen of this where it lies
+    // is the same either way.
+    if (header.transactional) stampBatch(batch, { ...header, transactional: false })
     records.open(batch, header)
     const left = keepRecords(header, pass)
     if (left === header.recordCount) return batch
@@ -123,33 +142,38 @@ function retained(batch: Uint8Array, header: BatchHeader, pass: Pass): Uint8Arra
   }
   if (!isLast) return undefined
   records.clear()
-  return batchOf(batch, 0)
+  const empty = batchOf(batch, 0)
+  if (header.transactional) stampBatch(empty, { ...header, transactional: false })
+  return empty
 }
 
 /** Lets go of those whose key comes again behind them, and of old tombstones; says how many are left. */
 function keepRecords({ baseOffset }: BatchHeader, { newer, cleanEnd, seen }: Pass): number {
   const isClean = baseOffset < cleanEnd
-  let left = 0
-  for (let i = records.count - 1; i >= 0; i--) {
-    const length = records.keyLength(i)
-    if (length >= 0) {
-      const start = records.keyStart(i)
-      const isOver = isClean
-        ? newer.has(records.bytes, start, start + length)
-        : !newer.add(records.bytes, start, start + length)
+  const { bytes, hashes } = records
+  let left = records.count
+  for (let end = left; end > 0; ) {
+    const start = Math.max(0, end - ahead)
+    newer.touch(hashes, start, end)
+    for (let i = end - 1; i >= start; i--) {
+      const length = records.keyLength(i)
+      if (length < 0) continue
+      const key = records.keyStart(i)
+      const hash = hashes[i] as number
+      const isOver = isClean ? newer.has(hash, bytes, key, key + length) : !newer.add(hash, bytes, key, key + length)
       if (isOver || (records.isTombstone(i) && baseOffset + records.offset(i) < seen)) {
         records.drop(i)
-        continue
+        left--
       }
     }
-    left++
+    end = start
   }
   return left
 }
 
 function batchOf(batch: Uint8Array, count: number): Uint8Array {
-  const size = batchHeaderSize + records.leftBytes()
-  const result = new Uint8Array(size)
+  const size = batchHeaderSize + records.leftBytes
+  const result = new Uint8Array(Buffer.allocUnsafeSlow(size).buffer)
   result.set(batch.subarray(0, batchHeaderSize))
   records.copyLeft(result, batchHeaderSize)
   writeInt32(result, batchField.length, size - 12)

@@ -1,91 +1,171 @@
-/** Keys in columns: with hundreds of thousands of them an object for each would be most of the work. */
+/**
+ * Keys of a log, told apart exactly. There may be millions, each in a place of memory of its own: what a key costs is the
+ * wait for that place, so a place is eight bytes, and those of the keys to come are touched together before.
+ */
+import { BrokerError } from '../../port.ts'
 
-/** Integers of an entry: the key's hash, where its bytes start, their length. */
-const entryInts = 4
-const [hashInt, startInt, lengthInt] = [0, 1, 2] as const
+/** Integers of a place: the key's hash, and where its bytes lie + 1; 0: free. */
+const placeInts = 2
+/** Lengths from here on take four bytes more. */
+const longKey = 255
+const mostBytes = 2 ** 32 - 2
+const leastPlaces = 1024
+/** Of 16 places this many may be taken. */
+const mostTaken = 10
 
 export class KeySet {
-  #entries: Int32Array
-  /** Entries + 1 by hash, with as much of the hash as there is room for; 0: free. At most half is taken. */
-  #index: Int32Array
+  /** By the hash's uppermost bits, so that a larger table has them in the same order. */
+  #places: Int32Array
+  #shift: number
   #count = 0
-  #arena = new Uint8Array(16 * 1024)
+  #arena: Uint8Array
   #taken = 0
+  /** What `touch` read, so that its reading is not left out as without effect. */
+  touched = 0
 
   /** `expected` keys may come, or more. */
   constructor(expected: number) {
-    const size = 2 ** Math.ceil(Math.log2(Math.max(1024, expected)))
-    this.#entries = new Int32Array(size * entryInts)
-    this.#index = new Int32Array(2 * size)
+    const bits = Math.ceil(Math.log2(Math.max(leastPlaces, (expected * 16) / mostTaken)))
+    this.#places = new Int32Array(2 ** bits * placeInts)
+    this.#shift = 32 - bits
+    this.#arena = blank(Math.max(4096, expected * 12))
   }
 
-  has(bytes: Uint8Array, from: number, to: number): boolean {
-    return this.#find(bytes, from, to, hashOf(bytes, from, to))
+  get size(): number {
+    return this.#count
+  }
+
+  /** The keys of these hashes are about to be looked for: waits for their places overlap. */
+  touch(hashes: Int32Array, from: number, to: number): void {
+    const places = this.#places
+    const shift = this.#shift
+    const arena = this.#arena
+    let touched = 0
+    for (let i = from; i < to; i++) touched ^= places[((hashes[i] as number) >>> shift) * placeInts] as number
+    for (let i = from; i < to; i++) {
+      const hash = hashes[i] as number
+      const at = (hash >>> shift) * placeInts
+      const start = places[at + 1] as number
+      if (start !== 0 && places[at] === hash) touched ^= arena[(start >>> 0) - 1] as number
+    }
+    this.touched ^= touched
+  }
+
+  /** `hash` is `hashOf` of these bytes, here as below. */
+  has(hash: number, bytes: Uint8Array, from: number, to: number): boolean {
+    return this.#places[this.#find(hash, bytes, from, to) + 1] !== 0
   }
 
   /** False: it was there already. */
-  add(bytes: Uint8Array, from: number, to: number): boolean {
-    const hash = hashOf(bytes, from, to)
-    if (this.#find(bytes, from, to, hash)) return false
-    const length = to - from
-    if ((this.#count + 1) * entryInts > this.#entries.length) this.#grow()
-    if (this.#taken + length > this.#arena.length) {
-      const arena = new Uint8Array(Math.max(2 * this.#arena.length, this.#taken + length))
-      arena.set(this.#arena)
-      this.#arena = arena
-    }
-    for (let i = 0; i < length; i++) this.#arena[this.#taken + i] = bytes[from + i] as number
-    const entry = this.#count++
-    const at = entry * entryInts
-    this.#entries[at + hashInt] = hash
-    this.#entries[at + startInt] = this.#taken
-    this.#entries[at + lengthInt] = length
-    this.#taken += length
-    this.#enter(hash, entry)
+  add(hash: number, bytes: Uint8Array, from: number, to: number): boolean {
+    const at = this.#find(hash, bytes, from, to)
+    if (this.#places[at + 1] !== 0) return false
+    const start = this.#keep(bytes, from, to)
+    this.#places[at] = hash
+    this.#places[at + 1] = start + 1
+    this.#count++
+    if (this.#count * 16 > (this.#places.length / placeInts) * mostTaken) this.#grow()
     return true
   }
 
-  #find(bytes: Uint8Array, from: number, to: number, hash: number): boolean {
-    const index = this.#index
-    const mask = index.length - 1
-    for (let i = hash & mask; ; i = (i + 1) & mask) {
-      const found = index[i] as number
-      if (found === 0) return false
-      if ((found ^ hash) & ~mask) continue
-      if (this.#isKey((found & mask) - 1, bytes, from, to, hash)) return true
+  /** The place of the key, or the one where it would belong. */
+  #find(hash: number, bytes: Uint8Array, from: number, to: number): number {
+    const places = this.#places
+    const mask = places.length - 1
+    for (let at = (hash >>> this.#shift) * placeInts; ; at = (at + placeInts) & mask) {
+      const start = places[at + 1] as number
+      if (start === 0) return at
+      if (places[at] === hash && this.#isKey((start >>> 0) - 1, bytes, from, to)) return at
     }
   }
 
-  #isKey(entry: number, bytes: Uint8Array, from: number, to: number, hash: number): boolean {
-    const at = entry * entryInts
-    const length = to - from
-    if (this.#entries[at + hashInt] !== hash || this.#entries[at + lengthInt] !== length) return false
+  #isKey(start: number, bytes: Uint8Array, from: number, to: number): boolean {
     const arena = this.#arena
-    const start = (this.#entries[at + startInt] as number) >>> 0
-    for (let i = 0; i < length; i++) if (arena[start + i] !== bytes[from + i]) return false
+    const length = to - from
+    let at = start + 1
+    if (length < longKey) {
+      if (arena[start] !== length) return false
+    } else {
+      if (arena[start] !== longKey || lengthAt(arena, at) !== length) return false
+      at += 4
+    }
+    for (let i = from; i < to; i++) if (arena[at++] !== bytes[i]) return false
     return true
   }
 
-  #enter(hash: number, entry: number): void {
-    const index = this.#index
-    const mask = index.length - 1
-    let i = hash & mask
-    while (index[i] !== 0) i = (i + 1) & mask
-    index[i] = (hash & ~mask) | (entry + 1)
+  #keep(bytes: Uint8Array, from: number, to: number): number {
+    const length = to - from
+    const start = this.#taken
+    const needed = start + length + 5
+    if (needed > this.#arena.length) this.#growArena(needed)
+    const arena = this.#arena
+    let at = start
+    if (length < longKey) arena[at++] = length
+    else {
+      arena[at++] = longKey
+      for (let shift = 0; shift < 32; shift += 8) arena[at++] = length >>> shift
+    }
+    for (let i = from; i < to; i++) arena[at++] = bytes[i] as number
+    this.#taken = at
+    return start
+  }
+
+  #growArena(needed: number): void {
+    if (needed > mostBytes) {
+      throw new BrokerError(
+        'KAFKA_STORAGE_ERROR',
+        'The keys of a partition take more than 4 GiB: the embedded broker cannot compact its log. Use more partitions.',
+      )
+    }
+    const arena = blank(Math.min(mostBytes, Math.max(2 * this.#arena.length, needed)))
+    arena.set(this.#arena.subarray(0, this.#taken))
+    this.#arena = arena
   }
 
   #grow(): void {
-    const entries = new Int32Array(this.#entries.length * 2)
-    entries.set(this.#entries)
-    this.#entries = entries
-    this.#index = new Int32Array(this.#index.length * 2)
-    for (let entry = 0; entry < this.#count; entry++) this.#enter(entries[entry * entryInts + hashInt] as number, entry)
+    const old = this.#places
+    const places = new Int32Array(old.length * 2)
+    const mask = places.length - 1
+    this.#shift--
+    for (let from = 0; from < old.length; from += placeInts) {
+      const start = old[from + 1] as number
+      if (start === 0) continue
+      const hash = old[from] as number
+      let at = (hash >>> this.#shift) * placeInts
+      while (places[at + 1] !== 0) at = (at + placeInts) & mask
+      places[at] = hash
+      places[at + 1] = start
+    }
+    this.#places = places
   }
 }
 
-function hashOf(bytes: Uint8Array, from: number, to: number): number {
-  let hash = 0x811c9dc5 | 0
-  for (let i = from; i < to; i++) hash = Math.imul(hash ^ (bytes[i] as number), 0x01000193)
+/** Memory as it comes: all of it is written before it is read. */
+function blank(bytes: number): Uint8Array {
+  return new Uint8Array(Buffer.allocUnsafeSlow(bytes).buffer)
+}
+
+function lengthAt(arena: Uint8Array, at: number): number {
+  let length = 0
+  for (let i = 3; i >= 0; i--) length = (length << 8) | (arena[at + i] as number)
+  return length
+}
+
+/** Of the bytes of a key: four at a time, for each step waits for the one before it. */
+export function hashOf(bytes: Uint8Array, from: number, to: number): number {
+  let hash = to - from
+  let i = from
+  for (; i + 4 <= to; i += 4) {
+    const word =
+      (bytes[i] as number) |
+      ((bytes[i + 1] as number) << 8) |
+      ((bytes[i + 2] as number) << 16) |
+      ((bytes[i + 3] as number) << 24)
+    hash = Math.imul(hash ^ word, 0x2c1b3c6d)
+    hash ^= hash >>> 15
+  }
+  for (; i < to; i++) hash = Math.imul(hash ^ (bytes[i] as number), 0x01000193)
   hash = Math.imul(hash ^ (hash >>> 16), 0x45d9f3b)
+  hash = Math.imul(hash ^ (hash >>> 15), 0x297a2d39)
   return hash ^ (hash >>> 15)
 }

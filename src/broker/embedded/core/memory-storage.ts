@@ -50,6 +50,13 @@ class MemorySegment implements SegmentFile {
     }
   }
 
+  chunks(): Uint8Array[] {
+    return this.#chunks.map((chunk, i) => {
+      const length = (this.#starts[i + 1] ?? this.size) - (this.#starts[i] as number)
+      return length === chunk.length ? chunk : chunk.subarray(0, length)
+    })
+  }
+
   truncate(size: number): void {
     while (this.#starts.length > 0 && (this.#starts.at(-1) as number) >= size) {
       this.#starts.pop()

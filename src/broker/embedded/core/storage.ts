@@ -11,6 +11,8 @@ export interface SegmentFile {
   /** Takes `bytes` over: the caller does not touch them again. */
   append(bytes: Uint8Array): void
   copy(position: number, target: Uint8Array, at: number, length: number): void
+  /** All of it in pieces of whole batches, in the memory where they lie: absent where they lie elsewhere. */
+  chunks?(): Uint8Array[]
   truncate(size: number): void
 }
 

@@ -29,6 +29,8 @@ export interface Partition {
   cleanBytes: number
   /** Records before this offset were compacted in this run: each of their keys is there once. */
   cleanEnd: number
+  /** How many keys the last compaction met behind what was clean before; 0 before the first. */
+  cleanKeys: number
   /** How far each compaction of this run went, and when (wall clock). */
   readonly passes: Array<{ readonly end: number; readonly at: number }>
 }
@@ -70,6 +72,7 @@ export class Topic {
       waiters: new Map<FetchWaiter, Asked>(),
       cleanBytes: 0,
       cleanEnd: 0,
+      cleanKeys: 0,
       passes: [],
     }))
   }
