@@ -2,6 +2,7 @@
  * Custom timestamps. They decide the order of dispatch, so the engine thread asks for them: the one place where it
  * runs code of the application. What goes wrong there is left to the lane, which knows the error policies.
  */
+import { ByteRange } from '../base/byte-range.ts'
 import { EngineError, messageOf } from '../errors.ts'
 import type { Origin, Rec } from '../operators/contract.ts'
 import { decodeRecord } from '../operators/task.ts'
@@ -29,8 +30,8 @@ export function extractorsOf(sources: readonly CompiledSource[]): Map<number, Cu
 function timestampAt(source: CompiledSource, cursor: RecordCursor, topic: string, partition: number): number {
   const { bytes, offset, timestamp, keyStart, valueStart } = cursor
   const origin: Origin = { topic, partition, offset, watermark: Number.NEGATIVE_INFINITY, epoch: 0 }
-  const key = keyStart < 0 ? null : bytes.subarray(keyStart, cursor.keyEnd)
-  const value = valueStart < 0 ? null : bytes.subarray(valueStart, cursor.valueEnd)
+  const key = keyStart < 0 ? null : new ByteRange(bytes, keyStart, cursor.keyEnd)
+  const value = valueStart < 0 ? null : new ByteRange(bytes, valueStart, cursor.valueEnd)
   const headers =
     cursor.headersEnd > cursor.headersStart ? decodeHeaders(bytes, cursor.headersStart, cursor.headersEnd) : noHeaders
   let rec: Rec

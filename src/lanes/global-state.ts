@@ -1,5 +1,6 @@
 /** Global tables: every lane keeps all rows, filled from the whole topic before processing begins and ever after. */
 import { assert } from '../base/assert.ts'
+import { ByteRange } from '../base/byte-range.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Origin } from '../operators/contract.ts'
 import { decodeRecord, Task, type TaskHost } from '../operators/task.ts'
@@ -75,8 +76,8 @@ export class GlobalState {
         watermark: Number.NEGATIVE_INFINITY,
         epoch: 0,
       }
-      const key = cursor.keyStart < 0 ? null : bytes.slice(cursor.keyStart, cursor.keyEnd)
-      const value = cursor.valueStart < 0 ? null : bytes.slice(cursor.valueStart, cursor.valueEnd)
+      const key = cursor.keyStart < 0 ? null : ByteRange.of(bytes.slice(cursor.keyStart, cursor.keyEnd))
+      const value = cursor.valueStart < 0 ? null : ByteRange.of(bytes.slice(cursor.valueStart, cursor.valueEnd))
       const headers =
         cursor.headersEnd > cursor.headersStart
           ? decodeHeaders(bytes, cursor.headersStart, cursor.headersEnd)

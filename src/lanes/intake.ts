@@ -1,5 +1,6 @@
 /** A record as it came from the engine or another lane: decoded, given its origin, and handed to its task. */
 import { assert } from '../base/assert.ts'
+import { ByteRange } from '../base/byte-range.ts'
 import type { CommitEpoch } from '../base/ids.ts'
 import { type Origin, Rec } from '../operators/contract.ts'
 import { decodeRecord } from '../operators/task.ts'
@@ -75,8 +76,8 @@ export class Intake {
     }
     this.#counters.at(reader.originTopic, reader.originPartition, reader.offset, source.subtopology)
     const { bytes } = reader
-    const key = reader.keyStart < 0 ? null : bytes.subarray(reader.keyStart, reader.keyEnd)
-    const value = reader.valueStart < 0 ? null : bytes.subarray(reader.valueStart, reader.valueEnd)
+    const key = reader.keyStart < 0 ? null : new ByteRange(bytes, reader.keyStart, reader.keyEnd)
+    const value = reader.valueStart < 0 ? null : new ByteRange(bytes, reader.valueStart, reader.valueEnd)
     const headers =
       reader.headersEnd > reader.headersStart ? decodeHeaders(bytes, reader.headersStart, reader.headersEnd) : noHeaders
     this.#tasks.host.began(origin, key, value)

@@ -2,6 +2,7 @@
  * What a lane writes to topics: encoded at once as record batches by topic and partition, one set an epoch, so that
  * outputs of the next epoch never slip into the transaction of this one.
  */
+import type { ByteRange } from '../base/byte-range.ts'
 import { keySlot } from '../base/hash.ts'
 import type { CommitEpoch } from '../base/ids.ts'
 import type { Headers } from '../wire/headers.ts'
@@ -76,7 +77,9 @@ export class Outputs {
       if (ready.length === 0) continue
       output.waiting = output.waiting.filter((w) => w.topic !== topic)
       const out = this.#find(output, topic) as TopicOutput
-      for (const w of ready) this.#write(output, out, w.slot, w.key, w.value, w.timestamp, w.headers)
+      for (const { slot, key, value, timestamp, headers } of ready) {
+        this.#write(output, out, slot, key, 0, key?.length ?? 0, value, timestamp, headers)
+      }
     }
   }
 
@@ -93,13 +96,43 @@ export class Outputs {
     headers: Headers,
     partitionKey: Uint8Array | undefined,
   ): void {
+    this.#add(epoch, topic, key, 0, key === null ? 0 : key.length, value, timestamp, headers, partitionKey)
+  }
+
+  /** As `add`, of a record that goes on under the key with which it came. */
+  addKeyed(
+    epoch: CommitEpoch,
+    topic: string,
+    key: ByteRange | null,
+    value: Uint8Array | null,
+    timestamp: number,
+    headers: Headers,
+    partitionKey: Uint8Array | undefined,
+  ): void {
+    if (key === null) this.#add(epoch, topic, null, 0, 0, value, timestamp, headers, partitionKey)
+    else this.#add(epoch, topic, key.buffer, key.start, key.end, value, timestamp, headers, partitionKey)
+  }
+
+  #add(
+    epoch: CommitEpoch,
+    topic: string,
+    key: Uint8Array | null,
+    keyStart: number,
+    keyEnd: number,
+    value: Uint8Array | null,
+    timestamp: number,
+    headers: Headers,
+    partitionKey: Uint8Array | undefined,
+  ): void {
     const output = this.#epochs[epoch & 1] as EpochOutput
-    const by = partitionKey ?? key
-    const slot = by === null ? this.#roundRobin++ & 0x7fffffff : keySlot(by)
+    let slot: number
+    if (partitionKey !== undefined) slot = keySlot(partitionKey)
+    else slot = key === null ? this.#roundRobin++ & 0x7fffffff : keySlot(key, keyStart, keyEnd)
     const out = output.last?.topic === topic ? output.last : this.#find(output, topic)
     if (out === undefined) {
       // The bytes may be those of a buffer that is used again.
-      output.waiting.push({ topic, key, value: value && new Uint8Array(value), timestamp, headers, slot })
+      const own = key === null ? null : key.subarray(keyStart, keyEnd)
+      output.waiting.push({ topic, key: own, value: value && new Uint8Array(value), timestamp, headers, slot })
       output.bytes += (value?.length ?? 0) + 64
       if (!this.#asked.has(topic)) {
         this.#asked.add(topic)
@@ -107,7 +140,7 @@ export class Outputs {
       }
       return
     }
-    this.#write(output, out, slot, key, value, timestamp, headers)
+    this.#write(output, out, slot, key, keyStart, keyEnd, value, timestamp, headers)
   }
 
   /** True while records of the epoch wait for their topic's partition count. */
@@ -160,6 +193,8 @@ export class Outputs {
     out: TopicOutput,
     slot: number,
     key: Uint8Array | null,
+    keyStart: number,
+    keyEnd: number,
     value: Uint8Array | null,
     timestamp: number,
     headers: Headers,
@@ -174,7 +209,7 @@ export class Outputs {
     const isFirst = builder.count === 0
     if (isFirst) output.begun.push(to)
     const before = isFirst ? 0 : builder.bytes
-    builder.append(timestamp, key, value, headers)
+    builder.appendFrom(timestamp, key, keyStart, keyEnd, value, headers)
     output.bytes += builder.bytes - before
     if (builder.bytes >= batchBytes) {
       output.finished.add(out.topic, partition, builder)

@@ -1,4 +1,5 @@
 /** What tasks ask of their lane: writing, handing over, counting, time. */
+import type { ByteRange } from '../base/byte-range.ts'
 import type { Clock } from '../base/clock.ts'
 import { laneIndex } from '../base/counters.ts'
 import { keySlot } from '../base/hash.ts'
@@ -40,8 +41,8 @@ interface Target {
 }
 
 interface RawRecord {
-  readonly key: Uint8Array | null
-  readonly value: Uint8Array | null
+  readonly key: ByteRange | null
+  readonly value: ByteRange | null
 }
 
 export class TaskHostPort {
@@ -63,7 +64,7 @@ export class TaskHostPort {
   }
 
   /** A record comes in, as these bytes. */
-  began(origin: Origin, key: Uint8Array | null, value: Uint8Array | null): void {
+  began(origin: Origin, key: ByteRange | null, value: ByteRange | null): void {
     this.#raw?.set(origin, { key, value })
   }
 
@@ -75,7 +76,10 @@ export class TaskHostPort {
         const s = slot()
         if (!alive(s)) return
         const epoch = (rec.origin.epoch || s.epoch) as CommitEpoch
-        outputs.add(epoch, topic, key, value, rec.timestamp, rec.headers, partitionKey)
+        const { timestamp, headers } = rec
+        if (key === undefined)
+          outputs.addKeyed(epoch, topic, rec.keyRange ?? null, value, timestamp, headers, partitionKey)
+        else outputs.add(epoch, topic, key, value, timestamp, headers, partitionKey)
       },
       handOff: (boundary, key, value, rec, partitionKey) => {
         const s = slot()
@@ -115,8 +119,8 @@ export class TaskHostPort {
     const epoch = (rec.origin.epoch || slot.epoch) as CommitEpoch
     // The record as it came, so that it can be put back; of what a timer made there is only what it is.
     const raw = this.#raw?.get(rec.origin)
-    const key = raw ? raw.key : readable(rec.keyBytes, rec.key)
-    const value = raw ? raw.value : readable(rec.valueBytes, rec.value)
+    const key = raw ? (raw.key?.view() ?? null) : readable(rec.keyBytes, rec.key)
+    const value = raw ? (raw.value?.view() ?? null) : readable(rec.valueBytes, rec.value)
     outputs.add(epoch, policies.deadLetterTopic, key, value, Math.max(0, rec.timestamp), headers, undefined)
   }
 

@@ -33,6 +33,6 @@ export class StreamAggregateOperator extends NodeOperator {
     const put = this.#rows.put(rec.key, aggregate, timestamp)
     if (put === 'rejected') return this.drop(rec, 'expired')
     const change = new Change(aggregate ?? null, this.#spec.sendOldValues ? old : null, put === 'latest')
-    return forward(this.children, new Rec(rec.key, change, timestamp, rec.headers, rec.origin, rec.keyBytes, undefined))
+    return forward(this.children, new Rec(rec.key, change, timestamp, rec.headers, rec.origin, rec.keyRange, undefined))
   }
 }

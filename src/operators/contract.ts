@@ -4,6 +4,7 @@
  * promise; then `process` returns a promise too, and the lane keeps the key's next record waiting until it settles.
  * Watermarks never overtake a record that waits.
  */
+import type { ByteRange } from '../base/byte-range.ts'
 import type { AnyStore } from '../state/contract.ts'
 import type { Headers } from '../wire/headers.ts'
 
@@ -21,9 +22,9 @@ export class Rec {
   readonly headers: Headers
   /** Where the source record came from; a scheduled or punctuated record has topic '' and partition, offset -1. */
   readonly origin: Origin
-  /** The key's and the value's encoded bytes while they still are what `key` and `value` say, else undefined. */
-  readonly keyBytes: Uint8Array | null | undefined
-  readonly valueBytes: Uint8Array | null | undefined
+  /** Where the key's and the value's encoded bytes lie while they still are what `key` and `value` say, else undefined. */
+  readonly keyRange: ByteRange | null | undefined
+  readonly valueRange: ByteRange | null | undefined
 
   constructor(
     key: unknown,
@@ -31,16 +32,26 @@ export class Rec {
     timestamp: number,
     headers: Headers,
     origin: Origin,
-    keyBytes: Uint8Array | null | undefined,
-    valueBytes: Uint8Array | null | undefined,
+    keyRange: ByteRange | null | undefined,
+    valueRange: ByteRange | null | undefined,
   ) {
     this.key = key
     this.value = value
     this.timestamp = timestamp
     this.headers = headers
     this.origin = origin
-    this.keyBytes = keyBytes
-    this.valueBytes = valueBytes
+    this.keyRange = keyRange
+    this.valueRange = valueRange
+  }
+
+  /** A view of the key's bytes, made anew at each call. */
+  get keyBytes(): Uint8Array | null | undefined {
+    return this.keyRange?.view() ?? (this.keyRange as null | undefined)
+  }
+
+  /** A view of the value's bytes, made anew at each call. */
+  get valueBytes(): Uint8Array | null | undefined {
+    return this.valueRange?.view() ?? (this.valueRange as null | undefined)
   }
 
   /** User functions see a record with `topic`, `partition`, `offset` (`RecordView`). */
@@ -115,12 +126,18 @@ export interface TaskContext {
   /** Counts a record that goes no further, and writes it to the dead-letter topic where the application says so. */
   dropped(rec: Rec, reason: DropReason, node: string): void
   /**
-   * Sends to a topic inside the record's transaction. Key and value bytes are encoded by the sink operator; the value's
-   * are valid until this returns, and so in `handOff`. `rec` is the
+   * Sends to a topic inside the record's transaction. Key and value bytes are encoded by the sink operator; without a key it
+   * is the record's own, as it came (`keyRange`). The value's are valid until this returns, and so in `handOff`. `rec` is the
    * record being sent (its timestamp and headers are used; its origin says which commit epoch it belongs to).
    * `partitionKey`: bytes whose hash chooses the partition where they are not the key's (windowed keys go by their inner key).
    */
-  emit(topic: string, key: Uint8Array | null, value: Uint8Array | null, rec: Rec, partitionKey?: Uint8Array): void
+  emit(
+    topic: string,
+    key: Uint8Array | null | undefined,
+    value: Uint8Array | null,
+    rec: Rec,
+    partitionKey?: Uint8Array,
+  ): void
   /** Hands a record over a sub-topology boundary (index into `CompiledTopology.boundaries`). */
   handOff(boundary: number, key: Uint8Array | null, value: Uint8Array | null, rec: Rec, partitionKey?: Uint8Array): void
   /** Asks for a commit soon. */

@@ -1,4 +1,5 @@
 /** The five steps of a foreign-key join; `src/dsl/foreign-key.ts` tells how they hang together. */
+import { ByteRange } from '../base/byte-range.ts'
 import type { Serde } from '../serde/serde.ts'
 import type { TimestampedKeyValueStore } from '../state/contract.ts'
 import { identityOf, type Subscription, type SubscriptionAnswer } from '../topology/internal-serdes.ts'
@@ -148,7 +149,8 @@ export class ForeignKeyJoinOperator extends NodeOperator {
     const timestamp = row ? Math.max(rec.timestamp, row.timestamp) : rec.timestamp
     const answer: SubscriptionAnswer = { hash, value, quiet: instruction === 'answer-again' }
     const key = this.#primaryKeySerde.deserialize(primaryKey)
-    return forward(this.children, new Rec(key, answer, timestamp, rec.headers, rec.origin, primaryKey, undefined))
+    const keyRange = ByteRange.of(primaryKey)
+    return forward(this.children, new Rec(key, answer, timestamp, rec.headers, rec.origin, keyRange, undefined))
   }
 }
 
@@ -177,7 +179,8 @@ export class ForeignTableJoinOperator extends NodeOperator {
     return inTurn(subscriptions, ({ primaryKey, hash }) => {
       const answer: SubscriptionAnswer = { hash, value: change.newValue ?? null, quiet: false }
       const key = this.#spec.primaryKeySerde.deserialize(primaryKey)
-      return forward(this.children, new Rec(key, answer, rec.timestamp, rec.headers, rec.origin, primaryKey, undefined))
+      const keyRange = ByteRange.of(primaryKey)
+      return forward(this.children, new Rec(key, answer, rec.timestamp, rec.headers, rec.origin, keyRange, undefined))
     })
   }
 }

@@ -243,10 +243,10 @@ export class ProcessOperator extends NodeOperator {
     const at = this.#now()
     if (at instanceof Rec) {
       const timestamp = options?.timestamp ?? at.timestamp
-      const keyBytes = at.key === key ? at.keyBytes : undefined
+      const keyRange = at.key === key ? at.keyRange : undefined
       return forward(
         this.children,
-        new Rec(key, value, timestamp, options?.headers ?? at.headers, at.origin, keyBytes, undefined),
+        new Rec(key, value, timestamp, options?.headers ?? at.headers, at.origin, keyRange, undefined),
       )
     }
     const origin = at?.origin ?? timerOrigin(this.#lastWatermark)

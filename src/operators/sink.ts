@@ -1,4 +1,5 @@
 /** Where records leave a task: to a topic, or over a boundary. */
+import type { ByteRange } from '../base/byte-range.ts'
 import { EngineError } from '../errors.ts'
 import type { Serde } from '../serde/serde.ts'
 import type { SpecOf } from '../topology/operator-spec.ts'
@@ -99,8 +100,8 @@ export class SinkOperator extends EncodingOperator {
         },
       )
     }
-    const key = this.#reuseKey && rec.keyBytes !== undefined ? rec.keyBytes : this.key(rec)
-    const value = this.#reuseValue && rec.valueBytes !== undefined ? rec.valueBytes : this.value(rec)
+    const key = this.#reuseKey && rec.keyRange !== undefined ? undefined : this.key(rec)
+    const value = this.#reuseValue && rec.valueRange !== undefined ? view(rec.valueRange) : this.value(rec)
     this.context.emit(topic, key, value, rec, this.partitionKey(rec))
   }
 }
@@ -119,8 +120,8 @@ export class HandOffOperator extends EncodingOperator {
 
   process(rec: Rec): Maybe {
     this.enter()
-    const key = this.#reuseKey && rec.keyBytes !== undefined ? rec.keyBytes : this.key(rec)
-    const value = this.#reuseValue && rec.valueBytes !== undefined ? rec.valueBytes : this.value(rec)
+    const key = this.#reuseKey && rec.keyRange !== undefined ? view(rec.keyRange) : this.key(rec)
+    const value = this.#reuseValue && rec.valueRange !== undefined ? view(rec.valueRange) : this.value(rec)
     this.context.handOff(
       this.#spec.boundary,
       key,
@@ -129,4 +130,8 @@ export class HandOffOperator extends EncodingOperator {
       this.#spec.routeBy?.(rec.value) ?? this.partitionKey(rec),
     )
   }
+}
+
+function view(range: ByteRange | null): Uint8Array | null {
+  return range === null ? null : range.view()
 }

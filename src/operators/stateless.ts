@@ -4,11 +4,11 @@ import { type Change, type Downstream, forward, isPromise, type Maybe, Rec } fro
 import { inTurn, NodeOperator, type OperatorEnv } from './node-operator.ts'
 
 export function withValue(rec: Rec, value: unknown): Rec {
-  return new Rec(rec.key, value, rec.timestamp, rec.headers, rec.origin, rec.keyBytes, undefined)
+  return new Rec(rec.key, value, rec.timestamp, rec.headers, rec.origin, rec.keyRange, undefined)
 }
 
 export function withKey(rec: Rec, key: unknown): Rec {
-  return new Rec(key, rec.value, rec.timestamp, rec.headers, rec.origin, undefined, rec.valueBytes)
+  return new Rec(key, rec.value, rec.timestamp, rec.headers, rec.origin, undefined, rec.valueRange)
 }
 
 export function withKeyAndValue(rec: Rec, key: unknown, value: unknown): Rec {

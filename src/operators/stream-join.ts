@@ -213,7 +213,7 @@ export class StreamJoinOperator extends NodeOperator {
   }
 
   #send(rec: Rec, value: unknown, timestamp: number): Maybe {
-    return forward(this.children, new Rec(rec.key, value, timestamp, rec.headers, rec.origin, rec.keyBytes, undefined))
+    return forward(this.children, new Rec(rec.key, value, timestamp, rec.headers, rec.origin, rec.keyRange, undefined))
   }
 
   /** No partner yet: it waits until its window and the grace have passed. */
@@ -300,7 +300,7 @@ export class SelfJoinOperator extends NodeOperator {
       return this.then(joiner(left, right, key), rec, (value) =>
         forward(
           this.children,
-          new Rec(key, value, Math.max(timestamp, at), rec.headers, rec.origin, rec.keyBytes, undefined),
+          new Rec(key, value, Math.max(timestamp, at), rec.headers, rec.origin, rec.keyRange, undefined),
         ),
       )
     })

@@ -172,7 +172,7 @@ export class TableJoinOperator extends NodeOperator {
         const result = new Change(newValue ?? null, oldValue ?? null, change.isLatest)
         return forward(
           this.children,
-          new Rec(rec.key, result, timestamp, rec.headers, rec.origin, rec.keyBytes, undefined),
+          new Rec(rec.key, result, timestamp, rec.headers, rec.origin, rec.keyRange, undefined),
         )
       })
     })

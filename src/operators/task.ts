@@ -1,6 +1,8 @@
 /** All operators of one sub-topology at work for one partition. */
 import { assert } from '../base/assert.ts'
+import { ByteRange } from '../base/byte-range.ts'
 import { EngineError } from '../errors.ts'
+import type { Serde } from '../serde/serde.ts'
 import type { AnyStore, StoreSpec } from '../state/contract.ts'
 import type { CompiledNode, CompiledSource, CompiledTopology } from '../topology/compiled.ts'
 import type { Headers } from '../wire/headers.ts'
@@ -10,7 +12,13 @@ import { type OperatorEnv, type Probe, processingFailed } from './node-operator.
 
 /** What a task asks of the lane it runs in. */
 export interface TaskHost {
-  emit(topic: string, key: Uint8Array | null, value: Uint8Array | null, rec: Rec, partitionKey?: Uint8Array): void
+  emit(
+    topic: string,
+    key: Uint8Array | null | undefined,
+    value: Uint8Array | null,
+    rec: Rec,
+    partitionKey?: Uint8Array,
+  ): void
   handOff(boundary: number, key: Uint8Array | null, value: Uint8Array | null, rec: Rec, partitionKey?: Uint8Array): void
   dropped(rec: Rec, reason: DropReason, node: string): void
   wallClock(): number
@@ -207,7 +215,7 @@ export class Task {
     origin: Origin,
   ): Rec {
     const compiled = this.#topology.sources[source] as CompiledSource
-    return decodeRecord(compiled, key, value, timestamp, headers, origin)
+    return decodeBytes(compiled, key, value, timestamp, headers, origin)
   }
 
   /** Runs a record through everything below its source. */
@@ -306,18 +314,18 @@ function smallest(times: Float64Array): number {
  */
 export function decodeRecord(
   source: CompiledSource,
-  keyBytes: Uint8Array | null,
-  valueBytes: Uint8Array | null,
+  keyRange: ByteRange | null,
+  valueRange: ByteRange | null,
   timestamp: number,
   headers: Headers,
   origin: Origin,
 ): Rec {
   let what = 'key'
   try {
-    const key = keyBytes === null ? null : source.keySerde.deserialize(keyBytes)
+    const key = keyRange === null ? null : read(source.keySerde, keyRange)
     what = 'value'
-    const value = valueBytes === null ? null : source.readsValue ? source.valueSerde.deserialize(valueBytes) : undefined
-    return new Rec(key, value, timestamp, headers, origin, keyBytes, valueBytes)
+    const value = valueRange === null ? null : source.readsValue ? read(source.valueSerde, valueRange) : undefined
+    return new Rec(key, value, timestamp, headers, origin, keyRange, valueRange)
   } catch (error) {
     const { topic, partition, offset } = origin
     const serde = what === 'key' ? source.keySerde : source.valueSerde
@@ -328,4 +336,22 @@ export function decodeRecord(
       { cause: error, node: source.name, topic, partition, offset },
     )
   }
+}
+
+/** As `decodeRecord`, of bytes that are the key's and the value's alone. */
+export function decodeBytes(
+  source: CompiledSource,
+  key: Uint8Array | null,
+  value: Uint8Array | null,
+  timestamp: number,
+  headers: Headers,
+  origin: Origin,
+): Rec {
+  return decodeRecord(source, key && ByteRange.of(key), value && ByteRange.of(value), timestamp, headers, origin)
+}
+
+function read(serde: Serde<unknown>, range: ByteRange): unknown {
+  return serde.deserializeFrom === undefined
+    ? serde.deserialize(range.view())
+    : serde.deserializeFrom(range.buffer, range.start, range.end)
 }

@@ -18,8 +18,8 @@ export interface ValueReader {
   value(bytes: Uint8Array, member: number): unknown
 }
 
-/** Undefined where the bytes have another shape. */
-export type ReadShape = (bytes: Uint8Array, reader: ValueReader) => Members | undefined
+/** Undefined where the bytes between `start` and `end` have another shape. */
+export type ReadShape = (bytes: Uint8Array, start: number, end: number, reader: ValueReader) => Members | undefined
 
 /**
  * The function that reads members of these names. `before` is what stands in front of each value, `tail` what ends the
@@ -32,15 +32,15 @@ export function readShape(
   tail: Uint8Array,
 ): ReadShape | undefined {
   const steps = names.map((_, i) => {
-    const from = i === 0 ? '0' : 'reader.at'
+    const from = i === 0 ? 'start' : 'reader.at'
     return `at = after(bytes, ${from}, b${i}); if (at < 0) return undefined; reader.at = at
       const v${i} = reader.value(bytes, ${i}); if (v${i} === undefined) return undefined`
   })
   const members = names.map((name, i) => `${JSON.stringify(name)}: v${i}`)
-  const text = `return (bytes, reader) => {
+  const text = `return (bytes, start, end, reader) => {
     let at
     ${steps.join('\n')}
-    return after(bytes, reader.at, tail) === bytes.length ? { ${members.join(', ')} } : undefined
+    return after(bytes, reader.at, tail) === end ? { ${members.join(', ')} } : undefined
   }`
   const make = codeOf(['after', 'tail', ...before.map((_, i) => `b${i}`)], text)
   return make && (make(after, tail, ...before) as ReadShape)

@@ -30,12 +30,12 @@ export class JsonShapes {
   #fits = 0
   #misses = 0
 
-  /** The value, where the bytes are text of a known shape and plain ASCII; else undefined. */
-  read(bytes: Uint8Array): unknown {
+  /** The value, where the bytes between `start` and `end` are text of a known shape and plain ASCII; else undefined. */
+  read(bytes: Uint8Array, start: number, end: number): unknown {
     const shapes = this.#shapes
     for (let i = 0; i < shapes.length; i++) {
       const shape = shapes[i] as Shape
-      const value = shape.read(bytes)
+      const value = shape.read(bytes, start, end)
       if (value === undefined) continue
       this.#fits++
       if (i > 0) {
@@ -112,22 +112,23 @@ class Shape implements ValueReader {
     this.#texts = names.map(() => new Texts())
   }
 
-  read(bytes: Uint8Array): Members | undefined {
+  /** What is read beyond `end` never counts: the position would be behind it, and it only grows. */
+  read(bytes: Uint8Array, start: number, end: number): Members | undefined {
     const code = this.#code
-    if (code !== undefined) return code(bytes, this)
-    const value = this.#walk(bytes)
+    if (code !== undefined) return code(bytes, start, end, this)
+    const value = this.#walk(bytes, start, end)
     if (value !== undefined && ++this.#fitted === worthCode) {
       this.#code = readShape(this.#names, this.#before, this.#tail)
     }
     return value
   }
 
-  #walk(bytes: Uint8Array): Members | undefined {
+  #walk(bytes: Uint8Array, start: number, end: number): Members | undefined {
     const names = this.#names
     const before = this.#before
     // Copying gives the members their places at once; the values follow.
     const value = { ...this.#template }
-    let at = 0
+    let at = start
     for (let i = 0; i < names.length; i++) {
       at = after(bytes, at, before[i] as Uint8Array)
       if (at < 0) return undefined
@@ -137,7 +138,7 @@ class Shape implements ValueReader {
       value[names[i] as string] = member
       at = this.at
     }
-    return after(bytes, at, this.#tail) === bytes.length ? value : undefined
+    return after(bytes, at, this.#tail) === end ? value : undefined
   }
 
   /** Reads the value at `at` and moves on behind it. */
@@ -247,7 +248,7 @@ function shapeOf(text: string, bytes: Uint8Array, value: unknown): Shape | undef
   const tail = ascii(text.slice(at))
   const shape = new Shape(names, before, tail, value as Members)
   // What was found is believed only where it gives back the very value it was found in.
-  const read = shape.read(bytes)
+  const read = shape.read(bytes, 0, bytes.length)
   const isSame = read !== undefined && names.every((name) => Object.is(read[name], (value as Members)[name]))
   return isSame && Object.keys(read).length === names.length
     ? new Shape(names, before, tail, { ...(value as Members) })

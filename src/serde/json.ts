@@ -39,13 +39,13 @@ function encode(value: unknown, written: Uint8Array | undefined): Uint8Array {
   return encodeUtf8(text)
 }
 
-function decode(bytes: Uint8Array, shapes: JsonShapes): unknown {
-  const known = shapes.read(bytes)
+function decode(bytes: Uint8Array, start: number, end: number, shapes: JsonShapes): unknown {
+  const known = shapes.read(bytes, start, end)
   if (known !== undefined) return known
-  const text = decodeUtf8(bytes, 'json')
+  const text = decodeUtf8(bytes, 'json', start, end)
   try {
     const value: unknown = JSON.parse(text)
-    shapes.learn(text, bytes, value)
+    shapes.learn(text, bytes.subarray(start, end), value)
     return value
   } catch (cause) {
     throw new SerdeError(`The serde 'json' found text that is not JSON: ${(cause as Error).message}.`, { cause })
@@ -104,7 +104,8 @@ export function json<T>(schema?: StandardSchema<T>): Serde<T> {
       name: 'json',
       serialize: (value) => encode(value, writer.write(value)),
       serializeBriefly: (value) => encode(value, writer.writeBriefly(value)),
-      deserialize: (bytes) => decode(bytes, shapes) as T,
+      deserialize: (bytes) => decode(bytes, 0, bytes.length, shapes) as T,
+      deserializeFrom: (bytes, start, end) => decode(bytes, start, end, shapes) as T,
       isPlain: isPlainJson,
       copy: (value, isCopy = false) => (isCopy ? copyAgain(value) : copyJson(value)) as T | undefined,
     }
@@ -113,6 +114,7 @@ export function json<T>(schema?: StandardSchema<T>): Serde<T> {
     name: `json(${schema['~standard'].vendor})`,
     serialize: (value) => encode(value, writer.write(value)),
     serializeBriefly: (value) => encode(value, writer.writeBriefly(value)),
-    deserialize: (bytes) => validated(schema, decode(bytes, shapes)),
+    deserialize: (bytes) => validated(schema, decode(bytes, 0, bytes.length, shapes)),
+    deserializeFrom: (bytes, start, end) => validated(schema, decode(bytes, start, end, shapes)),
   }
 }

@@ -44,17 +44,17 @@ export function encodeUtf8(text: string): Uint8Array {
   return bytes
 }
 
-/** The string of UTF-8 bytes. Throws where they are not UTF-8. */
-export function decodeUtf8(bytes: Uint8Array, serde: string): string {
-  if (bytes.length <= shortText) {
-    const short = asciiText(bytes, 0, bytes.length)
+/** The string of UTF-8 bytes between `start` and `end`. Throws where they are not UTF-8. */
+export function decodeUtf8(bytes: Uint8Array, serde: string, start = 0, end = bytes.length): string {
+  if (end - start <= shortText) {
+    const short = asciiText(bytes, start, end)
     if (short !== undefined) return short
   }
-  const text = utf8Slice.call(bytes, 0, bytes.length)
+  const text = utf8Slice.call(bytes, start, end)
   // The fast reader replaces broken sequences; only a text that shows the replacement is read again by the strict one.
   if (!text.includes('\ufffd')) return text
   try {
-    return decoder.decode(bytes)
+    return decoder.decode(bytes.subarray(start, end))
   } catch (cause) {
     throw new SerdeError(
       `The serde '${serde}' found bytes that are not UTF-8; the data was written by another serde.`,
@@ -74,6 +74,7 @@ export const string: Serde<string> = {
     return encodeUtf8(value)
   },
   deserialize: (bytes) => decodeUtf8(bytes, 'string'),
+  deserializeFrom: (bytes, start, end) => decodeUtf8(bytes, 'string', start, end),
   isPlain: (value) => typeof value === 'string' && value.isWellFormed(),
 }
 

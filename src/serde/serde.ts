@@ -11,6 +11,11 @@ export interface Serde<T> {
   /** May throw: the record then goes to the decoding error handler. `bytes` must not be kept or changed. */
   deserialize(bytes: Uint8Array): T
   /**
+   * Optional: as `deserialize`, from what lies in `bytes` between `start` and `end`; the rest is other records'. It spares
+   * every record a view of its bytes.
+   */
+  deserializeFrom?(bytes: Uint8Array, start: number, end: number): T
+  /**
    * Optional: true for a primitive that `serialize` is certain to accept and that survives the way to bytes and back
    * unchanged. A store then keeps the value as it is and serialises it once a commit instead of at every write.
    */

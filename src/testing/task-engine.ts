@@ -6,7 +6,7 @@ import { VirtualClock } from '../base/clock.ts'
 import { keySlot } from '../base/hash.ts'
 import { EngineError } from '../errors.ts'
 import type { DropReason, Origin, Rec } from '../operators/contract.ts'
-import { decodeRecord, Task, type TaskHost } from '../operators/task.ts'
+import { decodeBytes, Task, type TaskHost } from '../operators/task.ts'
 import type { AnyStore, StoreLifecycle, StoreSpec } from '../state/contract.ts'
 import { MemoryBackend } from '../state/memory-backend.ts'
 import { openStore } from '../state/open-store.ts'
@@ -164,7 +164,8 @@ export class TaskEngine {
 
   #host(partition: number): TaskHost {
     return {
-      emit: (topic, key, value, rec, partitionKey) => this.#emit(topic, key, value, rec, partitionKey, partition),
+      emit: (topic, key, value, rec, partitionKey) =>
+        this.#emit(topic, key === undefined ? (rec.keyBytes ?? null) : key, value, rec, partitionKey, partition),
       handOff: (boundary, key, value, rec, partitionKey) =>
         this.#handOff(boundary, key, value, rec, partitionKey, partition),
       dropped: (record, reason, node) => this.drops.push({ record, reason, node }),
@@ -214,7 +215,7 @@ export class TaskEngine {
     const { source, partition, key, value, headers, origin } = pending
     let { timestamp } = pending
     if (source.timestampExtractor) {
-      timestamp = this.#timestamp(source, decodeRecord(source, key, value, timestamp, headers, origin))
+      timestamp = this.#timestamp(source, decodeBytes(source, key, value, timestamp, headers, origin))
     }
     const queue = source.pattern === undefined ? topic : source.name
     this.#oldestFirst.add(`${queue}:${partition}`, { ...pending, timestamp })
@@ -302,7 +303,7 @@ export class TaskEngine {
         'INVARIANT_BROKEN',
         `No task ${source.subtopology}_${pending.partition} for ${source.name}.`,
       )
-    const decoded = decodeRecord(source, pending.key, pending.value, pending.timestamp, headers, pending.origin)
+    const decoded = decodeBytes(source, pending.key, pending.value, pending.timestamp, headers, pending.origin)
     // The extractor was asked before the record got its place in the order.
     const timestamp = this.#options.operatorTime ? pending.timestamp : this.#timestamp(source, decoded)
     if (timestamp < 0) {
@@ -312,7 +313,7 @@ export class TaskEngine {
     const fromTopic = source.kind === 'topics'
     if (fromTopic) this.#watermark = Math.max(this.#watermark, timestamp - source.watermark.maxOutOfOrdernessMs)
     const origin = fromTopic ? { ...pending.origin, watermark: this.#watermark } : pending.origin
-    const rec = decodeRecord(source, pending.key, pending.value, timestamp, headers, origin)
+    const rec = decodeBytes(source, pending.key, pending.value, timestamp, headers, origin)
     await task.process(source.index, rec)
     if (fromTopic) await task.advance(this.#watermark)
   }

@@ -37,13 +37,25 @@ export class RecordBatchBuilder {
 
   /** `headers` as a list, or as the bytes that `encodeHeaders` and `RecordCursor` give (their count included). */
   append(timestamp: number, key: Uint8Array | null, value: Uint8Array | null, headers: Headers | Uint8Array): void {
+    this.appendFrom(timestamp, key, 0, key === null ? 0 : key.length, value, headers)
+  }
+
+  /** As `append`; the key is what lies in these bytes between `keyStart` and `keyEnd`. */
+  appendFrom(
+    timestamp: number,
+    key: Uint8Array | null,
+    keyStart: number,
+    keyEnd: number,
+    value: Uint8Array | null,
+    headers: Headers | Uint8Array,
+  ): void {
     const count = this.#count
     if (count === 0) {
       this.#baseTimestamp = timestamp
       this.#maxTimestamp = timestamp
     } else if (timestamp > this.#maxTimestamp) this.#maxTimestamp = timestamp
     const timestampDelta = timestamp - this.#baseTimestamp
-    const keyLength = key === null ? -1 : key.length
+    const keyLength = key === null ? -1 : keyEnd - keyStart
     const valueLength = value === null ? -1 : value.length
     const headerBytes = headers.length === 0 ? empty : this.#headerBytes(headers)
     const most = Math.max(keyLength, 0) + Math.max(valueLength, 0) + headerBytes.length + varintRoom
@@ -58,7 +70,7 @@ export class RecordBatchBuilder {
     at = put(bytes, at, timestampDelta)
     at = put(bytes, at, count)
     at = put(bytes, at, keyLength)
-    if (key !== null) at = copy(bytes, at, key)
+    if (key !== null) at = copyRange(bytes, at, key, keyStart, keyEnd)
     at = put(bytes, at, valueLength)
     if (value !== null) at = copy(bytes, at, value)
     if (headerBytes.length === 0) bytes[at++] = 0
@@ -141,5 +153,12 @@ function copy(target: Uint8Array, at: number, source: Uint8Array): number {
   // A short copy by hand is cheaper than the call.
   if (length <= 24) for (let i = 0; i < length; i++) target[at + i] = source[i] as number
   else target.set(source, at)
+  return at + length
+}
+
+function copyRange(target: Uint8Array, at: number, source: Uint8Array, start: number, end: number): number {
+  const length = end - start
+  if (length > 24) target.set(source.subarray(start, end), at)
+  else for (let i = 0; i < length; i++) target[at + i] = source[start + i] as number
   return at + length
 }

@@ -41,7 +41,10 @@ function outputs(build: (topology: Topology) => void, inputs: readonly Input[]):
     stores,
     globalStores: new Map(),
     host: {
-      emit: (_topic, key, value, rec) => out.push(`${text(key)}=${text(value)}@${rec.timestamp}`),
+      emit: (_topic, given, value, rec) => {
+        const key = given === undefined ? (rec.keyBytes ?? null) : given
+        out.push(`${text(key)}=${text(value)}@${rec.timestamp}`)
+      },
       handOff: () => undefined,
       dropped: (rec, reason) => out.push(`${rec.timestamp} dropped: ${reason}`),
       wallClock: () => 0,

@@ -35,7 +35,10 @@ class Harness {
       stores: this.stores,
       globalStores: new Map(),
       host: {
-        emit: (topic, key, value, rec) => this.out.push(`${topic} ${text(key)}=${text(value)}@${rec.timestamp}`),
+        emit: (topic, given, value, rec) => {
+          const key = given === undefined ? (rec.keyBytes ?? null) : given
+          this.out.push(`${topic} ${text(key)}=${text(value)}@${rec.timestamp}`)
+        },
         handOff: () => undefined,
         dropped: (_rec, reason) => this.out.push(`dropped ${reason}`),
         wallClock: () => 0,

@@ -106,6 +106,30 @@ describe('JSON of known shapes', () => {
     )
   })
 
+  test('is read from between other records as if it stood alone', () => {
+    const whole = '{"user":"u1","ms":12.5,"ok":true}'
+    const around = bytes(`${whole}${whole} ${whole}`)
+    const range = fc
+      .tuple(fc.nat(around.length), fc.nat(around.length))
+      .map(([a, b]) => [Math.min(a, b), Math.max(a, b)])
+    fc.assert(
+      fc.property(range, fc.constantFrom(1, 300), ([start = 0, end = 0], before) => {
+        const serde = serdes.json()
+        for (let i = 0; i < before; i++) serde.deserialize(bytes(whole))
+        const text = Buffer.from(around.subarray(start, end)).toString()
+        let expected: unknown
+        try {
+          expected = JSON.parse(text)
+        } catch {
+          assert.throws(() => serde.deserializeFrom?.(around, start, end), SerdeError)
+          return
+        }
+        assert.deepEqual(serde.deserializeFrom?.(around, start, end), expected)
+      }),
+      { numRuns: 400 },
+    )
+  })
+
   test('each record gives an object of its own', () => {
     const serde = serdes.json<{ n: number }>()
     const text = bytes('{"n":1}')

@@ -24,7 +24,10 @@ describe('the serdes', () => {
     test(`${serde.name} gives back what it was given`, () => {
       fc.assert(
         fc.property(values, (value) => {
-          const back = serde.deserialize(serde.serialize(value as never))
+          const bytes = serde.serialize(value as never)
+          const back = serde.deserialize(bytes)
+          const among = Buffer.concat([Buffer.from('"{1'), bytes, Buffer.from('2}"')])
+          if (serde.deserializeFrom) assert.deepEqual(serde.deserializeFrom(among, 3, 3 + bytes.length), back)
           if (serde.name === 'json') assert.equal(JSON.stringify(back), JSON.stringify(value))
           else if (value instanceof Uint8Array) assert.deepEqual(Buffer.from(back), Buffer.from(value))
           else assert.ok(Object.is(back, value), `${String(value)} → ${String(back)}`)
