@@ -9,7 +9,7 @@ import type { CommitEpoch } from '../base/ids.ts'
 import { EngineError } from '../errors.ts'
 import { ByteRows } from './byte-rows.ts'
 import type { Checkpoint } from './contract.ts'
-import { RowsAhead } from './look-ahead.ts'
+import { mostAhead, RowsAhead } from './look-ahead.ts'
 import type { CommittedRows, MemoryBackend } from './memory-backend.ts'
 import { type Layers, mergedRows } from './merged-rows.ts'
 import { Row, type RowCodec } from './row.ts'
@@ -43,6 +43,8 @@ interface SealedLog {
 export class SlotRows extends SlotColumns implements RowLayer, CommittedRows, FrontSlots {
   /** Bytes of the open epoch's keys and values, about. */
   bytes = 0
+  /** What was read ahead has to be of use, or the compiler leaves the reads out. */
+  seen = 0
   readonly #backend: MemoryBackend | WriteBehind
   /** Those that the backend does not have, where it is written behind; and what it has. */
   readonly #front: SlotFront | undefined
@@ -448,6 +450,7 @@ export class SlotRows extends SlotColumns implements RowLayer, CommittedRows, Fr
   /** Shows each row of a generation. */
   #each(log: UndoLog, now: number, show: ShowChange): void {
     for (let at = 0; at < log.count; at++) {
+      if (at % mostAhead === 0) this.#touch(log, at)
       const slot = log.slot(at)
       const key = scratch.of(this.table.keyLength(slot))
       this.table.copyKey(slot, key, 0)
@@ -455,6 +458,16 @@ export class SlotRows extends SlotColumns implements RowLayer, CommittedRows, Fr
       if (isThere) show(key, this.codec.bytes(this.#other, true), this.#other.timestamp)
       else show(key, null, now)
     }
+  }
+
+  /** Brings the next rows near, for they lie in no cache where there are many: waits for memory overlap. */
+  #touch(log: UndoLog, from: number): void {
+    const ints = this.ints
+    const end = Math.min(log.count, from + mostAhead)
+    let seen = 0
+    for (let at = from; at < end; at++) seen ^= ints[log.slot(at) * recordInts + formInt] as number
+    for (let at = from; at < end; at++) seen ^= this.ahead.touchValue(log.slot(at))
+    this.seen = seen
   }
 
   /** Fills the row as it was in a generation; gives its form. */
