@@ -76,12 +76,11 @@ export class Heads {
     if (p !== this.oldest) this.#behindSince[p] = now
   }
 
-  /** The head is gone; behind it waits the next one, or `noHead`. */
-  next(p: number, timestamp: number, offset: number, now: number): readonly number[] {
+  /** The head is gone; behind it waits the next one, or `noHead`: then it `ranEmpty`. */
+  next(p: number, timestamp: number, offset: number): void {
     this.#order.set(p, timestamp)
     this.#offset[p] = offset
     this.#behindSince[p] = Number.NaN
-    return timestamp === noHead ? this.#ranEmpty(p, now) : none
   }
 
   /** What is buffered is given up. */
@@ -93,6 +92,7 @@ export class Heads {
   }
 
   ranEmpty(p: number, now: number): readonly number[] {
+    this.#bufferedSince[p] = Number.NaN
     return this.#inputs.ranEmpty(p, now) ? this.#inputs.members(p) : none
   }
 
@@ -147,11 +147,6 @@ export class Heads {
     this.#behindSince = widened(this.#behindSince, capacity).fill(Number.NaN, length)
     this.#order.grow(capacity)
     this.#inputs.grow(capacity)
-  }
-
-  #ranEmpty(p: number, now: number): readonly number[] {
-    this.#bufferedSince[p] = Number.NaN
-    return this.ranEmpty(p, now)
   }
 }
 

@@ -75,7 +75,7 @@ export class Holds {
       return false
     }
     if (this.#alignment.holding) this.#endHolds(now)
-    if (this.isHeld(p) && !this.#isOver(p, now)) {
+    if (this.#alignment.aligned(p) && this.isHeld(p) && !this.#isOver(p, now)) {
       this.#alignment.hold(p, this.#heads.offset(p), now)
       if (Number.isNaN(this.#blockedSince)) this.#blockedSince = now
       return true

@@ -87,9 +87,8 @@ export class IdleClocks {
     return (flags & idle) !== 0
   }
 
-  /** A record was dispatched: the clock begins anew, and runs if nothing is buffered any more. */
-  dispatched(p: number, more: boolean, now: number): void {
-    if (more) return
+  /** The last record that was buffered was dispatched: the clock begins anew. */
+  ranEmpty(p: number, now: number): void {
     this.#accrued[p] = 0
     const flags = (this.#flags[p] as number) & ~buffered
     this.#flags[p] = flags

@@ -4,6 +4,7 @@
  */
 import type { Heads } from './heads.ts'
 import { type IdleClocks, widened } from './idleness.ts'
+import { noHead } from './head-order.ts'
 import { MinTree } from './min-tree.ts'
 
 export const unknown = Number.NEGATIVE_INFINITY
@@ -14,7 +15,10 @@ export class Marks {
   readonly #idle: IdleClocks
   #outOfOrderness: Float64Array
   #watermark: Float64Array
-  /** Watermark that counts, preview included; `-Infinity` unknown, `Infinity` idle or not assigned. */
+  /**
+   * Watermark that counts, preview included; `-Infinity` unknown, `Infinity` idle or not assigned. The partition whose head
+   * goes next stands at `Infinity` too: its watermark changes with every record, and `#least` looks at it by itself.
+   */
   readonly #counted: MinTree
   #futureLimit = never
   /** The application's watermark. */
@@ -61,12 +65,8 @@ export class Marks {
 
   /** A record of this event time was dispatched. */
   dispatched(p: number, timestamp: number): void {
-    const watermark = this.#bound(timestamp) - (this.#outOfOrderness[p] as number)
     if (timestamp > this.#futureLimit) this.clamped++
-    if (watermark > (this.#watermark[p] as number)) {
-      this.#watermark[p] = watermark
-      this.refresh(p)
-    }
+    if (this.raise(p, this.#with(p, timestamp)) && p !== this.#heads.oldest) this.refresh(p)
   }
 
   setFutureLimit(epochMs: number): void {
@@ -75,29 +75,28 @@ export class Marks {
 
   /** The watermark that the partition will have when its head is dispatched. */
   candidate(p: number): number {
-    const watermark = this.#watermark[p] as number
-    const brought = this.#bound(this.#heads.timestamp(p)) - (this.#outOfOrderness[p] as number)
-    return Math.max(brought, watermark)
+    return this.#with(p, this.#heads.timestamp(p))
   }
 
   /** The watermark that counts in the minimum. */
   counted(p: number): number {
-    if (p === this.#heads.oldest || !this.#heads.has(p)) return this.#watermark[p] as number
-    return this.candidate(p)
+    const timestamp = this.#heads.timestamp(p)
+    return p === this.#heads.oldest || timestamp === noHead ? (this.#watermark[p] as number) : this.#with(p, timestamp)
   }
 
   refresh(p: number): void {
-    this.#counted.set(p, this.#idle.isIdle(p) ? never : this.counted(p))
+    const isApart = p === this.#heads.oldest || this.#idle.isIdle(p)
+    this.#counted.set(p, isApart ? never : this.counted(p))
   }
 
   advance(): void {
-    const least = this.#counted.min
+    const least = this.#least
     // Infinity: every partition is idle. What was reached stays.
     if (least > this.global && least !== never) this.global = least
   }
 
   get undecided(): boolean {
-    return this.global === unknown || this.#counted.min === unknown
+    return this.global === unknown || this.#least === unknown
   }
 
   grow(capacity: number): void {
@@ -107,8 +106,18 @@ export class Marks {
     this.#counted.grow(capacity)
   }
 
-  #bound(timestamp: number): number {
-    return Math.min(timestamp, this.#futureLimit)
+  /** A partition that has a head is not idle. */
+  get #least(): number {
+    const others = this.#counted.min
+    const { oldest } = this.#heads
+    if (oldest < 0) return others
+    return Math.min(this.#watermark[oldest] as number, others)
+  }
+
+  /** The watermark of a partition once a record of this event time is dispatched. */
+  #with(p: number, timestamp: number): number {
+    const brought = Math.min(timestamp, this.#futureLimit) - (this.#outOfOrderness[p] as number)
+    return Math.max(brought, this.#watermark[p] as number)
   }
 
   /** Of a partition whose watermark is announced the records tell nothing. */

@@ -48,7 +48,7 @@ export interface WatermarksOptions {
 export type Suspension = 'pause' | 'backpressure'
 const suspensionBits: Readonly<Record<Suspension, number>> = { pause: 1, backpressure: 2 }
 
-const firstCapacity = 8
+const firstCapacity = 4
 
 export class Watermarks {
   #capacity = firstCapacity
@@ -147,10 +147,9 @@ export class Watermarks {
     this.#marks.dispatched(p, this.#heads.timestamp(p))
     this.#holds.dispatched(p, now)
     this.#marks.advance()
-    this.#idle.dispatched(p, nextTimestamp !== noHead, now)
-    this.#place(this.#heads.next(p, nextTimestamp, nextOffset, now))
-    // Where it is the oldest still, it has a head and its own watermark counts, as before.
-    if (this.#findOldest(now)) this.#refresh(p)
+    this.#heads.next(p, nextTimestamp, nextOffset)
+    if (nextTimestamp === noHead) this.#ranEmpty(p, now)
+    else this.#findOldest(now)
     return this.#marks.global
   }
 
@@ -280,13 +279,20 @@ export class Watermarks {
     return p < 0 ? never : this.#holds.deadline(p)
   }
 
-  /** Finds the oldest head anew; true if it is another one, whose preview ends while that of the last one begins. */
-  #findOldest(now: number): boolean {
-    const before = this.#heads.oldest
-    if (!this.#heads.findOldest(now)) return false
-    if (before >= 0 && this.#heads.has(before)) this.#marks.refresh(before)
-    if (this.#heads.oldest >= 0) this.#marks.refresh(this.#heads.oldest)
-    return true
+  #ranEmpty(p: number, now: number): void {
+    this.#idle.ranEmpty(p, now)
+    this.#place(this.#heads.ranEmpty(p, now))
+    this.#findOldest(now)
+    this.#refresh(p)
+  }
+
+  /** Finds the oldest head anew. If it is another one, its preview ends while that of the last one begins. */
+  #findOldest(now: number): void {
+    const heads = this.#heads
+    const before = heads.oldest
+    if (!heads.findOldest(now)) return
+    if (before >= 0) this.#marks.refresh(before)
+    if (heads.oldest >= 0) this.#marks.refresh(heads.oldest)
   }
 
   /** Heads whose task waits for more are passed over. */
