@@ -17,6 +17,8 @@ export interface WriteBehindOptions {
 
 /** Part of a lane's bytes from which on it writes: while it does, what is held goes on growing. */
 const writeFrom = 0.75
+/** So many rows that are written in blocks take the time of one that is written by itself. */
+const rowsInBlocks = 4
 /** Part up to which rows that are written may stay for those who read them. */
 const keepUpTo = 0.5
 
@@ -172,7 +174,7 @@ export class StoreWriter {
     let room = most
     this.#host.together(partition, () => {
       for (const store of round.left) {
-        room -= store.write(room)
+        room -= store.write(room, rowsInBlocks)
         wrote.push(store)
         this.#host.passed()
         if (room <= 0) return

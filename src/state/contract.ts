@@ -36,6 +36,18 @@ export interface RowWrites {
   writeKey?(place: number, target: Uint8Array, at: number): number
   /** Valid until the next call; null: the row goes. */
   value(place: number): Uint8Array | null
+  /** The same rows, where they come in the order of the hashes of their keys. */
+  readonly hashed?: HashedRows | undefined
+}
+
+export interface HashedRows {
+  /** By place, as unsigned numbers. */
+  readonly hashes: Uint32Array
+  keyLength(place: number): number
+  writeKey(place: number, target: Uint8Array, at: number): number
+  value(place: number): Uint8Array | null
+  /** These are asked for next: brings them near, as `look-ahead.ts` does. */
+  touch(from: number, to: number): void
 }
 
 /** Ordered bytes: keys compare as unsigned bytes, a prefix before its extensions. */
@@ -51,8 +63,10 @@ export interface StoreBackend {
   apply(changes: Iterable<ByteChange>, checkpoint?: Checkpoint): void
   /** As `get`, for a key string (`bytes.ts`): absent where bytes are needed anyway. */
   getAt?(key: string): Uint8Array | undefined
-  /** As `apply`, without a copy of each row: absent where bytes are needed anyway. */
-  applyRows?(rows: RowWrites, checkpoint?: Checkpoint): void
+  /** As `apply`, of the rows of these places, without a copy of each: absent where bytes are needed anyway. */
+  applyRows?(rows: RowWrites, from: number, to: number, checkpoint?: Checkpoint): void
+  /** Rows are best written in the order of the hashes of their keys, not in that of the keys. */
+  readonly inHashOrder?: boolean
   checkpoint(): Checkpoint | undefined
   /** Changes when the backend was set aside and begun anew; absent where that never happens. */
   readonly incarnation?: number

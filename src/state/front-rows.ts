@@ -24,8 +24,8 @@ export interface FrontRows {
   hold(key: string, value: Uint8Array | null): void
   /** All rows that the backend does not have, in no order. */
   held(): IterableIterator<readonly [key: string, value: Uint8Array | null]>
-  /** Takes the rows that are held as those that are written now; about in the order of their keys. */
-  take(): HeldBatch
+  /** Takes the rows that are held as those that are written now; about in the order of their keys, or in that of their hashes where they have some. */
+  take(inHashOrder: boolean): HeldBatch
   /** Asks of rows of which nobody knows it whether the backend has them. */
   compare(has: (key: string) => boolean): void
   /** Drops rows that the backend has. */

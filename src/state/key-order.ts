@@ -8,6 +8,8 @@
 const shortRun = 16
 /** Positions take the lower bits of a number, four bytes of a key the upper ones: together 53. */
 const positions = 2 ** 21
+const digitBits = 11
+const digitMask = 2 ** digitBits - 1
 
 /** The keys of numbered rows. */
 export interface KeyBytes {
@@ -22,6 +24,36 @@ export function orderByKey(rows: Int32Array, keys: KeyBytes): void {
   for (let from = 0; from < rows.length; from += positions) {
     sort(rows, keys, from, Math.min(rows.length, from + positions), 0)
   }
+}
+
+/** Puts the rows of the list into the order of their hashes, taken as unsigned numbers, and gives those. */
+export function orderByHash(rows: Int32Array<ArrayBuffer>, hashOf: (row: number) => number): Uint32Array {
+  let hashes = new Uint32Array(rows.length)
+  for (let i = 0; i < rows.length; i++) hashes[i] = hashOf(rows[i] as number)
+  let [next, moved] = [new Uint32Array(rows.length), new Int32Array(rows.length)]
+  let from = rows
+  // By eleven bits at a time, the lowest first: a hash is a number like any other, and needs no comparisons.
+  for (let shift = 0; shift < 32; shift += digitBits) {
+    const starts = new Int32Array(2 ** digitBits + 1)
+    for (let i = 0; i < hashes.length; i++) {
+      const digit = ((hashes[i] as number) >>> shift) & digitMask
+      starts[digit + 1] = (starts[digit + 1] as number) + 1
+    }
+    for (let digit = 1; digit < starts.length; digit++)
+      starts[digit] = (starts[digit] as number) + (starts[digit - 1] as number)
+    for (let i = 0; i < hashes.length; i++) {
+      const hash = hashes[i] as number
+      const digit = (hash >>> shift) & digitMask
+      const to = starts[digit] as number
+      starts[digit] = to + 1
+      next[to] = hash
+      moved[to] = from[i] as number
+    }
+    ;[hashes, next] = [next, hashes]
+    ;[from, moved] = [moved, from]
+  }
+  if (from !== rows) rows.set(from)
+  return hashes
 }
 
 /** `keys` and `items` belong together by their places, before and after. */

@@ -1,13 +1,34 @@
-/** Rows in an LMDB database: they outlive the process, and with them the checkpoint they belong to. */
+/**
+ * Rows in an LMDB database: they outlive the process, and with them the checkpoint they belong to. Rows that are written
+ * in the order of their keys' hashes lie in blocks (`lmdb-blocks.ts`) until somebody asks for them in the order of their
+ * keys; all others each have a key in the database.
+ */
 import { assert } from '../base/assert.ts'
 import { EngineError, messageOf } from '../errors.ts'
-import type { ByteChange, ByteEntry, Checkpoint, RowWrites, StoreBackend } from './contract.ts'
-import { type LmdbEnvironment, pastLastKey, type RowKey, type Rows, type WrittenKey } from './lmdb-environment.ts'
+import type { ByteChange, ByteEntry, Checkpoint, HashedRows, RowWrites, StoreBackend } from './contract.ts'
+import { keyBytes, keyString, writeKeyString } from './bytes.ts'
+import { orderByHash, sortByKey } from './key-order.ts'
+import { type BlockLayout, LmdbBlocks } from './lmdb-blocks.ts'
+import {
+  type LmdbEnvironment,
+  pastLastKey,
+  type RowKey,
+  rowPrefix,
+  type Rows,
+  type WrittenKey,
+} from './lmdb-environment.ts'
+import { hashOf } from './slot-table.ts'
 
 /** LMDB's limit for a key, less the byte that stands before every key of ours (LMDB takes no empty key). */
 const maxKeyBytes = 1977
 /** Rows read by one look into the database; no cursor stays open between. */
 const rowsPerRead = 128
+/** Rows that are moved with one transaction. */
+const rowsPerMove = 65536
+/** On average, for rows that lie in blocks: of longer ones there would be few in each. */
+const mostBlockRowBytes = 256
+/** Rows of which that is found out. */
+const someRows = 64
 
 /** What LMDB says when its pages contradict one another. */
 const corruption = /MDB_(CORRUPTED|PAGE_NOTFOUND|PANIC|INVALID|BAD_TXN)/
@@ -26,6 +47,7 @@ export class LmdbBackend implements StoreBackend {
   readonly #store: string
   readonly #checkpointKey: Uint8Array
   readonly #onClose: () => void
+  readonly #blocks: LmdbBlocks
   #closed = false
 
   constructor(environment: LmdbEnvironment, store: string, onClose: () => void) {
@@ -33,14 +55,28 @@ export class LmdbBackend implements StoreBackend {
     this.#store = store
     this.#checkpointKey = Buffer.from(`store/${store}`)
     this.#onClose = onClose
+    this.#blocks = new LmdbBlocks(environment, store)
+    this.#try('read', () => {
+      if (this.#blocks.layout === undefined) this.#blocks.sweep()
+    })
+  }
+
+  get inHashOrder(): boolean {
+    return this.#blocks.layout !== undefined || this.#keys === 0
   }
 
   get(key: Uint8Array): Uint8Array | undefined {
-    return this.#get(key)
+    return this.#blocks.layout === undefined ? this.#get(key) : this.getAt(keyString(key))
   }
 
   getAt(key: string): Uint8Array | undefined {
-    return this.#get(key)
+    const { layout } = this.#blocks
+    if (layout === undefined) return this.#get(key)
+    try {
+      return this.#blocks.get(layout, hashOf(key) >>> 0, key)
+    } catch (error) {
+      throw this.#failed('read', error)
+    }
   }
 
   #get(key: Uint8Array | string): Uint8Array | undefined {
@@ -55,6 +91,7 @@ export class LmdbBackend implements StoreBackend {
   }
 
   *range(from?: Uint8Array, to?: Uint8Array, reverse = false): IterableIterator<ByteEntry> {
+    if (this.#blocks.layout !== undefined) this.#try('written', () => this.#intoRows())
     let low = from ?? firstKey
     let high = to ?? pastLastKey
     let exclusive = false
@@ -70,37 +107,40 @@ export class LmdbBackend implements StoreBackend {
   }
 
   apply(changes: Iterable<ByteChange>, checkpoint?: Checkpoint): void {
+    const { layout } = this.#blocks
     this.#apply((store) => {
-      for (const [key, value] of changes) change(store, key, value)
+      if (layout !== undefined) this.#applyHashed(layout, hashed(changes))
+      else for (const [key, value] of changes) change(store, key, value)
     }, checkpoint)
   }
 
-  applyRows(rows: RowWrites, checkpoint?: Checkpoint): void {
+  applyRows(rows: RowWrites, from: number, to: number, checkpoint?: Checkpoint): void {
     this.#apply((store) => {
-      const written = rows.writeKey && new KeyOf(rows, rows.writeKey)
-      for (let place = 0; place < rows.count; place++) {
-        if (written !== undefined) written.place = place
-        // It goes to our own encoder as it is, of which the types know nothing.
-        const key = (written as RowKey | undefined) ?? rows.key(place)
-        const value = rows.value(place)
-        if (value === null) void store.remove(key)
-        else void store.put(key, value)
+      if (rows.hashed !== undefined && this.#blocks.layout === undefined && this.#keys === 0) {
+        const bytes = averageBytes(rows, from, to)
+        if (bytes <= mostBlockRowBytes) this.#blocks.begin(rows.count * bytes)
       }
+      const { layout } = this.#blocks
+      if (layout === undefined) putRows(store, rows, from, to)
+      else if (rows.hashed) this.#blocks.apply(layout, rows.hashed, from, to)
+      else this.#applyHashed(layout, hashed(changesOf(rows, from, to)))
     }, checkpoint)
+  }
+
+  #applyHashed(layout: BlockLayout, rows: HashedRows): void {
+    this.#blocks.apply(layout, rows, 0, rows.hashes.length)
   }
 
   #apply(write: (store: Rows) => void, checkpoint: Checkpoint | undefined): void {
     const environment = this.#environment
-    try {
+    this.#try('written', () => {
       const store = environment.store(this.#store)
       const { checkpoints } = environment
       environment.transaction(() => {
         write(store)
         if (checkpoint !== undefined) checkpoints.put(this.#checkpointKey, Buffer.from(JSON.stringify(checkpoint)))
       })
-    } catch (error) {
-      throw this.#failed('written', error)
-    }
+    })
   }
 
   get incarnation(): number {
@@ -113,6 +153,10 @@ export class LmdbBackend implements StoreBackend {
   }
 
   entries(): number {
+    return this.#blocks.layout?.rows ?? this.#keys
+  }
+
+  get #keys(): number {
     return (this.#environment.store(this.#store).getStats() as { entryCount: number }).entryCount
   }
 
@@ -126,7 +170,10 @@ export class LmdbBackend implements StoreBackend {
   wipe(): void {
     const environment = this.#environment
     // The checkpoint goes first: what is left after a crash in between is a store that is restored from the start.
-    environment.transaction(() => void environment.checkpoints.remove(this.#checkpointKey))
+    environment.transaction(() => {
+      environment.checkpoints.remove(this.#checkpointKey)
+      this.#blocks.forget()
+    })
     environment.store(this.#store).clearSync()
   }
 
@@ -151,6 +198,43 @@ export class LmdbBackend implements StoreBackend {
     }
   }
 
+  /** From now on each row has a key of its own. What a crash leaves half done is begun anew. */
+  #intoRows(): void {
+    const environment = this.#environment
+    const store = environment.store(this.#store)
+    for (;;) {
+      const left = this.#read(firstKey, pastLastKey, false, false)
+      if (left.length === 0) break
+      environment.transaction(() => {
+        for (const [key] of left) void store.remove(key)
+      })
+    }
+    let keys: string[] = []
+    let values: Uint8Array[] = []
+    const put = (): void => {
+      sortByKey(keys, values)
+      environment.transaction(() => {
+        for (const [i, key] of keys.entries()) void store.put(key, values[i] as Uint8Array)
+      })
+      keys = []
+      values = []
+    }
+    this.#blocks.each((key, value) => {
+      if (keys.push(keyString(key)) + values.push(value.slice()) >= 2 * rowsPerMove) put()
+    })
+    put()
+    environment.transaction(() => this.#blocks.forget())
+    this.#blocks.sweep()
+  }
+
+  #try(action: string, run: () => void): void {
+    try {
+      run()
+    } catch (error) {
+      throw EngineError.is(error) ? error : this.#failed(action, error)
+    }
+  }
+
   /** Within a transaction of several stores it is that one's failure: files are not set aside under it. */
   #failed(action: string, error: unknown): unknown {
     if (this.#environment.busy) return error
@@ -170,8 +254,21 @@ export function storeFailure(environment: LmdbEnvironment, store: string, action
   return new EngineError('STORE_CORRUPT', sentence, { cause })
 }
 
+function putRows(store: Rows, rows: RowWrites, from: number, to: number): void {
+  const written = rows.writeKey && new KeyOf(rows, rows.writeKey)
+  for (let place = from; place < to; place++) {
+    if (written !== undefined) written.place = place
+    // It goes to our own encoder as it is, of which the types know nothing.
+    const key = (written as RowKey | undefined) ?? rows.key(place)
+    const value = rows.value(place)
+    if (value === null) void store.remove(key)
+    else void store.put(key, value)
+  }
+}
+
 /** The key of one row after the other. A store refuses what is too long for LMDB when it is put. */
 class KeyOf implements WrittenKey {
+  readonly prefix = rowPrefix
   place = 0
   readonly #rows: RowWrites
   readonly #writeKey: NonNullable<RowWrites['writeKey']>
@@ -193,4 +290,32 @@ function change(store: Rows, key: Uint8Array, value: Uint8Array | null): void {
   if (key.length > maxKeyBytes) assert(false, `a key of ${key.length} bytes came as far as the backend`)
   if (value === null) void store.remove(key)
   else void store.put(key, value)
+}
+
+function averageBytes(rows: RowWrites, from: number, to: number): number {
+  const end = Math.min(to, from + someRows)
+  let sum = 0
+  for (let i = from; i < end; i++) sum += rows.key(i).length + (rows.value(i)?.length ?? 0)
+  return sum / Math.max(1, end - from)
+}
+
+function* changesOf(rows: RowWrites, from: number, to: number): IterableIterator<ByteChange> {
+  for (let i = from; i < to; i++) yield [keyBytes(rows.key(i)), rows.value(i)?.slice() ?? null]
+}
+
+/** Changes in any order, in that of their hashes; the last one of a key counts. */
+function hashed(changes: Iterable<ByteChange>): HashedRows {
+  const last = new Map<string, Uint8Array | null>()
+  for (const [key, value] of changes) last.set(keyString(key), value)
+  const [keys, values] = [[...last.keys()], [...last.values()]]
+  const places = Int32Array.from(keys, (_, i) => i)
+  const hashes = orderByHash(places, (i) => hashOf(keys[i] as string))
+  const key = (place: number): string => keys[places[place] as number] as string
+  return {
+    hashes,
+    keyLength: (place) => key(place).length,
+    writeKey: (place, target, at) => writeKeyString(key(place), target, at),
+    value: (place) => values[places[place] as number] as Uint8Array | null,
+    touch: () => undefined,
+  }
 }

@@ -32,6 +32,8 @@ export type RowKey = Uint8Array | string
 
 /** A key that is written where it is wanted, from wherever it lies. */
 export interface WrittenKey {
+  /** The byte before it. */
+  readonly prefix: number
   write(target: Uint8Array, at: number): number
 }
 
@@ -47,6 +49,9 @@ export interface EnvironmentOptions {
 }
 
 const binary = { encoding: 'binary', keyEncoding: 'binary' } as const
+/** The byte before the key of a block of rows (`lmdb-blocks.ts`), and before that of a row. */
+export const blockPrefix = 0
+export const rowPrefix = 1
 /** Behind every key. */
 export const pastLastKey = new Uint8Array(0)
 
@@ -56,10 +61,14 @@ export const pastLastKey = new Uint8Array(0)
  */
 const rowKeys = {
   writeKey(key: RowKey | WrittenKey, target: Uint8Array, at: number): number {
-    target[at] = key === pastLastKey ? 2 : 1
     const from = at + 1
+    target[at] = rowPrefix
     if (typeof key === 'string') return writeKeyString(key, target, from)
-    if (!(key instanceof Uint8Array)) return key.write(target, from)
+    if (!(key instanceof Uint8Array)) {
+      target[at] = key.prefix
+      return key.write(target, from)
+    }
+    if (key === pastLastKey) target[at] = rowPrefix + 1
     target.set(key, from)
     return from + key.length
   },
@@ -70,7 +79,7 @@ const rows = { encoding: 'binary', keyEncoder: rowKeys } as const
 
 const formatKey = Buffer.from('format')
 /** Raised when rows are laid out differently: data of another format is rebuilt from the changelog. */
-const format = '1'
+const format = '2'
 /** As many openings may end in a crash before the files are held to be the cause. */
 const openAttempts = 2
 
@@ -107,6 +116,9 @@ export class LmdbEnvironment {
 
   #busy = false
 
+  /** Moves when what was written is undone, or the files are begun anew. */
+  undone = 0
+
   /** All that `write` does, or nothing; within another transaction it becomes a part of that. */
   transaction(write: () => void): void {
     if (this.#busy) {
@@ -116,6 +128,9 @@ export class LmdbEnvironment {
     this.#busy = true
     try {
       inTransaction(this.#loaded.root, write)
+    } catch (error) {
+      this.undone++
+      throw error
     } finally {
       this.#busy = false
     }
@@ -127,6 +142,7 @@ export class LmdbEnvironment {
     quarantine(this.#options, reason)
     this.#loaded = openGuarded(this.#options)
     this.incarnation++
+    this.undone++
   }
 
   /** Resolves when all that was committed lies on the disk. */
@@ -198,7 +214,7 @@ function faultIn(root: RootDatabase<Uint8Array, Uint8Array>, checkpoints: Bytes)
   else if (Buffer.from(found).toString() !== format) return `its format is ${Buffer.from(found)}, not ${format}`
   for (const { key, value } of checkpoints.getRange({})) {
     const name = Buffer.from(key).toString()
-    if (name === formatKey.toString()) continue
+    if (!name.startsWith('store/')) continue
     JSON.parse(Buffer.from(value).toString())
     const store = root.openDB<Uint8Array, Uint8Array>(name, binary)
     for (const reverse of [false, true]) void [...store.getRange({ limit: 1, reverse })]

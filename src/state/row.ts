@@ -66,6 +66,8 @@ export function rowForm(spec: StoreSpec): RowForm {
 }
 
 const tombstone = Uint8Array.of(0)
+/** Longer ranges are copied by the platform. */
+const shortCopy = 64
 
 /** Puts bytes of the changelog into the form of the backend. */
 export function backendValue(form: RowForm, value: Uint8Array, timestamp: number): Uint8Array {
@@ -176,7 +178,8 @@ export class RowCodec {
     const out = brief.of(head + bytes.length)
     if (this.form === 'stamped') writeInt64(out, 0, row.timestamp)
     else if (head > 0) out[0] = 1
-    out.set(bytes, head)
+    if (bytes.length > shortCopy) out.set(bytes, head)
+    else for (let i = 0; i < bytes.length; i++) out[head + i] = bytes[i] as number
     return out
   }
 

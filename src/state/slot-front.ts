@@ -1,7 +1,9 @@
 /** Committed rows in front of a backend, in the columns in which a store keeps its uncommitted ones as well. */
+import { assert } from '../base/assert.ts'
+import type { HashedRows } from './contract.ts'
 import type { FrontRows, HeldBatch } from './front-rows.ts'
 import type { KeyFilter } from './key-filter.ts'
-import { type KeyBytes, orderByKey } from './key-order.ts'
+import { type KeyBytes, orderByHash, orderByKey } from './key-order.ts'
 
 /** The rows themselves: see `slot-rows.ts`. */
 export interface FrontSlots {
@@ -38,6 +40,8 @@ const overheadBytes = 104
 const isHeld = 1
 const isKnown = 2
 const isNew = 4
+
+const noHashes = new Uint32Array(0)
 
 export class SlotFront implements FrontRows {
   difference = 0
@@ -110,19 +114,12 @@ export class SlotFront implements FrontRows {
     }
   }
 
-  take(): HeldBatch {
-    const slots = Int32Array.from(this.#held)
-    orderByKey(slots, this.#slots.keyBytes)
+  take(inHashOrder: boolean): HeldBatch {
+    const slots = this.#heldSlots()
     this.#held = []
-    return {
-      count: slots.length,
-      key: (place) => this.#slots.keyOf(slots[place] as number),
-      writeKey: (place, target, at) => this.#slots.writeKey(slots[place] as number, target, at),
-      value: (place) => this.#slots.committedAt(slots[place] as number),
-      release: (from, to, keep) => {
-        for (let i = from; i < to; i++) this.#release(slots[i] as number, keep)
-      },
-    }
+    const hashes = inHashOrder ? orderByHash(slots, (slot) => this.#slots.hashAt(slot)) : undefined
+    if (hashes === undefined) orderByKey(slots, this.#slots.keyBytes)
+    return new SlotBatch(this.#slots, slots, hashes, (slot, keep) => this.#release(slot, keep))
   }
 
   compare(has: (key: string) => boolean): void {
@@ -156,6 +153,19 @@ export class SlotFront implements FrontRows {
     this.difference = 0
   }
 
+  /** Those that are held; where they are many as they lie in memory, since each is looked at next. */
+  #heldSlots(): Int32Array<ArrayBuffer> {
+    const held = this.#held
+    const flags = this.#flags
+    const slots = new Int32Array(held.length)
+    let count = 0
+    if (held.length > flags.length / 16) {
+      for (let slot = 0; slot < flags.length; slot++) if ((flags[slot] as number) & isHeld) slots[count++] = slot
+      assert(count === held.length, `${held.length} rows are held, ${count} say that they are`)
+    } else for (const slot of held) slots[count++] = slot
+    return slots
+  }
+
   #release(slot: number, keep: boolean): void {
     const flags = this.#flags[slot] as number
     const isThere = this.#slots.isThere(slot)
@@ -170,5 +180,56 @@ export class SlotFront implements FrontRows {
   #drop(slot: number): void {
     this.gone?.add(this.#slots.hashAt(slot))
     this.#slots.forget(slot, false)
+  }
+}
+
+class SlotBatch implements HeldBatch {
+  readonly count: number
+  readonly hashed: HashedRows | undefined
+  readonly hashes: Uint32Array
+  /** What was read has to be of use, or the compiler leaves the reads out. */
+  seen = 0
+  readonly #rows: FrontSlots
+  readonly #slots: Int32Array
+  readonly #release: (slot: number, keep: boolean) => void
+
+  constructor(
+    rows: FrontSlots,
+    slots: Int32Array,
+    hashes: Uint32Array | undefined,
+    release: (slot: number, keep: boolean) => void,
+  ) {
+    this.count = slots.length
+    this.hashed = hashes && this
+    this.hashes = hashes ?? noHashes
+    this.#rows = rows
+    this.#slots = slots
+    this.#release = release
+  }
+
+  key(place: number): string {
+    return this.#rows.keyOf(this.#slots[place] as number)
+  }
+
+  keyLength(place: number): number {
+    return this.#rows.keyBytes.lengthOf(this.#slots[place] as number)
+  }
+
+  writeKey(place: number, target: Uint8Array, at: number): number {
+    return this.#rows.writeKey(this.#slots[place] as number, target, at)
+  }
+
+  value(place: number): Uint8Array | null {
+    return this.#rows.committedAt(this.#slots[place] as number)
+  }
+
+  touch(from: number, to: number): void {
+    let seen = 0
+    for (let i = from; i < to; i++) seen ^= this.#rows.hashAt(this.#slots[i] as number)
+    this.seen = seen
+  }
+
+  release(from: number, to: number, keep: boolean): void {
+    for (let i = from; i < to; i++) this.#release(this.#slots[i] as number, keep)
   }
 }

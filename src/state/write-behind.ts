@@ -159,32 +159,26 @@ export class WriteBehind implements StoreBackend {
   }
 
   /**
-   * One step: writes up to `most` of the rows that are held, and says how many. The caller confirms with `written` when
+   * One step: writes up to `most` of the rows that are held, and says how many; of those that lie in blocks `inBlocks` count as one. The caller confirms with `written` when
    * the backend's transaction is over; without that nothing is changed here.
    */
-  write(most: number): number {
+  write(most: number, inBlocks = 1): number {
     this.#noticeReplacement()
     const pending = this.#pending
     if (pending === undefined) return 0
-    this.#writing ??= { batch: this.#rows.take(), checkpoint: pending, done: 0 }
+    this.#writing ??= { batch: this.#rows.take(this.#backend.inHashOrder ?? false), checkpoint: pending, done: 0 }
     const { batch, done, checkpoint } = this.#writing
-    const end = Math.min(batch.count, done + most)
+    const share = batch.hashed === undefined ? 1 : inBlocks
+    const end = Math.min(batch.count, done + most * share)
     const base = end === batch.count ? checkpoint : this.#file
     const next = base && checkpointWith(base, pending, this.#file)
-    // They come in the order of their keys, but for a few that are close together.
-    for (let i = Math.max(done, end - looseRun); i < end; i++) this.#raise(batch.key(i))
-    const rows = {
-      count: end - done,
-      key: (i: number) => batch.key(done + i),
-      ...(batch.writeKey && {
-        writeKey: (i: number, target: Uint8Array, at: number) => batch.writeKey?.(done + i, target, at) ?? at,
-      }),
-      value: (i: number) => batch.value(done + i),
-    }
-    if (this.#backend.applyRows) this.#backend.applyRows(rows, next)
-    else this.#backend.apply(changesOf(rows), next)
+    // They come in the order of their keys, but for a few that are close together; or nobody asks for the greatest one.
+    if (batch.hashed !== undefined) this.#greatest = undefined
+    else for (let i = Math.max(done, end - looseRun); i < end; i++) this.#raise(batch.key(i))
+    if (this.#backend.applyRows) this.#backend.applyRows(batch, done, end, next)
+    else this.#backend.apply(changesOf(batch, done, end), next)
     this.#step = { end, checkpoint: next }
-    return end - done
+    return Math.ceil((end - done) / share)
   }
 
   /** What the last `write` wrote is in the backend. True when nothing of what it began with is left. */
@@ -254,9 +248,9 @@ function* entries(range: Iterable<ByteEntry>): IterableIterator<readonly [string
   for (const [key, value] of range) yield [keyString(key), value]
 }
 
-function* changesOf(rows: RowWrites): IterableIterator<ByteChange> {
+function* changesOf(rows: RowWrites, from: number, to: number): IterableIterator<ByteChange> {
   // A backend may keep what it is given.
-  for (let i = 0; i < rows.count; i++) yield [keyBytes(rows.key(i)), rows.value(i)?.slice() ?? null]
+  for (let i = from; i < to; i++) yield [keyBytes(rows.key(i)), rows.value(i)?.slice() ?? null]
 }
 
 /**

@@ -74,6 +74,49 @@ describe('a killed process', () => {
   })
 })
 
+describe('a process that is killed while it puts rows into the order of their keys', () => {
+  test('leaves all of them, and the next one goes on', async () => {
+    const rows = 150_000
+    const dir = newDir()
+    const random = new Random(11)
+    const script = join(import.meta.dirname, 'lmdb-walk-child.ts')
+    let isInOrder = false
+    let killed = 0
+    for (let round = 0; round < 40 && !isInOrder; round++) {
+      const child = spawn(process.execPath, [script, dir, String(rows)], { stdio: ['ignore', 'pipe', 'inherit'] })
+      await Promise.race([new Promise((resolve) => child.stdout.once('data', resolve)), ended(child)])
+      assert.equal(child.signalCode ?? child.exitCode, null, 'the process ended by itself')
+      let walks = false
+      child.stdout.once('data', () => {
+        walks = true
+      })
+      // Longer each time: the first ones are killed at the beginning, a later one gets to the end.
+      await sleep(random.int(20 + 40 * round))
+      child.kill('SIGKILL')
+      await ended(child)
+      if (!walks) killed++
+      const quarantined: string[] = []
+      const factory = lmdbBackends({
+        dir,
+        applicationId: 'killed',
+        onQuarantine: (_, reason) => quarantined.push(reason),
+      })
+      const backend = factory.open('numbers', 0)
+      assert.deepEqual(quarantined, [])
+      isInOrder = !backend.inHashOrder
+      assert.equal(backend.entries(), rows)
+      for (let n = round; n < rows; n += 41) {
+        // The value comes behind eight bytes of its time.
+        assert.equal(text(backend.getAt?.(`key-${n}`)?.slice(8) ?? new Uint8Array(0)), String(n))
+      }
+      if (isInOrder) assert.equal([...backend.range(undefined, undefined)].length, rows)
+      factory.close()
+    }
+    assert.ok(killed > 0, 'no round was killed before it had its rows in order')
+    assert.ok(isInOrder, 'no round lived long enough to put them in order')
+  })
+})
+
 describe('files that cannot be read', () => {
   const options = (dir: string, aside: string[]) => ({
     dir,
