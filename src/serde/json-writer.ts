@@ -54,7 +54,8 @@ export class JsonWriter {
   /** Writes a value that fits; where it ends, or -1. */
   #fit(value: unknown, pool: Pool, start: number): number {
     if (typeof value !== 'object' || value === null || this.#misses > patience) return -1
-    if (Object.getPrototypeOf(value) !== Object.prototype) return -1
+    // Once V8 has seen what kind of object it is, for its constructor, it knows the prototype and need not ask for it.
+    if (value.constructor !== Object || Object.getPrototypeOf(value) !== Object.prototype) return -1
     let end = this.#write(value as Members, pool, start)
     if (end < 0) {
       this.#misses++
