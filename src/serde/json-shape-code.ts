@@ -82,6 +82,24 @@ export function writeShape(
   return codeOf(['names', 'writeValue'], text)?.(names, writeValue) as WriteShape | undefined
 }
 
+/** A copy of a flat object; undefined where it has another shape. */
+export type CopyShape = (value: Members) => Members | undefined
+
+/** Objects with more members are copied as any other. */
+const mostCopied = 64
+
+/** The function that copies members of these names; undefined as above. */
+export function copyShape(names: readonly string[]): CopyShape | undefined {
+  if (names.length > mostCopied || names.includes('__proto__')) return undefined
+  const quoted = names.map((name) => JSON.stringify(name))
+  const text = `return (value) => {
+    let i = 0
+    for (const name in value) if (name !== names[i++]) return undefined
+    return i === names.length ? { ${quoted.map((name) => `${name}: value[${name}]`).join(', ')} } : undefined
+  }`
+  return codeOf(['names'], text)?.(names) as CopyShape | undefined
+}
+
 /** Undefined where the process forbids to make code from text. */
 function codeOf(parameters: readonly string[], text: string): ((...given: readonly unknown[]) => unknown) | undefined {
   try {

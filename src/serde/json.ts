@@ -1,5 +1,5 @@
 /** JSON, plain or checked by a schema. */
-import { copyAgain, copyJson } from './json-copy.ts'
+import { JsonCopier } from './json-copy.ts'
 import { JsonShapes } from './json-shape.ts'
 import { JsonWriter } from './json-writer.ts'
 import { decodeUtf8, encodeUtf8, shown } from './primitive.ts'
@@ -100,6 +100,7 @@ export function json<T>(schema?: StandardSchema<T>): Serde<T> {
   const shapes = new JsonShapes()
   const writer = new JsonWriter()
   if (schema === undefined) {
+    const copier = new JsonCopier()
     return {
       name: 'json',
       serialize: (value) => encode(value, writer.write(value)),
@@ -107,7 +108,7 @@ export function json<T>(schema?: StandardSchema<T>): Serde<T> {
       deserialize: (bytes) => decode(bytes, 0, bytes.length, shapes) as T,
       deserializeFrom: (bytes, start, end) => decode(bytes, start, end, shapes) as T,
       isPlain: isPlainJson,
-      copy: (value, isCopy = false) => (isCopy ? copyAgain(value) : copyJson(value)) as T | undefined,
+      copy: (value, isCopy = false) => (isCopy ? copier.copyAgain(value) : copier.copy(value)) as T | undefined,
     }
   }
   return {

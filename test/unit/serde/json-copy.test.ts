@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { copyJson } from '../../../src/serde/json-copy.ts'
+import { copyJson, JsonCopier } from '../../../src/serde/json-copy.ts'
 
 const roundTrip = (value: unknown): unknown => JSON.parse(JSON.stringify(value))
 
@@ -71,5 +71,40 @@ describe('copies of JSON values', () => {
       cyclic,
     ]
     for (const value of refused) assert.equal(copyJson(value), undefined)
+  })
+
+  test('a copy is copied again, whatever was copied before, and nothing of it is shared', () => {
+    const member = fc.oneof(
+      { weight: 6, arbitrary: fc.oneof(fc.string(), fc.integer(), fc.boolean(), fc.constant(null)) },
+      {
+        weight: 1,
+        arbitrary: fc.oneof(fc.array(fc.integer()), fc.dictionary(fc.constantFrom('a', 'b'), fc.integer())),
+      },
+    )
+    const names = fc.constantFrom('a', 'b', 'tier', '1', '0', 'a"b', 'constructor', '__proto__')
+    const value = fc.oneof(fc.dictionary(names, member), fc.array(member), member)
+    fc.assert(
+      fc.property(fc.dictionary(names, fc.integer(), { noNullPrototype: true }), fc.array(value), (usual, values) => {
+        const copier = new JsonCopier()
+        const first = copier.copy(usual)
+        for (let i = 0; i < 300; i++) assert.deepEqual(copier.copyAgain(first), first)
+        for (const each of [...values, usual, ...values]) {
+          const copy = copier.copy(each)
+          if (copy === undefined) continue
+          const again = copier.copyAgain(copy)
+          assert.deepEqual(again, copy)
+          assert.deepEqual(JSON.stringify(again), JSON.stringify(copy))
+          assert.ok(!share(again, copy))
+        }
+      }),
+    )
+  })
+
+  test('shapes that change all the time are copied as well', () => {
+    const copier = new JsonCopier()
+    for (let i = 0; i < 3000; i++) {
+      const copy = copier.copy({ [`m${i >> 8}`]: i, n: i })
+      assert.deepEqual(copier.copyAgain(copy), copy)
+    }
   })
 })
