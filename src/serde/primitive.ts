@@ -189,7 +189,7 @@ export const long: Serde<number> = {
     return value
   },
   isPlain: isLong,
-  fixed: { size: 8, write: (value, target) => writeInt64(target, 0, value) },
+  fixed: { size: 8, write: (value, target, at) => writeInt64(target, at, value) },
 }
 
 /** IEEE 754 double, 8 bytes: Kafka's Double. NaN and infinities included. */

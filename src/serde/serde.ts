@@ -20,8 +20,8 @@ export interface Serde<T> {
    * unchanged. A store then keeps the value as it is and serialises it once a commit instead of at every write.
    */
   isPlain?(value: T): boolean
-  /** Optional: writes a value for which `isPlain` is true, and which takes `size` bytes, into bytes that are there already. */
-  readonly fixed?: { readonly size: number; write(value: T, target: Uint8Array): void }
+  /** Optional: writes a value for which `isPlain` is true, and which takes `size` bytes, into bytes that are there already, from `at` on. */
+  readonly fixed?: { readonly size: number; write(value: T, target: Uint8Array, at: number): void }
   /**
    * Optional: a copy that shares nothing with `value` and is exactly what the way to bytes and back would give; undefined
    * where that is not certain. A store then keeps such copies and hands out such copies, and serialises once a commit.

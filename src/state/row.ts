@@ -149,7 +149,7 @@ export class RowCodec {
     const { fixed } = this.#serde
     if (isBrief && fixed !== undefined) {
       const bytes = scratch.of(fixed.size)
-      fixed.write(value, bytes)
+      fixed.write(value, bytes, 0)
       return bytes
     }
     const bytes = this.#serde.serialize(value)
@@ -180,6 +180,26 @@ export class RowCodec {
     else if (head > 0) out[0] = 1
     if (bytes.length > shortCopy) out.set(bytes, head)
     else for (let i = 0; i < bytes.length; i++) out[head + i] = bytes[i] as number
+    return out
+  }
+
+  /** As `bytes`, of a number; undefined where its serde writes numbers as anything else. What it gives is valid until the next such call. */
+  numberBytes(value: number): Uint8Array | undefined {
+    const { fixed } = this.#serde
+    if (fixed === undefined) return undefined
+    const bytes = scratch.of(fixed.size)
+    fixed.write(value, bytes, 0)
+    return bytes
+  }
+
+  /** As `toBackendBriefly`, in the same way. */
+  numberToBackend(value: number, timestamp: number): Uint8Array | undefined {
+    const { fixed } = this.#serde
+    if (fixed === undefined) return undefined
+    const head = this.form === 'stamped' ? 8 : 0
+    const out = brief.of(head + fixed.size)
+    if (head > 0) writeInt64(out, 0, timestamp)
+    fixed.write(value, out, head)
     return out
   }
 

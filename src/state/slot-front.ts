@@ -3,6 +3,7 @@ import { assert } from '../base/assert.ts'
 import type { HashedRows } from './contract.ts'
 import type { FrontRows, HeldBatch } from './front-rows.ts'
 import type { KeyFilter } from './key-filter.ts'
+import { mostAhead } from './look-ahead.ts'
 import { type KeyBytes, orderByHash, orderByKey } from './key-order.ts'
 
 /** The rows themselves: see `slot-rows.ts`. */
@@ -230,6 +231,10 @@ class SlotBatch implements HeldBatch {
   }
 
   release(from: number, to: number, keep: boolean): void {
-    for (let i = from; i < to; i++) this.#release(this.#slots[i] as number, keep)
+    for (let start = from; start < to; start += mostAhead) {
+      const end = Math.min(to, start + mostAhead)
+      this.touch(start, end)
+      for (let i = start; i < end; i++) this.#release(this.#slots[i] as number, keep)
+    }
   }
 }

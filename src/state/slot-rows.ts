@@ -289,6 +289,12 @@ export class SlotRows extends SlotColumns implements RowLayer, CommittedRows, Fr
   }
 
   committedAt(slot: number): Uint8Array | null {
+    if (this.#isSettled(slot) && this.ints[slot * recordInts + formInt] === plainNumber) {
+      const d = slot * recordDoubles
+      const timestamp = this.doubles[d + timestampDouble] as number
+      const bytes = this.codec.numberToBackend(this.doubles[d + numberDouble] as number, timestamp)
+      if (bytes !== undefined) return bytes
+    }
     return this.#load(slot, this.#committed) < decoded ? null : this.codec.toBackendBriefly(this.#other)
   }
 
@@ -301,6 +307,7 @@ export class SlotRows extends SlotColumns implements RowLayer, CommittedRows, Fr
   }
 
   isThere(slot: number): boolean {
+    if (this.#isSettled(slot)) return (this.ints[slot * recordInts + formInt] as number) >= decoded
     return this.#load(slot, this.#committed) >= decoded
   }
 
@@ -454,6 +461,15 @@ export class SlotRows extends SlotColumns implements RowLayer, CommittedRows, Fr
       const slot = log.slot(at)
       const key = scratch.of(this.table.keyLength(slot))
       this.table.copyKey(slot, key, 0)
+      const i = slot * recordInts
+      if (this.ints[i + formInt] === plainNumber && (this.ints[i + generationInt] as number) <= log.generation) {
+        const d = slot * recordDoubles
+        const bytes = this.codec.numberBytes(this.doubles[d + numberDouble] as number)
+        if (bytes !== undefined) {
+          show(key, bytes, this.doubles[d + timestampDouble] as number)
+          continue
+        }
+      }
       const isThere = this.#load(slot, log.generation) >= decoded
       if (isThere) show(key, this.codec.bytes(this.#other, true), this.#other.timestamp)
       else show(key, null, now)
@@ -468,6 +484,11 @@ export class SlotRows extends SlotColumns implements RowLayer, CommittedRows, Fr
     for (let at = from; at < end; at++) seen ^= ints[log.slot(at) * recordInts + formInt] as number
     for (let at = from; at < end; at++) seen ^= this.ahead.touchValue(log.slot(at))
     this.seen = seen
+  }
+
+  /** The row is the committed one. */
+  #isSettled(slot: number): boolean {
+    return (this.ints[slot * recordInts + generationInt] as number) <= this.#committed
   }
 
   /** Fills the row as it was in a generation; gives its form. */
