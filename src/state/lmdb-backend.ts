@@ -6,7 +6,7 @@
 import { assert } from '../base/assert.ts'
 import { EngineError, messageOf } from '../errors.ts'
 import type { ByteChange, ByteEntry, Checkpoint, HashedRows, RowWrites, StoreBackend } from './contract.ts'
-import { keyBytes, keyString, writeKeyString } from './bytes.ts'
+import { keyString, writeKeyString } from './bytes.ts'
 import { orderByHash, sortByKey } from './key-order.ts'
 import { type BlockLayout, LmdbBlocks } from './lmdb-blocks.ts'
 import {
@@ -17,6 +17,7 @@ import {
   type Rows,
   type WrittenKey,
 } from './lmdb-environment.ts'
+import { changesOf } from './row-writes.ts'
 import { hashOf } from './slot-table.ts'
 
 /** LMDB's limit for a key, less the byte that stands before every key of ours (LMDB takes no empty key). */
@@ -297,10 +298,6 @@ function averageBytes(rows: RowWrites, from: number, to: number): number {
   let sum = 0
   for (let i = from; i < end; i++) sum += rows.key(i).length + (rows.value(i)?.length ?? 0)
   return sum / Math.max(1, end - from)
-}
-
-function* changesOf(rows: RowWrites, from: number, to: number): IterableIterator<ByteChange> {
-  for (let i = from; i < to; i++) yield [keyBytes(rows.key(i)), rows.value(i)?.slice() ?? null]
 }
 
 /** Changes in any order, in that of their hashes; the last one of a key counts. */

@@ -132,17 +132,16 @@ export class LmdbBlocks {
   /** Halves the range whose turn it is. */
   #split(layout: BlockLayout): void {
     const store = this.#rows
-    const length = 2 ** (32 - layout.level)
-    const start = layout.next * length
-    const middle = start + length / 2
+    const range = 2 ** (32 - layout.level)
+    const start = layout.next * range
+    const middle = start + range / 2
     const key = this.#at(start)
     const block = store.getBinaryFast(key)
     if (block !== undefined) {
       const { length } = block
       const at = splitAt(block, length, middle)
       if (at < length) {
-        const upper = this.#writer.part(block, at, length)
-        void store.put(this.#at(middle), upper)
+        void store.put(this.#at(middle), this.#writer.part(block, at, length))
         this.#at(start)
         if (at === 0) void store.remove(key)
         else void store.put(key, this.#writer.part(block, 0, at))

@@ -8,13 +8,14 @@
  * than the checkpoint; its `ahead` tells how far the changelog has to be replayed until everything fits again.
  */
 import { keyBytes, keyString } from './bytes.ts'
-import type { ByteChange, ByteEntry, Checkpoint, RowWrites, StoreBackend } from './contract.ts'
+import type { ByteChange, ByteEntry, Checkpoint, StoreBackend } from './contract.ts'
 import type { FrontRows, HeldBatch } from './front-rows.ts'
 import { KeyFilter } from './key-filter.ts'
 import { type Layers, mergedRows } from './merged-rows.ts'
 import { NodeFront } from './node-front.ts'
 import { PlainTable } from './node-table.ts'
 import { bytesCodec } from './row.ts'
+import { changesOf } from './row-writes.ts'
 
 /** So many rows may stand in another order than that of their keys: twice what `inKeyOrder` leaves. */
 const looseRun = 32
@@ -246,11 +247,6 @@ const bytesOf = (key: string | undefined): Uint8Array | undefined => (key === un
 
 function* entries(range: Iterable<ByteEntry>): IterableIterator<readonly [string, Uint8Array]> {
   for (const [key, value] of range) yield [keyString(key), value]
-}
-
-function* changesOf(rows: RowWrites, from: number, to: number): IterableIterator<ByteChange> {
-  // A backend may keep what it is given.
-  for (let i = from; i < to; i++) yield [keyBytes(rows.key(i)), rows.value(i)?.slice() ?? null]
 }
 
 /**
