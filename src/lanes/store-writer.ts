@@ -20,7 +20,7 @@ const writeFrom = 0.75
 /** So many rows that are written in blocks take the time of one that is written by itself. */
 const rowsInBlocks = 4
 /** Part up to which rows that are written may stay for those who read them. */
-const keepUpTo = 0.5
+const keepUpTo = 0.7
 
 interface Held {
   readonly partition: number

@@ -19,8 +19,6 @@ export interface FrontSlots {
   keys(from: string | undefined, to: string | undefined, reverse: boolean): IterableIterator<string>
   /** The committed row; null: it is deleted; undefined: that is the backend's to tell. */
   committed(key: string): Uint8Array | null | undefined
-  /** A committed row is there, and no deletion. */
-  isThere(slot: number): boolean
   /** As `committed`, where a row is known to be; valid until the next call. */
   committedAt(slot: number): Uint8Array | null
   /** The hash of its key. */
@@ -29,8 +27,8 @@ export interface FrontSlots {
   weightOf(slot: number): number
   /** Puts a committed row. */
   hold(key: string, value: Uint8Array | null): void
-  /** The backend has the row. It goes, as far as no uncommitted change needs the slot; true: it is gone. */
-  forget(slot: number, keep: boolean): void
+  /** The backend has the row. It goes, as far as no uncommitted change needs the slot. */
+  forget(slot: number): void
   clear(): void
 }
 
@@ -120,7 +118,7 @@ export class SlotFront implements FrontRows {
     this.#held = []
     const hashes = inHashOrder ? orderByHash(slots, (slot) => this.#slots.hashAt(slot)) : undefined
     if (hashes === undefined) orderByKey(slots, this.#slots.keyBytes)
-    return new SlotBatch(this.#slots, slots, hashes, (slot, keep) => this.#release(slot, keep))
+    return new SlotBatch(this.#slots, slots, hashes, (slot, isThere, keep) => this.#release(slot, isThere, keep))
   }
 
   compare(has: (key: string) => boolean): void {
@@ -167,20 +165,18 @@ export class SlotFront implements FrontRows {
     return slots
   }
 
-  #release(slot: number, keep: boolean): void {
+  #release(slot: number, isThere: boolean, keep: boolean): void {
     const flags = this.#flags[slot] as number
-    const isThere = this.#slots.isThere(slot)
     this.#count--
     this.difference -= Number(isThere) - Number((flags & isNew) === 0)
     this.#flags[slot] = isThere ? isKnown : isKnown | isNew
-    if (keep && isThere) this.#slots.forget(slot, true)
-    else this.#drop(slot)
+    if (!keep || !isThere) this.#drop(slot)
   }
 
   /** From now on the row is the backend's to tell. */
   #drop(slot: number): void {
     this.gone?.add(this.#slots.hashAt(slot))
-    this.#slots.forget(slot, false)
+    this.#slots.forget(slot)
   }
 }
 
@@ -192,15 +188,18 @@ class SlotBatch implements HeldBatch {
   seen = 0
   readonly #rows: FrontSlots
   readonly #slots: Int32Array
-  readonly #release: (slot: number, keep: boolean) => void
+  /** By place: 1 where a value was written, and no deletion. */
+  readonly #isThere: Uint8Array
+  readonly #release: (slot: number, isThere: boolean, keep: boolean) => void
 
   constructor(
     rows: FrontSlots,
     slots: Int32Array,
     hashes: Uint32Array | undefined,
-    release: (slot: number, keep: boolean) => void,
+    release: (slot: number, isThere: boolean, keep: boolean) => void,
   ) {
     this.count = slots.length
+    this.#isThere = new Uint8Array(slots.length)
     this.hashed = hashes && this
     this.hashes = hashes ?? noHashes
     this.#rows = rows
@@ -221,7 +220,9 @@ class SlotBatch implements HeldBatch {
   }
 
   value(place: number): Uint8Array | null {
-    return this.#rows.committedAt(this.#slots[place] as number)
+    const value = this.#rows.committedAt(this.#slots[place] as number)
+    this.#isThere[place] = value === null ? 0 : 1
+    return value
   }
 
   touch(from: number, to: number): void {
@@ -233,8 +234,9 @@ class SlotBatch implements HeldBatch {
   release(from: number, to: number, keep: boolean): void {
     for (let start = from; start < to; start += mostAhead) {
       const end = Math.min(to, start + mostAhead)
-      this.touch(start, end)
-      for (let i = start; i < end; i++) this.#release(this.#slots[i] as number, keep)
+      // A row that stays is not looked at again: what was written is known.
+      if (!keep) this.touch(start, end)
+      for (let i = start; i < end; i++) this.#release(this.#slots[i] as number, this.#isThere[i] === 1, keep)
     }
   }
 }

@@ -306,11 +306,6 @@ export class SlotRows extends SlotColumns implements RowLayer, CommittedRows, Fr
     return this.table.copyKey(slot, target, at)
   }
 
-  isThere(slot: number): boolean {
-    if (this.#isSettled(slot)) return (this.ints[slot * recordInts + formInt] as number) >= decoded
-    return this.#load(slot, this.#committed) >= decoded
-  }
-
   hashAt(slot: number): number {
     return this.table.hashAt(slot)
   }
@@ -338,8 +333,7 @@ export class SlotRows extends SlotColumns implements RowLayer, CommittedRows, Fr
     this.#front?.took(slot, wasThere, row !== undefined)
   }
 
-  forget(slot: number, keep: boolean): void {
-    if (keep && this.#load(slot, this.#committed) >= decoded) return
+  forget(slot: number): void {
     if ((this.ints[slot * recordInts + generationInt] as number) <= this.#committed) {
       this.#remove(slot)
       return
