@@ -7,14 +7,17 @@
 import { hashOfBytes, type SlotTable } from './slot-table.ts'
 
 /** Records looked at together: the processor cannot wait for many more at once. */
-export const mostAhead = 16
+export const mostAhead = 32
 /** So many rows are kept near by the processor's own caches. */
 const nearRows = 4096
 
-/** Where the rows of a store lie. */
+/** Where the rows of a store lie, and which of them are looked at next. */
 export class RowsAhead {
   readonly table: SlotTable
   readonly #values: readonly unknown[]
+  readonly #hashes = new Int32Array(mostAhead)
+  readonly #slots = new Int32Array(mostAhead)
+  #count = 0
 
   constructor(table: SlotTable, values: readonly unknown[]) {
     this.table = table
@@ -25,6 +28,26 @@ export class RowsAhead {
     return this.table.capacity > nearRows
   }
 
+  /** Takes up the key with this hash; true for the first one. */
+  add(hash: number): boolean {
+    this.#hashes[this.#count] = hash
+    return this.#count++ === 0
+  }
+
+  touchIndex(): number {
+    return this.table.touchIndex(this.#hashes, this.#count)
+  }
+
+  /** Reads the rows, and forgets the keys. */
+  touchRows(): number {
+    const slots = this.#slots
+    const count = this.#count
+    this.#count = 0
+    let seen = this.table.touch(this.#hashes, slots, count)
+    if (this.#values.length > 0) for (let i = 0; i < count; i++) seen ^= this.touchValue(slots[i] as number)
+    return seen
+  }
+
   /** Asks what kind of thing a value is, which stands in the value itself. */
   touchValue(slot: number): number {
     return slot < this.#values.length && typeof this.#values[slot] === 'object' ? 1 : 0
@@ -32,30 +55,23 @@ export class RowsAhead {
 }
 
 export class LookAhead {
+  /** Stores of which there are keys. */
   readonly #rows: RowsAhead[] = []
-  readonly #hashes = new Int32Array(mostAhead)
-  readonly #slots = new Int32Array(mostAhead)
   #count = 0
   /** What was read has to be of use, or the compiler leaves the reads out. */
   seen = 0
 
   /** The row of this key will be asked for; at most `mostAhead` of them before `look`. */
   add(rows: RowsAhead, bytes: Uint8Array, from: number, to: number): void {
-    this.#rows[this.#count] = rows
-    this.#hashes[this.#count++] = hashOfBytes(bytes, from, to)
+    if (rows.add(hashOfBytes(bytes, from, to))) this.#rows[this.#count++] = rows
   }
 
-  /** Each loop waits once for all of its rows: no read of one depends on that of another. */
   look(): void {
     const rows = this.#rows
-    const hashes = this.#hashes
-    const slots = this.#slots
     const count = this.#count
     let seen = 0
-    for (let i = 0; i < count; i++) seen ^= (rows[i] as RowsAhead).table.touchIndex(hashes[i] as number)
-    for (let i = 0; i < count; i++) slots[i] = (rows[i] as RowsAhead).table.likelySlot(hashes[i] as number)
-    for (let i = 0; i < count; i++) seen ^= (rows[i] as RowsAhead).table.touch(slots[i] as number)
-    for (let i = 0; i < count; i++) seen ^= (rows[i] as RowsAhead).touchValue(slots[i] as number)
+    for (let i = 0; i < count; i++) seen ^= (rows[i] as RowsAhead).touchIndex()
+    for (let i = 0; i < count; i++) seen ^= (rows[i] as RowsAhead).touchRows()
     this.seen = seen
     this.#count = 0
   }

@@ -13,6 +13,8 @@ export interface FrontSlots {
   /** Slots with a row, in no order. */
   taken(): IterableIterator<number>
   keyOf(slot: number): string
+  /** Brings the rows of these slots near; what it gives says nothing. */
+  touchSlots(slots: Int32Array, from: number, to: number): number
   /** Writes the key's bytes at `at`; the position behind them. */
   writeKey(slot: number, target: Uint8Array, at: number): number
   /** Keys in their order. */
@@ -226,9 +228,7 @@ class SlotBatch implements HeldBatch {
   }
 
   touch(from: number, to: number): void {
-    let seen = 0
-    for (let i = from; i < to; i++) seen ^= this.#rows.hashAt(this.#slots[i] as number)
-    this.seen = seen
+    this.seen = this.#rows.touchSlots(this.#slots, from, to)
   }
 
   release(from: number, to: number, keep: boolean): void {

@@ -302,6 +302,10 @@ export class SlotRows extends SlotColumns implements RowLayer, CommittedRows, Fr
     return this.table
   }
 
+  touchSlots(slots: Int32Array, from: number, to: number): number {
+    return this.table.touchSlots(slots, from, to)
+  }
+
   writeKey(slot: number, target: Uint8Array, at: number): number {
     return this.table.copyKey(slot, target, at)
   }
@@ -475,8 +479,11 @@ export class SlotRows extends SlotColumns implements RowLayer, CommittedRows, Fr
     const ints = this.ints
     const end = Math.min(log.count, from + mostAhead)
     let seen = 0
-    for (let at = from; at < end; at++) seen ^= ints[log.slot(at) * recordInts + formInt] as number
-    for (let at = from; at < end; at++) seen ^= this.ahead.touchValue(log.slot(at))
+    for (let at = from; at < end; at++) {
+      const i = log.slot(at) * recordInts
+      seen ^= (ints[i + formInt] as number) ^ (ints[i + recordInts - 1] as number)
+    }
+    if (this.values.length > 0) for (let at = from; at < end; at++) seen ^= this.ahead.touchValue(log.slot(at))
     this.seen = seen
   }
 

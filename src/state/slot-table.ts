@@ -87,26 +87,45 @@ export class SlotTable implements KeyBytes {
     }
   }
 
-  /** Reads where the search for this hash begins; no answer. */
-  touchIndex(hash: number): number {
-    const index = this.#index
-    return index[hash & (index.length - 1)] as number
-  }
-
-  /** A slot whose key probably has this hash, or 0: no slot is looked at. */
-  likelySlot(hash: number): number {
+  /**
+   * Reads where the search for these hashes begins, and no more. The processor waits once for all of them, for no read depends
+   * on another; a short loop lets it begin more at a time. So in `touch`.
+   */
+  touchIndex(hashes: Int32Array, count: number): number {
     const index = this.#index
     const mask = index.length - 1
-    for (let i = hash & mask; ; i = (i + 1) & mask) {
-      const entry = index[i] as number
-      if (entry === 0) return 0
-      if (((entry ^ hash) & ~mask) === 0) return (entry & mask) - 1
-    }
+    let seen = 0
+    for (let n = 0; n < count; n++) seen ^= index[(hashes[n] as number) & mask] as number
+    return seen
   }
 
-  /** Reads the slot's record. */
-  touch(slot: number): number {
-    return this.ints[slot * recordInts + hashInt] as number
+  /** Reads the records of the slots whose keys probably have these hashes, and puts the slots into `slots`; 0 for none. */
+  touch(hashes: Int32Array, slots: Int32Array, count: number): number {
+    const index = this.#index
+    const mask = index.length - 1
+    for (let n = 0; n < count; n++) {
+      const hash = hashes[n] as number
+      let i = hash & mask
+      let entry = index[i] as number
+      while (entry !== 0 && ((entry ^ hash) & ~mask) !== 0) {
+        i = (i + 1) & mask
+        entry = index[i] as number
+      }
+      slots[n] = entry === 0 ? 0 : (entry & mask) - 1
+    }
+    return this.touchSlots(slots, 0, count)
+  }
+
+  /** Reads the records of slots. */
+  touchSlots(slots: Int32Array, from: number, to: number): number {
+    const ints = this.ints
+    let seen = 0
+    for (let n = from; n < to; n++) {
+      // Of the first integers and of the last: a record may lie on two lines of the processor's cache.
+      const at = (slots[n] as number) * recordInts
+      seen ^= (ints[at + hashInt] as number) ^ (ints[at + recordInts - 1] as number)
+    }
+    return seen
   }
 
   /** A slot for a key that has none; `hash` is its hash. */
