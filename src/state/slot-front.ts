@@ -50,7 +50,9 @@ export class SlotFront implements FrontRows {
   readonly #slots: FrontSlots
   #flags = new Uint8Array(64)
   /** Slots whose committed row the backend does not have, but for those that are being written. */
-  #held: number[] = []
+  #held = new Int32Array(64)
+  #heldCount = 0
+  /** Rows that the backend does not have, with those that are being written. */
   #count = 0
   /** Bytes of a row's key and value, smoothed. */
   #rowBytes = 0
@@ -92,7 +94,12 @@ export class SlotFront implements FrontRows {
     }
     this.difference += Number(after) - Number((flags & isNew) === 0)
     this.#flags[slot] = flags | isHeld
-    this.#held.push(slot)
+    if (this.#heldCount === this.#held.length) {
+      const held = new Int32Array(2 * this.#heldCount)
+      held.set(this.#held)
+      this.#held = held
+    }
+    this.#held[this.#heldCount++] = slot
     if ((this.#count++ & 7) > 0) return
     this.#rowBytes += (this.#slots.weightOf(slot) - this.#rowBytes) / Math.min(this.#count, 16)
   }
@@ -117,7 +124,7 @@ export class SlotFront implements FrontRows {
 
   take(inHashOrder: boolean): HeldBatch {
     const slots = this.#heldSlots()
-    this.#held = []
+    this.#heldCount = 0
     const hashes = inHashOrder ? orderByHash(slots, (slot) => this.#slots.hashAt(slot)) : undefined
     if (hashes === undefined) orderByKey(slots, this.#slots.keyBytes)
     return new SlotBatch(this.#slots, slots, hashes, (slot, isThere, keep) => this.#release(slot, isThere, keep))
@@ -149,21 +156,20 @@ export class SlotFront implements FrontRows {
   clear(): void {
     this.#slots.clear()
     this.#flags.fill(0)
-    this.#held = []
+    this.#heldCount = 0
     this.#count = 0
     this.difference = 0
   }
 
   /** Those that are held; where they are many as they lie in memory, since each is looked at next. */
   #heldSlots(): Int32Array<ArrayBuffer> {
-    const held = this.#held
+    const held = this.#held.subarray(0, this.#heldCount)
+    if (held.length <= this.#flags.length / 16) return held.slice()
     const flags = this.#flags
     const slots = new Int32Array(held.length)
     let count = 0
-    if (held.length > flags.length / 16) {
-      for (let slot = 0; slot < flags.length; slot++) if ((flags[slot] as number) & isHeld) slots[count++] = slot
-      assert(count === held.length, `${held.length} rows are held, ${count} say that they are`)
-    } else for (const slot of held) slots[count++] = slot
+    for (let slot = 0; slot < flags.length; slot++) if ((flags[slot] as number) & isHeld) slots[count++] = slot
+    assert(count === held.length, `${held.length} rows are held, ${count} say that they are`)
     return slots
   }
 

@@ -429,16 +429,15 @@ export class SlotRows extends SlotColumns implements RowLayer, CommittedRows, Fr
   #change(slot: number, keyLength: number): void {
     const i = slot * recordInts
     const ints = this.ints
-    const timestamp = this.doubles[slot * recordDoubles + timestampDouble] as number
+    const d = slot * recordDoubles
+    const timestamp = this.doubles[d + timestampDouble] as number
     const form = ints[i + formInt] as number
-    const at = this.#open.push(
-      slot,
-      form,
-      this.valueAt(slot),
-      timestamp,
-      ints[i + generationInt] as number,
-      ints[i + undoInt] as number,
-    )
+    const generation = ints[i + generationInt] as number
+    const undo = ints[i + undoInt] as number
+    const at =
+      form === plainNumber
+        ? this.#open.pushNumber(slot, this.doubles[d + numberDouble] as number, timestamp, generation, undo)
+        : this.#open.push(slot, form, this.values[slot], timestamp, generation, undo)
     ints[i + generationInt] = this.#generation
     ints[i + undoInt] = at
     this.bytes += keyLength

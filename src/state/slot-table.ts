@@ -22,6 +22,8 @@ const hashInt = 9
 const keyByte = 40
 const shortKey = recordBytes - keyByte
 const leastCapacity = 64
+/** Slots that are entered into a new index together. */
+const entriesAtOnce = 32
 const leastArena = 1024
 
 const latin1Slice = Buffer.prototype.latin1Slice
@@ -39,6 +41,8 @@ export class SlotTable implements KeyBytes {
   #index: Int32Array<ArrayBuffer>
   /** Hash of the key that was looked for last. */
   lastHash = 0
+  /** What was read ahead has to be of use, or the compiler leaves the reads out. */
+  seen = 0
   /** Keys that are too long for the record. */
   #arena = noBytes
   /** Bytes of the arena that are taken; of those, the ones of keys that are gone. */
@@ -300,8 +304,23 @@ export class SlotTable implements KeyBytes {
     doubles.set(this.doubles)
     this.#lay(doubles)
     this.#index = new Int32Array(this.#index.length * 2)
-    for (let slot = 0; slot < used; slot++) {
-      if (this.keyLength(slot) >= 0) this.#enter(this.ints[slot * recordInts + hashInt] as number, slot)
+    this.#enterAll(used)
+  }
+
+  /** Enters the slots below this one; some at a time, so that waits for their places in the index overlap. */
+  #enterAll(used: number): void {
+    const index = this.#index
+    const mask = index.length - 1
+    const { ints } = this
+    for (let from = 0; from < used; from += entriesAtOnce) {
+      const to = Math.min(used, from + entriesAtOnce)
+      let seen = 0
+      for (let slot = from; slot < to; slot++) seen ^= index[(ints[slot * recordInts + hashInt] as number) & mask] as number
+      this.seen = seen
+      for (let slot = from; slot < to; slot++) {
+        const at = slot * recordInts
+        if ((ints[at + lengthInt] as number) >= 0) this.#enter(ints[at + hashInt] as number, slot)
+      }
     }
   }
 

@@ -1,7 +1,11 @@
 /** What the rows were before an epoch changed them: how an epoch is taken back, and where committed rows are read meanwhile. */
 
-/** Numbers of an entry beside its timestamp. */
+import { plainNumber } from './slot-columns.ts'
+
+/** Integers of an entry. */
 const entryInts = 4
+/** Doubles: the timestamp, and the value if it is a number. */
+const entryDoubles = 2
 
 export class UndoLog {
   /** The generation of rows that made these entries. */
@@ -10,21 +14,21 @@ export class UndoLog {
   hasDeletions = false
   count = 0
   #ints = new Int32Array(64 * entryInts)
-  #timestamps = new Float64Array(64)
+  #doubles = new Float64Array(64 * entryDoubles)
+  /** By place; as long as the last one needs whose value is no number. */
   readonly #values: unknown[] = []
 
-  /** Gives the entry's place. `generation` and `undo` are those of the row as it was. */
+  /** Gives the entry's place. `generation` and `undo` are those of the row as it was; its value is no number. */
   push(slot: number, form: number, value: unknown, timestamp: number, generation: number, undo: number): number {
-    const at = this.count++
-    if (at === this.#timestamps.length) this.#grow()
-    const i = at * entryInts
-    const ints = this.#ints
-    ints[i] = slot
-    ints[i + 1] = form
-    ints[i + 2] = generation
-    ints[i + 3] = undo
-    this.#timestamps[at] = timestamp
-    this.#values[at] = value
+    const at = this.#enter(slot, form, timestamp, generation, undo)
+    this.#keep(at, value)
+    return at
+  }
+
+  /** As `push`, for a row whose value is a number. */
+  pushNumber(slot: number, value: number, timestamp: number, generation: number, undo: number): number {
+    const at = this.#enter(slot, plainNumber, timestamp, generation, undo)
+    this.#doubles[at * entryDoubles + 1] = value
     return at
   }
 
@@ -45,18 +49,18 @@ export class UndoLog {
   }
 
   timestamp(at: number): number {
-    return this.#timestamps[at] as number
+    return this.#doubles[at * entryDoubles] as number
   }
 
   value(at: number): unknown {
-    return this.#values[at]
+    return this.form(at) === plainNumber ? this.#doubles[at * entryDoubles + 1] : this.#values[at]
   }
 
-  /** The row that the entry goes back to. */
+  /** The row that the entry goes back to; its value is no number. */
   replace(at: number, form: number, value: unknown, timestamp: number): void {
     this.#ints[at * entryInts + 1] = form
-    this.#timestamps[at] = timestamp
-    this.#values[at] = value
+    this.#doubles[at * entryDoubles] = timestamp
+    this.#keep(at, value)
   }
 
   /** Empty, to be used for another generation. */
@@ -67,12 +71,34 @@ export class UndoLog {
     this.hasDeletions = false
   }
 
+  #enter(slot: number, form: number, timestamp: number, generation: number, undo: number): number {
+    const at = this.count++
+    const i = at * entryInts
+    if (i === this.#ints.length) this.#grow()
+    const ints = this.#ints
+    ints[i] = slot
+    ints[i + 1] = form
+    ints[i + 2] = generation
+    ints[i + 3] = undo
+    this.#doubles[at * entryDoubles] = timestamp
+    return at
+  }
+
+  #keep(at: number, value: unknown): void {
+    const values = this.#values
+    if (at < values.length) values[at] = value
+    else if (value !== undefined) {
+      while (values.length < at) values.push(undefined)
+      values.push(value)
+    }
+  }
+
   #grow(): void {
     const ints = new Int32Array(this.#ints.length * 2)
     ints.set(this.#ints)
-    const timestamps = new Float64Array(this.#timestamps.length * 2)
-    timestamps.set(this.#timestamps)
+    const doubles = new Float64Array(this.#doubles.length * 2)
+    doubles.set(this.#doubles)
     this.#ints = ints
-    this.#timestamps = timestamps
+    this.#doubles = doubles
   }
 }

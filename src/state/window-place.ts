@@ -222,9 +222,13 @@ export class WindowPlace {
     const i = slot * recordInts
     const ints = this.#ints
     const form = ints[i + formInt] as number
-    const value = form === absent ? undefined : this.value(slot)
+    const undo = ints[i + undoInt] as number
+    const timestamp = this.timestamp(slot)
     const generation = ints[i + generationInt] as number
-    ints[i + undoInt] = log.push(slot, form, value, this.timestamp(slot), generation, ints[i + undoInt] as number)
+    ints[i + undoInt] =
+      form === plainNumber
+        ? log.pushNumber(slot, this.#doubles[slot * recordDoubles + numberDouble] as number, timestamp, generation, undo)
+        : log.push(slot, form, form === absent ? undefined : this.#values[slot], timestamp, generation, undo)
     ints[i + generationInt] = log.generation
   }
 
