@@ -22,6 +22,12 @@ const hashInt = 9
 const keyByte = 40
 const shortKey = recordBytes - keyByte
 const leastCapacity = 64
+/**
+ * From so many slots on records are given room for very many: the platform gives memory to what is written, not to what is
+ * asked for, and every copy is memory that was never written before.
+ */
+const manySlots = 32_768
+const veryManySlots = 1_048_576
 /** Slots that are entered into a new index together. */
 const entriesAtOnce = 32
 const leastArena = 1024
@@ -135,7 +141,7 @@ export class SlotTable implements KeyBytes {
   /** A slot for a key that has none; `hash` is its hash. */
   add(key: string, hash = hashOf(key)): number {
     const slot = this.#free.pop() ?? this.#used++
-    if (slot >= this.capacity) this.#grow()
+    if (slot >= this.capacity || 2 * slot >= this.#index.length) this.#grow()
     const { length } = key
     const at = slot * recordInts
     const { doubles } = this
@@ -299,10 +305,13 @@ export class SlotTable implements KeyBytes {
   }
 
   #grow(): void {
-    const used = this.capacity
-    const doubles = new Float64Array(this.doubles.length * 2)
-    doubles.set(this.doubles)
-    this.#lay(doubles)
+    const used = this.#used - 1
+    if (used === this.capacity) {
+      const doubles = recordsFor(used)
+      doubles.set(this.doubles)
+      this.#lay(doubles)
+    }
+    if (2 * used < this.#index.length) return
     this.#index = new Int32Array(this.#index.length * 2)
     this.#enterAll(used)
   }
@@ -344,6 +353,19 @@ export class SlotTable implements KeyBytes {
     this.#taken = taken
     this.#waste = 0
   }
+}
+
+/** Records for more slots than these. */
+function recordsFor(slots: number): Float64Array<ArrayBuffer> {
+  if (slots >= manySlots) {
+    try {
+      return new Float64Array(Math.max(4 * slots, veryManySlots) * recordDoubles)
+    } catch (error) {
+      // An address space that is limited: so much was never needed at once.
+      if (!(error instanceof RangeError)) throw error
+    }
+  }
+  return new Float64Array(2 * slots * recordDoubles)
 }
 
 function write(bytes: Uint8Array, at: number, key: string): void {

@@ -74,6 +74,7 @@ function compact(partition: Partition, now: number): void {
   log.replaceFirst(segments.length, kept.reverse(), covered)
   partition.cleanEnd = covered
   partition.cleanKeys = pass.newer.size
+  pass.newer.release()
 }
 
 /** The segment in pieces, in order: where it lies in memory as it lies there. */

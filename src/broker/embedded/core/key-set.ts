@@ -13,9 +13,22 @@ const leastPlaces = 1024
 /** Of 16 places this many may be taken. */
 const mostTaken = 10
 
+/** So much memory may wait for the next set. */
+const mostSpare = 64 * 1024 * 1024
+
+interface Spare {
+  readonly places: Int32Array<ArrayBuffer>
+  readonly arena: Uint8Array
+}
+
+/** Of the last set. The log of a partition is compacted time and again: memory that is new each time costs more than its use. */
+let spare: Spare | undefined
+const none = new Int32Array(0)
+const noBytes = new Uint8Array(0)
+
 export class KeySet {
   /** By the hash's uppermost bits, so that a larger table has them in the same order. */
-  #places: Int32Array
+  #places: Int32Array<ArrayBuffer>
   #shift: number
   #count = 0
   #arena: Uint8Array
@@ -23,12 +36,26 @@ export class KeySet {
   /** What `touch` read, so that its reading is not left out as without effect. */
   touched = 0
 
-  /** `expected` keys may come, or more. */
+  /** `expected` keys may come, or more. Memory that `release` left is taken before new one, where it fits. */
   constructor(expected: number) {
     const bits = Math.ceil(Math.log2(Math.max(leastPlaces, (expected * 16) / mostTaken)))
-    this.#places = new Int32Array(2 ** bits * placeInts)
+    const length = 2 ** bits * placeInts
+    const isEnough = spare !== undefined && spare.places.length >= length && spare.places.length <= 4 * length
+    this.#places = isEnough ? (spare as Spare).places.subarray(0, length).fill(0) : new Int32Array(length)
     this.#shift = 32 - bits
-    this.#arena = blank(Math.max(4096, expected * 12))
+    this.#arena = isEnough ? (spare as Spare).arena : blank(Math.max(4096, expected * 12))
+    if (isEnough) spare = undefined
+  }
+
+  /** Nobody asks any more: the next set may have the memory. */
+  release(): void {
+    const { buffer } = this.#places
+    const isMore = buffer.byteLength > (spare?.places.byteLength ?? 0)
+    if (isMore && buffer.byteLength + this.#arena.length <= mostSpare) {
+      spare = { places: new Int32Array(buffer), arena: this.#arena }
+    }
+    this.#places = none
+    this.#arena = noBytes
   }
 
   get size(): number {
