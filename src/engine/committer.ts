@@ -17,7 +17,7 @@ import { compareTags, decodeTag } from '../commit/tag.ts'
 import { EngineError, messageOf } from '../errors.ts'
 import type { FromLane, StorePartition, ToLane } from '../lanes/protocol.ts'
 import type { Checkpoint } from '../state/contract.ts'
-import { type BatchPack, eachBatch } from '../wire/batch-pack.ts'
+import { type BatchPack, eachBatch, PackUse } from '../wire/batch-pack.ts'
 import type { Producer, ToProduce } from './producer.ts'
 import type { EngineSettings } from './settings.ts'
 
@@ -54,7 +54,7 @@ export interface CommitterHost {
 interface ChangelogBatches extends StorePartition {
   /** Which lane has the store, and is told when it is committed. */
   readonly lane: number
-  readonly batches: Array<Pick<ToProduce, 'records' | 'count'>>
+  readonly batches: Array<Pick<ToProduce, 'records' | 'count' | 'use'>>
 }
 
 type StoreCheckpoint = StorePartition & { readonly checkpoint: Checkpoint }
@@ -260,7 +260,7 @@ export class Committer {
     for (const [store, changelogs] of Map.groupBy(this.#changelogs, (each) => each.store)) {
       const { topic } = this.#host.changelogTopic(store)
       const batches = changelogs.flatMap(({ partition, batches: of }) =>
-        of.map(({ records, count }): ToProduce => ({ topic, partition, records, count })),
+        of.map(({ records, count, use }): ToProduce => ({ topic, partition, records, count, use })),
       )
       this.#producer.send(batches, now, ({ partition, count }, offset) => {
         const id = `${store}/${partition}`
@@ -364,12 +364,13 @@ export class Committer {
 
 /** Batches of one store partition follow one another. */
 function gather(lane: number, pack: BatchPack, into: ChangelogBatches[]): void {
+  const use = new PackUse(pack)
   eachBatch(pack, (store, partition, count, records) => {
     let to = into.at(-1)
     if (to?.store !== store || to.partition !== partition) {
       to = { lane, store, partition, batches: [] }
       into.push(to)
     }
-    if (records.length > 0) to.batches.push({ records, count })
+    if (records.length > 0) to.batches.push({ records, count, use: use.add() })
   })
 }

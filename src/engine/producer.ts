@@ -12,7 +12,7 @@ import {
   type ProducedPartition,
   type ProducerIdentity,
 } from '../broker/port.ts'
-import { type BatchPack, eachBatch } from '../wire/batch-pack.ts'
+import { type BatchPack, eachBatch, PackUse } from '../wire/batch-pack.ts'
 import { stampBatch } from '../wire/record-batch.ts'
 
 export interface ToProduce {
@@ -21,6 +21,8 @@ export interface ToProduce {
   /** One whole record batch. */
   readonly records: Uint8Array
   readonly count: number
+  /** Told when the broker has the batch: its bytes may be gone then. */
+  readonly use?: PackUse | undefined
 }
 
 /** Told of the offset of a batch's first record. */
@@ -202,16 +204,15 @@ export class Producer {
     while (!this.#closed && this.#failure === undefined && this.#underWay.size < requestsUnderWay) {
       const chosen = this.#choose()
       if (chosen.length === 0) return
+      const bytes = chosen.reduce((sum, { batch }) => sum + batch.records.length, 0)
       const request = this.#send(chosen)
         .catch((error: unknown) => {
           this.#failure ??= error
         })
         .finally(() => {
           this.#underWay.delete(request)
-          for (const { id, batch } of chosen) {
-            this.#busy.delete(id)
-            this.#queuedBytes = Math.max(0, this.#queuedBytes - batch.records.length)
-          }
+          for (const { id } of chosen) this.#busy.delete(id)
+          this.#queuedBytes = Math.max(0, this.#queuedBytes - bytes)
           this.#pump()
         })
       this.#underWay.add(request)
@@ -253,7 +254,10 @@ export class Producer {
       batches: chosen.map(({ batch: { topic, partition, records } }) => ({ topic, partition, records })),
     })
     // Answers come in the order of the request, each partition once.
-    for (const [i, { batch, done }] of chosen.entries()) done?.(batch, offsetOf(produced, i, batch))
+    for (const [i, { batch, done }] of chosen.entries()) {
+      done?.(batch, offsetOf(produced, i, batch))
+      batch.use?.done()
+    }
   }
 }
 
@@ -267,7 +271,10 @@ function offsetOf(produced: readonly ProducedPartition[], at: number, { topic, p
 export function unpack(packs: readonly BatchPack[]): ToProduce[] {
   const batches: ToProduce[] = []
   for (const pack of packs) {
-    eachBatch(pack, (topic, partition, count, records) => batches.push({ topic, partition, records, count }))
+    const use = new PackUse(pack)
+    eachBatch(pack, (topic, partition, count, records) =>
+      batches.push({ topic, partition, records, count, use: use.add() }),
+    )
   }
   return batches
 }

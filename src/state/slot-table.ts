@@ -324,7 +324,8 @@ export class SlotTable implements KeyBytes {
     for (let from = 0; from < used; from += entriesAtOnce) {
       const to = Math.min(used, from + entriesAtOnce)
       let seen = 0
-      for (let slot = from; slot < to; slot++) seen ^= index[(ints[slot * recordInts + hashInt] as number) & mask] as number
+      for (let slot = from; slot < to; slot++)
+        seen ^= index[(ints[slot * recordInts + hashInt] as number) & mask] as number
       this.seen = seen
       for (let slot = from; slot < to; slot++) {
         const at = slot * recordInts

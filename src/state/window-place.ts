@@ -227,7 +227,13 @@ export class WindowPlace {
     const generation = ints[i + generationInt] as number
     ints[i + undoInt] =
       form === plainNumber
-        ? log.pushNumber(slot, this.#doubles[slot * recordDoubles + numberDouble] as number, timestamp, generation, undo)
+        ? log.pushNumber(
+            slot,
+            this.#doubles[slot * recordDoubles + numberDouble] as number,
+            timestamp,
+            generation,
+            undo,
+          )
         : log.push(slot, form, form === absent ? undefined : this.#values[slot], timestamp, generation, undo)
     ints[i + generationInt] = log.generation
   }

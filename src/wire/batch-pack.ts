@@ -106,6 +106,30 @@ export function eachBatch(
   }
 }
 
+/**
+ * Counts the batches of a pack that somebody still needs, and frees its memory with the last one. Left to the collector it
+ * would have become old by then: it waits for the broker's answer, and only a collection of everything finds what is old.
+ */
+export class PackUse {
+  readonly #buffer: ArrayBuffer
+  #left = 0
+
+  constructor({ bytes }: BatchPack) {
+    this.#buffer = bytes.buffer
+  }
+
+  /** One more batch is needed. */
+  add(): this {
+    this.#left++
+    return this
+  }
+
+  /** A batch is not needed any more: nobody reads it, or any view of it, from now on. */
+  done(): void {
+    if (--this.#left === 0) this.#buffer.transfer(0)
+  }
+}
+
 /** The buffers to hand over with a message that holds these packs. */
 export function buffersOf(packs: readonly BatchPack[]): ArrayBuffer[] {
   return packs.flatMap(({ bytes }) => (bytes.length === 0 ? [] : [bytes.buffer]))
