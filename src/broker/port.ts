@@ -146,7 +146,10 @@ export interface BrokerPort {
     transactionTimeoutMs: number,
     current?: ProducerIdentity,
   ): Promise<ProducerIdentity>
-  /** Writes batches, all in-sync replicas acknowledging. Partitions join the open transaction by themselves. */
+  /**
+   * Writes batches, all in-sync replicas acknowledging. Partitions join the open transaction by themselves. The bytes are the
+   * caller's again once it resolves.
+   */
   produce(request: ProduceRequest): Promise<ProducedPartition[]>
   /** Offsets that take effect with the transaction. */
   commitOffsetsInTransaction(

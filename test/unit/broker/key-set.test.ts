@@ -61,4 +61,17 @@ describe('the set of keys that compaction keeps', () => {
     const other = text('k-1')
     assert.ok(!keys.has(hashOf(other, 0, other.length), other, 0, other.length))
   })
+
+  test('takes over the memory of the set before, and none of its keys', () => {
+    const all = Array.from({ length: 5000 }, (_, i) => text(`k${i}`))
+    const add = (keys: KeySet, bytes: Uint8Array): boolean =>
+      keys.add(hashOf(bytes, 0, bytes.length), bytes, 0, bytes.length)
+    for (const expected of [5000, 5000, 3000, 10, 20_000, 5000]) {
+      const keys = new KeySet(expected)
+      for (const bytes of all) assert.ok(add(keys, bytes), `a set for ${expected} keys has one before it came`)
+      for (const bytes of all) assert.ok(!add(keys, bytes))
+      assert.equal(keys.size, all.length)
+      keys.release()
+    }
+  })
 })

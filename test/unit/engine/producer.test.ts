@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { BrokerError, type BrokerPort, type ProducedPartition, type ProduceRequest } from '../../../src/broker/port.ts'
-import { Producer, type ToProduce } from '../../../src/engine/producer.ts'
+import { Producer, type ToProduce, unpack } from '../../../src/engine/producer.ts'
+import { BatchPacker } from '../../../src/wire/batch-pack.ts'
 import { batchHeader, RecordBatchBuilder } from '../../../src/wire/record-batch.ts'
 
 interface UnderWay {
@@ -41,6 +42,19 @@ function batch(partition: number, count = 1, bytes = 10): ToProduce {
   const builder = new RecordBatchBuilder()
   for (let i = 0; i < count; i++) builder.append(0, null, new Uint8Array(bytes), [])
   return { topic: 't', partition, records: builder.finish(), count }
+}
+
+/** One pack with a batch for each of these partitions, as a lane hands it over. */
+function packOf(...partitions: readonly number[]): { readonly buffer: ArrayBuffer; readonly batches: ToProduce[] } {
+  const packer = new BatchPacker()
+  for (const partition of partitions) {
+    const builder = new RecordBatchBuilder()
+    builder.append(0, null, new Uint8Array(10), [])
+    packer.add('t', partition, builder)
+  }
+  const packs = packer.take()
+  assert.equal(packs.length, 1)
+  return { buffer: (packs[0] as (typeof packs)[0]).bytes.buffer, batches: unpack(packs) }
 }
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
@@ -118,5 +132,31 @@ describe('producer of a run', () => {
     underWay[0]?.answer()
     await flushed
     assert.equal(underWay.length, 0)
+  })
+
+  test('frees the memory of a pack once the broker has all of its batches, and no sooner', async () => {
+    const { port, underWay } = broker()
+    const producer = await ready(port)
+    const { buffer, batches } = packOf(0, 1, 0)
+    producer.send(batches, 0)
+    await turn()
+    underWay[0]?.answer()
+    await turn()
+    assert.equal(buffer.detached, false, 'a batch of partition 0 is still to be answered')
+    underWay[0]?.answer()
+    await producer.flush()
+    assert.equal(buffer.detached, true)
+    assert.equal(producer.queuedBytes, 0)
+  })
+
+  test('keeps what the broker refused', async () => {
+    const { port, underWay } = broker()
+    const producer = await ready(port)
+    const { buffer, batches } = packOf(0, 1)
+    producer.send(batches, 0)
+    await turn()
+    underWay[0]?.refuse(new BrokerError('NOT_LEADER_OR_FOLLOWER', 'elsewhere'))
+    await assert.rejects(producer.flush())
+    assert.equal(buffer.detached, false)
   })
 })

@@ -163,6 +163,38 @@ describe('rows in slots', () => {
     )
   })
 
+  test('and numbers among objects', () => {
+    const object = fc.record({ a: fc.nat(9) }, { noNullPrototype: true })
+    hold(
+      () => new RowCodec('stamped', serdes.json()),
+      fc.oneof(
+        fc.nat(1000),
+        fc.nat(1000).map((n) => n + 0.5),
+        object,
+      ),
+    )
+  })
+
+  test('a table that grows far is whole, and an abort takes back what was changed in it', () => {
+    const rows = new SlotRows(new MemoryBackend(), new RowCodec('stamped', serdes.count))
+    const count = 80_000
+    const keyOf = (i: number): string =>
+      i % 7 === 0 ? `a key that is longer than its record has room for ${i}` : `k${i}`
+    for (let i = 0; i < count; i++) rows.put(keyOf(i), i, i)
+    rows.seal(1)
+    rows.applied(1, [], { changelogOffset: 1, commitId: '', topicId: '' })
+    for (let i = 0; i < count; i += 2) rows.put(keyOf(i), -1, 0)
+    for (let i = 0; i < count; i += 3) rows.delete(keyOf(i))
+    for (let i = count; i < count + 100; i++) rows.put(keyOf(i), i, i)
+    rows.discard()
+    for (let i = 0; i < count; i++) {
+      const row = rows.get(keyOf(i))
+      assert.deepEqual([row?.value, row?.timestamp], [i, i])
+    }
+    assert.equal(rows.get(keyOf(count)), undefined)
+    assert.equal(rows.size, count)
+  })
+
   test('a store that is opened over what another one left holds the same', () => {
     const backend = new MemoryBackend()
     const codec = new RowCodec('stamped', serdes.json())
