@@ -37,7 +37,7 @@ export const engineRows = {
   },
   'engine.state.write-interval-ms': {
     type: 'duration',
-    default: 10_000,
+    default: 20_000,
     min: 1,
     max: 3_600_000,
     doc: 'How long committed state may wait to be written to the durable stores. What waits is replayed from the changelogs after a crash.',

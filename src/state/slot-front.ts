@@ -100,7 +100,8 @@ export class SlotFront implements FrontRows {
       this.#held = held
     }
     this.#held[this.#heldCount++] = slot
-    if ((this.#count++ & 7) > 0) return
+    // To look at a row is a wait for memory: a few tell enough.
+    if (this.#count++ > 16 && (this.#count & 63) > 0) return
     this.#rowBytes += (this.#slots.weightOf(slot) - this.#rowBytes) / Math.min(this.#count, 16)
   }
 

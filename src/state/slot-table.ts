@@ -26,7 +26,7 @@ const leastCapacity = 64
  * From so many slots on records are given room for very many: the platform gives memory to what is written, not to what is
  * asked for, and every copy is memory that was never written before.
  */
-const manySlots = 32_768
+const manySlots = 65_536
 const veryManySlots = 1_048_576
 /** Slots that are entered into a new index together. */
 const entriesAtOnce = 32
