@@ -1,21 +1,7 @@
 /** What a slot's row is, read and written in its columns: the record of `slot-table.ts`, and a list for values that are no numbers. */
 import { Row, type RowCodec, weightOf } from './row.ts'
+import { decoded, encoded, formInt, numberDouble, plainNumber, timestampDouble } from './slot-record.ts'
 import { recordDoubles, recordInts, SlotTable } from './slot-table.ts'
-
-/** What a slot holds: nothing (the backend may have a row), a deletion, a value as the application sees it, the value's bytes, a number. */
-export const absent = 0
-export const deletion = 1
-export const decoded = 2
-export const encoded = 3
-export const plainNumber = 4
-
-/** What is in a slot's record: its timestamp and a number as doubles, the rest as integers. */
-export const timestampDouble = 0
-export const numberDouble = 1
-export const generationInt = 4
-/** Where in the log of its generation the row stands as it was before. */
-export const undoInt = 5
-export const formInt = 6
 
 export class SlotColumns {
   readonly codec: RowCodec

@@ -24,10 +24,10 @@ import {
   generationInt,
   numberDouble,
   plainNumber,
-  SlotColumns,
   timestampDouble,
   undoInt,
-} from './slot-columns.ts'
+} from './slot-record.ts'
+import { SlotColumns } from './slot-columns.ts'
 import { type FrontSlots, SlotFront } from './slot-front.ts'
 import { type ShowChange, SlotGeneration } from './slot-generation.ts'
 import { recordDoubles, recordInts, type SlotTable } from './slot-table.ts'

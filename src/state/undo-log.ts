@@ -1,6 +1,6 @@
 /** What the rows were before an epoch changed them: how an epoch is taken back, and where committed rows are read meanwhile. */
 
-import { plainNumber } from './slot-columns.ts'
+import { plainNumber } from './slot-record.ts'
 
 /** Integers of an entry. */
 const entryInts = 4

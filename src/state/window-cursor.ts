@@ -1,7 +1,8 @@
 /** All windows of one start, one after the other in the order of their keys, without an object for any of them. */
 import { Row, type RowCodec } from './row.ts'
 import { sortedSlots } from './window-order.ts'
-import { decoded, type WindowPlace } from './window-place.ts'
+import { decoded } from './slot-record.ts'
+import type { WindowPlace } from './window-place.ts'
 
 export class WindowCursor {
   readonly #place: WindowPlace | undefined

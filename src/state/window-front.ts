@@ -5,19 +5,10 @@
 import type { FrontRows, HeldBatch } from './front-rows.ts'
 import { sortByKey } from './key-order.ts'
 import { Row, type RowCodec } from './row.ts'
+import { absent, decoded, deletion } from './slot-record.ts'
 import type { UndoLog } from './undo-log.ts'
 import { sortedSlots } from './window-order.ts'
-import {
-  absent,
-  decoded,
-  deletion,
-  isBelow,
-  isHeld,
-  isUnknown,
-  isWriting,
-  neverTold,
-  type WindowPlace,
-} from './window-place.ts'
+import { isBelow, isHeld, isUnknown, isWriting, neverTold, type WindowPlace } from './window-place.ts'
 import type { Segment, WindowTable } from './window-table.ts'
 
 /** What a row takes beside its key and value: numbers, the index, its place among the values. */

@@ -5,7 +5,8 @@
 import type { ValueAndTimestamp } from './contract.ts'
 import { windowSuffix } from './layout.ts'
 import { Row, type RowCodec } from './row.ts'
-import { decoded, type WindowPlace } from './window-place.ts'
+import { decoded } from './slot-record.ts'
+import type { WindowPlace } from './window-place.ts'
 import type { Segment } from './window-table.ts'
 
 /** A row that was found by its key, as it is when it is read. */

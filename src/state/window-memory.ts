@@ -2,7 +2,8 @@
 import type { CommittedRows } from './memory-backend.ts'
 import { Row } from './row.ts'
 import type { FrontWindows } from './window-front.ts'
-import { absent, decoded, type WindowPlace } from './window-place.ts'
+import { absent, decoded } from './slot-record.ts'
+import type { WindowPlace } from './window-place.ts'
 
 export class WindowsInMemory implements CommittedRows {
   readonly #rows: FrontWindows

@@ -5,26 +5,24 @@
 import { assert } from '../base/assert.ts'
 import { keyBytes } from './bytes.ts'
 import { Row, type RowCodec, weightOf } from './row.ts'
+import {
+  absent,
+  decoded,
+  deletion,
+  encoded,
+  formInt,
+  generationInt,
+  numberDouble,
+  plainNumber,
+  timestampDouble,
+  undoInt,
+} from './slot-record.ts'
 import { recordDoubles, recordInts, SlotTable } from './slot-table.ts'
 import type { UndoLog } from './undo-log.ts'
 import type { Segment } from './window-table.ts'
 
-/** What a slot holds: nothing (the backend may have a row), a deletion, a value as the application sees it, the value's bytes, a number. */
-export const absent = 0
-export const deletion = 1
-export const decoded = 2
-const encoded = 3
-const plainNumber = 4
 /** In an undo log: the row came and went within its epoch, and nobody is to hear of it. */
 export const neverTold = -1
-
-/** What is in a slot's record: its timestamp and a number as doubles, the rest as integers. */
-const timestampDouble = 0
-const numberDouble = 1
-const generationInt = 4
-/** Where in the log of its generation the row stands as it was before. */
-const undoInt = 5
-const formInt = 6
 
 /** What is known of a slot of a store that is written behind: its committed row is not in the backend yet; … */
 export const isHeld = 1

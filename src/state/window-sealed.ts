@@ -5,7 +5,8 @@ import type { ByteChange } from './contract.ts'
 import { Row, type RowCodec } from './row.ts'
 import { Scratch } from './scratch.ts'
 import type { ShowChange } from './slot-generation.ts'
-import { decoded, neverTold, type WindowPlace } from './window-place.ts'
+import { decoded } from './slot-record.ts'
+import { neverTold, type WindowPlace } from './window-place.ts'
 
 export interface WindowGeneration {
   readonly epoch: CommitEpoch
