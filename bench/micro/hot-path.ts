@@ -1,6 +1,6 @@
 /**
  * CPU time of the pieces every record goes through: reading a batch, routing, packing, reading what was packed, JSON,
- * building a batch, its checksum. `node bench/micro/hot-path.ts [--save]`
+ * a count in a store with its share of a commit, building a batch, its checksum. `node bench/micro/hot-path.ts [--save]`
  *
  * Machines differ, so figures are compared relative to a yardstick measured in the same run (parsing one record with
  * `JSON.parse`): the stored baseline is a ratio, and a piece that has become a quarter dearer in it is marked.
@@ -10,6 +10,9 @@ import { join } from 'node:path'
 import { keySlot } from '../../src/base/hash.ts'
 import { TransferReader, TransferWriter } from '../../src/lanes/transfer.ts'
 import { serdes } from '../../src/serde/index.ts'
+import type { StoreLifecycle, StoreSpec, TimestampedKeyValueStore } from '../../src/state/contract.ts'
+import { MemoryBackend } from '../../src/state/memory-backend.ts'
+import { openStore } from '../../src/state/open-store.ts'
 import { crc32c } from '../../src/wire/crc32c.ts'
 import { RecordBatchBuilder, RecordCursor } from '../../src/wire/record-batch.ts'
 import { firstTimestamp } from '../support/events.ts'
@@ -44,6 +47,21 @@ function packed(): { buffer: ArrayBuffer; length: number } {
 const handed = packed()
 let sink = 0
 
+const spec = {
+  name: 'counts',
+  kind: 'key-value',
+  keySerde: serdes.string,
+  valueSerde: serdes.count,
+  timestamped: true,
+  changelog: true,
+} as unknown as StoreSpec
+const counts = openStore(spec, new MemoryBackend(), 0, {
+  streamTime: () => firstTimestamp,
+}) as unknown as TimestampedKeyValueStore<string, number> & StoreLifecycle
+const users = Array.from({ length: 100_000 }, (_, i) => `u${i}`)
+let counted = 0
+let epoch = 0
+
 /** Each handles `perRound` records. */
 const pieces: Readonly<Record<string, () => void>> = {
   'yardstick: JSON.parse': () => {
@@ -68,6 +86,16 @@ const pieces: Readonly<Record<string, () => void>> = {
   },
   'encode JSON': () => {
     for (let i = 0; i < perRound; i++) sink += json.serialize(event).length
+  },
+  'count in a store': () => {
+    for (let i = 0; i < perRound; i++) {
+      const user = users[(counted++ * 7919) % users.length] as string
+      counts.put(user, (counts.get(user)?.value ?? 0) + 1, firstTimestamp)
+    }
+    counts.seal(++epoch)?.each((bytes) => {
+      sink += bytes.length
+    })
+    counts.applied(epoch, { changelogOffset: counted, commitId: `1.${epoch}`, topicId: 't' })
   },
   'build a batch': () => {
     sink += batch().length

@@ -1,6 +1,6 @@
 /**
  * Point operations of a store as an operator that counts does them: read, add one, write; a commit every 50,000 records.
- * Durable rows are written every 20 commits, as two seconds make it. `node bench/micro/store.ts [records] [keys]`
+ * Durable rows are written every 20 commits. `node bench/micro/store.ts [records] [keys]`
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
