@@ -1,5 +1,5 @@
 /**
- * `npm run bench [-- WORKLOAD …] [-- --records N --runs N --lanes N --store memory|lmdb]`: records per second and CPU
+ * `npm run bench [-- WORKLOAD …] [-- --records N --runs N --lanes N --store memory|lmdb --format json|avro|protobuf --emit each|commit]`: records per second and CPU
  * time per record on the embedded broker. Every run is a process of its own; the span goes from the first record
  * processed to everything committed, threads and topics standing already.
  */
@@ -27,16 +27,24 @@ const { values, positionals } = parseArgs({
     runs: { type: 'string', default: '3' },
     lanes: { type: 'string', default: '2' },
     store: { type: 'string', default: 'memory' },
+    format: { type: 'string', default: 'json' },
+    emit: { type: 'string', default: 'each' },
     json: { type: 'boolean', default: false },
   },
 })
 const workloads = positionals.length > 0 ? positionals : ['map', 'count', 'rekey-count']
 const records = Number(values.records)
+/** `commit`: tables tell each changed row once per commit. */
+const settings = { 'topology.emit': values.emit === 'commit' ? 'per-commit' : 'on-update' }
 
 function run(workload: string): Run {
   const script = join(import.meta.dirname, 'support', 'embedded-run.ts')
   const args = [script, workload, values.records, values.lanes, values.store]
-  const line = execFileSync(process.execPath, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] })
+  const line = execFileSync(process.execPath, args, {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...process.env, BENCH_FORMAT: values.format, BENCH_SETTINGS: JSON.stringify(settings) },
+  })
   if (values.json) process.stdout.write(line)
   return JSON.parse(line) as Run
 }

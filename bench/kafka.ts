@@ -1,9 +1,10 @@
 /**
- * `npm run bench:kafka [-- WORKLOAD …] [-- --runs N --records N --skip N --store memory|rocksdb --alone --json]`: the
+ * `npm run bench:kafka [-- WORKLOAD …] [-- --runs N --records N --skip N --store memory|rocksdb --emit commit|each --alone --json]`: the
  * workloads against the Kafka at `$BOOTSTRAP` (`npm run kafka` starts one), Millrace and Kafka Streams in turn
  * (A B A B …), every run in a process of its own, so that both meet the same machine. Two million records from the first
  * one are a cold run; `--records 8000000` is a warm one, measured over its second half. The output of every run is read
- * back: where two runs of a workload differ, the benchmark fails. `latency` is a workload too. `--alone` leaves Kafka
+ * back: where two runs of a workload differ, the benchmark fails. `--emit`: whether both tell each changed key once per commit, or
+ * every update; left out, Millrace tells every update, and Kafka Streams does what is faster for it. `latency` is a workload too. `--alone` leaves Kafka
  * Streams out. Missing input is generated. Kafka Streams needs a JDK 17 and Maven.
  */
 import { execFileSync, spawn } from 'node:child_process'
@@ -18,6 +19,9 @@ import { produceEvents, produceUsers } from './support/events.ts'
 import { kafkaStreamsCommand } from './support/kafka-streams.ts'
 import { outcome } from './support/outcome.ts'
 import { median } from './support/usage.ts'
+
+/** Two runs over the same input have put out different results. */
+class Differing extends Error {}
 
 interface Line {
   readonly peer: string
@@ -40,17 +44,22 @@ const { values, positionals } = parseArgs({
     records: { type: 'string', default: '2000000' },
     skip: { type: 'string' },
     store: { type: 'string', default: 'memory' },
+    emit: { type: 'string' },
     alone: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
     warmup: { type: 'string', default: '20' },
     seconds: { type: 'string', default: '60' },
   },
 })
-const all = ['map', 'count', 'rekey-count', 'window', 'join', 'slow-io', 'latency']
+const all = ['map', 'count', 'rekey-count', 'window', 'join', 'rekey-join', 'slow-io', 'latency']
 const workloads = positionals.length > 0 ? positionals : all
 const unknown = workloads.filter((word) => !all.includes(word))
 if (unknown.length > 0) {
   process.stderr.write(`there is no workload ${unknown.join(', ')}; there are ${all.join(', ')}\n`)
+  process.exit(2)
+}
+if (values.emit !== undefined && !['commit', 'each'].includes(values.emit)) {
+  process.stderr.write(`--emit is commit or each, not ${values.emit}\n`)
   process.exit(2)
 }
 const records = Number(values.records)
@@ -59,6 +68,7 @@ const skip = Number(values.skip ?? (records > coldRecords ? records / 2 : 0))
 const bootstrap = process.env.BOOTSTRAP ?? '127.0.0.1:9092'
 const partitions = 4
 const users = 100_000
+const pages = 2000
 const ioRecords = 20_000
 const events = records === coldRecords ? 'ev' : `ev-${records}`
 const brokerPid = process.env.PEERS_BROKER_PID ?? startedHere()
@@ -76,9 +86,10 @@ function startedHere(): string | undefined {
 
 async function fillTopics(): Promise<void> {
   const there = new Set((await broker.topics(null)).map(({ topic }) => topic))
-  const size = { records, users, pages: 2000, seed: 7 }
+  const size = { records, users, pages, seed: 7 }
   if (!there.has(events)) await produceEvents(broker, events, partitions, size)
   if (!there.has('users')) await produceUsers(broker, 'users', partitions, users)
+  if (!there.has('pages')) await produceUsers(broker, 'pages', partitions, pages, 'p')
   if (!there.has('ev-io')) {
     await produceEvents(broker, 'ev-io', partitions, { ...size, records: ioRecords, users: 1000 })
   }
@@ -93,11 +104,12 @@ function answer(command: string, words: readonly string[]): Line {
   return JSON.parse(out.trim().split('\n').at(-1) ?? '') as Line
 }
 
+const emitting = values.emit === undefined ? [] : ['--emit', values.emit]
 const engine = join(import.meta.dirname, 'engine')
 
 async function ours(workload: string): Promise<Line> {
   const id = `mr-${workload}-${Date.now().toString(36)}`
-  const words = [workload, '--store', values.store, '--id', id, '--keep']
+  const words = [workload, '--store', values.store, '--id', id, '--keep', ...emitting]
   if (workload === 'latency') {
     return settled(id, undefined, () =>
       answer(engine, [...words, '--warmup', values.warmup, '--seconds', values.seconds]),
@@ -113,6 +125,7 @@ async function theirs(workload: string, [java = '', ...jvm]: readonly string[]):
   const config = { 'retention.ms': '-1' }
   await broker.createTopics([{ topic: out, partitions, config }])
   const words = ['--bootstrap', bootstrap, '--id', id, '--out', out, '--state', scratch, '--store', values.store]
+  words.push('--table', workload === 'rekey-join' ? 'pages' : 'users', ...emitting)
   if (brokerPid !== undefined) words.push('--broker-pid', brokerPid)
   if (workload === 'latency') {
     await broker.createTopics([{ topic: `${id}-in`, partitions, config }])
@@ -164,7 +177,10 @@ async function compare(workload: string, peer: string, topic: string): Promise<v
   const first = outcomes.get(workload)
   if (first === undefined) outcomes.set(workload, { text, peer })
   else if (first.text !== text) {
-    throw new RangeError(`${workload}: ${peer} put out ${text}, and ${first.peer} before it ${first.text}`)
+    throw new Differing(
+      `The outputs of ${workload} differ: ${first.peer} put out "${first.text}" and ${peer} "${text}" ` +
+        '(what was compared, records, keys, digest). One of them is wrong, so that their speeds say nothing.',
+    )
   }
 }
 
@@ -207,6 +223,10 @@ try {
       ratio(workload, mine, others)
     }
   }
+} catch (error) {
+  if (!(error instanceof Differing)) throw error
+  process.stderr.write(`${error.message}\n`)
+  process.exitCode = 1
 } finally {
   await broker.close()
   rmSync(scratch, { recursive: true, force: true })

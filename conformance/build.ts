@@ -64,16 +64,22 @@ const reducing = (expr: Expr) => (agg: Json, value: Json) => evaluate(expr, env(
 const joining = (expr: Expr) => (left: Json, right: Json) => evaluate(expr, env({ left, right }))
 const merging = (expr: Expr) => (left: Json, right: Json, key: Json) => evaluate(expr, env({ left, right, key }))
 
+/** `from` answers what the node follows. */
+export type SpecialNodes = (topology: Topology, node: ScenarioNode, from: (index: number) => unknown) => unknown
+
 export class ScenarioBuilder {
   readonly #scenario: Scenario
+  readonly #special: SpecialNodes
   readonly #nodes = new Map<string, unknown>()
   readonly #windows = new Map<string, WindowNode>()
   readonly #processorStores = new ProcessorStores()
   readonly #timestamped = new Set<string>()
   readonly stores = new Map<string, NamedStore>()
 
-  constructor(scenario: Scenario) {
+  /** `special` makes nodes of its own; undefined for those that it leaves to this one. */
+  constructor(scenario: Scenario, special: SpecialNodes = () => undefined) {
     this.#scenario = scenario
+    this.#special = special
     for (const node of scenario.topology.nodes) {
       if (node.store && node.op !== 'globalStore') this.#timestamped.add(node.store.name)
     }
@@ -81,7 +87,7 @@ export class ScenarioBuilder {
 
   build(topology: Topology): void {
     for (const node of this.#scenario.topology.nodes) {
-      const result = this.#apply(topology, node)
+      const result = this.#special(topology, node, (index) => this.#from(node, index)) ?? this.#apply(topology, node)
       if (result !== undefined) this.#nodes.set(node.id, result)
     }
     for (const [name, use] of this.#processorStores.uses) {

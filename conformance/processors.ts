@@ -177,7 +177,8 @@ export function processOptions(
   stores: ProcessorStores,
   name: string | undefined,
 ): ProcessOptions<Json, Json> {
-  const named = name === undefined ? {} : { name }
+  // Kafka Streams repartitions nothing before a processor.
+  const named = { repartition: false, ...(name !== undefined && { name }) }
   if (node.store === undefined) return named
   if (node.type === 'lookup')
     return node.global ? { ...named, globalStores: [node.store] } : { ...named, stores: [node.store] }

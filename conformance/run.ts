@@ -9,12 +9,12 @@ import type {
   KeyValueStore,
 } from '../src/index.ts'
 import type { AnyStore } from '../src/state/contract.ts'
-import { type DriverOptions, TopologyTestDriver } from '../src/testing/index.ts'
+import { type ReferenceOptions, ReferenceDriver } from './reference/reference-driver.ts'
 import { type NamedStore, ScenarioBuilder } from './build.ts'
 import { type Json, jsonOf } from './expr.ts'
 import type { Scenario, ScenarioInput, ScenarioOutput, ScenarioResult } from './scenario.ts'
 
-type DriverTime = NonNullable<DriverOptions['time']>
+type DriverTime = NonNullable<ReferenceOptions['time']>
 
 /**
  * Runs one scenario; what the engine refuses is its result too. `time` as for the driver: Kafka Streams' by default, to be
@@ -39,7 +39,7 @@ async function results(scenario: Scenario, time: DriverTime): Promise<ScenarioRe
       builder.build(topology)
     },
   })
-  const driver = new TopologyTestDriver(app, {
+  const driver = new ReferenceDriver(app, {
     time,
     config: scenario.optimize ? { 'topology.optimization': 'all' } : {},
   })
@@ -60,7 +60,7 @@ async function results(scenario: Scenario, time: DriverTime): Promise<ScenarioRe
   return { name, output, stores, describe }
 }
 
-async function feed(driver: TopologyTestDriver, input: ScenarioInput): Promise<void> {
+async function feed(driver: ReferenceDriver, input: ScenarioInput): Promise<void> {
   if ('advanceWallClockMs' in input) return driver.advanceWallClock(input.advanceWallClockMs)
   const { topic, key, value, timestamp, headers } = input
   await driver.input(topic).pipe(key, value, { timestamp, headers: headers ?? [] })

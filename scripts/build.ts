@@ -1,23 +1,13 @@
 /**
- * Builds the package for publication: `node scripts/build.ts [folder]`, by default into `dist/`, from where `npm pack`
- * and `npm publish` take it. The layout is that of the repository, with JavaScript and type declarations.
+ * Compiles the sources into `dist/`: `node scripts/build.ts [folder]`. `npm pack` does it by itself (`scripts/pack.ts`).
+ * The layout is that of the repository, with JavaScript, type declarations, and maps that lead back to the sources.
  */
 import { execFileSync } from 'node:child_process'
 import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { dirname, join, resolve } from 'node:path'
+import { dirname, join } from 'node:path'
 
 const root = join(import.meta.dirname, '..')
-
-interface Manifest {
-  readonly exports: Readonly<Record<string, string>>
-  readonly bin: Readonly<Record<string, string>>
-  readonly [name: string]: unknown
-}
-
-/** Fields of the repository's own work that the package has no use for. */
-const ownFields = ['scripts', 'devDependencies', 'private', 'exports', 'bin']
-const copiedFiles = ['README.md', 'LICENSE', 'CHANGELOG.md']
 const demoData = ['flights-20k.json', 'airports.csv']
 
 /** Builds into the folder, which is emptied first. */
@@ -25,18 +15,17 @@ export function buildPackage(folder: string): void {
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, { recursive: true })
   compile(folder)
+  execFileSync(process.execPath, [join(root, 'scripts', 'console.ts')], { stdio: 'inherit', cwd: root })
   for (const file of filesBelow(folder, '.js')) rewriteWorkerPaths(file)
-  writeManifest(folder)
-  for (const file of copiedFiles) cpSync(join(root, file), join(folder, file))
-  cpSync(join(root, 'docs'), join(folder, 'docs'), { recursive: true })
   copyDemoData(folder)
+  cpSync(join(root, 'console', 'dist'), join(folder, 'console', 'dist'), { recursive: true })
   chmodSync(join(folder, 'src', 'cli', 'main.js'), 0o755)
 }
 
 function compile(folder: string): void {
-  const compiler = join(root, 'node_modules', '.bin', 'tsc')
-  const args = ['-p', join(root, 'tsconfig.build.json'), '--outDir', folder]
-  execFileSync(compiler, args, { stdio: 'inherit', cwd: root })
+  const compiler = join(root, 'node_modules', 'typescript', 'bin', 'tsc')
+  const args = [compiler, '-p', join(root, 'tsconfig.build.json'), '--outDir', folder]
+  execFileSync(process.execPath, args, { stdio: 'inherit', cwd: root })
 }
 
 /** The compiler rewrites the endings of imports; addresses of worker modules are plain strings to it. */
@@ -46,23 +35,6 @@ function rewriteWorkerPaths(file: string): void {
   const left = /(?:from|import\(|new URL\()\s*['"]\.{1,2}\/[^'"]+\.ts['"]/.exec(rewritten)
   if (left) throw new Error(`${file} still names a TypeScript module: ${left[0]}`)
   if (rewritten !== text) writeFileSync(file, rewritten)
-}
-
-function writeManifest(folder: string): void {
-  const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Manifest
-  const kept = Object.entries(manifest).filter(([name]) => !ownFields.includes(name))
-  const built = (path: string): string => path.replace(/\.ts$/, '.js')
-  const exported = Object.entries(manifest.exports).map(([name, path]): [string, unknown] => {
-    if (!path.endsWith('.ts')) return [name, path]
-    return [name, { types: path.replace(/\.ts$/, '.d.ts'), default: built(path) }]
-  })
-  const bins = Object.entries(manifest.bin).map(([name, path]): [string, string] => [name, built(path)])
-  const published = {
-    ...Object.fromEntries(kept),
-    exports: Object.fromEntries(exported),
-    bin: Object.fromEntries(bins),
-  }
-  writeFileSync(join(folder, 'package.json'), `${JSON.stringify(published, undefined, 2)}\n`)
 }
 
 /** The demo's data lies in a development dependency, which an installed package does not have. */
@@ -79,7 +51,7 @@ function filesBelow(folder: string, ending: string): string[] {
 }
 
 if (import.meta.main) {
-  const folder = resolve(process.argv[2] ?? join(root, 'dist'))
+  const folder = join(root, process.argv[2] ?? 'dist')
   buildPackage(folder)
   process.stdout.write(`Built ${folder}\n`)
 }

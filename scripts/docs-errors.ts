@@ -1,7 +1,7 @@
 /** Writes `docs/errors.md` from the table of errors: `node scripts/docs-errors.ts`. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type ErrorDomain, type ErrorRecovery, errorTable } from '../src/errors.ts'
+import { type ErrorDomain, type ErrorRecovery, errorTable } from '../src/base/errors.ts'
 
 export const errorsPage = join(import.meta.dirname, '..', 'docs', 'errors.md')
 
@@ -29,7 +29,7 @@ export function renderErrors(): string {
   return [
     '# Errors',
     '',
-    '<!-- Generated from src/errors.ts by scripts/docs-errors.ts; do not edit. -->',
+    '<!-- Generated from src/base/errors.ts by scripts/docs-errors.ts; do not edit. -->',
     '',
     'Every error that Millrace raises carries a code. The code says who has to act and what the engine does by itself.',
     'A code is never used again for something else.',

@@ -1,10 +1,10 @@
 /** Writes `docs/http.md` from the table of routes: `node scripts/docs-http.ts`. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Parameter } from '../src/http/parameters.ts'
-import type { Gate, Route } from '../src/http/route.ts'
-import { routes } from '../src/http/routes.ts'
-import { fieldsOf, type Schema, schemas } from '../src/http/schemas.ts'
+import { isInPath, type Parameter } from '../src/http/routes/parameters.ts'
+import type { Gate, Route } from '../src/http/routes/route.ts'
+import { routes } from '../src/http/routes/routes.ts'
+import { fieldsOf, type Schema, schemas } from '../src/http/routes/schemas.ts'
 
 export const httpPage = join(import.meta.dirname, '..', 'docs', 'http.md')
 
@@ -14,9 +14,12 @@ const gates: Readonly<Record<Gate, string>> = {
   config: '`runtime.endpoints.config.enabled`',
   ha: '`ha.mode` is not `off`',
   debug: '`runtime.http.debug.enabled`',
+  stores: '`runtime.endpoints.stores.enabled`',
+  deadLetters: '`runtime.endpoints.dead-letters.enabled`',
 }
 const formats: Readonly<Record<Route['formats'], string>> = {
   json: 'JSON',
+  'json or text': 'JSON; text for `Accept: text/plain`',
   'text or json': 'text; JSON for `Accept: application/json`',
   'yaml or json': 'YAML; JSON for `Accept: application/json`',
   metrics: 'text exposition format 0.0.4',
@@ -29,6 +32,7 @@ function parameterLine(parameter: Parameter): string {
       p.type === 'enum' ? `${p.values.map((value) => `\`${value}\``).join(', ')}, default \`${p.default}\`` : '',
     boolean: (p: Parameter) => (p.type === 'boolean' ? `\`true\` or \`false\`, default \`${p.default}\`` : ''),
     name: () => 'required',
+    text: (p: Parameter) => (isInPath(p) ? 'part of the path' : 'text, optional'),
   }[parameter.type](parameter)
   return `- \`${parameter.name}\` (${kind}): ${parameter.doc}`
 }
@@ -116,7 +120,7 @@ export function renderHttpPage(): string {
   return [
     '# HTTP interface',
     '',
-    '<!-- Generated from src/http/routes.ts by scripts/docs-http.ts; do not edit. -->',
+    '<!-- Generated from src/http/routes/routes.ts by scripts/docs-http.ts; do not edit. -->',
     '',
     introduction,
     '## Endpoints',

@@ -1,7 +1,8 @@
 /**
- * What the HTTP interface costs, and how fast it is, while every lane is at full load: `node scripts/http-under-load.ts`.
- * Runs a re-key and count on the embedded broker and prints the latency of probes, metrics and watermarks, and the
- * throughput with a scrape and with a thread dump each second against that without, in turn.
+ * What the HTTP interface costs, and how fast it is, while every lane is at full load:
+ * `node scripts/http-under-load.ts [records] [why|console|metrics|threads]`.
+ * Runs a re-key and count on the embedded broker and prints the latency of probes, metrics and watermarks, and what a
+ * record costs while something is asked, in pairs with the time beside it in which nothing is.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ask } from '../test/http/support/client.ts'
@@ -30,14 +31,35 @@ async function latencies(live: Live, path: string): Promise<number[]> {
   return times.sort((a, b) => a - b)
 }
 
-async function rate(live: Live, path: string | undefined): Promise<number> {
+interface Window {
+  readonly recordsPerSecond: number
+  /** What the process takes of the processors for one record, in microseconds. */
+  readonly cpuMicros: number
+  /** Share of one processor that the control thread takes, which answers; the one who asks here is in it as well. */
+  readonly control: number
+}
+
+/** Asks all paths once every `everyMs`, while the engine works. */
+async function measured(live: Live, { paths, everyMs }: Kind): Promise<Window> {
   const before = processed(live)
+  const cpu = process.cpuUsage()
+  const ownCpu = process.threadCpuUsage()
   const startedAt = performance.now()
   while (performance.now() - startedAt < windowMs) {
-    if (path !== undefined) await ask(live.url, { path })
-    await sleep(Math.max(1, Math.min(1000, windowMs - (performance.now() - startedAt))))
+    const askedAt = performance.now()
+    await Promise.all(paths.map((path) => ask(live.url, { path })))
+    const left = Math.min(askedAt + everyMs, startedAt + windowMs) - performance.now()
+    await sleep(Math.max(1, left))
   }
-  return ((processed(live) - before) * 1000) / (performance.now() - startedAt)
+  const { user, system } = process.cpuUsage(cpu)
+  const own = process.threadCpuUsage(ownCpu)
+  const records = processed(live) - before
+  const ms = performance.now() - startedAt
+  return {
+    recordsPerSecond: (records * 1000) / ms,
+    cpuMicros: (user + system) / records,
+    control: (own.user + own.system) / 1000 / ms,
+  }
 }
 
 const median = (values: readonly number[]): number =>
@@ -45,6 +67,27 @@ const median = (values: readonly number[]): number =>
     values.toSorted((a, b) => a - b),
     0.5,
   )
+
+interface Kind {
+  readonly name: string
+  readonly paths: readonly string[]
+  readonly everyMs: number
+}
+
+const nothing: Kind = { name: 'nothing', paths: [], everyMs: 1000 }
+const percent = (shares: readonly number[]): string => `${(median(shares) * 100).toFixed(2)} %`
+const wanted = process.argv[3] ?? ''
+const allKinds: readonly Kind[] = [
+  { name: '/metrics each second', paths: ['/metrics'], everyMs: 1000 },
+  { name: '/debug/threads each second', paths: ['/debug/threads'], everyMs: 1000 },
+  { name: '/why each second', paths: ['/why'], everyMs: 1000 },
+  {
+    name: "the console's first page, every two seconds",
+    paths: ['/why', '/flow?history=true', '/offsets', '/state', '/health/ready'],
+    everyMs: 2000,
+  },
+]
+const kinds = allKinds.filter(({ name }) => name.includes(wanted))
 
 const live = await startLive({ app: 'load-app', config: { 'broker.embedded.partitions': 4, 'log.level': 'error' } })
 await live.untilState('RUNNING')
@@ -68,17 +111,29 @@ for (const path of ['/health/live', '/metrics', '/watermarks']) {
     `${path}: p50 ${p50} ms, p99 ${p99} ms (${Number(lag) > 0 ? 'under load' : 'the load had ended'})\n`,
   )
 }
-const kinds = [undefined, '/metrics', '/debug/threads'] as const
-const rates = new Map<(typeof kinds)[number], number[]>(kinds.map((kind) => [kind, []]))
-while (Number((await live.get('/offsets')).totalLag) > records / 3) {
-  for (const kind of kinds) rates.get(kind)?.push(await rate(live, kind))
+const pairs = new Map<Kind, Array<readonly [without: Window, asked: Window]>>(kinds.map((kind) => [kind, []]))
+while (Number((await live.get('/offsets')).totalLag) > records / 5) {
+  for (const kind of kinds) {
+    // Neighbours in time, in turns the one and the other first: what else the machine does meets both.
+    const own = pairs.get(kind) as Array<readonly [Window, Window]>
+    if (own.length % 2 === 0) own.push([await measured(live, nothing), await measured(live, kind)])
+    else {
+      const asked = await measured(live, kind)
+      own.push([await measured(live, nothing), asked])
+    }
+  }
 }
-const base = median(rates.get(undefined) ?? [])
-process.stdout.write(`rounds ${rates.get(undefined)?.length}; without requests ${Math.round(base)} records/s\n`)
-for (const kind of kinds.slice(1)) {
-  const own = median(rates.get(kind) ?? [])
+for (const [{ name }, own] of pairs) {
+  const change = (of: (window: Window) => number): string => {
+    const ratios = own.map(([without, asked]) => of(asked) / of(without))
+    return `${((median(ratios) - 1) * 100).toFixed(1)} %`
+  }
+  const base = median(own.map(([without]) => without.cpuMicros)).toFixed(2)
   process.stdout.write(
-    `${kind} each second: ${Math.round(own)} records/s, ${((1 - own / base) * 100).toFixed(1)} % less\n`,
+    `${name}: CPU a record ${change(({ cpuMicros }) => cpuMicros)} (of ${base} µs), ` +
+      `records a second ${change(({ recordsPerSecond }) => recordsPerSecond)}; control thread ` +
+      `${percent(own.map(([{ control }]) => control))} of a processor, ` +
+      `${percent(own.map(([, { control }]) => control))} while asked; ${own.length} pairs\n`,
   )
 }
 await live.stop()

@@ -1,6 +1,7 @@
 /** The public surface of the package: applications, the DSL, serdes, stores, errors. */
 export type { Duration } from './base/duration.ts'
 export { type Application, type ApplicationDefinition, defineApp, isApplication } from './dsl/app.ts'
+export { type CloudEvent, cloudEvents } from './serde/cloud-events.ts'
 export { CogroupedStream, SessionWindowedCogroup, WindowedCogroup } from './dsl/cogroup.ts'
 export { type Emit, GroupedStream, SessionWindowedStream, WindowedStream } from './dsl/grouped.ts'
 export { GroupedTable } from './dsl/grouped-table.ts'
@@ -15,9 +16,10 @@ export type {
   ValueProcessorContext,
   ValueProcessorFactory,
 } from './dsl/process.ts'
-export { type RetryOptions, withRetry } from './dsl/retry.ts'
+export { type CallSettings, type RetryOptions, withRetry } from './dsl/retry.ts'
 export { keyValueStore, sessionStore, type StoreDeclaration, versionedStore, windowStore } from './dsl/stores.ts'
-export { type Branch, Stream, type TopicChoice } from './dsl/stream.ts'
+export { Stream } from './dsl/stream.ts'
+export type { Branch, TopicChoice } from './dsl/nodes.ts'
 export type { StreamJoinOptions, TableJoinOptions } from './dsl/stream-joins.ts'
 export { type ForeignKeyJoinOptions, GlobalTable, type SuppressOptions, Table } from './dsl/table.ts'
 export { compile, type ScheduledSettings, Topology } from './dsl/topology.ts'
@@ -25,16 +27,28 @@ export type {
   Awaitable,
   Fold,
   Named,
+  Ordered,
   RecordFn,
+  RecordGuard,
   SourceSettings,
+  TombstoneSettings,
   Stored,
   StoreSettings,
+  StreamFn,
   WatermarkSettings,
   WithSerdes,
 } from './dsl/types.ts'
 export { hopping, session, sliding, tumbling, unlimited, type WindowSettings, type Windows } from './dsl/windows.ts'
-export { EngineError, type ErrorCode } from './errors.ts'
-export { type Serde, serdes, type StandardSchema } from './serde/index.ts'
+export type { LogFields, Logger, LogLevel, LogMethod } from './base/logger.ts'
+export { EngineError, type ErrorCode } from './base/errors.ts'
+export {
+  type MessagePackOptions,
+  type PlainAvroOptions,
+  type ProtobufType,
+  type Serde,
+  serdes,
+  type StandardSchema,
+} from './serde/index.ts'
 export type {
   KeyValueStore,
   ReadOnlyKeyValueStore,
@@ -50,5 +64,5 @@ export type {
 export type { CompileOptions } from './topology/compile.ts'
 export type { CompiledTopology, ScheduledTick } from './topology/compiled.ts'
 export { describeText, describeTopology } from './topology/describe.ts'
-export type { RecordView } from './topology/operator-spec.ts'
-export type { Headers, HeaderValue } from './wire/headers.ts'
+export type { FunctionContext, RecordView } from './topology/operator-spec.ts'
+export type { Headers, HeaderValue } from './broker/wire/headers.ts'

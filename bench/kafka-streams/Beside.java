@@ -163,13 +163,13 @@ public final class Beside {
           .to(out, Produced.with(text, json));
       // Few updates of a key meet within one commit: here the cache would only cost.
       case "count" -> input.groupByKey(Grouped.with(text, bytes))
-          .count(Materialized.<String, Long, KeyValueStore<Bytes, byte[]>>with(text, Serdes.Long()).withCachingDisabled())
+          .count(counts(false))
           .toStream().to(out, Produced.with(text, Serdes.Long()));
       case "rekey-count", "latency" -> shuffled
           .on(input.selectKey((key, value) -> parse(value).get("page").textValue())
               .repartition(Repartitioned.with(text, bytes).withName("by-page")))
           .groupByKey(Grouped.with(text, bytes))
-          .count(Materialized.<String, Long, KeyValueStore<Bytes, byte[]>>with(text, Serdes.Long()).withCachingEnabled())
+          .count(counts(true))
           .toStream().to(out, Produced.with(text, Serdes.Long()));
       // Without the longer retention an in-memory store drops a window with the very record that would have closed it.
       case "window" -> input.mapValues(value -> parse(value).get("ms").longValue())
@@ -190,6 +190,18 @@ public final class Beside {
                 Joined.with(text, json, json))
             .to(out, Produced.with(text, json));
       }
+      case "rekey-join" -> {
+        KTable<String, JsonNode> pages = builder.table(option("table", "pages"), Consumed.with(text, json),
+            Materialized.<String, JsonNode, KeyValueStore<Bytes, byte[]>>with(text, json).withCachingDisabled());
+        shuffled
+            .on(input.selectKey((key, value) -> parse(value).get("page").textValue())
+                .repartition(Repartitioned.with(text, bytes).withName("by-page")))
+            .mapValues(Beside::parse)
+            .join(pages, (event, page) -> (JsonNode) ((ObjectNode) event)
+                .<ObjectNode>set("tier", page.get("tier")).<ObjectNode>set("country", page.get("country")),
+                Joined.with(text, json, json))
+            .to(out, Produced.with(text, json));
+      }
       case "slow-io" -> input.mapValues(value -> {
         try {
           Thread.sleep(5);
@@ -200,6 +212,13 @@ public final class Beside {
       }).to(out, Produced.with(text, bytes));
       default -> throw new IllegalArgumentException("there is no workload " + workload);
     }
+  }
+
+  /** With a cache each changed key is told once per commit. */
+  private Materialized<String, Long, KeyValueStore<Bytes, byte[]>> counts(boolean cached) {
+    Materialized<String, Long, KeyValueStore<Bytes, byte[]>> counts = Materialized.with(Serdes.String(), Serdes.Long());
+    boolean folds = option("emit", cached ? "commit" : "each").equals("commit");
+    return folds ? counts.withCachingEnabled() : counts.withCachingDisabled();
   }
 
   private static byte[] result(String user, long start, long sum) {
@@ -286,12 +305,12 @@ public final class Beside {
     long records = ends.values().stream().mapToLong(Long::longValue).sum();
     long skip = Long.parseLong(option("skip", "0"));
     Map<TopicPartition, Long> wanted = new HashMap<>(ends);
-    if (workload.equals("join")) wanted.putAll(ends(option("table", "users"), IsolationLevel.READ_UNCOMMITTED));
+    if (workload.endsWith("join")) wanted.putAll(ends(option("table", "users"), IsolationLevel.READ_UNCOMMITTED));
     long deadline = System.nanoTime() + 900_000_000_000L;
     until(() -> FIRST_NANOS.get() != 0 && head.passed() >= skip, 1, deadline, failures);
     Clocks start = Clocks.now(skip == 0 ? FIRST_NANOS.get() : 0, commits(streams));
     long brokerStart = brokerCpu();
-    boolean shuffles = workload.equals("rekey-count");
+    boolean shuffles = workload.startsWith("rekey-");
     until(() -> head.passed() >= records && (!shuffles || shuffled.passed() >= records), 5, deadline, failures);
     until(() -> {
       if (shuffles) {

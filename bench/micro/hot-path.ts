@@ -11,10 +11,10 @@ import { keySlot } from '../../src/base/hash.ts'
 import { TransferReader, TransferWriter } from '../../src/lanes/transfer.ts'
 import { serdes } from '../../src/serde/index.ts'
 import type { StoreLifecycle, StoreSpec, TimestampedKeyValueStore } from '../../src/state/contract.ts'
-import { MemoryBackend } from '../../src/state/memory-backend.ts'
+import { MemoryBackend } from '../../src/state/backends/memory-backend.ts'
 import { openStore } from '../../src/state/open-store.ts'
-import { crc32c } from '../../src/wire/crc32c.ts'
-import { RecordBatchBuilder, RecordCursor } from '../../src/wire/record-batch.ts'
+import { crc32c } from '../../src/broker/wire/crc32c.ts'
+import { RecordBatchBuilder, RecordCursor } from '../../src/broker/wire/record-batch.ts'
 import { firstTimestamp } from '../support/events.ts'
 
 const perRound = 2000

@@ -1,6 +1,6 @@
 /** Cost of taking records out of a partition's buffer, per record. `node bench/micro/partition-buffer.ts` */
-import { PartitionBuffer } from '../../src/engine/partition-buffer.ts'
-import { RecordBatchBuilder } from '../../src/wire/record-batch.ts'
+import { PartitionBuffer } from '../../src/engine/input/partition-buffer.ts'
+import { RecordBatchBuilder } from '../../src/broker/wire/record-batch.ts'
 
 const records = 1_000_000
 const perBatch = 1000

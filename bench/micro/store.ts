@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { serdes } from '../../src/serde/index.ts'
 import { lmdbBackends } from '../../src/state/backends.ts'
-import { memoryBackends } from '../../src/state/memory-backend.ts'
+import { memoryBackends } from '../../src/state/backends/memory-backend.ts'
 import type {
   StoreBackend,
   StoreLifecycle,
@@ -16,7 +16,7 @@ import type {
   WindowStore,
 } from '../../src/state/contract.ts'
 import { openStore } from '../../src/state/open-store.ts'
-import { WriteBehind } from '../../src/state/write-behind.ts'
+import { WriteBehind } from '../../src/state/backends/write-behind.ts'
 
 const records = Number(process.argv[2] ?? 1_000_000)
 const keyCount = Number(process.argv[3] ?? 100_000)

@@ -5,6 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineApp, keyValueStore, serdes, type Topology, tumbling } from '../../src/index.ts'
 import type { Event, User } from './events.ts'
+import { eventSerdes, type Format, type SlowEvent } from './formats.ts'
 
 const workload = process.env.BENCH_WORKLOAD ?? 'map'
 const input = process.env.BENCH_IN ?? 'ev'
@@ -17,16 +18,23 @@ const storeCount = Number(process.env.BENCH_STORES ?? 1)
 const windowSize = '10s'
 
 const text = { key: serdes.string }
-const events = { ...text, value: serdes.json<Event>() }
+const format = (process.env.BENCH_FORMAT ?? 'json') as Format
+const { event, slow } = eventSerdes(format)
+const events = { ...text, value: event }
+/** A message of Protobuf says of which type it is: its copy must not. */
+const slowEvent: (event: Event) => SlowEvent =
+  format === 'protobuf'
+    ? ({ user, page, ms, ts, ok }) => ({ user, page, ms, ts, ok, slow: ms > 2500 })
+    : (event) => ({ ...event, slow: event.ms > 2500 })
 const raw = { ...text, value: serdes.bytes }
 
 const builders: Record<string, (topology: Topology) => void> = {
   map: (topology) =>
     topology
       .stream(input, events)
-      .mapValues((event) => ({ ...event, slow: event.ms > 2500 }))
+      .mapValues((event) => slowEvent(event))
       .filter((event) => event.ok)
-      .to(output),
+      .to(output, { value: slow }),
   count: (topology) =>
     topology
       .stream(input, raw)
@@ -59,6 +67,15 @@ const builders: Record<string, (topology: Topology) => void> = {
     topology
       .stream(input, events)
       .join(users, (event, { tier, country }) => ({ ...event, tier, country }))
+      .to(output)
+  },
+  /** By page, and then joined with a table of pages: the two meet behind a change of lanes, in the order of event time. */
+  'rekey-join': (topology) => {
+    const pages = topology.table(table, { ...text, value: serdes.json<User>(), store: 'pages' })
+    topology
+      .stream(input, events)
+      .selectKey((event) => event.page)
+      .join(pages, (event, { tier, country }) => ({ ...event, tier, country }), text)
       .to(output)
   },
   /** Each record changes one store of many, by its key. */

@@ -12,7 +12,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { assert } from '../../src/base/assert.ts'
 import { engineIndex, laneIndex } from '../../src/base/counters.ts'
 import { startRuntime } from '../../src/runtime/index.ts'
+import type { Serde } from '../../src/serde/serde.ts'
+import { EmbeddedRegistry } from '../../src/serde/registry/index.ts'
+import { connectSerde } from '../../src/testing/embedded-schemas.ts'
 import { produceEachUser, produceEvents, produceUsers } from './events.ts'
+import { eventSerdes, type Format } from './formats.ts'
 import { difference, peakMebibytes, processSeconds, threadSeconds } from './usage.ts'
 
 const [workload = 'map', recordsText = '1000000', lanes = '2', store = 'memory', ...more] = process.argv.slice(2)
@@ -22,12 +26,19 @@ const users = Number(more[1] ?? 100_000)
 const isSteady = more[2] === 'steady'
 
 process.env.BENCH_WORKLOAD = workload
+const format = (process.env.BENCH_FORMAT ?? 'json') as Format
+const registry = new EmbeddedRegistry()
+const { event } = eventSerdes(format)
+const eventOf = event.forTopic?.('ev', 'value') ?? event
+connectSerde(eventOf as Serde<unknown>, registry)
 const stateDir = mkdtempSync(join(tmpdir(), 'millrace-bench-'))
 const runtime = await startRuntime({
+  registry,
   application: join(import.meta.dirname, 'app.ts'),
   config: {
     'runtime.http.enabled': false,
     'broker.bootstrap-servers': 'embedded:',
+    'schema-registry.url': 'embedded',
     'broker.embedded.partitions': partitions,
     'engine.lanes.count': Number(lanes),
     'engine.state.store': store,
@@ -43,6 +54,7 @@ try {
   commands.pause()
   while (view.state().current !== 'PAUSED') await sleep(5)
   if (workload === 'join') await produceUsers(broker, 'users', partitions, users)
+  if (workload === 'rekey-join') await produceUsers(broker, 'users', partitions, 2000, 'p')
   const counters = view.counters()
   assert(counters !== null, 'the engine runs and has no counters')
   const { engine } = counters
@@ -58,7 +70,14 @@ try {
     while (view.state().current !== 'PAUSED') await sleep(5)
   }
   const first = isSteady ? users : 0
-  await produceEvents(broker, 'ev', partitions, { records, users, pages: 2000, seed: 7, first })
+  await produceEvents(broker, 'ev', partitions, {
+    records,
+    users,
+    pages: 2000,
+    seed: 7,
+    first,
+    ...(format !== 'json' && { serialize: (each) => eventOf.serialize(each) }),
+  })
   const dispatched = (): number => engine[engineIndex.recordsDispatched] as number
   const before = dispatched()
   commands.unpause()

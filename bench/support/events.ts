@@ -5,7 +5,7 @@
 import { keySlot } from '../../src/base/hash.ts'
 import { Random } from '../../src/base/random.ts'
 import type { BrokerPort } from '../../src/broker/port.ts'
-import { RecordBatchBuilder } from '../../src/wire/record-batch.ts'
+import { RecordBatchBuilder } from '../../src/broker/wire/record-batch.ts'
 
 export const firstTimestamp = 1_760_000_000_000
 const batchBytes = 256 * 1024
@@ -17,6 +17,8 @@ export interface InputSize {
   readonly seed: number
   /** Number of the first record: of those before it somebody else has taken care. Default 0. */
   readonly first?: number
+  /** Writes an event. Default: as JSON. */
+  readonly serialize?: (event: Event) => Uint8Array
 }
 
 /** An event as the workloads see it once it is parsed. */
@@ -46,11 +48,11 @@ class Writer {
     this.#builders = Array.from({ length: partitions }, () => new RecordBatchBuilder())
   }
 
-  async add(timestamp: number, key: string, value: string): Promise<void> {
+  async add(timestamp: number, key: string, value: string | Uint8Array): Promise<void> {
     const keyBytes = Buffer.from(key, 'latin1')
     const partition = keySlot(keyBytes) % this.#builders.length
     const builder = this.#builders[partition] as RecordBatchBuilder
-    builder.append(timestamp, keyBytes, Buffer.from(value, 'latin1'), [])
+    builder.append(timestamp, keyBytes, typeof value === 'string' ? Buffer.from(value, 'latin1') : value, [])
     if (builder.bytes >= batchBytes) await this.#flush(partition)
   }
 
@@ -111,8 +113,11 @@ async function produce(
     const page = random.int(size.pages)
     const ms = random.int(5000)
     const ok = random.int(10) !== 0
-    const value = `{"user":"${user}","page":"p${page}","ms":${ms},"ts":${firstTimestamp + i},"ok":${ok}}`
-    await writer.add(firstTimestamp + i, user, value)
+    const ts = firstTimestamp + i
+    const value =
+      size.serialize?.({ user, page: `p${page}`, ms, ts, ok }) ??
+      `{"user":"${user}","page":"p${page}","ms":${ms},"ts":${ts},"ok":${ok}}`
+    await writer.add(ts, user, value)
   }
   await writer.end()
 }
@@ -123,13 +128,14 @@ export async function produceUsers(
   topic: string,
   partitions: number,
   users: number,
+  prefix = 'u',
 ): Promise<void> {
   const writer = await newTopic(broker, topic, partitions)
   const tiers = ['free', 'pro', 'team']
   const countries = ['BR', 'DE', 'IN', 'JP', 'US']
   for (let i = 0; i < users; i++) {
     const row: User = {
-      user: `u${i}`,
+      user: `${prefix}${i}`,
       name: `name-${i}`,
       tier: tiers[i % 3] as string,
       country: countries[i % 5] as string,

@@ -23,14 +23,14 @@ import {
   threadSeconds,
 } from './usage.ts'
 
-const words = ['map', 'count', 'rekey-count', 'window', 'join', 'slow-io', 'latency']
+const words = ['map', 'count', 'rekey-count', 'window', 'join', 'rekey-join', 'slow-io', 'latency']
 const run = promisify(execFile)
 const text = { type: 'string' } as const
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     in: text,
-    table: { ...text, default: 'users' },
+    table: text,
     id: text,
     guarantee: { ...text, default: 'exactly_once_v2' },
     store: { ...text, default: 'memory' },
@@ -54,11 +54,17 @@ if (!words.includes(workload)) {
   process.stderr.write(`engine ${words.join('|')} [--option value …]; see the head of bench/engine\n`)
   process.exit(2)
 }
+if (values.emit !== undefined && !['commit', 'each'].includes(values.emit)) {
+  process.stderr.write(`--emit is commit or each, not ${values.emit}\n`)
+  process.exit(2)
+}
 const bootstrap = process.env.BOOTSTRAP ?? `127.0.0.1:${process.env.PEERS_PORT ?? 19092}`
 const isLatency = workload === 'latency'
 const id = values.id ?? `mr-${workload}-${Date.now().toString(36)}`
 const output = `${id}-out`
 const input = isLatency ? `${id}-in` : (values.in ?? (workload === 'slow-io' ? 'ev-io' : 'ev'))
+const table = values.table ?? (workload === 'rekey-join' ? 'pages' : 'users')
+const joins = workload === 'join' || workload === 'rekey-join'
 const skip = Number(values.skip)
 const deadline = performance.now() + Number(values.timeout) * 1000
 const brokerPid = findBroker()
@@ -157,7 +163,7 @@ async function main(): Promise<void> {
   Object.assign(process.env, {
     BENCH_WORKLOAD: workload,
     BENCH_IN: input,
-    BENCH_TABLE: values.table,
+    BENCH_TABLE: table,
     BENCH_OUT: output,
     BENCH_APPLICATION: id,
     BENCH_IO_MS: values['io-ms'],
@@ -170,7 +176,7 @@ async function main(): Promise<void> {
   if (isLatency) await broker.createTopics([{ topic: input, partitions: 4, config }])
   const sources = await partitionsOf(broker, input)
   await broker.createTopics([{ topic: output, partitions: sources.length, config }])
-  if (workload === 'join') sources.push(...(await partitionsOf(broker, values.table)))
+  if (joins) sources.push(...(await partitionsOf(broker, table)))
   const ends = await broker.listOffsets(sources, 'latest')
   const records = ends.filter((e) => e.topic === input).reduce((sum, e) => sum + e.offset, 0)
   const runtime = await startRuntime({
@@ -184,6 +190,7 @@ async function main(): Promise<void> {
       'engine.processing.guarantee': values.guarantee === 'at_least_once' ? 'at-least-once' : 'exactly-once',
       'commit-barrier.interval-ms': Number(values['commit-ms']),
       'source.reset': 'earliest',
+      'topology.emit': values.emit === 'commit' ? 'per-commit' : 'on-update',
       'log.level': 'warn',
     },
     environment: {},

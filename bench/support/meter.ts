@@ -9,7 +9,7 @@ import { keySlot } from '../../src/base/hash.ts'
 import { Random } from '../../src/base/random.ts'
 import { connectBroker } from '../../src/broker/connect.ts'
 import type { BrokerPort } from '../../src/broker/port.ts'
-import { RecordBatchBuilder, RecordCursor } from '../../src/wire/record-batch.ts'
+import { RecordBatchBuilder, RecordCursor } from '../../src/broker/wire/record-batch.ts'
 import { processSeconds } from './usage.ts'
 
 const text = { type: 'string' } as const

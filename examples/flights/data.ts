@@ -49,7 +49,7 @@ export function airports(): Array<FeedRecord<Airport>> {
 }
 
 /** The fields of one line; a quoted field may hold commas. */
-function csvFields(line: string): string[] {
+export function csvFields(line: string): string[] {
   return [...line.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)].map(
     (match) => match[1]?.replaceAll('""', '"') ?? match[2] ?? '',
   )

@@ -1,16 +1,18 @@
 /**
  * `npm run demo:ha`: three pods of one application in this process, over one embedded broker, under a live feed. One is
  * active, two follow. The role is moved by a switch, then its holder is lost without a word; at the end every reading
- * has been counted once. Takes less than a minute and leaves nothing behind.
+ * has been counted once. Takes less than a minute and leaves nothing behind. With a number, as in
+ * `npm run demo:ha -- 600`, it runs for so many seconds between one step and the next.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type EmbeddedBroker, type Runtime, startEmbeddedBroker, startRuntime } from '../../src/runtime/index.ts'
-import { RecordBatchBuilder, RecordCursor } from '../../src/wire/record-batch.ts'
+import { RecordBatchBuilder, RecordCursor } from '../../src/broker/wire/record-batch.ts'
 
 const partitions = 2
 const sensors = 20
 const perSecond = 200
 const patienceMs = 60_000
+const betweenMs = Number(process.argv[2] ?? 2) * 1000
 const startedAt = performance.now()
 
 function say(text: string): void {
@@ -53,7 +55,7 @@ class Demo {
     for (const id of ['pod-a', 'pod-b', 'pod-c']) this.#pods.push(await this.#start(id))
     await this.#settled()
     const feed = this.#feed()
-    await sleep(2000)
+    await sleep(betweenMs)
     this.#show()
 
     const first = this.#active()
@@ -65,7 +67,7 @@ class Demo {
     await this.#settled()
     this.#show()
 
-    await sleep(2000)
+    await sleep(betweenMs)
     const lost = this.#active()
     say(`loss: ${lost.id} ends without a word, as by kill -9`)
     const lostAt = performance.now()
@@ -75,7 +77,7 @@ class Demo {
     say(
       `${third.id} took over after ${Math.round(performance.now() - lostAt)} ms; patience is 2,000 ms from the last sign of life on`,
     )
-    await sleep(2000)
+    await sleep(betweenMs)
     this.#show()
 
     this.#feeding = false
@@ -110,6 +112,7 @@ class Demo {
         if (component === 'ha' || level === 'error') say(`${id}: ${message}`)
       },
     })
+    say(`${id}: ${runtime.url}`)
     return { id, runtime }
   }
 

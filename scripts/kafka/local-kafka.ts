@@ -5,10 +5,10 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { cacheFolder } from '../cache-folder.ts'
 import { connectKafka } from '../../src/broker/kafka/kafka-broker.ts'
 
 const run = promisify(execFile)
@@ -20,7 +20,7 @@ export class KafkaMissing extends Error {
   override readonly name = 'KafkaMissing'
 }
 
-export const cacheFolder = process.env.MILLRACE_CACHE ?? join(homedir(), '.cache', 'millrace')
+export { cacheFolder }
 const pom = join(import.meta.dirname, 'pom.xml')
 
 export interface Credentials {
@@ -143,6 +143,11 @@ export class LocalKafka {
   /** Where a proxy sends what arrives at `proxyPort`. */
   get proxiedPort(): number {
     return this.#ports.proxied
+  }
+
+  /** Where its settings, its log and, in `data`, its files are. */
+  get folder(): string {
+    return this.#options.folder
   }
 
   get pid(): number | undefined {

@@ -33,8 +33,35 @@ export const laneSlots = [
   'handedOverBytes',
   'takenOverBytes',
   'unwrittenBytes',
+  'turnsBegun',
+  'turnsEnded',
+  'finishedRecords',
+  'occupiedMs',
+  'arrivedRecords',
+  'givenRecords',
+  'callMs',
+  'slowestMs',
+  'longestChain',
+  'oldestCall',
+  'oldestTopic',
+  'oldestPartition',
+  'oldestOffset',
+  'oldestNode',
+  'oldestSinceMs',
+  'hotKeyHash',
+  'hotKeyTopic',
+  'hotKeyPartition',
+  'waitingMs',
+  'doing',
+  'doingSinceMs',
+  'foldedUpdates',
+  'steps',
 ] as const
 export type LaneSlot = (typeof laneSlots)[number]
+
+/** What a lane may be doing, by its number in `doing`; each with the slot of the time that is over. */
+export const laneDoings = ['idleMs', 'busyMs', 'waitingMs', 'backpressuredMs'] as const
+export type LaneDoing = (typeof laneDoings)[number]
 
 export const engineSlots = [
   'heartbeats',
@@ -70,7 +97,6 @@ export const restartCauses = [
 
 /** A commit as a whole, then its phases, in their order. */
 export const commitTimings = ['total', 'align', 'flush', 'offsets', 'endTransaction', 'apply'] as const
-export type CommitTiming = (typeof commitTimings)[number]
 
 export const dropReasons = [
   'late',
@@ -99,15 +125,18 @@ export const engineIndex = Object.fromEntries(engineSlots.map((name, i) => [name
 >
 
 export function laneBlockLength(layout: CounterLayout): number {
-  return deadLetterSlot(layout, dropReasons.length)
+  return functionSlot(layout, layout.nodes, 'calls')
 }
 export const nodeSlot = (_layout: CounterLayout, node: number): number => laneSlots.length + node
 export const subtopologySlot = (layout: CounterLayout, subtopology: number): number =>
-  laneSlots.length + layout.nodes + subtopology * (1 + dropReasons.length)
+  laneSlots.length + layout.nodes + subtopology * (2 + dropReasons.length)
+/** Records that a sub-topology is done with, in this run. */
+export const finishedSlot = (layout: CounterLayout, subtopology: number): number =>
+  subtopologySlot(layout, subtopology) + 1
 export const dropSlot = (layout: CounterLayout, subtopology: number, reason: number): number =>
-  subtopologySlot(layout, subtopology) + 1 + reason
+  subtopologySlot(layout, subtopology) + 2 + reason
 export const storeSlot = (layout: CounterLayout, store: number, slot: number): number =>
-  laneSlots.length + layout.nodes + layout.subtopologies * (1 + dropReasons.length) + store * storeSlots.length + slot
+  laneSlots.length + layout.nodes + layout.subtopologies * (2 + dropReasons.length) + store * storeSlots.length + slot
 
 /** First slots of a lane's histograms: time per record by sub-topology, … */
 export const processHistogram = (layout: CounterLayout, subtopology: number): number =>
@@ -127,6 +156,11 @@ export const storeDurationHistogram = (layout: CounterLayout, store: number, ope
 /** Dead letters by the reason for which records became one. */
 export const deadLetterSlot = (layout: CounterLayout, reason: number): number =>
   storeDurationHistogram(layout, layout.stores.length, 0) + reason
+
+/** Of the function of a node: calls that are out, records that wait for their call, and how many may be out. */
+export const functionSlots = ['calls', 'waiting', 'limit'] as const
+export const functionSlot = (layout: CounterLayout, node: number, slot: (typeof functionSlots)[number]): number =>
+  deadLetterSlot(layout, dropReasons.length) + node * functionSlots.length + functionSlots.indexOf(slot)
 
 export function engineBlockLength(layout: CounterLayout): number {
   return commitHistogram(layout, commitTimings.length)

@@ -1,4 +1,4 @@
-/** `'10s'`, `'5m'`, `'1h30m'`, ISO 8601 (`'PT30S'`, `'P1DT2H'`), or a number of milliseconds. */
+/** A span of time: a number of milliseconds, `'10s'`, `'5m'`, `'1h30m'`, or ISO 8601 (`'PT30S'`, `'P1DT2H'`). */
 export type Duration = number | string
 
 const unitMs: Readonly<Record<string, number>> = {

@@ -28,3 +28,6 @@ export class Random {
     return items[this.int(items.length)] as T
   }
 }
+
+/** Uniform in [0, 1), another one each time: where nothing is to be repeated from a seed. */
+export const systemRandom = (): number => Math.random()

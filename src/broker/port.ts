@@ -2,7 +2,7 @@
  * The broker port: all that the engine knows of a broker. Two implementations, `embedded/` and `kafka/`, and one
  * conformance suite that runs against both. The calls are those of the Kafka protocol with leader routing, retries of
  * retriable errors and connection keeping inside the implementation; record data is record batches, format 2, as on
- * Kafka's wire (see `../wire/record-batch.ts`). All failures are `BrokerError`s.
+ * Kafka's wire (see `./wire/record-batch.ts`). All failures are `BrokerError`s.
  */
 import type { GenerationId, ProducerEpoch, TopicPartition } from '../base/ids.ts'
 
@@ -114,7 +114,34 @@ export interface GroupDescription {
     readonly memberId: string
     readonly groupInstanceId: string | null
     readonly clientId: string
+    /** Address that the broker sees it at; undefined where it is in the same process. */
+    readonly clientHost?: string
   }>
+}
+
+/** What a call to a broker is for. */
+export type CallKind = 'fetch' | 'produce' | 'group' | 'transaction' | 'other'
+
+/** One broker of the cluster, as this client has met it. Times are milliseconds since the epoch. */
+export interface BrokerNode {
+  /** Null while only its address is known. */
+  readonly id: number | null
+  readonly address: string
+  readonly connected: boolean
+  /** Since when it is connected, or is not. */
+  readonly sinceMs: number
+  readonly lastError: string | null
+  /** Of each kind the call that has waited longest for its answer. */
+  readonly calls: ReadonlyArray<{ readonly kind: CallKind; readonly what: string; readonly sinceMs: number }>
+}
+
+/** A transaction that nobody has decided yet. */
+export interface OpenTransaction {
+  readonly producerId: bigint
+  readonly producerEpoch: ProducerEpoch
+  readonly firstOffset: number
+  /** Null where the broker does not tell it. */
+  readonly transactionalId: string | null
 }
 
 export type OffsetSpec = 'earliest' | 'latest' | 'stable'
@@ -182,8 +209,15 @@ export interface BrokerPort {
   leaveGroup(member: GroupMember): Promise<void>
   describeGroup(groupId: string): Promise<GroupDescription>
 
+  /** Who holds the partition's last stable offset back. Asked for where something stands still, never on the way of records. */
+  openTransactions(partition: TopicPartition): Promise<OpenTransaction[]>
+
   /** True while the last exchange with the broker went well; cached, for the health probes. */
   readonly connected: boolean
+  /** Why it is not, in a sentence with the broker's address; undefined where that is not known. */
+  readonly fault?: string | undefined
+  /** What is known of each broker; left out where there is no network between. */
+  readonly nodes?: readonly BrokerNode[]
   close(): Promise<void>
 }
 
@@ -236,6 +270,7 @@ const classes: Readonly<Record<string, BrokerErrorClass>> = {
   MESSAGE_TOO_LARGE: 'record',
   RECORD_LIST_TOO_LARGE: 'record',
   INVALID_RECORD: 'record',
+  INVALID_TIMESTAMP: 'record',
   CORRUPT_MESSAGE: 'record',
   TOPIC_AUTHORIZATION_FAILED: 'config',
   GROUP_AUTHORIZATION_FAILED: 'config',

@@ -1,18 +1,19 @@
 /** `millrace demo`: the flights example, with real data at a visible pace, on the embedded broker. */
 import { extname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { EngineError } from '../errors.ts'
+import { EngineError } from '../base/errors.ts'
 import type { Runtime, RuntimeOptions } from '../runtime/contract.ts'
-import { CommittedReader } from './committed-reader.ts'
+import { logFilter } from '../runtime/log.ts'
+import { CommittedReader } from './feed/committed-reader.ts'
 import { exitCodeOf, sentenceOf } from './exit-codes.ts'
-import { Feeder } from './feed.ts'
+import { Feeder } from './feed/feed.ts'
 import { FailureWatch } from './failure-watch.ts'
-import type { Feed } from './feed-reader.ts'
+import type { Feed } from './feed/feed-reader.ts'
 import { commandLog } from './log.ts'
-import { keyBytesOf, valueBytesOf } from './print.ts'
+import { keyBytesOf, valueBytesOf } from './feed/print.ts'
 import { grouped, ProgressLine } from './progress.ts'
 import { onStopSignal } from './signals.ts'
-import { PrintDecoder } from './topic-codec.ts'
+import { PrintDecoder } from './feed/topic-codec.ts'
 
 export interface DemoArguments {
   readonly rate: number
@@ -62,7 +63,7 @@ export async function runDemo(args: DemoArguments): Promise<number> {
       set: args.set,
       environment: {},
       // In the midst of the demo's own lines the engine's log keeps to what matters.
-      log: commandLog(progress, 'warn'),
+      log: commandLog(progress, logFilter('warn')),
     })
     return await new Demo(runtime, data, args, progress, stopAsked.signal).toTheEnd()
   } finally {
@@ -137,7 +138,10 @@ class Demo {
     const pace = grouped(this.#args.rate)
     print(`Late flights per airport and hour: ${grouped(flights.length)} real flights of early 2001, ${pace} a second.`)
     print(`One process, the embedded broker, ${view.lanes} lanes, exactly-once.`)
-    if (url !== undefined) print(`HTTP interface: ${url} (try ${url}/info, ${url}/topology, ${url}/metrics)`)
+    if (url !== undefined) {
+      print(`Console: ${url}/console/`)
+      print(`HTTP interface: ${url} (try ${url}/info, ${url}/topology, ${url}/metrics)`)
+    }
     print('')
     this.#reader.start()
     const ticker = setInterval(() => this.#tick(), tickMs)

@@ -1,4 +1,4 @@
-import { EngineError, type ErrorCode, messageOf } from '../errors.ts'
+import { EngineError, type ErrorCode, messageOf } from '../base/errors.ts'
 import { exitCodeFor, exitCodes } from '../runtime/exit-codes.ts'
 
 export { exitCodes }

@@ -1,10 +1,13 @@
-import { EngineError, type ErrorCode, errorTable } from '../errors.ts'
+import { EngineError, type ErrorCode, errorTable } from '../base/errors.ts'
 import type { Runtime } from '../runtime/contract.ts'
 
 const everyMs = 100
 
-/** With these nothing can be done in this process any more, whatever the configuration says. */
-const fatal: ReadonlySet<string> = new Set(['FENCED', 'LANE_STUCK', 'LICENSE_REFUSED'] satisfies ErrorCode[])
+/**
+ * With these nothing can be done in this process any more, whatever the configuration says. A fenced runtime that answers
+ * over HTTP ends by itself.
+ */
+const fatal: ReadonlySet<string> = new Set(['LANE_STUCK', 'LICENSE_REFUSED'] satisfies ErrorCode[])
 
 /**
  * Rejects once the engine has failed for good. A failed engine that still shows its reason over HTTP may stay

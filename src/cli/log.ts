@@ -1,10 +1,6 @@
 import type { LogLine } from '../runtime/contract.ts'
-import { plainLog } from '../runtime/log.ts'
+import { type LogFilter, plainLog } from '../runtime/log.ts'
 import type { ProgressLine } from './progress.ts'
-
-export type LogLevel = LogLine['level']
-
-const levels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error']
 
 /** A log line for people: time, level, where, what, and the fields behind it. */
 export function formatLogLine(line: LogLine, at: Date): string {
@@ -19,9 +15,9 @@ function formatField(value: unknown): string {
 }
 
 /** Lines for people on a terminal, above the progress line; JSON for programs elsewhere. */
-export function commandLog(progress: ProgressLine, least: LogLevel): (line: LogLine) => void {
-  if (!progress.enabled) return plainLog(least)
+export function commandLog(progress: ProgressLine, isWritten: LogFilter): (line: LogLine) => void {
+  if (!progress.enabled) return plainLog(isWritten)
   return (line) => {
-    if (levels.indexOf(line.level) >= levels.indexOf(least)) progress.above(formatLogLine(line, new Date()))
+    if (isWritten(line)) progress.above(formatLogLine(line, new Date()))
   }
 }

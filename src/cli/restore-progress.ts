@@ -1,4 +1,4 @@
-import type { EngineView } from '../engine/view.ts'
+import type { EngineView } from '../view/view.ts'
 import { grouped, type ProgressLine } from './progress.ts'
 
 const everyMs = 200

@@ -4,13 +4,16 @@ import { resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { loadConfig } from '../config/load.ts'
 import type { LogLine, Runtime, RuntimeOptions } from '../runtime/contract.ts'
-import type { CommittedReader } from './committed-reader.ts'
+import { logFilterOf } from '../runtime/log.ts'
+import type { LifecycleState } from '../view/view.ts'
+import type { CommittedReader } from './feed/committed-reader.ts'
 import { exitCodeOf, exitCodes, sentenceOf } from './exit-codes.ts'
 import { FailureWatch, failureError } from './failure-watch.ts'
-import { Feeder } from './feed.ts'
-import { type Feed, parseFeed } from './feed-reader.ts'
+import { Feeder } from './feed/feed.ts'
+import { type Feed, parseFeed } from './feed/feed-reader.ts'
 import { commandLog } from './log.ts'
-import { printerOf } from './print.ts'
+import { printerOf } from './feed/print.ts'
+import { refuseUnreadTopic, unwrittenTopic } from './feed/known-topics.ts'
 import { ProgressLine } from './progress.ts'
 import { RestoreProgressLine } from './restore-progress.ts'
 import { onStopSignal } from './signals.ts'
@@ -27,6 +30,10 @@ export interface RunArguments {
 /** How long a stop waits for what is under way to be committed, so that `--print` can show it. */
 const drainForPrintMs = 20_000
 
+/** States on the way to RUNNING; looked at this often. */
+const startingStates: ReadonlySet<LifecycleState> = new Set(['CREATED', 'STARTING', 'RESTORING'])
+const startPollMs = 10
+
 /** Runs to the end and gives the exit code; errors of usage and configuration are thrown before anything starts. */
 export async function runApplication(application: string, args: RunArguments): Promise<number> {
   const feeds = args.feed.map(parseFeed)
@@ -36,7 +43,7 @@ export async function runApplication(application: string, args: RunArguments): P
     set: args.set,
     ...(args.config !== undefined && { file: args.config }),
   })
-  const log = commandLog(progress, config.get('log.level'))
+  const log = commandLog(progress, logFilterOf(config))
   const { startRuntime } = await import('../runtime/index.ts')
   const options: RuntimeOptions = {
     application: resolve(application),
@@ -51,10 +58,32 @@ export async function runApplication(application: string, args: RunArguments): P
   process.stdout.on('error', () => stopAsked.abort())
   try {
     const runtime = await startRuntime(options)
+    await refuseUnknownTopics(runtime, feeds, args.print, log)
     return await new Run(runtime, args, progress, log, stopAsked.signal).toTheEnd(feeds)
   } finally {
     progress.clear()
     signals.dispose()
+  }
+}
+
+/** A name that nothing in the application knows is a slip more often than a wish. */
+async function refuseUnknownTopics(
+  runtime: Runtime,
+  feeds: readonly Feed[],
+  print: readonly string[],
+  log: (line: LogLine) => void,
+): Promise<void> {
+  const topology = runtime.view.topology()
+  if (topology === null) return
+  try {
+    for (const { topic } of feeds) refuseUnreadTopic(topology, topic)
+  } catch (error) {
+    await runtime.stop()
+    throw error
+  }
+  for (const topic of print) {
+    const message = unwrittenTopic(topology, topic)
+    if (message !== undefined) log({ level: 'warn', component: 'print', message })
   }
 }
 
@@ -86,8 +115,17 @@ class Run {
         topics: args.print,
         topology: () => runtime.view.topology(),
         out: process.stdout,
+        ready: this.#serdesReady(),
       })
     }
+  }
+
+  /** Settles too when there is nothing to wait for any more. */
+  #serdesReady(): Promise<void> {
+    const stopped = this.#stopAsked.aborted ? Promise.resolve() : once(this.#stopAsked, 'abort').then(() => undefined)
+    return Promise.race([this.#runtime.serdesReady, stopped, this.#runtime.ended.then(() => undefined)]).catch(
+      () => undefined,
+    )
   }
 
   async toTheEnd(feeds: readonly Feed[]): Promise<number> {
@@ -127,18 +165,37 @@ class Run {
         progress: this.#progress,
         note: (message) => this.#log({ level: 'info', component: 'feed', message }),
         signal: this.#feeding.signal,
+        ready: this.#serdesReady(),
       })
+      const held = await this.#holdForFeeds(feeds)
       await feeder.run(feeds)
+      if (held) this.#runtime.commands.unpause()
     }
     if (!this.#args.untilIdle) return false
     await this.#runtime.untilIdle()
     return true
   }
 
+  /**
+   * Feeds are sent one after the other. A run that ends with them takes all of them at once, the oldest record first,
+   * whichever feed comes first; so nothing is processed until they are in. True where it is held back for that.
+   */
+  async #holdForFeeds(feeds: readonly Feed[]): Promise<boolean> {
+    const { untilIdle, feedRate } = this.#args
+    if (!untilIdle || feedRate !== undefined || feeds.length < 2) return false
+    const { view, commands } = this.#runtime
+    while (view.state().current !== 'RUNNING') {
+      if (!startingStates.has(view.state().current) || this.#feeding.signal.aborted) return false
+      await sleep(startPollMs)
+    }
+    return commands.pause().ok
+  }
+
   /** The clean way out: by being idle, by a signal, or because the runtime ended by itself. */
   async #end(idle: boolean): Promise<number> {
     if (this.#printer && !process.stdout.errored) {
-      if (!idle) await this.#drain()
+      // What was read is committed while the broker still answers, so that it is printed.
+      if (!idle) await this.#runtime.drain(drainForPrintMs)
       await this.#printer.finish()
     }
     const code = await this.#runtime.stop()
@@ -147,14 +204,6 @@ class Run {
     const error = failureError(failure)
     this.#say(error)
     return exitCodeOf(error) === exitCodes.crash ? code : exitCodeOf(error)
-  }
-
-  /** Lets what was read be committed while the broker still answers, so that it is printed. */
-  async #drain(): Promise<void> {
-    const { view, commands } = this.#runtime
-    if (view.state().current !== 'RUNNING' || !commands.pause().ok) return
-    const until = performance.now() + drainForPrintMs
-    while (view.state().current === 'DRAINING' && performance.now() < until) await sleep(20)
   }
 
   /** An error in the feed, in a topic to print, or of an engine that cannot become idle any more. */

@@ -54,6 +54,11 @@ export class Config {
     return this.#plain.sources[key] ?? 'default'
   }
 
+  /** Of every key that is shown, by its whole dotted name. */
+  allSources(): Readonly<Record<string, ConfigSource>> {
+    return Object.fromEntries(this.#entries().map(([key]) => [key, this.source(key)]))
+  }
+
   /** True where any source other than the table gave the value. */
   isSet(key: ConfigKey): boolean {
     return this.source(key) !== 'default'

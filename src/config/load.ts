@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { parse as parseYaml } from 'yaml'
-import { EngineError, messageOf } from '../errors.ts'
+import { EngineError, messageOf } from '../base/errors.ts'
 import { Config, type ConfigSource } from './config.ts'
 import { isSecretKey, mask, maskText } from './mask.ts'
 import { nearestName } from './nearest.ts'

@@ -13,6 +13,13 @@ export function selfFenceTimeoutMs(config: Config): number {
   return config.get('ha.self-fence-timeout') ?? Math.round(config.get('ha.failover-timeout') * 0.8)
 }
 
+const ownAddresses: ReadonlySet<string> = new Set(['127.0.0.1', '::1', 'localhost'])
+
+/** Nobody but this machine can ask, or whoever asks has the token. */
+export function isGuarded(config: Config): boolean {
+  return config.get('runtime.http.auth.token') !== null || ownAddresses.has(config.get('runtime.http.host'))
+}
+
 const both = (config: Config, a: ConfigKey, b: ConfigKey): boolean =>
   (config.get(a) === null) === (config.get(b) === null)
 
@@ -45,6 +52,25 @@ export const crossRules: readonly CrossRule[] = [
     broken: (config) => !both(config, 'runtime.http.tls.cert-file', 'runtime.http.tls.key-file'),
   },
   {
+    keys: ['runtime.endpoints.stores.enabled', 'runtime.endpoints.dead-letters.enabled', 'runtime.http.auth.token'],
+    sentence: 'who shows rows or dead letters sets a token, or binds runtime.http.host to 127.0.0.1',
+    broken: (config) =>
+      (config.get('runtime.endpoints.stores.enabled') || config.get('runtime.endpoints.dead-letters.enabled')) &&
+      !isGuarded(config),
+  },
+  {
+    keys: ['schema-registry.give-up-after', 'commit-barrier.timeout-ms'],
+    sentence: 'records must not wait longer for a schema than their commit waits for its lanes',
+    broken: (config) =>
+      config.get('schema-registry.url') !== null &&
+      config.get('schema-registry.give-up-after') >= config.get('commit-barrier.timeout-ms'),
+  },
+  {
+    keys: ['schema-registry.tls.cert-file', 'schema-registry.tls.key-file'],
+    sentence: 'certificate and private key go together: set both or neither',
+    broken: (config) => !both(config, 'schema-registry.tls.cert-file', 'schema-registry.tls.key-file'),
+  },
+  {
     keys: ['broker.tls.cert-file', 'broker.tls.key-file'],
     sentence: 'certificate and private key go together: set both or neither',
     broken: (config) => !both(config, 'broker.tls.cert-file', 'broker.tls.key-file'),
@@ -59,12 +85,20 @@ export const crossRules: readonly CrossRule[] = [
     },
   },
   {
-    keys: ['broker.sasl.token', 'broker.sasl.token-endpoint.url', 'broker.sasl.mechanism'],
-    sentence: 'OAUTHBEARER needs a token, or a token endpoint where it gets one',
+    keys: [
+      'broker.sasl.token',
+      'broker.sasl.token-endpoint.url',
+      'broker.sasl.token-provider',
+      'broker.sasl.mechanism',
+    ],
+    sentence: 'OAUTHBEARER needs one of a token, a token endpoint where it gets one, and a token provider',
     broken: (config) =>
       config.get('broker.sasl.mechanism') === 'OAUTHBEARER' &&
-      config.get('broker.sasl.token') === null &&
-      config.get('broker.sasl.token-endpoint.url') === null,
+      [
+        config.get('broker.sasl.token'),
+        config.get('broker.sasl.token-endpoint.url'),
+        config.get('broker.sasl.token-provider'),
+      ].filter((way) => way !== null).length !== 1,
   },
   {
     keys: [

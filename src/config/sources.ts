@@ -90,6 +90,14 @@ export function fromEnvironment(environment: Readonly<Record<string, string | un
   return { given, warnings }
 }
 
+/** Variables that are configuration wherever the environment is read. */
+export function configuredNames(environment: Readonly<Record<string, string | undefined>>): string[] {
+  return Object.entries(environment)
+    .filter(([name, value]) => keyByEnvironmentName.has(name) && value !== undefined && value !== '')
+    .map(([name]) => name)
+    .sort()
+}
+
 /** `key=value`, split at the first `=`; undefined where there is none. */
 export function fromSetting(setting: string): Given | undefined {
   const at = setting.indexOf('=')

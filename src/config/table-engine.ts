@@ -33,7 +33,7 @@ export const engineRows = {
     type: 'bytes',
     default: 536_870_912,
     min: 0,
-    doc: 'Memory of the process for rows of durable stores, about: those that are committed and not yet written, and those that stay to be read. Many changes of a row become one write. Where it is not set it is no more than a quarter of the memory that the process may have. 0: every commit is written at once.',
+    doc: 'About how much memory of the process the rows of durable stores may take: those that are committed and not yet written, and those that are kept to be read. Many changes of a row become one write. Unset it is at most a quarter of the memory that the process may have. 0: every commit is written at once.',
   },
   'engine.state.write-interval-ms': {
     type: 'duration',
@@ -41,6 +41,19 @@ export const engineRows = {
     min: 1,
     max: 3_600_000,
     doc: 'How long committed state may wait to be written to the durable stores. What waits is replayed from the changelogs after a crash.',
+  },
+  'engine.state.lost-changelogs': {
+    type: 'enum',
+    values: ['refuse', 'write-anew', 'accept'],
+    default: 'refuse',
+    doc: 'What a start does where the changelog of a store was deleted, or has lost records, behind the last commit. `write-anew` writes one that was deleted from the store on disk, where that has all that was committed. `accept` goes on with what the changelog has: for one that was brought back from a copy, or to begin the store anew.',
+  },
+  'engine.emit.max-dirty-rows': {
+    type: 'int',
+    default: 250_000,
+    min: 1,
+    max: 100_000_000,
+    doc: 'Changed rows that a lane may have still to tell at the next commit; beyond it a commit is asked for early.',
   },
   'engine.processing.guarantee': {
     type: 'enum',
@@ -69,20 +82,20 @@ export const engineRows = {
     min: -1,
     max: 86_400_000,
     scope: 'application',
-    doc: 'Before a record is processed the other partitions of its task are waited for, so that none of their records is older: at 0 for records that are known to lie at the broker, above 0 also that long for new ones, at -1 for none.',
+    doc: 'Before a record is processed, the engine waits for the other partitions of its task, so that none of their records is older. 0: for records that are known to lie at the broker. Above 0: also this long for new records. -1: not at all.',
   },
   'engine.processing.buffered-max-bytes': {
     type: 'bytes',
     default: 67_108_864,
     min: 262_144,
-    doc: 'Most bytes of fetched records that all partitions together hold before they are dispatched, however many partitions there are. An answer that is under way may exceed it by one batch.',
+    doc: 'How many bytes of fetched records all partitions together hold at most before they are dispatched, however many partitions there are. An answer that is under way may exceed it by one batch.',
   },
   'lane.max-in-flight': {
     type: 'int',
     default: 1000,
     min: 1,
     max: 1_000_000,
-    doc: 'How many records of a lane may wait at once for asynchronous functions.',
+    doc: 'How many records of a lane may wait at once for asynchronous functions. What an operator calls at once may be bounded further by its `concurrency`.',
   },
   'lane.queue-bytes': {
     type: 'bytes',
@@ -108,13 +121,13 @@ export const engineRows = {
     default: 50,
     min: 1,
     max: 3_600_000,
-    doc: 'Least time between them. A commit begins from here on when all input at hand is worked off. From `commit-barrier.interval-ms` on, commits are never early.',
+    doc: 'Least time between the beginnings of two commits. After it, a commit begins as soon as all input at hand is processed. With a value of at least `commit-barrier.interval-ms` commits are never early.',
   },
   'commit-barrier.timeout-ms': {
     type: 'duration',
     default: 30_000,
     min: 100,
-    doc: 'How long a commit may wait for its lanes before the engine restarts in place.',
+    doc: 'How long one call of a function of the application may take. A lane that is in one and the same call for longer, or does nothing at all while a commit waits for it, is stuck: the engine restarts in place. A lane that comes further, however slowly, is waited for.',
   },
   'commit-barrier.max-engine-restarts': {
     type: 'int',
@@ -160,7 +173,7 @@ export const engineRows = {
     values: ['fail', 'skip', 'dead-letter'],
     default: 'fail',
     scope: 'application',
-    doc: 'What happens to an output that cannot be encoded or that the broker refuses.',
+    doc: 'What happens to an output that cannot be encoded, is too large for its topic, or lacks the key that its topic needs.',
   },
   'errors.dropped': {
     type: 'enum',
@@ -205,6 +218,13 @@ export const engineRows = {
     default: 'none',
     scope: 'application',
     doc: 'Whether source topics serve as changelogs and repetitions of one repartition are merged.',
+  },
+  'topology.emit': {
+    type: 'enum',
+    values: ['on-update', 'per-commit'],
+    default: 'on-update',
+    scope: 'application',
+    doc: 'When tables tell what changed, where an operator does not say so itself: with every update, or each changed row once per commit, as the caches of Kafka Streams do. A table of which that would not be sound tells every update.',
   },
   'topology.description.push.enabled': {
     type: 'boolean',

@@ -12,6 +12,16 @@ export const runtimeRows = {
     doc: 'Port of the HTTP interface. 0: any free one.',
   },
   'runtime.http.debug.enabled': { type: 'boolean', default: true, doc: 'Whether `/debug/*` is served.' },
+  'runtime.http.console.enabled': {
+    type: 'boolean',
+    default: true,
+    doc: 'Whether the console is served at `/console/`. Its pages hold nothing of the application; what they show they ask of the other endpoints, with the token where there is one.',
+  },
+  'runtime.http.console.read-only': {
+    type: 'boolean',
+    default: false,
+    doc: 'Whether the console offers no actions. It hides them only: the endpoints behind them stay what they are.',
+  },
   'runtime.http.auth.token': {
     type: 'string',
     default: null,
@@ -108,13 +118,36 @@ export const runtimeRows = {
     min: 1,
     doc: 'Requests served over one connection before it is closed.',
   },
+  'runtime.http.max-pipelined-requests': {
+    type: 'int',
+    default: 16,
+    min: 1,
+    max: 1000,
+    doc: 'Requests that one connection may have unanswered. More of them wait unread; over 64 KiB of them get 503, and the connection is closed.',
+  },
   'runtime.metrics.enabled': { type: 'boolean', default: true, doc: 'Whether `/metrics` is served.' },
   'runtime.endpoints.config.enabled': { type: 'boolean', default: true, doc: 'Whether `/config` is served.' },
+  'runtime.endpoints.stores.enabled': {
+    type: 'boolean',
+    default: false,
+    doc: "Whether `/stores/{name}` is served, which shows rows of the stores. It needs `runtime.http.auth.token`, unless the interface is bound to the machine's own address (127.0.0.1, ::1, localhost).",
+  },
+  'runtime.endpoints.dead-letters.enabled': {
+    type: 'boolean',
+    default: false,
+    doc: 'Whether `/dead-letters` is served, which shows records that could not be processed, and puts them back. It needs a token as `runtime.endpoints.stores.enabled` does.',
+  },
   'runtime.shutdown.timeout': {
     type: 'duration',
     default: 25_000,
     min: 100,
     doc: 'How long a shutdown may drain and commit. Keep it below the grace period of whatever runs the process.',
+  },
+  'runtime.fenced-linger': {
+    type: 'duration',
+    default: 15_000,
+    min: 0,
+    doc: 'How long a process that was fenced (another one has its identity) goes on answering over HTTP, `/why` above all, before it ends with exit code 3.',
   },
   'runtime.exit-on-failure': {
     type: 'boolean',
@@ -133,6 +166,26 @@ export const runtimeRows = {
     values: ['debug', 'info', 'warn', 'error'],
     default: 'info',
     doc: 'Least level that is logged.',
+  },
+  'log.levels': {
+    type: 'string',
+    default: null,
+    nullable: true,
+    pattern: '[a-z-]+=(debug|info|warn|error)(,[a-z-]+=(debug|info|warn|error))*',
+    patternDoc: 'component=level, several with commas between them, as in ha=debug,http=warn',
+    doc: 'Least level of single components, stronger than `log.level`. `docs/guide/operations.md` names them.',
+  },
+  'telemetry.opentelemetry': {
+    type: 'boolean',
+    default: false,
+    doc: 'Spans and metrics for OpenTelemetry, through `@opentelemetry/api`, which has to be installed with an SDK. `docs/guide/telemetry.md` says how.',
+  },
+  'telemetry.roots': {
+    type: 'number',
+    default: 0.01,
+    min: 0,
+    max: 1,
+    doc: 'The share of polls, of commits, and of records without a `traceparent` with which a trace begins, before the sampler of the SDK is asked. A record whose `traceparent` is sampled is always traced.',
   },
   'license.key': {
     type: 'string',
@@ -180,7 +233,7 @@ export const runtimeRows = {
   'license.grace-period': {
     type: 'duration',
     default: 604_800_000,
-    doc: 'How long a license goes on counting while its server cannot be reached, and how long after its expiry a warning is all that happens.',
+    doc: 'How long a license goes on counting once validations fail and the last good answer is used up. Its own expiry knows no grace: readiness goes DOWN at once; warnings come 30, 14, 7 and 1 days before.',
   },
   'license.machine-id': {
     type: 'string',

@@ -1,33 +1,51 @@
 /** An application: its identity and the function that builds its topology. */
-import { EngineError } from '../errors.ts'
+import { EngineError } from '../base/errors.ts'
 import type { CompileOptions } from '../topology/compile.ts'
 import type { CompiledTopology } from '../topology/compiled.ts'
 import { compile, type Topology } from './topology.ts'
 
 const mark = Symbol.for('millrace.Application')
 
+/** What an application is made of. */
 export interface ApplicationDefinition {
-  /** Names the consumer group and everything the application keeps on the broker. */
+  /**
+   * Names the consumer group and all that the application keeps on the broker: 1 to 200 letters, digits, ".", "_" and
+   * "-". With another id it is another application, which begins anew.
+   */
   readonly applicationId: string
-  /** Called on the control thread, to describe, and in every lane, to run: it must do the same each time. */
+  /**
+   * Describes the topology. It is called on the control thread and in every lane, and must do the same each time: it
+   * may not depend on anything that changes.
+   */
   readonly build: (topology: Topology) => void
-  /** Configuration by dotted key; the weakest source after the defaults. */
+  /** Configuration by dotted key. Everything but the defaults overrides it. */
   readonly config?: Readonly<Record<string, unknown>>
 }
 
+/** A declared application, the result of `defineApp`. */
 export interface Application extends ApplicationDefinition {
-  /** Builds the topology anew and compiles it. */
+  /**
+   * Builds the topology anew and compiles it.
+   *
+   * @throws EngineError `TOPOLOGY_INVALID` when the topology cannot run; the message says what to change.
+   */
   compile(options?: CompileOptions): CompiledTopology
 }
 
 /**
- * Declares an application; export the result as the module's default.
+ * Declares an application; export the result as the default of its module.
  *
  * @example
  * export default defineApp({
  *   applicationId: 'word-count',
  *   build(topology) {
- *     topology.stream('lines').flatMapValues((line) => String(line).split(' ')).groupBy((word) => word).count()
+ *     topology
+ *       .stream('lines', { value: serdes.string })
+ *       .flatMapValues((line) => line.split(' '))
+ *       .groupBy((word) => word)
+ *       .count({ store: 'words' })
+ *       .toStream()
+ *       .to('word-counts')
  *   },
  * })
  * @throws EngineError `APPLICATION_INVALID` when the id or the build function is missing or malformed.
@@ -50,7 +68,7 @@ export function defineApp(definition: ApplicationDefinition): Application {
   return application
 }
 
-/** True for the result of `defineApp`, also of another copy of the package. */
+/** Whether a value is the result of `defineApp`, that of another copy of the package included. */
 export function isApplication(value: unknown): value is Application {
   return typeof value === 'object' && value !== null && mark in value
 }

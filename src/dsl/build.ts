@@ -15,11 +15,9 @@ export type AnySerde = Serde<unknown>
 /** What is known of the keys on an edge. */
 export interface KeyInfo {
   readonly serde: AnySerde | undefined
-  /** Set where keys are windowed: how the windowed serde is made of the inner one. */
+  /** Set where keys are windowed: makes the windowed serde from the inner one. */
   readonly windowed: { readonly inner: AnySerde | undefined; readonly wrap: (inner: AnySerde) => AnySerde } | undefined
 }
-
-export const unknownKey: KeyInfo = { serde: undefined, windowed: undefined }
 
 export function keyInfo(serde: AnySerde | undefined): KeyInfo {
   return { serde, windowed: undefined }
@@ -46,12 +44,18 @@ export function windowSize(window: WindowSpec): number {
   }
 }
 
-/** The serde for topics of the user's. */
-export function topicKeySerde(info: KeyInfo): AnySerde {
-  return info.windowed ? info.windowed.wrap(info.windowed.inner ?? plainKeySerde) : (info.serde ?? plainKeySerde)
+/** A serde as it is for one topic, where that makes a difference to it. */
+export function serdeFor(serde: AnySerde, topic: string | undefined, part: 'key' | 'value'): AnySerde {
+  return topic === undefined ? serde : (serde.forTopic?.(topic, part) ?? serde)
 }
 
-/** The serde for stores and hand-offs, where every key has to come back as what it was. */
+/** The serde for topics of the user's. */
+export function topicKeySerde(info: KeyInfo, topic: string | undefined): AnySerde {
+  if (!info.windowed) return serdeFor(info.serde ?? plainKeySerde, topic, 'key')
+  return info.windowed.wrap(serdeFor(info.windowed.inner ?? plainKeySerde, topic, 'key'))
+}
+
+/** The serde for stores and hand-offs. Every key has to come back from it as what it was. */
 export function ownKeySerde(info: KeyInfo): AnySerde {
   return info.windowed ? info.windowed.wrap(info.windowed.inner ?? internalKeySerde) : (info.serde ?? internalKeySerde)
 }
@@ -66,7 +70,7 @@ export function valueSerdeOr(serde: AnySerde | undefined): AnySerde {
   return serde ?? plainValueSerde
 }
 
-/** A topology in the making. */
+/** A topology while it is being built. */
 export class Build {
   readonly graph = new Graph()
   readonly #stores = new Map<string, StoreDefinition>()
@@ -94,6 +98,14 @@ export function settingsOf<K, V>(store: string | StoreSettings<K, V> | undefined
   return typeof store === 'string' ? { name: store } : (store ?? {})
 }
 
+export type TableEmit = 'on-update' | 'per-commit'
+
+/** Only rows that are kept can be told at a commit. */
+export function refuseUnkept(name: string, options: { readonly emit?: TableEmit } | undefined): void {
+  if (options?.emit !== 'per-commit') return
+  throw invalid(`${name} keeps no rows, so it cannot tell them once per commit; give it a store: { store: 'name' }`)
+}
+
 export interface StorePlan {
   readonly name: string
   readonly key: KeyInfo
@@ -101,6 +113,8 @@ export interface StorePlan {
   readonly settings: StoreSettings
   readonly window?: WindowSpec
   readonly changelog?: boolean
+  /** Undefined: as the application says. */
+  readonly emit: TableEmit | undefined
 }
 
 /** The store of a table or an aggregate. */
@@ -115,7 +129,7 @@ export function tableStore(plan: StorePlan): StoreDefinition {
       : 'key-value'
   const keySerde = (settings.key as AnySerde | undefined) ?? ownKeySerde(plan.key)
   const valueSerde = (settings.value as AnySerde | undefined) ?? plan.valueSerde
-  const common = { name: plan.name, kind, keySerde, valueSerde, changelog: plan.changelog ?? true }
+  const common = { name: plan.name, kind, keySerde, valueSerde, changelog: plan.changelog ?? true, emit: plan.emit }
   if (kind === 'versioned') {
     if (settings.historyRetention === undefined)
       throw invalid(`the versioned store ${plan.name} needs historyRetention, the time it looks back`)
@@ -137,12 +151,15 @@ export function tableStore(plan: StorePlan): StoreDefinition {
   }
 }
 
-/** At least as long as a window may still change; endless windows are never forgotten. */
+/**
+ * How long a window store keeps a window: at least as long as the window may change. Endless windows are never
+ * forgotten.
+ */
 function windowRetention(plan: StorePlan, window: WindowSpec): number | undefined {
   if (window.type === 'unlimited') return undefined
   const base = window.type === 'sliding' ? 2 * window.differenceMs : windowSize(window)
   const asked = base + window.graceMs
-  // A store forgets what is as old as its retention, and the ends of sliding and session windows belong to them.
+  // A store forgets rows as old as its retention, and the end of a sliding or session window belongs to the window.
   const least = window.type === 'time' ? asked : asked + 1
   if (plan.settings.retention === undefined) return least
   const retention = ms(plan.settings.retention, `retention of ${plan.name}`)

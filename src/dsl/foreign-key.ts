@@ -1,7 +1,7 @@
 /**
- * The operators behind a foreign-key join. A left row subscribes at the right row it names; the right side keeps the
- * subscriptions, answers them, and answers all of a row's subscriptions whenever it changes; the answer meets the left
- * row again, and is dropped when that has changed meanwhile.
+ * The operators behind a foreign-key join. A left row subscribes to the right row that it names. The right side keeps
+ * the subscriptions. It answers each of them at once, and all subscriptions of a row again whenever the row changes. On
+ * the left side an answer meets its row again, and is dropped when that row has changed meanwhile.
  */
 import { bytes } from '../serde/primitive.ts'
 import { GraphNode } from '../topology/graph.ts'
@@ -52,7 +52,7 @@ function foreignNames(parts: TableParts, name: string | undefined): ForeignNames
   }
 }
 
-/** Everything the steps of one join share. */
+/** What the steps of one join share. */
 interface ForeignJoin {
   readonly left: TableParts
   readonly right: TableParts
@@ -131,7 +131,7 @@ function addHop(left: TableParts, parents: readonly GraphNode[], { sink, source,
   return graph.add(sinkNode, new GraphNode(source, { write: writeSource }))
 }
 
-/** Left rows subscribe; answers the source where their subscriptions arrive. */
+/** Adds the step in which left rows subscribe. Returns the source at which their subscriptions arrive. */
 function addSend(join: ForeignJoin): GraphNode {
   const { left, names, on, primaryKeySerde, foreignKeySerde, leftValueSerde } = join
   const { leftOuter } = join.shape
@@ -161,7 +161,7 @@ function addSend(join: ForeignJoin): GraphNode {
   })
 }
 
-/** Keeps subscriptions and answers them; answers the source where the answers arrive. */
+/** Adds the step that keeps subscriptions and answers them. Returns the source at which the answers arrive. */
 function addRightSide(join: ForeignJoin, receiveSource: GraphNode): GraphNode {
   const { left, right, names, primaryKeySerde, foreignKeySerde, store } = join
   const receive = processor(
@@ -236,8 +236,8 @@ function addResult(
   const { build, key } = left
   const settings = settingsOf(options?.store)
   const storeName = settings.name ?? build.names.store(`${prefix}OUTPUT-`)
-  const definition = tableStore({ name: storeName, key, valueSerde: undefined, settings })
-  const model = new SourceTable(definition, settings.name !== undefined)
+  const definition = tableStore({ name: storeName, key, valueSerde: undefined, settings, emit: options?.emit })
+  const model = new SourceTable(definition, settings.name !== undefined || options?.emit === 'per-commit')
   result.model = model
   const write = (builder: PhysicalBuilder, node: GraphNode): void => {
     builder.addProcessor(name, () => ({ op: 'tableSource', ...model.output() }), node.parentNames())

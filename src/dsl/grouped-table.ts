@@ -22,43 +22,88 @@ interface Folds {
   readonly subtract: FoldFn
 }
 
+/**
+ * The rows of a table grouped by another key. Made by `table.groupBy(…)`. When a row changes, its old value is taken
+ * out of its old group and the new one put into the new group, so an aggregate needs a function for each way.
+ */
 export class GroupedTable<K, V> {
   readonly [inner]: GroupedTableParts
   readonly #groupName: string | undefined
   #repartition: GraphNode | undefined
 
+  /** @internal */
   constructor(parts: GroupedTableParts, groupName: string | undefined) {
     this[inner] = parts
     this.#groupName = groupName
   }
 
-  /** How many rows each group has. */
-  count(options?: Stored<K, number>): Table<K, number> {
+  /**
+   * Counts the rows of each group.
+   *
+   * @example
+   * users.groupBy((user) => [user.city, user]).count().toStream().to('people')
+   * // users ← u-1: { name: 'Ann', city: 'Oslo' }
+   * // users ← u-2: { name: 'Bob', city: 'Oslo' }
+   * // users ← u-1: null
+   * // people → Oslo: 1
+   * // people → Oslo: 2
+   * // people → Oslo: 1
+   */
+  count(options?: Stored<K, number>): Table<K, number, never> {
     const add: FoldFn = (count) => (count as number) + 1
     const subtract: FoldFn = (count) => (count as number) - 1
     return this.#aggregate('AGGREGATE', { init: () => 0, add, subtract }, options)
   }
 
-  /** Folds the rows of each group: `add` takes a row in, `subtract` takes one out again when it changes or leaves. */
+  /**
+   * Folds the rows of each group into a value of the same type: `add` takes a row in, `subtract` takes one out that
+   * changes or leaves.
+   *
+   * @example
+   * const groups = prices.groupBy((price) => [price > 10 ? 'dear' : 'cheap', price])
+   * groups.reduce((sum, price) => sum + price, (sum, price) => sum - price).toStream().to('sums')
+   * // prices ← tea: 4
+   * // prices ← milk: 2
+   * // prices ← tea: 5
+   * // sums → cheap: 4
+   * // sums → cheap: 6
+   * // sums → cheap: 7
+   */
   reduce(
     add: (aggregate: V, value: V) => Awaitable<V>,
     subtract: (aggregate: V, value: V) => Awaitable<V>,
     options?: Stored<K, V>,
-  ): Table<K, V> {
+  ): Table<K, V, never> {
     return this.#aggregate('REDUCE', { init: undefined, add: add as FoldFn, subtract: subtract as FoldFn }, options)
   }
 
-  /** As `reduce`, into an aggregate of a type of its own. */
-  aggregate<A>(init: () => A, add: Fold<K, V, A>, subtract: Fold<K, V, A>, options?: Stored<K, A>): Table<K, A> {
+  /**
+   * As `reduce`, into an aggregate of any type, which `init` makes.
+   *
+   * @example
+   * users.groupBy((user) => [user.city, user.name])
+   *   .aggregate<string[]>(
+   *     () => [],
+   *     (names, name) => [...names, name],
+   *     (names, name) => names.filter((other) => other !== name),
+   *   )
+   *   .toStream()
+   *   .to('names')
+   * // users ← u-1: { name: 'Ann', city: 'Oslo' }
+   * // users ← u-2: { name: 'Bob', city: 'Oslo' }
+   * // names → Oslo: ['Ann']
+   * // names → Oslo: ['Ann', 'Bob']
+   */
+  aggregate<A>(init: () => A, add: Fold<K, V, A>, subtract: Fold<K, V, A>, options?: Stored<K, A>): Table<K, A, never> {
     return this.#aggregate('AGGREGATE', { init, add: add as FoldFn, subtract: subtract as FoldFn }, options)
   }
 
-  #aggregate<A>(kind: string, folds: Folds, options: Stored<K, A> | undefined): Table<K, A> {
+  #aggregate<A>(kind: string, folds: Folds, options: Stored<K, A> | undefined): Table<K, A, never> {
     const { build, key, value, node: parent } = this[inner]
     const { names, graph } = build
     const prefix = `KTABLE-${kind}-`
     const settings = settingsOf(options?.store)
-    // In the field stores of all three are generated under one name, those of `reduce` too.
+    // Kafka Streams generates the names of all these stores from one prefix, those of `reduce` included.
     const storePrefix = 'KTABLE-AGGREGATE-'
     const storeName = settings.name ?? names.store(storePrefix)
     const sink = names.suffixOrGenerate(options?.name, '-sink', 'KSTREAM-SINK-')
@@ -67,7 +112,7 @@ export class GroupedTable<K, V> {
     const repartition = this.#repartitionNode(sink, source, this.#groupName ?? storeName)
     graph.add(parent, repartition)
     const valueSerde = kind === 'REDUCE' ? value : undefined
-    const definition = tableStore({ name: storeName, key, valueSerde, settings })
+    const definition = tableStore({ name: storeName, key, valueSerde, settings, emit: options?.emit })
     const model = new AggregateTable(definition)
     const write = (builder: PhysicalBuilder, node: GraphNode): void => {
       builder.addProcessor(name, () => ({ op: 'tableAggregate', ...folds, ...model.output() }), node.parentNames())
@@ -80,7 +125,7 @@ export class GroupedTable<K, V> {
     return new Table({ build, name, node, key, value: (settings.value as AnySerde | undefined) ?? valueSerde, model })
   }
 
-  /** Groupings with a name are repartitioned once for all their aggregates. */
+  /** A grouping with a name is repartitioned once for all its aggregates. */
   #repartitionNode(sink: string, source: string, base: string): GraphNode {
     if (this.#repartition !== undefined && this.#groupName !== undefined) return this.#repartition
     const { key, value } = this[inner]

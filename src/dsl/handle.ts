@@ -1,4 +1,4 @@
-/** What the handles of the DSL hold inside; not part of the public surface. */
+/** What the handles of the DSL hold inside. It is not part of the public surface. */
 import { GraphNode } from '../topology/graph.ts'
 import { repartitionNames } from '../topology/names.ts'
 import type { OperatorSpec, UserFn } from '../topology/operator-spec.ts'
@@ -6,19 +6,22 @@ import { noWatermark, type PhysicalBuilder } from '../topology/physical.ts'
 import { type AnySerde, type Build, type KeyInfo, ownKeySerde, partitionSerde, valueSerdeOr } from './build.ts'
 import type { TableModel } from './table-model.ts'
 
-/** Where handles keep what they are made of. */
+/** The key under which a handle keeps its parts. */
 export const inner: unique symbol = Symbol('millrace.handle')
 
 export interface StreamParts {
   readonly build: Build
-  /** Last operator; names the stream where a repartition is named after it. */
+  /** The last operator. A repartition that is named after the stream takes its name. */
   readonly name: string
   readonly node: GraphNode
   readonly key: KeyInfo
   readonly value: AnySerde | undefined
-  /** Keys changed since the last repartition: what needs records of one key together makes one first. */
+  /**
+   * Whether keys have changed since the last repartition. An operator that needs the records of a key together then
+   * repartitions first.
+   */
   readonly rekeyed: boolean
-  /** The repartition made for an unnamed join of this very stream: the next join uses it too. */
+  /** The repartition made for an unnamed join of this stream. The next join uses it, too. */
   readonly memo: { joinRepartition?: GraphNode }
 }
 
@@ -43,7 +46,7 @@ export function addProcessor(
   return parts.build.graph.add(parts.node, new GraphNode(name, { ...options, write }))
 }
 
-/** The parts of a stream one operator on. */
+/** The parts of a stream behind one more operator. */
 export function following(parts: StreamParts, node: GraphNode, change: Partial<StreamParts>): StreamParts {
   const { build, key, value, rekeyed } = parts
   return { build, key, value, rekeyed, ...change, name: node.name, node, memo: {} }
@@ -83,12 +86,13 @@ export function addBoundarySource(
     valueSerde: shape.value,
     watermark: noWatermark,
     timestampExtractor: undefined,
+    expectsNull: false,
     schedule: undefined,
     boundaryBase: base.endsWith('-repartition') ? base.slice(0, -'-repartition'.length) : base,
   })
 }
 
-/** A repartition: filter for records without a key, hand-off, source. Not yet part of the graph. */
+/** A repartition: a filter for records without a key, a hand-off, and a source. It is not yet part of the graph. */
 export function makeRepartition(build: Build, base: string, shape: BoundaryShape, mergeable: boolean): GraphNode {
   const names = repartitionNames(build.names, base)
   const write = (builder: PhysicalBuilder, node: GraphNode): void => {

@@ -1,59 +1,90 @@
-/** Processors of the user's own: state, timers, any number of results. */
+/** The user's own processors: state, timers, any number of results. */
 import type { Duration } from '../base/duration.ts'
+import type { Logger } from '../base/logger.ts'
 import { bytes } from '../serde/primitive.ts'
-import type { Headers } from '../wire/headers.ts'
+import type { Headers } from '../broker/wire/headers.ts'
 import { GraphNode } from '../topology/graph.ts'
-import type { RecordView } from '../topology/operator-spec.ts'
-import type { PhysicalBuilder, StoreDefinition } from '../topology/physical.ts'
+import type { CallSpec, RecordView } from '../topology/operator-spec.ts'
+import { invalid, type PhysicalBuilder, type StoreDefinition } from '../topology/physical.ts'
 import type { AnySerde } from './build.ts'
 import { ownKeySerde } from './build.ts'
-import type { StreamParts } from './handle.ts'
+import { following, repartitioned, type StreamParts } from './handle.ts'
+import { type CallSettings, callsOf } from './retry.ts'
 import { definitionOf, type StoreDeclaration } from './stores.ts'
-import type { Awaitable, WithSerdes } from './types.ts'
+import type { Awaitable, Ordered, WithSerdes } from './types.ts'
 
+/** What a forwarded record does not take from the record at hand. */
 export interface ForwardOptions {
-  /** Default: that of the record at hand; of a timer, the time it fires at. */
+  /** Epoch milliseconds. Default: that of the record at hand; in a timer, the time it fires at. */
   readonly timestamp?: number
   /** Default: those of the record at hand; none in a timer. */
   readonly headers?: Headers
 }
 
+/** What `context.schedule` returns. */
 export interface Cancellable {
+  /** Ends the firings. Once more does nothing. */
   cancel(): void
 }
 
-/** Timers by key: at most one a key, kept in the state and hence there again after a restart. */
+/** Timers by key: at most one for each key. They are kept in the state, hence there again after a restart. */
 export interface KeyTimers<K> {
-  /** Calls `onTimer` of the processor once event time reaches `atMs`. Replaces the key's timer. */
+  /**
+   * Calls `onTimer` of the processor once event time reaches `atMs`, epoch milliseconds. Replaces the timer of the key.
+   */
   set(key: K, atMs: number): void
+  /** Removes the timer of the key, if there is one. */
   delete(key: K): void
-  /** When the key's timer is due. */
+  /** When the timer of the key is due, epoch milliseconds; undefined without one. */
   get(key: K): number | undefined
 }
 
 interface CommonContext<K> {
+  /** The id given to `defineApp`. */
   readonly applicationId: string
+  /** The partition of the task that the processor belongs to. */
   readonly partition: number
-  /** A store declared in the processor's options, or the store of a table or global table by name. */
+  /**
+   * Writes to the log, under the component `app`, with the node and, within `process`, the record at hand.
+   *
+   * @example
+   * orders.processValues<Order>((context) => (order) => {
+   *   if (order.amount > 10_000) context.logger.warn({ order: order.id }, 'a large order')
+   *   return context.forward(order)
+   * })
+   */
+  readonly logger: Logger
+  /**
+   * A store: one declared in the processor's options, or by its name one of those, the store of a table, or a global
+   * one. The factory and `process` may call it; to call it once, in the factory, is cheaper.
+   *
+   * @throws EngineError `TOPOLOGY_INVALID` when the options of the processor do not name it.
+   */
   store<S>(store: StoreDeclaration<S>): S
   store<S>(name: string): S
   /**
-   * Calls `fn` every `interval`: of event time (first with the first record), or of the wall clock. Firings that were
-   * missed are skipped. Not kept over a restart: call it anew when the processor is made.
+   * Calls `fn` every `interval`: of event time (first with the first record), or of the wall clock. Missed firings are
+   * skipped. It is not kept over a restart: call it whenever the processor is made.
+   *
+   * @throws EngineError `TOPOLOGY_INVALID` when the interval is malformed or 0.
    */
   schedule(interval: Duration, clock: 'event-time' | 'wall-clock', fn: (atMs: number) => Awaitable<void>): Cancellable
-  /** Needs the option `timers: true`. */
+  /**
+   * Timers by key. Needs the option `timers: true`.
+   *
+   * @throws EngineError `TOPOLOGY_INVALID` at its first use without that option.
+   */
   readonly timers: KeyTimers<K>
-  /** How far event time has come here, epoch milliseconds; -Infinity before the first record. */
+  /** How far event time has come in this task, epoch milliseconds; -Infinity before the first record. */
   streamTime(): number
-  /** The engine's wall clock, epoch milliseconds. */
+  /** The wall clock of the engine, epoch milliseconds; in tests the one that the driver moves. */
   wallClock(): number
-  /** Asks for a commit soon, rather than at the next interval. */
+  /** Asks for a commit soon, instead of at the next interval. */
   requestCommit(): void
   /**
-   * A number that is higher with every takeover between pods, and never lower after a restart. A system outside that
-   * remembers the highest it has seen, and refuses lower ones, is safe from a pod that does not know yet that it was
-   * replaced. 0 in the test driver.
+   * A number that is higher with every takeover between pods, and never lower after a restart. An outside system that
+   * remembers the highest number it has seen, and refuses lower ones, is safe from a pod that does not know yet that it
+   * was replaced. It is 0 in the test driver.
    *
    * @example
    * const ledger = { write: async (order: Order, fencingToken: number) => console.log(order.id, fencingToken) }
@@ -64,49 +95,93 @@ interface CommonContext<K> {
   fencingToken(): number
 }
 
+/** What a processor of `stream.process` has to work with. */
 export interface ProcessorContext<K, K2, V2> extends CommonContext<K> {
-  /** Sends a record on. Where an operator below is asynchronous the result is a promise: await or return it. */
+  /**
+   * Sends a record on, under any key. Where an operator below is asynchronous the result is a promise: await or return
+   * it.
+   */
   forward(key: K2, value: V2, options?: ForwardOptions): Awaitable<void>
 }
 
+/** What a processor of `stream.processValues` has to work with. */
 export interface ValueProcessorContext<K, V2> extends CommonContext<K> {
-  /** Sends a value on, under the key of the record (or timer) at hand. */
+  /** Sends a value on under the key of the record (or timer) at hand. A promise must be awaited or returned. */
   forward(value: V2, options?: ForwardOptions): Awaitable<void>
 }
 
+/** A processor of your own: one for each task, used by one lane. */
 export interface Processor<K, V> {
+  /** Called for each record. While its promise is open the next record of the same key waits. */
   process(value: V, key: K, record: RecordView<K, V>): Awaitable<void>
-  /** A timer of `context.timers` is due. */
+  /** Called when a timer of `context.timers` is due; `atMs` is the time it was set for. */
   onTimer?(key: K, atMs: number): Awaitable<void>
+  /** Called when the task leaves the lane. What it forwards is lost. */
   close?(): void
 }
 
-/** Called once for each task; answers the processor, or just its `process` function. */
+/** Makes a processor; called once for each task. Returns the processor, or just its `process` function. */
 export type ProcessorFactory<K, V, K2, V2> = (
   context: ProcessorContext<K, K2, V2>,
 ) => Processor<K, V> | Processor<K, V>['process']
+/** As `ProcessorFactory`, for `stream.processValues`. */
 export type ValueProcessorFactory<K, V, V2> = (
   context: ValueProcessorContext<K, V2>,
 ) => Processor<K, V> | Processor<K, V>['process']
 
-export interface ProcessOptions<K2 = unknown, V2 = unknown> extends WithSerdes<K2, V2> {
-  /** Stores the processor uses: declarations, or names of stores declared elsewhere (also those of tables). */
+/**
+ * Options of `stream.process` and `stream.processValues`. `concurrency` and `rate` bound the calls of `process`, not those
+ * of timers.
+ *
+ * @example
+ * const books = async (order: Order) => void (await fetch('http://books.example/', { method: 'POST', body: order.id }))
+ * orders.processValues<Order>(() => books, { concurrency: 8, rate: '50/s' })
+ */
+export interface ProcessOptions<K2 = unknown, V2 = unknown>
+  extends WithSerdes<K2, V2>,
+    Ordered,
+    Pick<CallSettings, 'concurrency' | 'rate'> {
+  /**
+   * The stores it uses: declarations, or names of stores declared elsewhere, those of tables included. Default: none.
+   */
   readonly stores?: ReadonlyArray<StoreDeclaration<unknown> | string>
-  /** True: `context.timers` may be used; they are kept in a store of their own. */
+  /** True: `context.timers` may be used, which keeps them in a store of its own. Default: false. */
   readonly timers?: boolean
-  /** Names of global tables or stores it reads. */
+  /** The names of global tables and global stores it reads. Default: none. */
   readonly globalStores?: readonly string[]
+  /**
+   * Whether the stream is repartitioned before it, where keys may have changed since the last repartition. False leaves
+   * records where they are: state and timers of one key are then in several places, each with a part of it. Default: true
+   * with stores or timers, as they belong to keys; false without.
+   */
+  readonly repartition?: boolean
 }
 
-export function addProcessNode(
-  parts: StreamParts,
+function boundlessCalls(name: string, options: ProcessOptions | undefined): CallSpec | undefined {
+  const calls = callsOf(options)
+  if (calls?.timeoutMs !== undefined || calls?.breaker !== undefined) {
+    throw invalid(
+      `the processor ${name} has a timeout or a breaker; what it has written and sent until then cannot be taken back: ` +
+        'bound the call of the service within it, with `withRetry` and an AbortSignal',
+    )
+  }
+  return calls
+}
+
+/** `change`: what is known of its results. */
+export function addProcess(
+  above: StreamParts,
   factory: unknown,
   options: ProcessOptions | undefined,
-  fixedKey: boolean,
-): GraphNode {
-  const { build } = parts
-  // Here alone the field's counter stands still for an explicit name.
+  change: Partial<StreamParts>,
+  fixedKey = false,
+): StreamParts {
+  const { build } = above
+  // Only here does an explicit name use up no number in Kafka Streams.
   const name = options?.name ?? build.names.generate(fixedKey ? 'KSTREAM-PROCESSVALUES-' : 'KSTREAM-PROCESSOR-')
+  const calls = boundlessCalls(name, options)
+  const keeps = (options?.stores ?? []).length > 0 || options?.timers === true
+  const parts = above.rekeyed && (options?.repartition ?? keeps) ? repartitioned(above, name, true) : above
   const own: StoreDefinition[] = []
   const byName: string[] = []
   for (const store of options?.stores ?? []) {
@@ -139,6 +214,7 @@ export function addProcessNode(
         fixedKey,
         timerStore: timers?.name,
         globalStores: options?.globalStores ?? [],
+        calls,
       }),
       node.parentNames(),
     )
@@ -150,6 +226,7 @@ export function addProcessNode(
     }
     if (timers) builder.addStore(timers, name)
   }
-  // Repartitions below it are not merged, as in Kafka Streams, also where it may have changed the key.
-  return build.graph.add(parts.node, new GraphNode(name, { valueChanging: true, write }))
+  // As in Kafka Streams, repartitions below it are not merged, although it may have changed the key.
+  const made = new GraphNode(name, { valueChanging: true, takesAsArrived: options?.order === 'arrival', write })
+  return following(parts, build.graph.add(parts.node, made), change)
 }

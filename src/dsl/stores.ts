@@ -9,8 +9,9 @@ import { ms } from './windows.ts'
 const definition: unique symbol = Symbol('millrace.store')
 declare const storeType: unique symbol
 
-/** A declared store; `S` is what `context.store(…)` answers. */
+/** A declared store. `S` is the type that `context.store(…)` returns for it. */
 export interface StoreDeclaration<S> {
+  /** Its name in the topology, in the changelog and in queries. */
   readonly name: string
   readonly [definition]: StoreDefinition
   readonly [storeType]?: S
@@ -48,10 +49,12 @@ function storeDeclaration<S>(
 }
 
 /**
- * A store of one value a key.
+ * A store of one value a key, for processors. A row that was not updated for `ttl` of event time is forgotten; by
+ * default rows are kept.
  *
  * @example
  * const seen = keyValueStore('seen', { key: serdes.string, value: serdes.number, ttl: '7d' })
+ * @throws EngineError `TOPOLOGY_INVALID` when `ttl` is no duration.
  */
 export function keyValueStore<K, V>(
   name: string,
@@ -61,7 +64,15 @@ export function keyValueStore<K, V>(
   return storeDeclaration(name, 'key-value', options as never, { ttlMs })
 }
 
-/** A store of values by key and time. `retention` is how far back it remembers. */
+/**
+ * A store of values by key and the start of their window, for processors. `retention` is how far back it remembers, in
+ * event time; `windowSize` defaults to it.
+ *
+ * @example
+ * const perMinute = { retention: '1h', windowSize: '1m' }
+ * const readings = windowStore('readings', { key: serdes.string, value: serdes.number, ...perMinute })
+ * @throws EngineError `TOPOLOGY_INVALID` when a duration is malformed.
+ */
 export function windowStore<K, V>(
   name: string,
   options: Serdes<K, V> & { readonly retention: Duration; readonly windowSize?: Duration },
@@ -71,7 +82,13 @@ export function windowStore<K, V>(
   return storeDeclaration(name, 'window', options as never, { retentionMs, windowSizeMs })
 }
 
-/** A store of sessions by key. */
+/**
+ * A store of sessions by key, for processors. `retention` is how far back it remembers, in event time.
+ *
+ * @example
+ * const visits = sessionStore('visits', { key: serdes.string, value: serdes.number, retention: '1d' })
+ * @throws EngineError `TOPOLOGY_INVALID` when `retention` is no duration.
+ */
 export function sessionStore<K, V>(
   name: string,
   options: Serdes<K, V> & { readonly retention: Duration },
@@ -81,7 +98,14 @@ export function sessionStore<K, V>(
   })
 }
 
-/** A store that knows what a key's value was at any time of its history. */
+/**
+ * A store that knows what the value of a key was at any time of its history, for processors. `historyRetention` is how
+ * far back that goes, in event time.
+ *
+ * @example
+ * const rates = versionedStore('rates', { key: serdes.string, value: serdes.number, historyRetention: '30d' })
+ * @throws EngineError `TOPOLOGY_INVALID` when `historyRetention` is no duration.
+ */
 export function versionedStore<K, V>(
   name: string,
   options: Serdes<K, V> & { readonly historyRetention: Duration },

@@ -8,30 +8,47 @@ import type { JoinFn, UserFn } from '../topology/operator-spec.ts'
 import { invalid, type PhysicalBuilder, type StoreDefinition } from '../topology/physical.ts'
 import { type AnySerde, type KeyInfo, keyInfo, ownKeySerde, valueSerdeOr } from './build.ts'
 import { following, makeRepartition, type StreamParts, type TableParts } from './handle.ts'
+import { type CallSettings, callsOf } from './retry.ts'
 import { getterStores } from './table-model.ts'
-import type { Named } from './types.ts'
+import type { Named, Ordered } from './types.ts'
 import { ms } from './windows.ts'
 
-export interface StreamJoinOptions<K = unknown, V = unknown, V2 = unknown> extends Named {
-  /** How far apart in event time two records may lie, both ways, or each way: `before` and `after` the left record. */
+/** How two streams are joined. */
+export interface StreamJoinOptions<K = unknown, V = unknown, V2 = unknown> extends Named, Ordered, CallSettings {
+  /**
+   * How far apart in event time two records may lie: both ways, or each way by itself, `before` and `after` the left
+   * record. Both ends are inclusive; a way that is left out is 0.
+   */
   readonly within: Duration | { readonly before?: Duration; readonly after?: Duration }
-  /** How long records that lie behind may still find their partners. Default: 0. */
+  /** How far records may lie behind and still find their partners. Default: 0. */
   readonly grace?: Duration
-  /** Base name of the join's stores. */
+  /** Base name of the stores of the join. Default: generated. */
   readonly storeName?: string
+  /** Serde of the key that both streams have. Default: what is known of either. */
   readonly key?: Serde<K>
+  /** Serde of the values of the left stream. Default: what is known of them, else JSON. */
   readonly left?: Serde<V>
+  /** Serde of the values of the right stream. Default: what is known of them, else JSON. */
   readonly right?: Serde<V2>
 }
 
-export interface TableJoinOptions<K = unknown, V = unknown> extends Named {
-  /** Versioned tables only: records wait this long, so that rows that come late are still found. */
+/** How a stream is joined with a table. */
+export interface TableJoinOptions<K = unknown, V = unknown> extends Named, Ordered, CallSettings {
+  /**
+   * Versioned tables only: records wait this long in event time, so that rows that come late are still found. Default:
+   * they do not wait.
+   */
   readonly grace?: Duration
+  /** Serde of the key. Default: what is known of it on either side. */
   readonly key?: Serde<K>
+  /** Serde of the values of the stream. Default: what is known of them, else JSON. */
   readonly value?: Serde<V>
 }
 
-/** Repartitioned by its key; the handle remembers it, so that a second unnamed join takes the same. */
+/**
+ * The stream repartitioned by its key. The handle remembers the repartition, so that a second unnamed join uses the
+ * same.
+ */
 function repartitionForJoin(parts: StreamParts, base: string): StreamParts {
   const node = makeRepartition(parts.build, base, { key: parts.key, value: parts.value }, true)
   const { memo } = parts
@@ -42,7 +59,7 @@ function repartitionForJoin(parts: StreamParts, base: string): StreamParts {
   return { ...following(parts, memo.joinRepartition, { rekeyed: false }), name: node.name }
 }
 
-/** The two sides of a join know of each other's keys. */
+/** What is known of the key on either side of a join. */
 function commonKey(a: KeyInfo, b: KeyInfo): KeyInfo {
   return a.serde !== undefined || a.windowed !== undefined ? a : b
 }
@@ -144,7 +161,7 @@ function joinStores(
     valueSerde: valueSerdeOr(parts.value),
     timestamped: false,
     windowSizeMs: windowMs,
-    // Both ends of the window are inclusive, and a store forgets what is as old as its retention.
+    // Both ends of the window are inclusive, and a store forgets rows as old as its retention.
     retentionMs: windowMs + window.graceMs + 1,
     retainDuplicates: true,
     changelog: true,
@@ -187,12 +204,12 @@ function addStreamJoin(
   }
   const leftWindow = windowNode(left, names.leftWindowed, names.leftStore)
   const rightWindow = windowNode(right, names.rightWindowed, names.rightStore)
-  const common = { ...window, joiner, waitingStore: waiting?.name }
+  const calls = callsOf(options)
+  const common = { ...window, joiner, waitingStore: waiting?.name, calls }
   const write = (builder: PhysicalBuilder, node: GraphNode): void => {
     if (node.selfJoin) {
-      builder.addProcessor(names.merge, () => ({ op: 'selfJoin', store: names.leftStore, ...window, joiner }), [
-        names.leftWindowed,
-      ])
+      const spec = { op: 'selfJoin', store: names.leftStore, outer: leftOuter, ...window, joiner, calls } as const
+      builder.addProcessor(names.merge, () => spec, [names.leftWindowed])
       builder.addStore(leftBuffer, names.leftWindowed, names.merge)
       return
     }
@@ -215,6 +232,7 @@ function addStreamJoin(
     kind: 'streamJoin',
     relaxedNullKey: leftOuter || rightOuter,
     windowNodes: [leftWindow, rightWindow],
+    takesAsArrived: options.order === 'arrival',
     write,
   })
   return graph.add([left.node, right.node], join)
@@ -244,12 +262,13 @@ export function joinTable(
     timestamped: false,
     changelog: true,
   }
+  const calls = callsOf(options)
   const getter = table.model.getter()
   const stores = getterStores(getter)
   const write = (builder: PhysicalBuilder, node: GraphNode): void => {
     builder.addProcessor(
       name,
-      () => ({ op: 'streamTableJoin', getter, leftOuter, joiner, foreignKey: undefined, grace }),
+      () => ({ op: 'streamTableJoin', getter, leftOuter, joiner, foreignKey: undefined, grace, calls }),
       node.parentNames(),
     )
     builder.connect(name, ...stores)
@@ -265,7 +284,8 @@ export function joinTable(
       }
     }
   }
-  const node = graph.add(parts.node, new GraphNode(name, { relaxedNullKey: leftOuter, write }))
+  const takesAsArrived = options?.order === 'arrival'
+  const node = graph.add(parts.node, new GraphNode(name, { relaxedNullKey: leftOuter, takesAsArrived, write }))
   return following(parts, node, { value: undefined })
 }
 
@@ -279,7 +299,7 @@ export function joinGlobal(
   parts: StreamParts,
   table: TableParts,
   joiner: JoinFn,
-  options: Named & { readonly on: UserFn },
+  options: Named & CallSettings & { readonly on: UserFn },
   leftOuter: boolean,
 ): StreamParts {
   if (typeof options?.on !== 'function')
@@ -287,7 +307,9 @@ export function joinGlobal(
   const { names, graph } = parts.build
   const name = names.orGenerate(options.name, 'KSTREAM-LEFTJOIN-')
   const getter = table.model.getter()
-  const spec = { op: 'streamTableJoin', getter, leftOuter, joiner, foreignKey: options.on, grace: undefined } as const
+  const calls = callsOf(options)
+  const on = { foreignKey: options.on, grace: undefined }
+  const spec = { op: 'streamTableJoin', getter, leftOuter, joiner, calls, ...on } as const
   const write = (builder: PhysicalBuilder, node: GraphNode): void =>
     builder.addProcessor(name, () => spec, node.parentNames())
   const node = graph.add(parts.node, new GraphNode(name, { relaxedNullKey: leftOuter, write }))

@@ -1,245 +1,322 @@
 /** A stream of records: every record stands for itself. */
 import type { Serde } from '../serde/serde.ts'
-import { GraphNode } from '../topology/graph.ts'
-import type { PhysicalBuilder } from '../topology/physical.ts'
 import { invalid } from '../topology/physical.ts'
-import { type AnySerde, keyInfo, partitionSerde, settingsOf, tableStore, topicKeySerde, valueSerdeOr } from './build.ts'
+import { type AnySerde, keyInfo } from './build.ts'
+import { type CallSettings, callsOf } from './retry.ts'
 import { GroupedStream } from './grouped.ts'
-import { addProcessor, asUserFn, following, inner, repartitioned, type StreamParts } from './handle.ts'
-import { addProcessNode, type ProcessOptions, type ProcessorFactory, type ValueProcessorFactory } from './process.ts'
+import { asUserFn, inner, repartitioned, type StreamParts } from './handle.ts'
+import { addProcess, type ProcessOptions, type ProcessorFactory, type ValueProcessorFactory } from './process.ts'
 import { joinGlobal, joinStreams, joinTable, type StreamJoinOptions, type TableJoinOptions } from './stream-joins.ts'
+import {
+  addOperator,
+  addSink,
+  type Branch,
+  mergeStreams,
+  rekeyed,
+  splitStream,
+  tableOf,
+  type TopicChoice,
+  withSerdes,
+} from './nodes.ts'
 import { GlobalTable, Table } from './table.ts'
-import { SourceTable } from './table-model.ts'
-import type { Awaitable, Named, RecordFn, Stored, WithSerdes } from './types.ts'
+import type { FunctionContext, RecordView } from '../topology/operator-spec.ts'
+import type { Awaitable, Named, Ordered, RecordFn, Stored, StreamFn, WithSerdes } from './types.ts'
 
-/** The topic of a record: a name, or a function of the record. */
-export type TopicChoice<K, V> = string | ((value: V, key: K, record: Parameters<RecordFn<K, V, string>>[2]) => string)
+type Operator = Parameters<typeof addOperator> extends [unknown, ...infer Rest] ? Rest : never
 
-export interface Branch<K, V, S extends V = V> extends Named {
-  /** Records for which it holds go to this branch, if no earlier branch took them. */
-  readonly when:
-    | ((value: V, key: K, record: Parameters<RecordFn<K, V, boolean>>[2]) => value is S)
-    | RecordFn<K, V, boolean>
-}
-
+/**
+ * A stream of records, each of which stands for itself: an order, a click, a reading. It is described, not read:
+ * operators return new streams and leave this one as it is. Get one from `topology.stream(…)` or from
+ * `table.toStream()`.
+ *
+ * User functions see the value first, then the key, then the whole record, and may return a promise.
+ */
 export class Stream<K, V> {
   readonly [inner]: StreamParts
 
+  /** @internal */
   constructor(parts: StreamParts) {
     this[inner] = parts
   }
 
-  #add(
-    name: string | undefined,
-    prefix: string,
-    spec: Parameters<typeof addProcessor>[2],
-    change: Partial<StreamParts>,
-    flags = {},
-  ): StreamParts {
-    const parts = this[inner]
-    const node = addProcessor(parts, parts.build.names.orGenerate(name, prefix), spec, flags)
-    return following(parts, node, change)
+  #with<K2, V2>(...operator: Operator): Stream<K2, V2> {
+    return new Stream(addOperator(this[inner], ...operator))
   }
 
-  /** Keeps the records for which `predicate` holds. */
-  filter<S extends V>(predicate: (value: V, key: K) => value is S, options?: Named): Stream<K, S>
-  filter(predicate: RecordFn<K, V, boolean>, options?: Named): Stream<K, V>
-  filter(predicate: unknown, options?: Named): Stream<K, V> {
-    return new Stream(
-      this.#add(options?.name, 'KSTREAM-FILTER-', { op: 'filter', predicate: asUserFn(predicate), not: false }, {}),
-    )
+  /**
+   * Keeps the records for which `predicate` holds. A type guard narrows the type of the values.
+   *
+   * @example
+   * orders.filter((order) => order.amount > 100).to('large')
+   * // orders ← ann: { amount: 50 }
+   * // orders ← bob: { amount: 150 }
+   * // large → bob: { amount: 150 }
+   */
+  filter<S extends V>(
+    predicate: (value: V, key: K, record: RecordView<K, V>, context: FunctionContext) => value is S,
+    options?: Named & CallSettings,
+  ): Stream<K, S>
+  filter(predicate: StreamFn<K, V, boolean>, options?: Named & CallSettings): Stream<K, V>
+  filter(predicate: unknown, options?: Named & CallSettings): Stream<K, V> {
+    const spec = { op: 'filter', predicate: asUserFn(predicate), not: false, calls: callsOf(options) } as const
+    return this.#with(options?.name, 'KSTREAM-FILTER-', spec, {})
   }
 
-  /** Keeps the records for which `predicate` does not hold. */
-  filterNot(predicate: RecordFn<K, V, boolean>, options?: Named): Stream<K, V> {
-    return new Stream(
-      this.#add(options?.name, 'KSTREAM-FILTER-', { op: 'filter', predicate: asUserFn(predicate), not: true }, {}),
-    )
+  /**
+   * Keeps the records for which `predicate` does not hold.
+   *
+   * @example
+   * orders.filterNot((order) => order.amount > 100).to('small')
+   * // orders ← ann: { amount: 50 }
+   * // small → ann: { amount: 50 }
+   */
+  filterNot(predicate: StreamFn<K, V, boolean>, options?: Named & CallSettings): Stream<K, V> {
+    const spec = { op: 'filter', predicate: asUserFn(predicate), not: true, calls: callsOf(options) } as const
+    return this.#with(options?.name, 'KSTREAM-FILTER-', spec, {})
   }
 
-  /** A new key and value for each record: `[key, value]`. What needs equal keys together repartitions after it. */
-  map<K2, V2>(fn: RecordFn<K, V, readonly [key: K2, value: V2]>, options?: WithSerdes<K2, V2>): Stream<K2, V2> {
-    const spec = { op: 'map', fn: asUserFn(fn) } as const
-    return new Stream(this.#add(options?.name, 'KSTREAM-MAP-', spec, this.#changed(options), { keyChanging: true }))
-  }
-
-  /** A new value for each record; the key stays. */
-  mapValues<V2>(fn: RecordFn<K, V, V2>, options?: Named & { readonly value?: Serde<V2> }): Stream<K, V2> {
-    const spec = { op: 'mapValues', fn: asUserFn(fn) } as const
-    const change = { value: options?.value as AnySerde | undefined }
-    return new Stream(this.#add(options?.name, 'KSTREAM-MAPVALUES-', spec, change, { valueChanging: true }))
-  }
-
-  /** Any number of records for each record. */
-  flatMap<K2, V2>(
-    fn: RecordFn<K, V, Iterable<readonly [key: K2, value: V2]>>,
-    options?: WithSerdes<K2, V2>,
+  /**
+   * Turns each record into one with another key and value, given as `[key, value]`. An operator below that needs equal
+   * keys together repartitions first; use `mapValues` where the key stays.
+   *
+   * @example
+   * orders.map((order) => [order.customer, order.amount]).to('amounts')
+   * // orders ← o-1: { customer: 'ann', amount: 50 }
+   * // amounts → ann: 50
+   */
+  map<K2, V2>(
+    fn: StreamFn<K, V, readonly [key: K2, value: V2]>,
+    options?: WithSerdes<K2, V2> & CallSettings,
   ): Stream<K2, V2> {
-    const spec = { op: 'flatMap', fn: asUserFn(fn) } as const
-    return new Stream(this.#add(options?.name, 'KSTREAM-FLATMAP-', spec, this.#changed(options), { keyChanging: true }))
+    const spec = { op: 'map', fn: asUserFn(fn), calls: callsOf(options) } as const
+    return this.#with(options?.name, 'KSTREAM-MAP-', spec, rekeyed(options), { keyChanging: true })
   }
 
-  /** Any number of values for each record; the key stays. */
-  flatMapValues<V2>(fn: RecordFn<K, V, Iterable<V2>>, options?: Named & { readonly value?: Serde<V2> }): Stream<K, V2> {
-    const spec = { op: 'flatMapValues', fn: asUserFn(fn) } as const
+  /**
+   * Turns each value into another; the key stays, so nothing is repartitioned.
+   *
+   * @example
+   * orders.mapValues((order) => order.amount * 2).to('doubled')
+   * // orders ← ann: { amount: 50 }
+   * // doubled → ann: 100
+   */
+  mapValues<V2>(
+    fn: StreamFn<K, V, V2>,
+    options?: Named & CallSettings & { readonly value?: Serde<V2> },
+  ): Stream<K, V2> {
+    const spec = { op: 'mapValues', fn: asUserFn(fn), calls: callsOf(options) } as const
     const change = { value: options?.value as AnySerde | undefined }
-    return new Stream(this.#add(options?.name, 'KSTREAM-FLATMAPVALUES-', spec, change, { valueChanging: true }))
+    return this.#with(options?.name, 'KSTREAM-MAPVALUES-', spec, change, { valueChanging: true })
   }
 
-  /** A new key for each record; the value stays. */
-  selectKey<K2>(fn: RecordFn<K, V, K2>, options?: Named & { readonly key?: Serde<K2> }): Stream<K2, V> {
-    const spec = { op: 'selectKey', fn: asUserFn(fn) } as const
+  /**
+   * Turns each record into any number of records, each given as `[key, value]`.
+   *
+   * @example
+   * orders.flatMap((order) => [[order.customer, order.amount], ['all', order.amount]]).to('amounts')
+   * // orders ← o-1: { customer: 'ann', amount: 50 }
+   * // amounts → ann: 50
+   * // amounts → all: 50
+   */
+  flatMap<K2, V2>(
+    fn: StreamFn<K, V, Iterable<readonly [key: K2, value: V2]>>,
+    options?: WithSerdes<K2, V2> & CallSettings,
+  ): Stream<K2, V2> {
+    const spec = { op: 'flatMap', fn: asUserFn(fn), calls: callsOf(options) } as const
+    return this.#with(options?.name, 'KSTREAM-FLATMAP-', spec, rekeyed(options), { keyChanging: true })
+  }
+
+  /**
+   * Turns each value into any number of values; the key stays.
+   *
+   * @example
+   * clicks.flatMapValues((click) => click.page.split('/')).to('parts')
+   * // clicks ← ann: { page: 'shop/cart' }
+   * // parts → ann: 'shop'
+   * // parts → ann: 'cart'
+   */
+  flatMapValues<V2>(
+    fn: StreamFn<K, V, Iterable<V2>>,
+    options?: Named & CallSettings & { readonly value?: Serde<V2> },
+  ): Stream<K, V2> {
+    const spec = { op: 'flatMapValues', fn: asUserFn(fn), calls: callsOf(options) } as const
+    const change = { value: options?.value as AnySerde | undefined }
+    return this.#with(options?.name, 'KSTREAM-FLATMAPVALUES-', spec, change, { valueChanging: true })
+  }
+
+  /**
+   * Gives each record another key; the value stays.
+   *
+   * @example
+   * orders.selectKey((order) => order.customer).to('by-customer')
+   * // orders ← o-1: { customer: 'ann' }
+   * // by-customer → ann: { customer: 'ann' }
+   */
+  selectKey<K2>(fn: StreamFn<K, V, K2>, options?: Named & CallSettings & { readonly key?: Serde<K2> }): Stream<K2, V> {
+    const spec = { op: 'selectKey', fn: asUserFn(fn), calls: callsOf(options) } as const
     const change = { key: keyInfo(options?.key as AnySerde | undefined), rekeyed: true }
-    return new Stream(this.#add(options?.name, 'KSTREAM-KEY-SELECT-', spec, change, { keyChanging: true }))
+    return this.#with(options?.name, 'KSTREAM-KEY-SELECT-', spec, change, { keyChanging: true })
   }
 
-  #changed(options: WithSerdes<unknown, unknown> | undefined): Partial<StreamParts> {
-    return {
-      key: keyInfo(options?.key as AnySerde | undefined),
-      value: options?.value as AnySerde | undefined,
-      rekeyed: true,
-    }
+  /**
+   * Calls `fn` for each record and passes the record on as it is. After a crash `fn` may be called again for the same
+   * record.
+   *
+   * @example
+   * orders.peek((order) => print(order.amount)).to('copy')
+   * // orders ← ann: { amount: 50 }
+   * // prints 50
+   * // copy → ann: { amount: 50 }
+   */
+  peek(fn: StreamFn<K, V, unknown>, options?: Named & CallSettings): Stream<K, V> {
+    return this.#with(options?.name, 'KSTREAM-PEEK-', { op: 'peek', fn: asUserFn(fn), calls: callsOf(options) }, {})
   }
 
-  /** Calls `fn` and passes the record on as it is. */
-  peek(fn: RecordFn<K, V, unknown>, options?: Named): Stream<K, V> {
-    return new Stream(this.#add(options?.name, 'KSTREAM-PEEK-', { op: 'peek', fn: asUserFn(fn) }, {}))
-  }
-
-  /** Calls `fn` for each record; nothing follows. */
-  foreach(fn: RecordFn<K, V, unknown>, options?: Named): void {
-    this.#add(options?.name, 'KSTREAM-FOREACH-', { op: 'peek', fn: asUserFn(fn) }, {})
-  }
-
-  /** The records of both streams, in no particular order between them. */
-  merge<K2, V2>(other: Stream<K2, V2>, options?: Named): Stream<K | K2, V | V2> {
-    const parts = this[inner]
-    const second = other[inner]
-    const name = parts.build.names.orGenerate(options?.name, 'KSTREAM-MERGE-')
-    const write = (builder: PhysicalBuilder, node: GraphNode): void =>
-      builder.addProcessor(name, () => ({ op: 'passThrough' }), node.parentNames())
-    const node = parts.build.graph.add([parts.node, second.node], new GraphNode(name, { merge: true, write }))
-    return new Stream<K | K2, V | V2>(
-      following(parts, node, {
-        rekeyed: parts.rekeyed || second.rekeyed,
-        key: parts.key.serde === second.key.serde ? parts.key : keyInfo(undefined),
-        value: parts.value === second.value ? parts.value : undefined,
-      }),
+  /**
+   * Calls `fn` for each record and ends the stream. After a crash `fn` may be called again for the same record.
+   *
+   * @example
+   * orders.foreach((order, customer) => print(`${customer}: ${order.amount}`))
+   * // orders ← ann: { amount: 50 }
+   * // prints 'ann: 50'
+   */
+  foreach(fn: StreamFn<K, V, unknown>, options?: Named & CallSettings): void {
+    addOperator(
+      this[inner],
+      options?.name,
+      'KSTREAM-FOREACH-',
+      { op: 'peek', fn: asUserFn(fn), calls: callsOf(options) },
+      {},
     )
   }
 
   /**
-   * Distributes records over branches: each goes to the first whose predicate holds. With `default` the rest gets a
-   * branch of its own, else it is dropped.
+   * The records of both streams. The order within each stays; there is none between them.
    *
    * @example
-   * const { large, small } = orders.split({ large: { when: (order) => order.amount > 1000 } }, { default: 'small' })
+   * orders.merge(payments).to('all')
+   * // orders ← ann: { amount: 50 }
+   * // payments ← ann: { amount: 20 }
+   * // all → ann: { amount: 50 }
+   * // all → ann: { amount: 20 }
    */
-  split<B extends Record<string, Branch<K, V> | RecordFn<K, V, boolean>>, D extends string = never>(
+  merge<K2, V2>(other: Stream<K2, V2>, options?: Named): Stream<K | K2, V | V2> {
+    return new Stream<K | K2, V | V2>(mergeStreams(this[inner], other[inner], options))
+  }
+
+  /**
+   * Distributes the records over branches by name: each goes to the first whose predicate holds. The branch that
+   * `default` names takes the rest; without it the rest is dropped.
+   *
+   * @example
+   * const { large, small } = orders.split({ large: (order) => order.amount > 100 }, { default: 'small' })
+   * large.to('large')
+   * small.to('small')
+   * // orders ← bob: { amount: 150 }
+   * // large → bob: { amount: 150 }
+   */
+  split<B extends Record<string, Branch<K, V> | StreamFn<K, V, boolean>>, D extends string = never>(
     branches: B,
     options?: Named & { readonly default?: D | ({ readonly as: D } & Named) },
   ): { readonly [P in keyof B]: Stream<K, B[P] extends Branch<K, V, infer S> ? S : V> } & {
     readonly [P in D]: Stream<K, V>
   } {
-    const parts = this[inner]
-    const { names, graph } = parts.build
-    const name = names.orGenerate(options?.name, 'KSTREAM-BRANCH-')
-    const entries = Object.entries(branches).map(([id, branch], i) => {
-      const { when, name: own } = typeof branch === 'function' ? { when: branch, name: undefined } : branch
-      return { id, when: asUserFn(when), name: own ?? String(i + 1) }
-    })
-    const rest =
-      typeof options?.default === 'object'
-        ? options.default
-        : options?.default && { as: options.default, name: undefined }
-    const predicates = [...entries.map((entry) => entry.when), ...(rest ? [undefined] : [])]
-    const node = addProcessor(parts, name, { op: 'branch', predicates })
-    const result: Record<string, Stream<K, V>> = {}
-    const all = [...entries, ...(rest ? [{ id: rest.as as string, name: rest.name ?? '0' }] : [])]
-    for (const entry of all) {
-      names.generate('KSTREAM-BRANCH-')
-      const childName = name + entry.name
-      const write = (builder: PhysicalBuilder, child: GraphNode): void =>
-        builder.addProcessor(childName, () => ({ op: 'passThrough' }), child.parentNames())
-      const child = graph.add(node, new GraphNode(childName, { write }))
-      result[entry.id] = new Stream<K, V>(following(parts, child, {}))
-    }
-    return result as never
-  }
-
-  /** Brings records of one key together, by hand; operators that need it do so themselves. */
-  repartition(options?: WithSerdes<K, V>): Stream<K, V> {
-    const parts = this[inner]
-    const name = options?.name ?? parts.build.names.generate('KSTREAM-REPARTITION-')
-    const key = options?.key ? keyInfo(options.key as AnySerde) : parts.key
-    const value = (options?.value as AnySerde | undefined) ?? parts.value
-    return new Stream(repartitioned({ ...parts, key, value }, name, false))
-  }
-
-  /** The newest value of each key, as a table. A null value deletes. */
-  toTable(options?: Stored<K, V>): Table<K, V> {
-    const parts = this[inner]
-    const { names, graph } = parts.build
-    const settings = settingsOf(options?.store)
-    const name = names.orGenerate(options?.name, 'KSTREAM-TOTABLE-')
-    const storeName = settings.name ?? names.store('KSTREAM-TOTABLE-')
-    const source = parts.rekeyed ? repartitioned(parts, name, true) : parts
-    const definition = tableStore({ name: storeName, key: parts.key, valueSerde: parts.value, settings })
-    const model = new SourceTable(definition, options?.store !== undefined && settings.name !== undefined)
-    const write = (builder: PhysicalBuilder, node: GraphNode): void => {
-      builder.addProcessor(name, () => ({ op: 'tableSource', ...model.output() }), node.parentNames())
-      if (model.kept) builder.addStore(definition, name)
-    }
-    const node = graph.add(source.node, new GraphNode(name, { outputVersioned: settings.type === 'versioned', write }))
-    return new Table({ build: parts.build, name, node, key: parts.key, value: parts.value, model })
-  }
-
-  /** Groups by the key that the records have. */
-  groupByKey(options?: WithSerdes<K, V>): GroupedStream<K, V> {
-    const parts = this[inner]
-    const key = options?.key ? keyInfo(options.key as AnySerde) : parts.key
-    const value = (options?.value as AnySerde | undefined) ?? parts.value
-    return new GroupedStream({ ...parts, key, value }, options?.name)
+    const parts = splitStream(this[inner], branches, options)
+    return Object.fromEntries([...parts].map(([name, branch]) => [name, new Stream<K, V>(branch)])) as never
   }
 
   /**
-   * Groups by a key that `fn` chooses.
+   * Brings the records of one key together by hand. Operators that need it do so by themselves; use it to spread the
+   * work of the function that follows, by a key that was just chosen.
    *
    * @example
-   * flights.groupBy((flight) => flight.origin).count()
+   * const byCustomer = orders.selectKey((order) => order.customer).repartition({ name: 'by-customer' })
+   * byCustomer.mapValues((order) => order.amount).to('amounts')
+   * // orders ← o-1: { customer: 'ann', amount: 50 }
+   * // amounts → ann: 50
    */
-  groupBy<K2>(fn: RecordFn<K, V, K2>, options?: WithSerdes<K2, V>): GroupedStream<K2, V> {
+  repartition(options?: WithSerdes<K, V>): Stream<K, V> {
+    const name = options?.name ?? this[inner].build.names.generate('KSTREAM-REPARTITION-')
+    return new Stream(repartitioned(withSerdes(this[inner], options), name, false))
+  }
+
+  /**
+   * The newest value of each key, as a table. A record without a value deletes the row.
+   *
+   * @example
+   * orders.toTable({ store: 'newest' }).filter((order) => order.amount > 100).toStream().to('large')
+   * // orders ← ann: { amount: 150 }
+   * // orders ← ann: { amount: 50 }
+   * // large → ann: { amount: 150 }
+   * // large → ann: null
+   */
+  toTable(options?: Stored<K, Exclude<V, null>>): Table<K, Exclude<V, null>> {
+    return new Table(tableOf(this[inner], options as Stored | undefined))
+  }
+
+  /**
+   * Groups the records by the key they have, for an aggregate. Records without a key are dropped and counted.
+   *
+   * @example
+   * orders.groupByKey().count().toStream().to('counts')
+   * // orders ← ann: { amount: 50 }
+   * // counts → ann: 1
+   */
+  groupByKey(options?: WithSerdes<K, V> & Ordered): GroupedStream<K, Exclude<V, null>> {
+    return new GroupedStream(withSerdes(this[inner], options), options?.name, options?.order)
+  }
+
+  /**
+   * Groups the records by a key that `fn` chooses, for an aggregate. Records without a key are dropped and counted.
+   *
+   * @example
+   * flights.groupBy((flight) => flight.origin).count().toStream().to('departures')
+   * // flights ← 1: { origin: 'SFO' }
+   * // departures → SFO: 1
+   */
+  groupBy<K2>(fn: StreamFn<K, V, K2>, options?: WithSerdes<K2, V> & Ordered): GroupedStream<K2, Exclude<V, null>> {
     const spec = { op: 'selectKey', fn: asUserFn(fn) } as const
-    const change = {
-      key: keyInfo(options?.key as AnySerde | undefined),
-      rekeyed: true,
-      value: (options?.value as AnySerde | undefined) ?? this[inner].value,
-    }
-    return new GroupedStream(
-      this.#add(options?.name, 'KSTREAM-KEY-SELECT-', spec, change, { keyChanging: true }),
-      options?.name,
-    )
+    const change = { ...rekeyed(options), value: (options?.value as AnySerde | undefined) ?? this[inner].value }
+    const stream = this.#with(options?.name, 'KSTREAM-KEY-SELECT-', spec, change, { keyChanging: true })
+    return new GroupedStream(stream[inner], options?.name, options?.order)
   }
 
-  /** Writes the records to a topic, or to the topic that a function chooses for each. */
+  /**
+   * Writes the records to a topic, or each to the topic that a function chooses. Without serdes keys are written as
+   * text where they are text, and everything else as JSON.
+   *
+   * @example
+   * orders.to((order) => (order.amount > 100 ? 'large' : 'small'))
+   * // orders ← ann: { amount: 50 }
+   * // small → ann: { amount: 50 }
+   */
   to(topic: TopicChoice<K, V>, options?: WithSerdes<K, V>): void {
-    const parts = this[inner]
-    const name = parts.build.names.orGenerate(options?.name, 'KSTREAM-SINK-')
-    const given = options?.key as AnySerde | undefined
-    const spec = {
-      op: 'sink',
-      topic: typeof topic === 'function' ? asUserFn(topic) : topic,
-      topicFunctionName: typeof topic === 'function' ? topic.name || 'TopicFrom' : undefined,
-      keySerde: given ?? topicKeySerde(parts.key),
-      valueSerde: (options?.value as AnySerde | undefined) ?? valueSerdeOr(parts.value),
-      windowedInner: partitionSerde(parts.key, false),
-    } as const
-    const write = (builder: PhysicalBuilder, node: GraphNode): void =>
-      builder.addSink(name, () => spec, node.parentNames())
-    parts.build.graph.add(parts.node, new GraphNode(name, { write }))
+    addSink(this[inner], topic, options as WithSerdes<never, never> | undefined)
   }
 
-  /** Pairs with the other stream's records of the same key within a window of time, or with a table's row of that key. */
+  /**
+   * Joins each record with what has the same key in another stream (within a window of time) or in a table (its row at
+   * this moment), or with the row of a global table that `on` names. Records that find no partner are dropped.
+   *
+   * @example
+   * orders.join(payments, (order, payment) => order.amount - payment.amount, { within: '1m' }).to('open')
+   * // orders ← ann: { amount: 50 } @ 10s
+   * // payments ← ann: { amount: 20 } @ 40s
+   * // open → ann: 30
+   * @example
+   * orders.join(users, (order, user) => `${user.name}: ${order.amount}`).to('named')
+   * // users ← u-1: { name: 'Ann' }
+   * // orders ← u-1: { amount: 50 }
+   * // named → u-1: 'Ann: 50'
+   * @example
+   * const on = (order: Order) => order.product
+   * orders.join(products, (order, product) => order.amount * product.price, { on }).to('sums')
+   * // products ← tea: { price: 3 }
+   * // orders ← ann: { product: 'tea', amount: 2 }
+   * // sums → ann: 6
+   * @throws EngineError `TOPOLOGY_INVALID` when a join of two streams has no `within`, or one with a global table no
+   * `on`.
+   */
   join<V2, R>(
     other: Stream<K, V2>,
     joiner: (left: V, right: NoInfer<V2>, key: K) => Awaitable<R>,
@@ -253,13 +330,23 @@ export class Stream<K, V> {
   join<K2, V2, R>(
     other: GlobalTable<K2, V2>,
     joiner: (left: V, right: NoInfer<V2>, key: K) => Awaitable<R>,
-    options: Named & { readonly on: RecordFn<K, V, K2 | null> },
+    options: Named & CallSettings & { readonly on: RecordFn<K, V, K2 | null> },
   ): Stream<K, R>
   join(other: unknown, joiner: unknown, options?: unknown): Stream<K, never> {
     return this.#join(other, joiner, options, false, false)
   }
 
-  /** As `join`, and records that find no partner go on with null as the right side. */
+  /**
+   * As `join`; records that find no partner go on with null as the right side. In a join of two streams that is known
+   * when the window of the record is over. A left record that comes later than window and grace is dropped and counted as
+   * `late`; Kafka Streams tells it alone, with null.
+   *
+   * @example
+   * orders.leftJoin(users, (order, user) => `${user?.name ?? 'nobody'}: ${order.amount}`).to('named')
+   * // orders ← u-1: { amount: 50 }
+   * // named → u-1: 'nobody: 50'
+   * @throws EngineError `TOPOLOGY_INVALID` as `join`.
+   */
   leftJoin<V2, R>(
     other: Stream<K, V2>,
     joiner: (left: V, right: NoInfer<V2> | null, key: K) => Awaitable<R>,
@@ -273,13 +360,28 @@ export class Stream<K, V> {
   leftJoin<K2, V2, R>(
     other: GlobalTable<K2, V2>,
     joiner: (left: V, right: NoInfer<V2> | null, key: K) => Awaitable<R>,
-    options: Named & { readonly on: RecordFn<K, V, K2 | null> },
+    options: Named & CallSettings & { readonly on: RecordFn<K, V, K2 | null> },
   ): Stream<K, R>
   leftJoin(other: unknown, joiner: unknown, options?: unknown): Stream<K, never> {
     return this.#join(other, joiner, options, true, false)
   }
 
-  /** As `join`, and the records of either side that find no partner go on with null as the other side. */
+  /**
+   * As `join` of two streams; records of either side that find no partner go on with null as the other side, when their
+   * window is over.
+   *
+   * @example
+   * const both = (order: Order | null, payment: Payment | null) => [order?.amount ?? 0, payment?.amount ?? 0]
+   * orders.outerJoin(payments, both, { within: '1m' }).to('both')
+   * // orders ← ann: { amount: 50 } @ 0s
+   * // payments ← bob: { amount: 20 } @ 10s
+   * // payments ← bob: { amount: 30 } @ 5m
+   * // orders ← bob: { amount: 60 } @ 5m
+   * // both → bob: [60, 30]
+   * // both → ann: [50, 0]
+   * // both → bob: [0, 20]
+   * @throws EngineError `TOPOLOGY_INVALID` when there is no `within`.
+   */
   outerJoin<V2, R>(
     other: Stream<K, V2>,
     joiner: (left: V | null, right: NoInfer<V2> | null, key: K) => Awaitable<R>,
@@ -299,15 +401,44 @@ export class Stream<K, V> {
     throw invalid('a stream joins a stream, a table or a global table; this is none of them')
   }
 
-  /** Hands each record to a processor of your own, with state, timers and any number of results of any key. */
+  /**
+   * Hands each record to a processor of your own, with stores, timers, and any number of results under any key. The
+   * factory is called once for each task; what it returns is the processor, or just its `process` function.
+   *
+   * Where it has stores or timers, and keys may have changed above it, the stream is repartitioned first: the records of a
+   * key are in one place. Kafka Streams does not do that; `repartition: false` leaves it so here, too.
+   *
+   * @example
+   * const seen = keyValueStore('seen', { key: serdes.string, value: serdes.boolean })
+   * const firsts = orders.process<string, Order>((context) => async (order, id) => {
+   *   if (context.store(seen).putIfAbsent(id, true) === undefined) await context.forward(order.customer, order)
+   * }, { stores: [seen] })
+   * firsts.to('firsts')
+   * // orders ← o-1: { customer: 'ann' }
+   * // orders ← o-1: { customer: 'ann' }
+   * // firsts → ann: { customer: 'ann' }
+   * @throws EngineError `TOPOLOGY_INVALID` when two stores have one name.
+   */
   process<K2, V2>(factory: ProcessorFactory<K, V, K2, V2>, options?: ProcessOptions<K2, V2>): Stream<K2, V2> {
-    const node = addProcessNode(this[inner], factory, options as ProcessOptions | undefined, false)
-    return new Stream(following(this[inner], node, this.#changed(options)))
+    return new Stream(addProcess(this[inner], factory, options as ProcessOptions | undefined, rekeyed(options)))
   }
 
-  /** As `process`, where results keep the key of the record that caused them: nothing is repartitioned after it. */
+  /**
+   * As `process`, where results keep the key of the record that caused them: nothing is repartitioned after it.
+   *
+   * @example
+   * const reminders = orders.processValues<string>((context) => ({
+   *   process: (order, id, record) => context.timers.set(id, record.timestamp + 60_000),
+   *   onTimer: (id) => context.forward(`${id} is a minute old`),
+   * }), { timers: true })
+   * reminders.to('reminders')
+   * // orders ← o-1: { amount: 50 } @ 0s
+   * // orders ← o-2: { amount: 50 } @ 2m
+   * // reminders → o-1: 'o-1 is a minute old'
+   * @throws EngineError `TOPOLOGY_INVALID` when two stores have one name.
+   */
   processValues<V2>(factory: ValueProcessorFactory<K, V, V2>, options?: ProcessOptions<K, V2>): Stream<K, V2> {
-    const node = addProcessNode(this[inner], factory, options as ProcessOptions | undefined, true)
-    return new Stream(following(this[inner], node, { value: options?.value as AnySerde | undefined }))
+    const change = { value: options?.value as AnySerde | undefined }
+    return new Stream(addProcess(this[inner], factory, options as ProcessOptions | undefined, change, true))
   }
 }

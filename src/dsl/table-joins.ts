@@ -1,7 +1,7 @@
 /** The operators behind a join of two tables by their keys. */
 import { GraphNode } from '../topology/graph.ts'
 import type { PhysicalBuilder } from '../topology/physical.ts'
-import { type AnySerde, settingsOf, tableStore } from './build.ts'
+import { type AnySerde, refuseUnkept, settingsOf, tableStore } from './build.ts'
 import type { TableParts } from './handle.ts'
 import { getterStores, JoinTable, type TableJoinShape } from './table-model.ts'
 import type { Stored } from './types.ts'
@@ -22,9 +22,10 @@ export function addTableJoin(
   const otherName = names.suffixOrGenerate(options?.name, '-join-other', 'KTABLE-JOINOTHER-')
   const settings = settingsOf(options?.store)
   const keeps = options?.store !== undefined && settings.name !== undefined
+  if (!keeps) refuseUnkept(name, options)
   const key = left.key.serde === undefined && left.key.windowed === undefined ? right.key : left.key
   const definition = keeps
-    ? tableStore({ name: settings.name as string, key, valueSerde: undefined, settings })
+    ? tableStore({ name: settings.name as string, key, valueSerde: undefined, settings, emit: options.emit })
     : undefined
   const model = new JoinTable(left.model, right.model, definition, shape)
   const leftGetter = left.model.getter()

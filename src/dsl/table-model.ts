@@ -1,14 +1,14 @@
 /**
- * What the graph knows of a table while it is built: where its rows can be read, and whether its updates say what they
- * replace. Both are asked for by operators further down, so they become known only as the calls come in.
+ * What the graph knows of a table while it is built: where its rows can be read, and whether its updates carry the
+ * value they replace. Operators further down ask for both, so the answers become known only as the calls come in.
  */
 import type { Getter, JoinFn, StoreRefSpec, UserFn } from '../topology/operator-spec.ts'
 import type { StoreDefinition } from '../topology/physical.ts'
 
 export interface TableModel {
-  /** Updates carry the value they replace. With `force` the table is kept as state where it has to be. */
+  /** Makes updates carry the value that they replace. With `force`, the table is kept as state where that is needed. */
   enableOldValues(force: boolean): boolean
-  /** How its rows are read; makes sure that they can be. */
+  /** How its rows are read. Asking makes sure that they can be. */
   getter(): Getter
 }
 
@@ -21,7 +21,7 @@ const storeGetter = (store: StoreDefinition, global = false): Getter => ({
   global,
 })
 
-/** Store names that a getter reads; global ones need no connection. */
+/** The names of the stores that a getter reads. Global ones need no connection. */
 export function getterStores(getter: Getter): string[] {
   switch (getter.kind) {
     case 'store':
@@ -35,7 +35,7 @@ export function getterStores(getter: Getter): string[] {
   }
 }
 
-/** A topic or stream read as a table: kept as state only when somebody needs it. */
+/** A topic or stream read as a table. It is kept as state only when an operator needs that. */
 export class SourceTable implements TableModel {
   readonly definition: StoreDefinition
   kept: boolean
@@ -64,7 +64,7 @@ export class SourceTable implements TableModel {
   }
 }
 
-/** The result of an aggregate: always kept. Also the result of several (a cogroup) that share one store. */
+/** The result of an aggregate, which is always kept, or of several aggregates that share a store (a cogroup). */
 export class AggregateTable implements TableModel {
   readonly definition: StoreDefinition
   sendOldValues = false
@@ -103,7 +103,7 @@ export class DerivedTable implements TableModel {
     this.#parent = parent
     this.#definition = definition
     this.#view = view
-    // A filter above a kept table knows from the start whether a row it rejects had passed before.
+    // A filter above a table that is kept can always look up whether it let the old value of a row pass.
     this.sendOldValues = tryOldValues && parent.enableOldValues(false)
   }
 

@@ -6,16 +6,17 @@ import { suppressedSerde } from '../topology/internal-serdes.ts'
 import type { OperatorSpec } from '../topology/operator-spec.ts'
 import { invalid, type PhysicalBuilder, type StoreDefinition } from '../topology/physical.ts'
 import { windowCloseOf } from '../topology/rewrite.ts'
-import { type AnySerde, keyInfo, ownKeySerde, settingsOf, tableStore, valueSerdeOr } from './build.ts'
+import { type AnySerde, keyInfo, ownKeySerde, refuseUnkept, settingsOf, tableStore, valueSerdeOr } from './build.ts'
 import { addForeignKeyJoin } from './foreign-key.ts'
 import { GroupedTable } from './grouped-table.ts'
 import { asUserFn, inner, type StreamParts, type TableParts } from './handle.ts'
 import { Stream } from './stream.ts'
 import { DerivedTable, filterView, mapView, SuppressedTable } from './table-model.ts'
 import { addTableJoin } from './table-joins.ts'
-import type { Awaitable, Named, RecordFn, Stored, WithSerdes } from './types.ts'
+import type { Awaitable, Named, RecordFn, RecordGuard, Stored, WithSerdes } from './types.ts'
 import { ms } from './windows.ts'
 
+/** When a suppressed table lets its updates out: at the close of their window, or after a time. */
 export type SuppressOptions = Named &
   (
     | {
@@ -32,6 +33,7 @@ export type SuppressOptions = Named &
       }
   )
 
+/** A join of two tables whose keys differ: which row of the other table belongs to a row of this one. */
 export interface ForeignKeyJoinOptions<K, V, K2, R> extends Stored<K, R> {
   /** Key of the other table's row that belongs to this one; null for none. */
   readonly on: (value: V, key: K) => K2 | null | undefined
@@ -45,21 +47,43 @@ interface DerivedShape {
   readonly spec: (output: ReturnType<DerivedTable['output']>, versioned: boolean) => OperatorSpec
 }
 
-export class Table<K, V> {
+/**
+ * A table: the newest value of each key, changing record by record. A null value deletes a row. It is described, not
+ * read: operators return new tables. To see its rows, join with it, name its store and query that, or follow its
+ * updates with `toStream()`. `D` is null where rows may be deleted, and never where nothing deletes them, as in counts.
+ */
+export class Table<K, V, D extends null = null> {
   readonly [inner]: TableParts
 
+  /** @internal */
   constructor(parts: TableParts) {
     this[inner] = parts
   }
 
-  /** Rows for which `predicate` holds; for the others, a deletion goes on where they had been rows before. */
-  filter<S extends V>(predicate: (value: V, key: K) => value is S, options?: Stored<K, S>): Table<K, S>
+  /**
+   * The rows for which `predicate` holds. A row that no longer satisfies it is deleted from the result.
+   *
+   * @example
+   * prices.filter((price) => price > 10).toStream().to('dear')
+   * // prices ← tea: 12
+   * // prices ← tea: 9
+   * // dear → tea: 12
+   * // dear → tea: null
+   */
+  filter<S extends V>(predicate: RecordGuard<K, V, S>, options?: Stored<K, S>): Table<K, S>
   filter(predicate: RecordFn<K, V, boolean>, options?: Stored<K, V>): Table<K, V>
   filter(predicate: unknown, options?: Stored<K, V>): Table<K, V> {
     return this.#filter(predicate, options, false)
   }
 
-  /** Rows for which `predicate` does not hold. */
+  /**
+   * The rows for which `predicate` does not hold.
+   *
+   * @example
+   * prices.filterNot((price) => price > 10).toStream().to('cheap')
+   * // prices ← tea: 9
+   * // cheap → tea: 9
+   */
   filterNot(predicate: RecordFn<K, V, boolean>, options?: Stored<K, V>): Table<K, V> {
     return this.#filter(predicate, options, true)
   }
@@ -76,17 +100,35 @@ export class Table<K, V> {
     })
   }
 
-  /** A new value for each row. Not called for deletions. */
-  mapValues<V2>(fn: RecordFn<K, V, V2>, options?: Stored<K, V2> & { readonly value?: Serde<V2> }): Table<K, V2> {
-    return this.#map(fn, options, 'KTABLE-MAPVALUES-', false)
+  /**
+   * Turns the value of each row into another. `fn` is not called for deletions, which go on as they are.
+   *
+   * @example
+   * users.mapValues((user) => user.city).toStream().to('cities')
+   * // users ← u-1: { name: 'Ann', city: 'Oslo' }
+   * // users ← u-1: null
+   * // cities → u-1: 'Oslo'
+   * // cities → u-1: null
+   */
+  mapValues<V2>(fn: RecordFn<K, V, V2>, options?: Stored<K, V2> & { readonly value?: Serde<V2> }): Table<K, V2, D> {
+    return this.#map<V2>(fn, options, 'KTABLE-MAPVALUES-', false) as unknown as Table<K, V2, D>
   }
 
-  /** As `mapValues`, called for deletions too, with a null value. */
+  /**
+   * As `mapValues`; `fn` is called for deletions too, with a null value.
+   *
+   * @example
+   * users.transformValues((user) => user?.city ?? 'gone').toStream().to('cities')
+   * // users ← u-1: { name: 'Ann', city: 'Oslo' }
+   * // users ← u-1: null
+   * // cities → u-1: 'Oslo'
+   * // cities → u-1: 'gone'
+   */
   transformValues<V2>(
     fn: RecordFn<K, V | null, V2>,
     options?: Stored<K, V2> & { readonly value?: Serde<V2> },
-  ): Table<K, V2> {
-    return this.#map(fn, options, 'KTABLE-TRANSFORMVALUES-', true)
+  ): Table<K, V2, D> {
+    return this.#map<V2>(fn, options, 'KTABLE-TRANSFORMVALUES-', true) as unknown as Table<K, V2, D>
   }
 
   #map<V2>(
@@ -122,8 +164,15 @@ export class Table<K, V> {
     const { name, stored } = shape
     const settings = settingsOf(stored?.store)
     const keeps = stored?.store !== undefined && settings.name !== undefined
+    if (!keeps) refuseUnkept(name, stored)
     const definition = keeps
-      ? tableStore({ name: settings.name as string, key: parts.key, valueSerde: shape.valueSerde, settings })
+      ? tableStore({
+          name: settings.name as string,
+          key: parts.key,
+          valueSerde: shape.valueSerde,
+          settings,
+          emit: stored.emit,
+        })
       : undefined
     const model = shape.model(definition)
     let versioned = false
@@ -143,10 +192,19 @@ export class Table<K, V> {
     return new Table<K, V2>({ build: parts.build, name, node, key: parts.key, value, model })
   }
 
-  /** The table's updates as a stream; deletions have a null value. With `key`, under a new key. */
-  toStream(options?: Named): Stream<K, V>
-  toStream<K2>(options: Named & { readonly key: RecordFn<K, V, K2> }): Stream<K2, V>
-  toStream(options?: Named & { readonly key?: RecordFn<K, V, unknown> }): Stream<K, V> {
+  /**
+   * The table's updates as a stream; a deletion has a null value, where rows may be deleted. With `key` each update gets a key of its own.
+   *
+   * @example
+   * prices.toStream().to('updates')
+   * // prices ← tea: 12
+   * // prices ← tea: null
+   * // updates → tea: 12
+   * // updates → tea: null
+   */
+  toStream(options?: Named): Stream<K, V | D>
+  toStream<K2>(options: Named & { readonly key: RecordFn<K, V | D, K2> }): Stream<K2, V | D>
+  toStream(options?: Named & { readonly key?: RecordFn<K, V | D, unknown> }): Stream<K, V | D> {
     const parts = this[inner]
     const name = this.#name(options, 'KTABLE-TOSTREAM-')
     const write = (builder: PhysicalBuilder, node: GraphNode): void =>
@@ -161,15 +219,21 @@ export class Table<K, V> {
       rekeyed: false,
       memo: {},
     }
-    const stream = new Stream<K, V>(streamParts)
-    return options?.key ? (stream.selectKey(options.key) as Stream<never, V>) : stream
+    const stream = new Stream<K, V | D>(streamParts)
+    return options?.key ? (stream.selectKey(options.key) as Stream<never, V | D>) : stream
   }
 
   /**
-   * Groups the rows by a key of your choice; `fn` gives key and value, or null for a row that belongs to no group.
+   * Groups the rows by another key, for an aggregate: `fn` gives key and value, or null for a row that belongs to no
+   * group. A row that changes leaves its old group and enters the new one.
    *
    * @example
-   * users.groupBy((user) => [user.city, user]).count()
+   * users.groupBy((user) => [user.city, user]).count().toStream().to('people')
+   * // users ← u-1: { name: 'Ann', city: 'Oslo' }
+   * // users ← u-1: { name: 'Ann', city: 'Bergen' }
+   * // people → Oslo: 1
+   * // people → Oslo: 0
+   * // people → Bergen: 1
    */
   groupBy<K2, V2>(
     fn: RecordFn<K, V, readonly [key: K2, value: V2] | null>,
@@ -196,9 +260,18 @@ export class Table<K, V> {
    * Holds updates back: until the window of the row closes, so that each window has one final result, or for a time.
    *
    * @example
-   * counts.suppress({ until: 'window-closes' }).toStream().to('final-counts')
+   * const perMinute = clicks.groupByKey().windowedBy(tumbling('1m')).count()
+   * perMinute.suppress({ until: 'window-closes' }).toStream().to('final')
+   * // clicks ← ann: { page: 'cart' } @ 10s
+   * // clicks ← ann: { page: 'shop' } @ 20s
+   * // clicks ← bob: { page: 'shop' } @ 70s
+   * // final → ann [0s, 1m): 2
+   * @throws EngineError `TOPOLOGY_INVALID` when the table is versioned, or `until` is `window-closes` and there are no
+   * windows.
    */
-  suppress(options: SuppressOptions): Table<K, V> {
+  suppress(options: SuppressOptions & { readonly until: 'window-closes' }): Table<K, V, never>
+  suppress(options: SuppressOptions): Table<K, V, D>
+  suppress(options: SuppressOptions): Table<K, V, D> {
     const parts = this[inner]
     const { build, node: above } = parts
     if (above.options.outputVersioned)
@@ -242,7 +315,24 @@ export class Table<K, V> {
     return new Table({ build, name, node, key: parts.key, value: parts.value, model })
   }
 
-  /** Rows of both tables of the same key; or, with `on`, each row with the row of the other table that `on` names. */
+  /**
+   * Joins the rows of two tables: those of the same key or, with `on`, each row with the row of the other table that
+   * `on` names. The result changes with either side.
+   *
+   * @example
+   * users.join(prices, (user, price) => `${user.name} pays ${price}`).toStream().to('bills')
+   * // users ← u-1: { name: 'Ann' }
+   * // prices ← u-1: 12
+   * // bills → u-1: 'Ann pays 12'
+   * @example
+   * const choices = topology.table('choices', { value: serdes.json<{ readonly product: string }>() })
+   * choices.join(prices, (choice, price) => price, { on: (choice) => choice.product }).toStream().to('costs')
+   * // prices ← tea: 12
+   * // choices ← ann: { product: 'tea' }
+   * // prices ← tea: 14
+   * // costs → ann: 12
+   * // costs → ann: 14
+   */
   join<K2, V2, R>(
     other: Table<K2, V2>,
     joiner: (left: V, right: NoInfer<V2>, key: K) => Awaitable<R>,
@@ -257,7 +347,16 @@ export class Table<K, V> {
     return this.#join(other as Table<never, never>, joiner, options as Stored | undefined, false, false)
   }
 
-  /** As `join`, and rows of this table that find no partner have null as the right side. */
+  /**
+   * As `join`; rows of this table that find no partner have null as the right side.
+   *
+   * @example
+   * users.leftJoin(prices, (user, price) => price ?? 0).toStream().to('bills')
+   * // users ← u-1: { name: 'Ann' }
+   * // prices ← u-1: 12
+   * // bills → u-1: 0
+   * // bills → u-1: 12
+   */
   leftJoin<K2, V2, R>(
     other: Table<K2, V2>,
     joiner: (left: V, right: NoInfer<V2> | null, key: K) => Awaitable<R>,
@@ -272,7 +371,16 @@ export class Table<K, V> {
     return this.#join(other as Table<never, never>, joiner, options as Stored | undefined, true, false)
   }
 
-  /** As `join`, and rows of either table that find no partner have null as the other side. */
+  /**
+   * As `join` by equal keys; rows of either table that find no partner have null as the other side.
+   *
+   * @example
+   * users.outerJoin(prices, (user, price) => `${user?.name ?? 'somebody'}: ${price ?? 0}`).toStream().to('bills')
+   * // prices ← u-1: 12
+   * // users ← u-1: { name: 'Ann' }
+   * // bills → u-1: 'somebody: 12'
+   * // bills → u-1: 'Ann: 12'
+   */
   outerJoin<V2, R>(
     other: Table<K, V2>,
     joiner: (left: V | null, right: NoInfer<V2> | null, key: K) => Awaitable<R>,
@@ -298,13 +406,18 @@ export class Table<K, V> {
   }
 }
 
-/** A table that every lane holds whole: any record may look up any of its keys. */
+/**
+ * A table that every lane of every process holds whole, so that a stream can be joined with any of its rows:
+ * `orders.join(products, joiner, { on: (order) => order.product })`. Made by `topology.globalTable(…)`.
+ */
 export class GlobalTable<K, V> {
   readonly [inner]: TableParts
-  /** Name of the store that holds the rows. */
+  /** Name of the store that holds the rows; a processor reads it with the option `globalStores`. */
   readonly storeName: string
+  /** Carries the types of key and value; never set. */
   readonly rows?: readonly [K, V]
 
+  /** @internal */
   constructor(parts: TableParts, storeName: string) {
     this[inner] = parts
     this.storeName = storeName

@@ -18,20 +18,24 @@ import {
   type SourceDefinition,
   type StoreDefinition,
 } from '../topology/physical.ts'
-import { type AnySerde, Build, keyInfo, settingsOf, tableStore } from './build.ts'
+import { type AnySerde, Build, keyInfo, serdeFor, settingsOf, tableStore } from './build.ts'
 import { definitionOf, type StoreDeclaration } from './stores.ts'
 import { Stream } from './stream.ts'
 import { GlobalTableModel, SourceTable } from './table-model.ts'
 import { GlobalTable, Table } from './table.ts'
-import type { Awaitable, SourceSettings, Stored, WatermarkSettings } from './types.ts'
+import type { Awaitable, SourceSettings, Stored, TombstoneSettings, WatermarkSettings } from './types.ts'
 import { ms } from './windows.ts'
 
+/** A scheduled source: when it fires, and what it makes. Give `every` or `cron`, one of the two. */
 export interface ScheduledSettings<K, V> {
-  /** The interval between firings. Give this or `cron`. */
+  /** The time between two firings, at least a millisecond. */
   readonly every?: Duration
-  /** A cron expression (UTC). Give this or `every`. */
+  /** A cron expression in UTC, such as `'0 6 * * *'`. */
   readonly cron?: string
-  /** Answers the records of a firing: one, several or none. */
+  /**
+   * Makes the records of a firing: one, several or none. Their timestamp is the instant that was due, unless they have
+   * their own.
+   */
   readonly emit: (
     tick: ScheduledTick,
   ) => Awaitable<
@@ -40,7 +44,9 @@ export interface ScheduledSettings<K, V> {
     | null
     | undefined
   >
+  /** Serde of the keys that `emit` returns. Default: text as UTF-8, anything else as JSON. */
   readonly key?: Serde<K>
+  /** Serde of the values that `emit` returns. Default: JSON. */
   readonly value?: Serde<V>
 }
 
@@ -76,40 +82,58 @@ function sourceOf(
     kind,
     topics,
     pattern: pattern && wholePattern(pattern),
-    keySerde: settings?.key as AnySerde | undefined,
-    valueSerde: settings?.value as AnySerde | undefined,
+    keySerde: settings?.key && serdeFor(settings.key as AnySerde, topics[0], 'key'),
+    valueSerde: settings?.value && serdeFor(settings.value as AnySerde, topics[0], 'value'),
     watermark: watermarkOf(settings?.watermark),
     timestampExtractor: settings?.timestamp as TimestampExtractor | undefined,
+    expectsNull: (settings as { readonly tombstones?: boolean } | undefined)?.tombstones === true,
     schedule: undefined,
     boundaryBase: undefined,
   }
 }
 
-/** Patterns match whole names, as the field has it; the source text stays what the user wrote. */
+/** As in Kafka Streams, a pattern matches whole names. Its source text stays what the user wrote. */
 function wholePattern(pattern: RegExp): RegExp {
   const whole = new RegExp(`^(?:${pattern.source})$`, pattern.flags.replace(/[gy]/g, ''))
   Object.defineProperty(whole, 'source', { value: pattern.source })
   return whole
 }
 
+/**
+ * What the `build` function of an application is given: where every stream and table begins. What is built here is a
+ * description; it runs in the lanes.
+ */
 export class Topology {
   readonly #build = new Build()
 
   /**
-   * A stream of one topic, of several, or of all whose name matches a pattern.
+   * A stream of the records of one topic, of several, or of all topics whose whole name matches a pattern. Keys are
+   * text and values JSON unless other serdes are given; the type of the value is up to you. With `tombstones: true` it
+   * has null for records without a value; `.filter((order) => order !== null)` takes them out.
    *
    * @example
-   * topology.stream('orders', { key: serdes.string, value: serdes.json<Order>(), watermark: { maxOutOfOrderness: '10s' } })
+   * const watermark = { maxOutOfOrderness: '10s' }
+   * topology.stream(['orders-eu', 'orders-us'], { value: serdes.json<Order>(), watermark }).to('orders')
+   * // orders-eu ← ann: { amount: 50 }
+   * // orders-us ← bob: { amount: 20 }
+   * // orders → ann: { amount: 50 }
+   * // orders → bob: { amount: 20 }
+   * @throws EngineError `TOPOLOGY_INVALID` when a topic's name is malformed or given twice, or a duration is malformed.
    */
   stream<K = string, V = unknown>(
     topics: string | readonly string[] | RegExp,
+    settings: TombstoneSettings<K, V>,
+  ): Stream<K, V | null>
+  stream<K = string, V = unknown>(
+    topics: string | readonly string[] | RegExp,
     settings?: SourceSettings<K, V>,
-  ): Stream<K, V> {
+  ): Stream<K, V>
+  stream(topics: string | readonly string[] | RegExp, settings?: SourceSettings<unknown, unknown>): unknown {
     const build = this.#build
     const pattern = topics instanceof RegExp ? topics : undefined
     const list = typeof topics === 'string' ? [topics] : pattern ? [] : [...(topics as readonly string[])]
     const source = sourceOf(list, pattern, settings as never, 'topics')
-    // Patterns have no explicit names in the field, and here none is used for them either.
+    // In Kafka Streams a pattern has no explicit name.
     const name = build.names.orGenerate(settings?.name, 'KSTREAM-SOURCE-')
     const write = (builder: PhysicalBuilder): void => builder.addSource(name, source)
     const node = build.graph.addRoot(new GraphNode(name, { kind: 'source', source, write }))
@@ -124,7 +148,18 @@ export class Topology {
     })
   }
 
-  /** A topic as a table: the newest value of each key. A record without value deletes. */
+  /**
+   * A topic as a table: the newest value of each key. A record without a value deletes the row.
+   *
+   * @example
+   * const prices = topology.table('prices', { value: serdes.json<number>(), store: 'prices' })
+   * prices.filter((price) => price > 10).toStream().to('dear')
+   * // prices ← tea: 12
+   * // prices ← tea: null
+   * // dear → tea: 12
+   * // dear → tea: null
+   * @throws EngineError `TOPOLOGY_INVALID` as `stream`, and when a versioned store has no `historyRetention`.
+   */
   table<K = string, V = unknown>(topic: string, settings?: SourceSettings<K, V> & Stored<K, V>): Table<K, V> {
     const build = this.#build
     const source = sourceOf([topic], undefined, settings as never, 'topics')
@@ -138,8 +173,9 @@ export class Topology {
       key,
       valueSerde: source.valueSerde,
       settings: store,
+      emit: settings?.emit,
     })
-    const model = new SourceTable(definition, store.name !== undefined)
+    const model = new SourceTable(definition, store.name !== undefined || settings?.emit === 'per-commit')
     const write = (builder: PhysicalBuilder, node: GraphNode): void => {
       builder.addSource(sourceName, source)
       builder.addProcessor(name, () => ({ op: 'tableSource', ...model.output() }), [sourceName])
@@ -153,7 +189,18 @@ export class Topology {
     return new Table({ build, name, node, key, value: source.valueSerde, model })
   }
 
-  /** A topic as a table that every lane holds whole, for joins by any key. */
+  /**
+   * A topic as a table that every lane of every process holds whole, for joins by any field of a record.
+   *
+   * @example
+   * const products = topology.globalTable('products', { value: serdes.json<Product>() })
+   * const named = orders.join(products, (order, product) => product.name, { on: (order) => order.product })
+   * named.to('names')
+   * // products ← p-1: { name: 'tea' }
+   * // orders ← ann: { product: 'p-1' }
+   * // names → ann: 'tea'
+   * @throws EngineError `TOPOLOGY_INVALID` as `stream`.
+   */
   globalTable<K = string, V = unknown>(
     topic: string,
     settings?: SourceSettings<K, V> & Stored<K, V>,
@@ -171,6 +218,7 @@ export class Topology {
       valueSerde: source.valueSerde,
       settings: store,
       changelog: false,
+      emit: 'on-update',
     })
     const node = this.#addGlobal(sourceName, name, source, definition)
     return new GlobalTable(
@@ -179,7 +227,22 @@ export class Topology {
     )
   }
 
-  /** A key-value store that every lane fills from a topic; processors and nothing else read it. */
+  /**
+   * A key-value store that every lane fills from a topic. Processors that name it in `globalStores` read it, and
+   * nothing writes it.
+   *
+   * @example
+   * topology.globalStore('rates', keyValueStore('rates', { key: serdes.string, value: serdes.json<number>() }))
+   * const inEuro = orders.processValues<number>((context) => (order) => {
+   *   const rate = context.store<ReadOnlyKeyValueStore<string, number>>('rates').get('USD') ?? 1
+   *   return context.forward(order.amount * rate)
+   * }, { globalStores: ['rates'] })
+   * inEuro.to('in-euro')
+   * // rates ← USD: 0.5
+   * // orders ← ann: { amount: 50 }
+   * // in-euro → ann: 25
+   * @throws EngineError `TOPOLOGY_INVALID` as `stream`, and when the store is no `keyValueStore`.
+   */
   globalStore<K = string, V = unknown>(
     topic: string,
     store: StoreDeclaration<unknown>,
@@ -217,10 +280,16 @@ export class Topology {
   }
 
   /**
-   * Records made by the engine itself, at an interval or by a cron expression; exactly one lane makes them.
+   * Records that the engine makes itself, at an interval or by a cron expression. One lane of one process makes them.
+   * Needs `topology.sub-topology-split: in-process`.
    *
    * @example
-   * topology.scheduled('heartbeat', { every: '10s', emit: (tick) => ({ key: 'beat', value: tick.count }) })
+   * topology.scheduled('heartbeat', { every: '10s', emit: (tick) => ({ key: 'beat', value: tick.count }) }).to('beats')
+   * // 20s passes
+   * // beats → beat: 0
+   * // beats → beat: 1
+   * @throws EngineError `TOPOLOGY_INVALID` when neither or both of `every` and `cron` are given, or one of them is
+   * malformed.
    */
   scheduled<K, V>(name: string, settings: ScheduledSettings<K, V>): Stream<K, V> {
     const build = this.#build
@@ -240,6 +309,7 @@ export class Topology {
       valueSerde: settings.value as AnySerde | undefined,
       watermark: noWatermark,
       timestampExtractor: undefined,
+      expectsNull: false,
       schedule: {
         everyMs,
         cron,
@@ -263,18 +333,44 @@ export class Topology {
     })
   }
 
-  /** Adds a store that several processors use by its name. */
+  /**
+   * Adds a store that several processors share by its name.
+   *
+   * @example
+   * topology.addStore(keyValueStore('seen', { key: serdes.string, value: serdes.boolean }))
+   * orders.process<string, Order>((context) => async (order, id) => {
+   *   const seen = context.store<KeyValueStore<string, boolean>>('seen')
+   *   if (seen.putIfAbsent(id, true) === undefined) await context.forward(id, order)
+   * }, { stores: ['seen'] }).to('firsts')
+   * // orders ← o-1: { amount: 50 }
+   * // orders ← o-1: { amount: 50 }
+   * // firsts → o-1: { amount: 50 }
+   * @throws EngineError `TOPOLOGY_INVALID` when another store has the name.
+   */
   addStore(store: StoreDeclaration<unknown>): void {
     this.#build.register(definitionOf(store))
   }
 
-  /** Turns what was built into what the engine runs. A topology is compiled once. */
+  /**
+   * Turns what was built into what the engine runs. A topology is compiled once. Applications are compiled by the
+   * engine; use `application.compile()` to look at one.
+   *
+   * @throws EngineError `TOPOLOGY_INVALID` when the topology reads nothing, two operators have one name, or topics that
+   * are joined cannot be.
+   */
   compile(options?: CompileOptions): CompiledTopology {
     return compileGraph(this.#build.graph, options)
   }
 }
 
-/** Builds and compiles an application's topology. */
+/**
+ * Builds a topology and compiles it, as `application.compile()` does for an application.
+ *
+ * @example
+ * const compiled = compile((topology) => topology.stream('lines').to('copy'))
+ * console.log(describeText(compiled))
+ * @throws EngineError `TOPOLOGY_INVALID` as `Topology.compile`.
+ */
 export function compile(build: (topology: Topology) => void, options?: CompileOptions): CompiledTopology {
   const topology = new Topology()
   build(topology)

@@ -1,17 +1,27 @@
 /** Types that the DSL's operators share. */
 import type { Duration } from '../base/duration.ts'
 import type { Serde } from '../serde/serde.ts'
-import type { RecordView } from '../topology/operator-spec.ts'
+import type { FunctionContext, RecordView } from '../topology/operator-spec.ts'
 
 /** What a user function may return where a value of type `T` is wanted: the value, or a promise of it. */
 export type Awaitable<T> = T | Promise<T>
 
-/** Sees the value first, then the key, then the whole record: timestamp, headers, topic, partition, offset. */
+/**
+ * A function of a record. It sees the value first, then the key, then the whole record: timestamp, headers, topic,
+ * partition and offset. While its promise is open the next record of the same key waits, and others do not.
+ */
 export type RecordFn<K, V, R> = (value: V, key: K, record: RecordView<K, V>) => Awaitable<R>
 
-/** Folds one value into an aggregate, as the function of `Array.prototype.reduce`. */
+/** As `RecordFn`, of a condition that says more of the value's type. */
+export type RecordGuard<K, V, S extends V> = (value: V, key: K, record: RecordView<K, V>) => value is S
+
+/** A function of a stream: a `RecordFn` that is also told where it runs, and has a logger from there. */
+export type StreamFn<K, V, R> = (value: V, key: K, record: RecordView<K, V>, context: FunctionContext) => Awaitable<R>
+
+/** Folds one value into an aggregate, as the function of `Array.prototype.reduce` does, and may be asynchronous. */
 export type Fold<K, V, A> = (aggregate: A, value: V, key: K, record: RecordView<K, V>) => Awaitable<A>
 
+/** Options of every operator. */
 export interface Named {
   /** Name of the operator in the topology. Default: generated from its kind and position. */
   readonly name?: string
@@ -29,30 +39,57 @@ export interface StoreSettings<K = unknown, V = unknown> {
   readonly retention?: Duration
   /** Rows that were not updated for this long, in event time, are forgotten. Default: kept. */
   readonly ttl?: Duration
+  /** Default: that of the operator, else text as UTF-8 and anything else in a form of its own. */
   readonly key?: Serde<K>
+  /** Default: that of the operator, else JSON. */
   readonly value?: Serde<V>
 }
 
+/** Options of an operator that keeps rows. */
 export interface Stored<K = unknown, V = unknown> extends Named {
   /** Name or settings of the store that keeps the result. */
   readonly store?: string | StoreSettings<K, V>
+  /**
+   * When the table tells what changed: with every update (`on-update`), or each changed row once per commit
+   * (`per-commit`), with the value it had at the last one. Default: `topology.emit`, which is `on-update`.
+   */
+  readonly emit?: 'on-update' | 'per-commit'
 }
 
 /** The serdes of what an operator passes on, where they differ from what the engine knows already. */
 export interface WithSerdes<K, V> extends Named {
+  /** Default: what is known of the key; else text as UTF-8, and anything else as JSON. */
   readonly key?: Serde<K>
+  /** Default: what is known of the value; else JSON. */
   readonly value?: Serde<V>
 }
 
+/** In which order an operator takes records that came to their key by way of other lanes. */
+export interface Ordered {
+  /**
+   * `event-time`: as if all records of the application were taken one by one, the oldest first. So a record that was
+   * re-keyed meets a table as it was at the record's time. It waits until everything older has come as far: a hop
+   * between lanes, and as long as asynchronous functions above take. `arrival`: as records come, without that wait;
+   * results then depend on timing. It holds for all operators that run in one task with this one. Default:
+   * `event-time`.
+   */
+  readonly order?: 'event-time' | 'arrival'
+}
+
+/** How a source judges the progress of event time. */
 export interface WatermarkSettings {
-  /** How far behind the newest record of its partition a record may lie without being late. Default: 0. */
+  /** How far behind the newest record of its partition a record may lie and still be in time. Default: 0. */
   readonly maxOutOfOrderness?: Duration
-  /** A partition without records for this long holds nobody back. 0 turns it off. Default: the application's setting. */
+  /**
+   * A partition without records for this long holds nobody back; 0 turns that off. Default:
+   * `watermark.idleness-timeout`.
+   */
   readonly idleness?: Duration
-  /** Sources of one group are not read further ahead of the slowest of them than `maxDrift`. */
+  /** Sources of one group are read no further ahead of the slowest of them than `maxDrift`. Default: none. */
   readonly alignment?: { readonly group: string; readonly maxDrift: Duration }
 }
 
+/** How a topic is read. */
 export interface SourceSettings<K, V> extends Named {
   /** Default: UTF-8 text. */
   readonly key?: Serde<K>
@@ -63,7 +100,22 @@ export interface SourceSettings<K, V> extends Named {
    * one drops the record. Default: the record's own timestamp.
    */
   readonly timestamp?: (value: V, key: K, record: Omit<RecordView<K, V>, 'key' | 'value'>) => number
+  /**
+   * How event time goes on. Default: records come in order, and idleness is what the application is configured with.
+   */
   readonly watermark?: WatermarkSettings
+}
+
+/** How a topic is read as a stream whose values may be null. */
+export interface TombstoneSettings<K, V> extends Omit<SourceSettings<K, V>, 'timestamp'> {
+  /**
+   * The topic has records without a value, such as those that delete a row of a table, and the functions behind the
+   * stream are ready for them: the type of its values has null. Without it such records come all the same, as null, and
+   * the first that a function of the application is given is told in the log.
+   */
+  readonly tombstones: true
+  /** As in `SourceSettings`, of records without a value too. */
+  readonly timestamp?: (value: V | null, key: K, record: Omit<RecordView<K, V | null>, 'key' | 'value'>) => number
 }
 
 /** The key of a windowed result. */

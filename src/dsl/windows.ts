@@ -3,12 +3,13 @@ import { type Duration, tryParseDuration } from '../base/duration.ts'
 import { invalid } from '../topology/physical.ts'
 import type { WindowSpec } from '../topology/operator-spec.ts'
 
+/** What all kinds of windows have in common. */
 export interface WindowSettings {
   /** How long after its end a window still takes late records. Default: 0. */
   readonly grace?: Duration
   /**
    * Closes windows also while the input is quiet: once no record has come for this long by the wall clock, event time
-   * is taken to go on with it. Default: windows close by records alone.
+   * goes on with the clock. Default: only records close windows.
    */
   readonly closeAfterIdle?: Duration
 }
@@ -21,15 +22,16 @@ interface SpecByKind {
   readonly unlimited: Extract<WindowSpec, { type: 'unlimited' }>
 }
 
-/** A description of windows, made by `tumbling`, `hopping`, `sliding`, `session` or `unlimited`. */
+/** A kind of windows, made by `tumbling`, `hopping`, `sliding`, `session` or `unlimited`. */
 export interface Windows<
   out Kind extends 'time' | 'sliding' | 'session' | 'unlimited' = 'time' | 'sliding' | 'session' | 'unlimited',
 > {
   readonly [windowKind]?: Kind
+  /** What the engine makes of it: all times in milliseconds. */
   readonly spec: SpecByKind[Kind]
 }
 
-/** The milliseconds of a duration; refuses what is none. */
+/** The milliseconds of a duration. Throws where it is none. */
 export function ms(duration: Duration, what: string): number {
   const parsed = tryParseDuration(duration)
   if (parsed === undefined) {
@@ -53,17 +55,31 @@ function common(settings: WindowSettings | undefined): { graceMs: number; closeA
 }
 
 /**
- * Windows of one size that follow one another without gap: `[0, size)`, `[size, 2·size)`, …
+ * Windows of one size that follow one another without a gap: `[0, size)`, `[size, 2·size)`, …
  *
  * @example
- * stream.groupByKey().windowedBy(tumbling('1h', { grace: '10m' })).count()
+ * clicks.groupByKey().windowedBy(tumbling('1h', { grace: '10m' })).count().toStream().to('per-hour')
+ * // clicks ← ann: { page: 'shop' } @ 59m
+ * // clicks ← ann: { page: 'shop' } @ 61m
+ * // per-hour → ann [0h, 1h): 1
+ * // per-hour → ann [1h, 2h): 1
+ * @throws EngineError `TOPOLOGY_INVALID` when a duration is malformed, or the size is 0.
  */
 export function tumbling(size: Duration, settings?: WindowSettings): Windows<'time'> {
   const sizeMs = positive(size, 'the size of a tumbling window')
   return { spec: { type: 'time', sizeMs, advanceMs: sizeMs, ...common(settings) } }
 }
 
-/** Windows of one size that begin every `advance`: a record belongs to `size / advance` of them. */
+/**
+ * Windows of one size that begin every `advance`: a record belongs to `size / advance` of them.
+ *
+ * @example
+ * clicks.groupByKey().windowedBy(hopping('2m', '1m')).count().toStream().to('counts')
+ * // clicks ← ann: { page: 'shop' } @ 90s
+ * // counts → ann [0m, 2m): 1
+ * // counts → ann [1m, 3m): 1
+ * @throws EngineError `TOPOLOGY_INVALID` when a duration is malformed or 0, or the advance is larger than the size.
+ */
 export function hopping(size: Duration, advance: Duration, settings?: WindowSettings): Windows<'time'> {
   const sizeMs = positive(size, 'the size of a hopping window')
   const advanceMs = positive(advance, 'the advance of a hopping window')
@@ -75,19 +91,52 @@ export function hopping(size: Duration, advance: Duration, settings?: WindowSett
   return { spec: { type: 'time', sizeMs, advanceMs, ...common(settings) } }
 }
 
-/** Windows around each record: all records at most `difference` apart are together in one. Both ends are inclusive. */
+/**
+ * Windows that end at each record: they hold the records at most `difference` older. A late record makes windows after
+ * it, too. Both ends are inclusive.
+ *
+ * @example
+ * clicks.groupByKey().windowedBy(sliding('10s'), { emit: 'on-close' }).count().toStream().to('counts')
+ * // clicks ← ann: { page: 'shop' } @ 20s
+ * // clicks ← ann: { page: 'cart' } @ 25s
+ * // clicks ← bob: { page: 'shop' } @ 2m
+ * // counts → ann [10s, 20s]: 1
+ * // counts → ann [15s, 25s]: 2
+ * // counts → ann [20001ms, 30001ms]: 1
+ * @throws EngineError `TOPOLOGY_INVALID` when a duration is malformed.
+ */
 export function sliding(difference: Duration, settings?: WindowSettings): Windows<'sliding'> {
   return {
     spec: { type: 'sliding', differenceMs: ms(difference, 'the difference of a sliding window'), ...common(settings) },
   }
 }
 
-/** Windows of activity: records at most `gap` apart belong together. Both ends are inclusive. */
+/**
+ * Windows of activity: records of a key at most `gap` apart belong to one session. Both ends are inclusive.
+ *
+ * @example
+ * clicks.groupByKey().windowedBy(session('30m'), { emit: 'on-close' }).count().toStream().to('visits')
+ * // clicks ← ann: { page: 'shop' } @ 0m
+ * // clicks ← ann: { page: 'cart' } @ 20m
+ * // clicks ← bob: { page: 'shop' } @ 2h
+ * // visits → ann [0m, 20m]: 2
+ * @throws EngineError `TOPOLOGY_INVALID` when a duration is malformed, or the gap is 0.
+ */
 export function session(gap: Duration, settings?: WindowSettings): Windows<'session'> {
   return { spec: { type: 'session', gapMs: positive(gap, 'the gap of a session window'), ...common(settings) } }
 }
 
-/** One window without end, from `start` (epoch milliseconds, default 0). */
+/**
+ * One window without end, from `start` (epoch milliseconds, default 0). It never closes, so it emits on update only.
+ *
+ * @example
+ * const counts = clicks.groupByKey().windowedBy(unlimited({ start: 60_000 })).count()
+ * counts.toStream({ key: (count, window) => window.key }).to('counts')
+ * // clicks ← ann: { page: 'shop' } @ 50s
+ * // clicks ← ann: { page: 'shop' } @ 70s
+ * // counts → ann: 1
+ * @throws EngineError `TOPOLOGY_INVALID` when `start` is no epoch milliseconds.
+ */
 export function unlimited(settings?: { readonly start?: number }): Windows<'unlimited'> {
   const startMs = settings?.start ?? 0
   if (!Number.isSafeInteger(startMs) || startMs < 0)

@@ -3,29 +3,31 @@
  * in place and ends. Everything it knows of the world is injected, so that the simulator runs the very same code.
  */
 import { sleep } from '../base/timers.ts'
-import { EngineError } from '../errors.ts'
-import type { Affinity } from '../lanes/affinity.ts'
+import { EngineError } from '../base/errors.ts'
+import type { Affinity } from '../topology/affinity.ts'
 import type { FromLane, ToLane } from '../lanes/protocol.ts'
-import { refuseBesidePods } from './beside-pods.ts'
-import { Commits } from './commits.ts'
+import { refuseBesidePods } from './group/mixed-mode-guard.ts'
+import { Commits } from './commit/commits.ts'
 import type { EngineOptions } from './engine-options.ts'
-import { GlobalTables } from './global-tables.ts'
-import { GroupLink } from './group-link.ts'
+import { GlobalTables } from './restore/global-tables.ts'
+import { GroupLink } from './group/group-link.ts'
 import type { HaCommandToEngine } from './ha-contract.ts'
-import { producerOf } from './identity.ts'
+import { producerOf } from './commit/identity.ts'
 import { untilIdle } from './idle.ts'
 import { type LaneReceivers, takeLaneMessage } from './lane-messages.ts'
-import { LaneReset } from './lane-reset.ts'
+import { LaneReset } from './recovery/lane-reset.ts'
+import { LaneWatch, toldOf } from './recovery/lane-watch.ts'
+import { confirmPlace } from './group/own-place.ts'
 import { Processing, type ProcessingParts } from './processing.ts'
-import type { Producer } from './producer.ts'
+import type { Producer } from './commit/producer.ts'
 import type { EngineFact } from './protocol.ts'
-import { Recovery } from './recovery.ts'
-import { Restorer } from './restorer.ts'
+import { Recovery } from './recovery/recovery.ts'
+import { Restorer } from './restore/restorer.ts'
 import { Schedules } from './schedules.ts'
 import { RunScope } from './run-scope.ts'
 import { type RoleHost, StandbyRole } from './standby-role.ts'
 import { type EngineParts, Reports, snapshotEveryMs } from './reports.ts'
-import { type ResolvedTopics, resolveTopics } from './topics.ts'
+import { type ResolvedTopics, resolveTopics } from './group/topics.ts'
 
 export type { EngineOptions } from './engine-options.ts'
 
@@ -46,24 +48,21 @@ export class EngineCore {
   #ended = false
   #ready = false
   readonly #laneReset: LaneReset
+  readonly #watch: LaneWatch
   readonly #receivers: LaneReceivers
   /** With high availability: what this process is at the moment, and what the coordinator makes of it. */
   readonly #role: StandbyRole | undefined
   #isolated = false
+  #lastOrigins: readonly string[] = []
 
   constructor(options: EngineOptions) {
     this.#o = options
-    const { settings, broker } = options
+    const { settings, laneCounters, clock } = options
     this.#producer = producerOf(this.#o)
     this.#reports = new Reports(options)
+    this.#watch = new LaneWatch(laneCounters, clock, settings.barrierTimeoutMs, settings.commitIntervalMs)
     this.#recovery = this.#makeRecovery()
-    this.#restorer = new Restorer(broker, {
-      maxBytes: settings.bufferedMaxBytes,
-      run: () => this.#run.number,
-      send: (lane, message) => options.send(lane, message, []),
-      progress: (progress) => options.fact({ type: 'restore-progress', progress }),
-      cancelled: (run) => run !== this.#run.number || this.#ended,
-    })
+    this.#restorer = this.#makeRestorer()
     this.#globals = new GlobalTables(options, this.#restorer, {
       run: () => this.#run.number,
       ended: () => this.#ended,
@@ -81,10 +80,14 @@ export class EngineCore {
     this.#laneReset = new LaneReset({
       lanes: settings.lanes,
       timers: options.timers,
+      timeoutMs: settings.barrierTimeoutMs,
+      stillMs: (lane, toldMs) => this.#watch.stillMs(lane, toldMs),
       toLanes: (message) => this.#toLanes(message),
       stuck: (lane) => {
         this.#ended = true
-        options.fact({ type: 'lane-stuck', lane })
+        const work = this.#watch.work([lane], this.#originTopics)
+        const at = work && toldOf(work, (node) => options.nodeNames[node] ?? null).sentence
+        options.fact({ type: 'lane-stuck', lane, ...(at && { at }) })
       },
     })
     this.#role = settings.ha ? new StandbyRole(options, this.#restorer, this.#roleHost()) : undefined
@@ -99,6 +102,8 @@ export class EngineCore {
       extra: () => this.#schedules.freeze(),
       restart: (cause, timeout) => void this.#recovery.restart(cause, timeout),
       beforeResolving: async () => this.#role?.beforeResolving(),
+      watch: this.#watch,
+      originTopics: () => this.#originTopics,
     })
     const parts = { restorer: this.#restorer, schedules: this.#schedules, commits: this.#commits }
     this.#processing = this.#makeProcessing({ ...parts, run: this.#run, globals: this.#globals })
@@ -107,7 +112,25 @@ export class EngineCore {
       processing: this.#processing,
       laneReset: this.#laneReset,
       recovery: this.#recovery,
+      reports: this.#reports,
     }
+  }
+
+  #makeRestorer(): Restorer {
+    const { settings, broker, clock, timers, send, fact } = this.#o
+    return new Restorer(broker, {
+      maxBytes: settings.bufferedMaxBytes,
+      settings,
+      isLost: (store) => this.#commits.lost.has(store),
+      producer: () => this.#producer,
+      now: () => clock.now(),
+      pause: () => sleep(timers, 100),
+      log: (message) => fact({ type: 'log', level: 'info', message }),
+      run: () => this.#run.number,
+      send: (lane, message) => send(lane, message, []),
+      progress: (progress) => fact({ type: 'restore-progress', progress }),
+      cancelled: (run) => run !== this.#run.number || this.#ended,
+    })
   }
 
   #makeRecovery(): Recovery {
@@ -116,13 +139,17 @@ export class EngineCore {
       ended: () => this.#ended,
       commits: () => this.#reports.commits,
       role: () => this.#role,
-      originTopics: () => this.#processing.flow?.originTopics ?? [],
+      topics: () => this.#processing.topics,
       aborted: () => this.#commits.aborted(),
+      transactionMs: () => {
+        const since = this.#producer.transaction?.openSinceMs ?? null
+        return since === null ? 0 : this.#o.clock.now() - since
+      },
       closeRun: () => this.#closeRun(),
       reopen: (run) => this.#reopen(run),
       halt: () => this.#halt(),
       leaveGroup: () => void this.#group.leave(),
-      connected: (connected) => this.#reports.setConnected(connected),
+      connected: (connected) => this.#lost(connected),
       tell: (fact) => this.#tell(fact),
     })
   }
@@ -135,7 +162,7 @@ export class EngineCore {
       ready: () => this.#ready,
       guard: (step) => this.#recovery.guard(step),
       restoring: () => this.#tell({ type: 'restoring' }),
-      connected: (connected) => this.#reports.setConnected(connected),
+      connected: (connected, why) => this.#reports.link.told('input', connected, why),
       failed: (error) => this.#recovery.failed(error),
       begun: () => this.#begun(),
     })
@@ -149,11 +176,11 @@ export class EngineCore {
       lost: (partitions) => {
         if (partitions.length > 0)
           void this.#recovery.restart(
-            new EngineError('TRANSACTION_ABORTED', 'the group went on without this member'),
+            new EngineError('TRANSACTION_ABORTED', 'the group went on without this member', { late: true }),
             false,
           )
       },
-      connected: (connected) => this.#reports.setConnected(connected),
+      connected: (connected, why) => this.#reports.link.told('group', connected, why),
       resolved: (topics) => this.#processing.resolved(topics),
       rebalanced: () => this.#reports.rebalanced(),
       failed: (error) => this.#recovery.failed(error),
@@ -198,7 +225,9 @@ export class EngineCore {
       this.#schedules.stop()
       await this.#commits.committer?.commitNow('shutdown')
     }
-    await this.#end()
+    this.#halt()
+    await this.#group.leave()
+    this.#toLanes({ type: 'stop' })
     this.#o.fact({ type: 'stopped' })
   }
 
@@ -213,8 +242,24 @@ export class EngineCore {
         return this.#ready && !this.#paused && flow && committer ? { flow, committer } : undefined
       },
       commits: () => this.#reports.commits,
-      forgetting: () => this.#commits.isForgetting,
+      forgetting: () => this.#commits.hasExpired,
+      warn: (message) => this.#o.fact({ type: 'log', level: 'warn', message }),
     })
+    this.#snapshot()
+  }
+
+  /** What is at hand waits for those who write to a topic between sub-topologies. */
+  get awaitsWriters(): boolean {
+    return this.#processing.flow?.awaitsWriters === true
+  }
+
+  /** Commits what was done so far; resolves when that is through, or void. */
+  async commit(): Promise<void> {
+    await this.#commits.committer?.commitNow('requested')
+  }
+
+  /** Publishes a snapshot now, out of its turn. */
+  show(): void {
     this.#snapshot()
   }
 
@@ -260,6 +305,7 @@ export class EngineCore {
   /** What is under way of this run is void; resolves when the lanes have let go of it. */
   async #closeRun(): Promise<void> {
     this.#ready = false
+    this.#reports.link.forget('input')
     this.#processing.close()
     this.#commits.close()
     this.#schedules.stop()
@@ -271,7 +317,7 @@ export class EngineCore {
   async #reopen(run: number): Promise<void> {
     const { settings, broker } = this.#o
     if (run !== this.#run.number) return
-    if (!this.#role) await this.#producer.retake(this.#group.joined ? this.#group.member() : undefined)
+    if (!this.#role) await this.#producer.retake(this.#group.joined ? () => this.#confirmPlace(run) : undefined)
     if (run !== this.#run.number) return
     const topics = await resolveTopics(settings, broker)
     if (run !== this.#run.number) return
@@ -280,6 +326,16 @@ export class EngineCore {
     if (this.#role) await this.#role.reopen()
     else if (this.#group.joined) await this.#group.inTurn(() => this.#processing.assigned(this.#group.assignment))
     else this.#group.join(topics)
+  }
+
+  #lost(connected: boolean): void {
+    if (!connected) this.#reports.link.failed()
+  }
+
+  #confirmPlace(run: number): Promise<void> {
+    const { broker, timers } = this.#o
+    const over = (): boolean => this.#ended || run !== this.#run.number
+    return confirmPlace({ broker, timers, member: () => this.#group.member(), over })
   }
 
   #roleHost(): RoleHost {
@@ -293,7 +349,7 @@ export class EngineCore {
       tell: (fact) => this.#tell(fact),
       failed: (error) => this.#recovery.failed(error),
       fail: (error) => this.#recovery.fail(error),
-      connected: (connected) => this.#reports.setConnected(connected),
+      connected: (connected) => this.#lost(connected),
       setPaused: (paused) => this.#setPaused(paused),
       setIsolated: (isolated) => this.#setIsolated(isolated),
       takeIdentity: (conditional) => this.#producer.init(conditional && this.#producer.identity !== undefined),
@@ -339,12 +395,6 @@ export class EngineCore {
     else if (this.#ready) this.#schedules.start()
   }
 
-  async #end(): Promise<void> {
-    this.#halt()
-    await this.#group.leave()
-    this.#toLanes({ type: 'stop' })
-  }
-
   #halt(): void {
     this.#ended = true
     this.#ready = false
@@ -376,6 +426,13 @@ export class EngineCore {
       changelogNext: this.#commits.changelogNext,
       ready: this.#ready,
     }
+  }
+
+  /** Topics by the number that records carry; those of the last run, once it is over. */
+  get #originTopics(): readonly string[] {
+    const { flow } = this.#processing
+    if (flow !== undefined) this.#lastOrigins = flow.originTopics
+    return this.#lastOrigins
   }
 
   #toLanes(message: ToLane): void {

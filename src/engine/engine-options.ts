@@ -6,6 +6,7 @@ import type { Timers } from '../base/timers.ts'
 import type { BrokerPort } from '../broker/port.ts'
 import type { CursorTimestamp } from '../lanes/extraction.ts'
 import type { ToLane } from '../lanes/protocol.ts'
+import type { CommitReport } from './commit/machine.ts'
 import type { EngineFact } from './protocol.ts'
 import type { EngineSettings } from './settings.ts'
 
@@ -24,4 +25,6 @@ export interface EngineOptions {
   /** Timestamp functions of the application by source. */
   readonly extractors?: ReadonlyMap<number, CursorTimestamp>
   readonly failpoint?: Failpoint | undefined
+  /** Told of every commit, for traces. */
+  readonly committed?: ((report: CommitReport) => void) | undefined
 }

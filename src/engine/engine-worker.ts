@@ -3,20 +3,23 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { systemClock } from '../base/clock.ts'
 import { type CounterLayout, engineIndex } from '../base/counters.ts'
 import { failpointOfProcess } from '../base/failpoint.ts'
+import { systemRandom } from '../base/random.ts'
 import { systemTimers } from '../base/timers.ts'
 import type { BrokerPort } from '../broker/port.ts'
 import { type BrokerAddress, connectBroker } from '../broker/connect.ts'
-import { EngineError, messageOf, toWireError } from '../errors.ts'
-import { loadApplication } from '../lanes/application.ts'
+import { EngineError, messageOf, toWireError } from '../base/errors.ts'
+import { type Compiling, loadApplication } from '../lanes/application.ts'
 import { type CursorTimestamp, extractorsOf } from '../lanes/extraction.ts'
 import type { FromLane } from '../lanes/protocol.ts'
+import { connectSchemas } from '../lanes/schema-port.ts'
+import type { EngineTracing } from '../lanes/telemetry/engine-tracing.ts'
 import { EngineCore } from './engine-core.ts'
 import type { EngineFact, ToEngine } from './protocol.ts'
 import type { EngineSettings } from './settings.ts'
 
 export interface EngineWorkerData {
   readonly application: string
-  readonly optimize: boolean
+  readonly compiling: Compiling
   readonly settings: EngineSettings
   readonly broker: BrokerAddress
   readonly lanes: readonly MessagePort[]
@@ -24,6 +27,10 @@ export interface EngineWorkerData {
   readonly counters: Float64Array
   readonly laneCounters: readonly Float64Array[]
   readonly nodeNames: readonly string[]
+  /** With OpenTelemetry: the share of polls and commits that are traced; null without. */
+  readonly traceRoots: number | null
+  /** Where schemas are asked for; null where no serde of a source uses a registry. */
+  readonly schemas: MessagePort | null
 }
 
 const data = workerData as EngineWorkerData
@@ -34,7 +41,10 @@ function fact(message: EngineFact): void {
 }
 
 async function main(): Promise<void> {
-  const broker: BrokerPort = await connectBroker(data.broker)
+  const telemetry = data.traceRoots === null ? undefined : await startTracing(data.traceRoots)
+  const connected: BrokerPort = await connectBroker(data.broker)
+  const broker = telemetry?.tracing.around(connected) ?? connected
+  const { extractors, known } = await timestamps()
   const core = new EngineCore({
     settings: data.settings,
     broker,
@@ -44,12 +54,19 @@ async function main(): Promise<void> {
     counters: data.counters,
     laneCounters: data.laneCounters,
     nodeNames: data.nodeNames,
-    extractors: await extractors(),
+    extractors,
     failpoint: failpointOfProcess(),
+    committed: telemetry && ((report) => telemetry.tracing.commit(report)),
     send: (lane, message, transfer) => (data.lanes[lane] as MessagePort).postMessage(message, transfer),
     fact,
   })
-  for (const port of data.lanes) port.on('message', (message: FromLane) => core.laneMessage(message))
+  for (const port of data.lanes) {
+    port.on('message', (message: FromLane) => {
+      // Nothing is fetched before the lanes are ready, and nothing may be before a record's time can be read.
+      if (message.type === 'ready') void known.then(() => core.laneMessage(message))
+      else core.laneMessage(message)
+    })
+  }
   control.on('message', (message: ToEngine) => {
     switch (message.type) {
       case 'start':
@@ -64,7 +81,9 @@ async function main(): Promise<void> {
       case 'stop':
         void core.stop().then(async () => {
           await broker.close()
+          await telemetry?.flush()
           for (const port of data.lanes) port.close()
+          data.schemas?.close()
           control.close()
         })
         return
@@ -82,11 +101,28 @@ async function main(): Promise<void> {
   fact({ type: 'started' })
 }
 
+async function startTracing(roots: number): Promise<{ tracing: EngineTracing; flush: () => Promise<void> }> {
+  const { flushSpans, loadOtelApi } = await import('../lanes/telemetry/api.ts')
+  const { EngineTracing } = await import('../lanes/telemetry/engine-tracing.ts')
+  const api = await loadOtelApi()
+  const { applicationId } = data.settings
+  const now = (): number => systemClock.now()
+  return {
+    tracing: new EngineTracing({ api, applicationId, roots, random: systemRandom, now }),
+    flush: () => flushSpans(api),
+  }
+}
+
 /** The application is loaded here only where it has timestamp functions of its own. */
-async function extractors(): Promise<ReadonlyMap<number, CursorTimestamp>> {
-  if (!data.settings.plan.sources.some((source) => source.extractsTimestamp)) return new Map()
+async function timestamps(): Promise<{ extractors: ReadonlyMap<number, CursorTimestamp>; known: Promise<void> }> {
+  if (!data.settings.plan.sources.some((source) => source.extractsTimestamp))
+    return { extractors: new Map(), known: Promise.resolve() }
   const application = await loadApplication(data.application)
-  return extractorsOf(application.compile({ optimize: data.optimize }).sources)
+  const topology = application.compile(data.compiling)
+  const known = connectSchemas(topology, data.schemas, true)
+  // The lanes are told the same, and say so.
+  known.catch(() => undefined)
+  return { extractors: extractorsOf(topology.sources), known }
 }
 
 /** CPU and heap of this thread, for the metrics. */

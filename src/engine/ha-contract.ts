@@ -7,7 +7,7 @@
  * the coordinator verifies that no newer claim exists → `ha-proceed` → the engine takes the group's place, follows the
  * changelogs to their ends, reads the offsets, commits once to prove the fence → `running`.
  */
-import type { WireError } from '../errors.ts'
+import type { WireError } from '../base/errors.ts'
 
 export interface RecordPlace {
   readonly topic: string

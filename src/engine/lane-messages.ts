@@ -1,12 +1,13 @@
 /** Where the messages of the lanes go. */
 import type { FromLane } from '../lanes/protocol.ts'
-import type { Commits } from './commits.ts'
+import type { Commits } from './commit/commits.ts'
 import type { EngineOptions } from './engine-options.ts'
-import type { LaneReset } from './lane-reset.ts'
-import { resolveSinks } from './lane-setup.ts'
+import type { LaneReset } from './recovery/lane-reset.ts'
+import { resolveSinks } from './restore/lane-setup.ts'
 import type { Processing } from './processing.ts'
-import type { Recovery } from './recovery.ts'
-import type { Restorer } from './restorer.ts'
+import type { Recovery } from './recovery/recovery.ts'
+import type { Reports } from './reports.ts'
+import type { Restorer } from './restore/restorer.ts'
 import type { Schedules } from './schedules.ts'
 
 export interface LaneReceivers {
@@ -16,6 +17,7 @@ export interface LaneReceivers {
   readonly schedules: Schedules
   readonly laneReset: LaneReset
   readonly recovery: Recovery
+  readonly reports: Reports
 }
 
 /** The message is of the run under way. */
@@ -24,11 +26,15 @@ export function takeLaneMessage(options: EngineOptions, to: LaneReceivers, messa
     case 'opened':
     case 'restored':
     case 'loaded':
+    case 'dumped':
     case 'started':
       to.restorer.laneMessage(message)
       return
     case 'consumed':
       to.processing.flow?.consumed(message.lane, message.bytes)
+      return
+    case 'finished':
+      to.processing.flow?.finished(message.lane, message.keys)
       return
     case 'out':
       to.commits.touched()
@@ -42,14 +48,25 @@ export function takeLaneMessage(options: EngineOptions, to: LaneReceivers, messa
       to.commits.touched(message.forgets)
       if (message.urgent) to.commits.committer?.trigger('requested')
       return
-    case 'crowded':
-      to.processing.flow?.crowded(message.lane, message.crowded)
+    case 'overloaded':
+      to.processing.flow?.overloaded(message.lane, message.overloaded)
       return
     case 'emitted':
       to.schedules.emitted(message.source, message.count, message.records)
       return
     case 'resolve-topics':
       void to.recovery.guard(() => resolveSinks(options, message.lane, message.topics))
+      return
+    case 'disk-full':
+      to.reports.diskFull(message.lane, message.sentence)
+      // A lane of a number of its own: one that is overloaded as well is told of apart.
+      to.processing.flow?.overloaded(-1 - message.lane, message.sentence !== null)
+      return
+    case 'notice':
+      to.reports.notice(message.message, message.about)
+      return
+    case 'log':
+      options.fact({ type: 'log', component: 'app', ...message.line })
       return
     case 'reset-done':
       to.laneReset.laneDone(message.lane)

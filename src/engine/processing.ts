@@ -2,28 +2,31 @@
  * What a run of the engine has open: the topics as they were found, the tasks of the partitions it was given, and the
  * way in. Opens what comes with partitions, and commits before they go.
  */
+import { assert } from '../base/assert.ts'
 import type { TopicPartition } from '../base/ids.ts'
-import { type Affinity, affinityOf, type TaskRef } from '../lanes/affinity.ts'
+import { type Affinity, affinityOf, type TaskRef } from '../topology/affinity.ts'
 import {
   changelogEndsOf,
   type GroupPosition,
   groupPosition,
   notAmong,
   offsetsMissing,
+  startingTasks,
   tasksFor,
   tasksOf,
-} from './assignment.ts'
-import type { Commits } from './commits.ts'
-import type { Committer } from './committer.ts'
+} from './group/assignment.ts'
+import type { Commits } from './commit/commits.ts'
+import type { Committer } from './commit/committer.ts'
 import type { EngineOptions } from './engine-options.ts'
-import { Flow } from './flow.ts'
-import type { GlobalTables } from './global-tables.ts'
-import { configureLanes } from './lane-setup.ts'
-import { type Restorer, tasksByLane } from './restorer.ts'
+import { Flow } from './input/flow.ts'
+import type { GlobalTables } from './restore/global-tables.ts'
+import { configureLanes } from './restore/lane-setup.ts'
+import { type Restorer, tasksByLane } from './restore/restorer.ts'
+import { checkedState } from './restore/state-check.ts'
 import { RunOver, type RunScope } from './run-scope.ts'
 import type { Schedules } from './schedules.ts'
 import type { Activation, RoleHost } from './standby-role.ts'
-import type { ResolvedTopics } from './topics.ts'
+import type { ResolvedTopics } from './group/topics.ts'
 
 export interface ProcessingParts {
   readonly run: RunScope
@@ -44,7 +47,7 @@ export interface ProcessingHost {
   /** Runs a step; an error in it restarts or fails the engine. */
   guard(step: () => Promise<void>): Promise<void>
   restoring(): void
-  connected(connected: boolean): void
+  connected(connected: boolean, why: string | undefined): void
   failed(error: unknown): void
   /** All is open, and records go through. */
   begun(): void
@@ -113,9 +116,15 @@ export class Processing {
     const { run, restorer, commits } = this.#parts
     const { number } = run
     const over = (): boolean => number !== run.number || this.#host.ended()
-    const topics = this.#topics as ResolvedTopics
-    const affinity = this.#affinity as Affinity
+    const topics = this.#topics
+    assert(topics !== undefined, 'partitions are assigned before the topics are known')
+    if (!this.#opened) commits.take(await checkedState(settings, broker, topics))
+    if (over()) return
+    const affinity = this.#affinity
+    assert(affinity !== undefined, 'partitions are assigned before the lanes are configured')
     const position = await groupPosition(settings, broker, partitions)
+    // An answer may have taken long enough for the next run to have begun: that one opens everything by itself.
+    if (over()) return
     const mine = tasksFor(settings, topics, affinity, partitions)
     const known = new Set(this.#tasks.map((t) => `${t.subtopology}_${t.partition}`))
     const fresh = mine.filter((t) => !known.has(`${t.subtopology}_${t.partition}`))
@@ -126,21 +135,24 @@ export class Processing {
     // Partitions that come later are restored while the others go on: that is no state of the whole application.
     const restoring = (): void => (first ? this.#host.restoring() : undefined)
     const restored = await restorer.restore(byLane, topics, position, restoring, this.#refusal(position))
-    for (const [id, next] of restored) commits.changelogNext.set(id, next)
     if (over()) return
+    commits.found(topics, position.ends, restored)
     const nextEpoch = (position.newestTag?.tokenEpoch ?? 0) + 1
     if (first) commits.tokenEpoch = nextEpoch
     if (first) await this.#firstAssignment(position, topics)
     if (over()) return
-    const flow = this.#flow as unknown as Flow
+    const flow = this.#flow as Flow | undefined
+    assert(flow !== undefined, 'stores are complete, and nothing is there to read')
     flow.restoreWatermark(position.watermark)
-    const committer = commits.committer as Committer
+    const committer = commits.committer
+    assert(committer !== undefined, 'stores are complete, and nobody is there to commit')
     // A task that began in the middle of a barrier would not know whether it belongs to it.
     await committer.hold(true)
     if (over()) return
     // A partition's commits keep their order when it comes from another process, which counted by itself.
     if (!first && !settings.ha) commits.tokenEpoch = Math.max(commits.tokenEpoch, nextEpoch)
-    await restorer.start(byLane, settings.lanes, commits.beginning(flow.watermark))
+    const starting = tasksByLane(startingTasks(settings, topics, fresh, position), affinity)
+    await restorer.start(starting, settings.lanes, commits.beginning(flow.watermark))
     void committer.hold(false)
     if (over()) return
     this.#tasks.push(...fresh)
@@ -161,7 +173,9 @@ export class Processing {
     const gone = tasksOf(settings, this.#topics, partitions)
     const ids = new Set(gone.map((t) => `${t.subtopology}_${t.partition}`))
     this.#tasks = this.#tasks.filter((t) => !ids.has(`${t.subtopology}_${t.partition}`))
-    for (const [lane, tasks] of tasksByLane(gone, this.#affinity as Affinity)) {
+    assert(this.#affinity !== undefined, 'partitions are given away before the lanes are configured')
+    this.#parts.commits.left(gone)
+    for (const [lane, tasks] of tasksByLane(gone, this.#affinity)) {
       send(lane, { type: 'close', run: this.#parts.run.number, tasks }, [])
     }
   }
@@ -169,14 +183,19 @@ export class Processing {
   /** With high availability: the stores are complete, and whoever ran before is fenced. */
   async activate({ position, tasks, changelogNext, tokenEpoch }: Activation): Promise<void> {
     const { restorer, commits } = this.#parts
-    const topics = this.#topics as ResolvedTopics
-    this.#openFlow(position, topics, this.#affinity as Affinity)
-    const flow = this.#flow as Flow
-    for (const [id, next] of changelogNext) commits.changelogNext.set(id, next)
+    const topics = this.#topics
+    const affinity = this.#affinity
+    assert(topics !== undefined && affinity !== undefined, 'a pod is activated before its lanes are configured')
+    commits.take(await this.inRun(checkedState(this.#o.settings, this.#o.broker, topics)))
+    this.#openFlow(position, topics, affinity)
+    const flow = this.#flow as Flow | undefined
+    assert(flow !== undefined, 'a pod is activated without input')
+    commits.found(topics, position.ends, changelogNext)
     // Tags never step back, also where the coordinator's topic was lost and its count began anew.
     commits.tokenEpoch = Math.max(tokenEpoch, position.newestTag?.tokenEpoch ?? 0)
     await this.inRun(this.#firstAssignment(position, topics))
-    const committer = commits.committer as unknown as Committer
+    const committer = commits.committer as Committer | undefined
+    assert(committer !== undefined, 'a pod is activated without anybody to commit')
     await this.inRun(restorer.start(tasks, this.#o.settings.lanes, commits.beginning(flow.watermark)))
     this.#tasks = [...tasks.values()].flat()
     this.#opened = true
@@ -192,12 +211,15 @@ export class Processing {
   /** With high availability: lets nothing in any more and commits what is under way. */
   async commitAll(): ReturnType<RoleHost['commitAll']> {
     const { commits, schedules } = this.#parts
-    const flow = this.#flow as Flow
-    const committer = commits.committer as Committer
+    const flow = this.#flow
+    const { committer } = commits
+    const topics = this.#topics
+    assert(flow !== undefined && committer !== undefined, 'a pod hands over that does not run')
+    assert(topics !== undefined, 'a pod hands over that knows no topics')
     flow.setPaused(true)
     schedules.stop()
     await this.inRun(committer.commitNow('handoff'))
-    const changelogEnds = changelogEndsOf(this.#topics as ResolvedTopics, commits.changelogNext, flow.progress())
+    const changelogEnds = changelogEndsOf(topics, commits.changelogNext, flow.progress())
     return { commitId: `${commits.tokenEpoch}.${committer.machine.epoch - 1}`, changelogEnds }
   }
 
@@ -223,7 +245,7 @@ export class Processing {
     this.#flow = new Flow(this.#o, affinity, {
       run: () => run.number,
       failed: (error) => this.#host.failed(error),
-      connected: (connected) => this.#host.connected(connected),
+      connected: (connected, why) => this.#host.connected(connected, why),
       heldBytes: () => commits.committer?.heldBytes ?? 0,
       worked: () => commits.worked(),
       commitWanted: () => commits.committer?.trigger('bytes'),

@@ -1,7 +1,16 @@
 /** What the control thread and the engine thread say to one another. */
-import type { WireError } from '../errors.ts'
+import type { LinkState } from './recovery/broker-link.ts'
+import type { LogFields } from '../base/logger.ts'
+import type { BrokerNode } from '../broker/port.ts'
+import type { WireError } from '../base/errors.ts'
 import type { HaCommandToEngine, HaFact } from './ha-contract.ts'
-import type { BarrierSnapshot, ConsumerSnapshot, OffsetsSnapshot, RestoreProgress, WatermarkSnapshot } from './view.ts'
+import type {
+  BarrierSnapshot,
+  ConsumerSnapshot,
+  OffsetsSnapshot,
+  RestoreProgress,
+  WatermarkSnapshot,
+} from '../view/view.ts'
 
 export type ToEngine =
   | { readonly type: 'start' }
@@ -20,7 +29,11 @@ export interface EngineSnapshot {
   readonly offsets: OffsetsSnapshot | null
   readonly consumer: ConsumerSnapshot | null
   readonly barriers: BarrierSnapshot
-  readonly broker: { readonly connected: boolean; readonly sinceMs: number }
+  /** Which stores wait for room on the disk, as a sentence; null: none. */
+  readonly diskFull: string | null
+  readonly broker: LinkState
+  /** What the client has met of each broker; empty where there is no network between. */
+  readonly brokers: readonly BrokerNode[]
 }
 
 /** Facts, in the order in which they happened; the control thread makes lifecycle transitions of them. */
@@ -37,7 +50,15 @@ export type EngineFact =
   | { readonly type: 'stopped' }
   | { readonly type: 'failed'; readonly error: WireError; readonly restartHelps: boolean }
   /** A lane did not come back in time: the process must end. */
-  | { readonly type: 'lane-stuck'; readonly lane: number }
+  /** `at`: what it is at, as a sentence. */
+  | { readonly type: 'lane-stuck'; readonly lane: number; readonly at?: string }
   | { readonly type: 'snapshot'; readonly snapshot: EngineSnapshot }
-  | { readonly type: 'log'; readonly level: 'debug' | 'info' | 'warn' | 'error'; readonly message: string }
+  | {
+      readonly type: 'log'
+      readonly level: 'debug' | 'info' | 'warn' | 'error'
+      readonly message: string
+      /** Left out: the engine's own. */
+      readonly component?: 'app'
+      readonly fields?: LogFields
+    }
   | HaFact

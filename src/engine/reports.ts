@@ -1,23 +1,26 @@
 /** What the engine tells of itself: its last commits, its link to the broker, and a snapshot every now and then. */
+import { BrokerLink } from './recovery/broker-link.ts'
 import { commitHistogram, engineIndex, sinkTopicSlot } from '../base/counters.ts'
 import { durationBounds, observe } from '../base/histograms.ts'
-import type { CommitMachine, CommitReport } from '../commit/machine.ts'
-import type { Committer } from './committer.ts'
-import type { EngineOptions } from './engine-core.ts'
-import type { Flow } from './flow.ts'
-import type { GroupLink } from './group-link.ts'
-import type { Producer, ToProduce } from './producer.ts'
+import type { CommitMachine, CommitReport } from './commit/machine.ts'
+import type { Committer } from './commit/committer.ts'
+import type { EngineOptions } from './engine-options.ts'
+import type { Flow } from './input/flow.ts'
+import type { GroupLink } from './group/group-link.ts'
+import type { Producer, ToProduce } from './commit/producer.ts'
 import type { EngineSnapshot } from './protocol.ts'
-import type { Restarts } from './restarts.ts'
+import type { Restarts } from './recovery/restarts.ts'
 import { barrierSnapshot, offsetsSnapshot } from './snapshots.ts'
-import type { ResolvedTopics } from './topics.ts'
-import type { ConsumerSnapshot, WatermarkSnapshot } from './view.ts'
+import type { ResolvedTopics } from './group/topics.ts'
+import type { ConsumerSnapshot, WatermarkSnapshot } from '../view/view.ts'
 
 const reportsKept = 50
 export const snapshotEveryMs = 100
 /** Every partition is shown, so a snapshot of many costs more, and comes less often. */
 const pausePerPartitionMs = 2
 const longestPauseMs = 1000
+/** While nothing happens one looks like the other. */
+const quietPauseMs = 500
 
 interface KeptReport {
   readonly report: CommitReport
@@ -62,8 +65,12 @@ export class Reports {
   #lastCommitMs: number | null = null
   /** Monotonic time before which no snapshot is made without a cause. */
   #nextPublish = Number.NEGATIVE_INFINITY
-  #connected = true
-  #connectedSince: number
+  /** The same while the application is quiet. */
+  #nextQuiet = Number.NEGATIVE_INFINITY
+  #happened = -1
+  readonly #diskFull = new Map<number, string>()
+  readonly #noticed = new Set<string>()
+  readonly link: BrokerLink
   readonly #sinkIndex: ReadonlyMap<string, number>
   /** Commits since the process began. */
   commits = 0
@@ -71,7 +78,8 @@ export class Reports {
   constructor(options: EngineOptions) {
     this.#o = options
     this.#wallOffset = options.clock.now() - options.clock.monotonic()
-    this.#connectedSince = options.clock.now()
+    const { clock, fact } = options
+    this.link = new BrokerLink({ clock, log: (level, message) => fact({ type: 'log', level, message }) })
     this.#sinkIndex = new Map(options.layout.sinkTopics.map((topic, i) => [topic, i]))
   }
 
@@ -126,22 +134,47 @@ export class Reports {
     counters[engineIndex.rebalances] = (counters[engineIndex.rebalances] as number) + 1
   }
 
-  setConnected(connected: boolean): void {
-    if (connected === this.#connected) return
-    this.#connected = connected
-    this.#connectedSince = this.#o.clock.now()
+  /** Stores of the lane wait for room on the disk (the sentence says which), or do no longer. */
+  diskFull(lane: number, sentence: string | null): void {
+    const before = this.#diskFull.get(lane)
+    if (sentence === null) this.#diskFull.delete(lane)
+    else this.#diskFull.set(lane, sentence)
+    const { fact } = this.#o
+    if (sentence !== null && before === undefined) fact({ type: 'log', level: 'error', message: sentence })
+    if (sentence === null && before !== undefined && this.#diskFull.size === 0)
+      fact({ type: 'log', level: 'info', message: 'the disk has room for the stores again: the engine goes on' })
+  }
+
+  /** A warning of a lane. Where several lanes would tell the same, the first one does. */
+  notice(message: string, about: string | undefined): void {
+    if (about !== undefined && this.#noticed.has(about)) return
+    if (about !== undefined) this.#noticed.add(about)
+    this.#o.fact({ type: 'log', level: 'warn', message })
   }
 
   /** To be called every `snapshotEveryMs`: a sign of life, and a snapshot where it is time for one. */
   tick(parts: () => EngineParts): void {
-    const { counters, clock } = this.#o
+    const { counters, clock, broker } = this.#o
+    this.link.look(broker.connected, broker.fault)
     counters[engineIndex.heartbeats] = (counters[engineIndex.heartbeats] as number) + 1
     counters[engineIndex.lastTickMs] = clock.now()
-    if (clock.monotonic() >= this.#nextPublish) this.publish(parts())
+    const now = clock.monotonic()
+    if (now < this.#nextPublish) return
+    const current = parts()
+    if (now >= this.#nextQuiet || !this.#isQuiet(current)) this.publish(current)
+  }
+
+  /** Nothing was dispatched since the last snapshot, nothing waits, and no commit has begun or ended. */
+  #isQuiet({ flow, committer, ready, restarts }: EngineParts): boolean {
+    if (flow === undefined || committer === undefined || !ready || restarts.underWay) return false
+    const happened = flow.dispatcher.total + this.commits
+    const isQuiet = happened === this.#happened && committer.machine.phase === 'IDLE' && flow.caughtUp
+    this.#happened = happened
+    return isQuiet
   }
 
   publish(parts: EngineParts): void {
-    const { counters, clock, fact, settings, broker } = this.#o
+    const { counters, clock, fact, settings } = this.#o
     counters[engineIndex.lastTickMs] = clock.now()
     const { flow, topics, changelogNext, restarts } = parts
     counters[engineIndex.bufferedBytes] = flow?.bufferedBytes ?? 0
@@ -155,12 +188,16 @@ export class Reports {
         flow && topics ? offsetsSnapshot(settings, topics, flow.progress(), changelogNext) : (before?.offsets ?? null),
       consumer: this.#consumer(parts),
       barriers: this.#barriers(parts),
-      broker: { connected: this.#connected && broker.connected, sinceMs: this.#connectedSince },
+      diskFull: [...this.#diskFull.values()][0] ?? null,
+      broker: this.link.state,
+      brokers: this.#o.broker.nodes ?? [],
     }
     this.#last = snapshot
     fact({ type: 'snapshot', snapshot })
     const pauseMs = Math.min(longestPauseMs, (flow?.partitions ?? 0) * pausePerPartitionMs)
-    this.#nextPublish = clock.monotonic() + Math.max(pauseMs, snapshotEveryMs) - snapshotEveryMs / 2
+    const now = clock.monotonic()
+    this.#nextPublish = now + Math.max(pauseMs, snapshotEveryMs) - snapshotEveryMs / 2
+    this.#nextQuiet = now + Math.max(pauseMs, quietPauseMs) - snapshotEveryMs / 2
   }
 
   #keep(report: CommitReport, tokenEpoch: number, outcome: KeptReport['outcome']): void {
@@ -184,6 +221,7 @@ export class Reports {
       groupInstanceId,
       subscription: group.subscription(topics),
       lastCommitMs: this.#lastCommitMs,
+      changes: group.changes,
       assignment: flow?.assignment(ready) ?? between,
     }
   }
@@ -199,6 +237,7 @@ export class Reports {
       laneCounters,
       layout,
       originTopics: flow?.originTopics ?? [],
+      admission: flow?.admission,
       nodeName: (node) => nodeNames[node] ?? null,
       now: clock.monotonic(),
       wallOffset: this.#wallOffset,

@@ -5,11 +5,11 @@
 import { engineIndex } from '../base/counters.ts'
 import type { BrokerPort } from '../broker/port.ts'
 import { nextFiring } from '../time/schedule.ts'
-import { noHeaders } from '../wire/headers.ts'
-import { RecordBatchBuilder, RecordCursor } from '../wire/record-batch.ts'
-import type { EngineOptions } from './engine-core.ts'
+import { noHeaders } from '../broker/wire/headers.ts'
+import { RecordBatchBuilder, RecordCursor } from '../broker/wire/record-batch.ts'
+import type { EngineOptions } from './engine-options.ts'
 import type { EmittedRecord } from '../lanes/protocol.ts'
-import type { ToProduce } from './producer.ts'
+import type { ToProduce } from './commit/producer.ts'
 
 export interface SchedulesHost {
   /** Run of the engine that messages to the lanes carry. */

@@ -1,5 +1,5 @@
 /** What the engine thread needs to know: plain data, made from the configuration by the control thread. */
-import type { SplitMode } from '../lanes/affinity.ts'
+import type { SplitMode } from '../topology/affinity.ts'
 import type { TopologyPlan } from '../topology/plan.ts'
 
 export interface EngineSettings {
@@ -7,10 +7,14 @@ export interface EngineSettings {
   readonly instanceId: string
   /** Static membership: the name under which a restarted process takes over at once; null: none. */
   readonly groupInstanceId: string | null
+  /** Of the machine or pod, as other members of the group are to read it. */
+  readonly hostName?: string
   readonly lanes: number
   readonly split: SplitMode
   readonly guarantee: 'exactly-once' | 'at-least-once'
   readonly durableStores: boolean
+  /** What is done where a changelog is not the one that the last commit went to. */
+  readonly lostChangelogs: LostChangelogs
   readonly idlenessMs: number
   /** How long an empty input holds back the others of its task; see `WatermarksOptions.maxTaskIdleMs`. */
   readonly maxTaskIdleMs: number
@@ -19,10 +23,13 @@ export interface EngineSettings {
   readonly bufferedMaxBytes: number
   readonly maxPollRecords: number
   readonly fetchMaxWaitMs: number
+  /** How long passes at least from one request for records to the next where little comes. Default 0. */
+  readonly fetchPaceMs?: number
   readonly fetchMaxBytes: number
   readonly partitionFetchMaxBytes: number
   readonly laneQueueBytes: number
   readonly uncommittedMaxBytes: number
+  readonly maxDirtyRows: number
   readonly commitIntervalMs: number
   readonly commitIdleIntervalMs: number
   readonly barrierTimeoutMs: number
@@ -45,6 +52,8 @@ export interface EngineSettings {
   /** With high availability: the engine begins as a standby. */
   readonly ha?: HaEngineSettings
 }
+
+export type LostChangelogs = 'refuse' | 'write-anew' | 'accept'
 
 export interface HaEngineSettings {
   readonly podId: string

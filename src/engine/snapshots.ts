@@ -1,20 +1,24 @@
 /** The engine thread's own figures, made into the snapshots that the control thread shows. */
-import { type CounterLayout, laneIndex } from '../base/counters.ts'
+import { type CounterLayout, functionSlot, type functionSlots, laneIndex } from '../base/counters.ts'
 import { type PartitionKey, partitionKey } from '../base/ids.ts'
-import type { CommitReport } from '../commit/machine.ts'
-import type { Committer } from './committer.ts'
-import type { Producer } from './producer.ts'
-import type { RestartBudget } from './restart-budget.ts'
+import type { CommitReport } from './commit/machine.ts'
+import type { Committer } from './commit/committer.ts'
+import type { Producer } from './commit/producer.ts'
+import type { RestartBudget } from './recovery/restart-budget.ts'
 import type { EngineSettings } from './settings.ts'
-import type { ResolvedTopics } from './topics.ts'
-import { changelogOf } from './topics.ts'
-import type { BarrierSnapshot, OffsetsSnapshot } from './view.ts'
+import type { ResolvedTopics } from './group/topics.ts'
+import { changelogOf } from './group/topics.ts'
+import type { Admission } from './input/admission.ts'
+import type { BarrierSnapshot, FunctionCalls, OffsetsSnapshot } from '../view/view.ts'
 
 export interface PartitionProgress {
   readonly topic: string
   readonly partition: number
   readonly committedOffset: number
+  /** End of the log, with what open transactions hold back. */
   readonly logEndOffset: number
+  /** Of that, what lies behind the first open transaction and cannot be read before it is decided. */
+  readonly withheld: number
 }
 
 export function offsetsSnapshot(
@@ -35,10 +39,11 @@ export function offsetsSnapshot(
       topic,
       partitions: list
         .sort((a, b) => a.partition - b.partition)
-        .map(({ partition, committedOffset, logEndOffset }) => ({
+        .map(({ partition, committedOffset, logEndOffset, withheld }) => ({
           partition,
           committedOffset,
           logEndOffset: Math.max(logEndOffset, committedOffset),
+          withheld,
         })),
     }))
   const changelogs = settings.plan.stores.map((store) => ({
@@ -67,6 +72,8 @@ export interface BarrierFacts {
   readonly layout: CounterLayout
   /** Topics by the number that records carry. */
   readonly originTopics: readonly string[]
+  /** Undefined between runs. */
+  readonly admission: Pick<Admission, 'paces' | 'aimMs'> | undefined
   readonly nodeName: (node: number) => string | null
   readonly now: number
   /** Wall clock minus the machine's monotonic clock. */
@@ -84,6 +91,7 @@ export function barrierSnapshot(facts: BarrierFacts): BarrierSnapshot {
     durationsMs: report.durationsMs,
   }))
   const waiting = new Set(machine?.outstandingLanes ?? [])
+  const paces = facts.admission?.paces() ?? []
   return {
     phase: machine?.phase ?? 'IDLE',
     commitId: machine && machine.startedAtMs !== null ? (committer?.commitId ?? null) : null,
@@ -93,35 +101,48 @@ export function barrierSnapshot(facts: BarrierFacts): BarrierSnapshot {
     phaseSinceMs: Math.round((machine?.phaseSinceMs ?? now) + wallOffset),
     queued: machine?.queued ?? false,
     outstandingLanes: [...waiting].sort((a, b) => a - b).map((lane) => `lane-${lane}`),
-    lanes: facts.laneCounters.map((block, lane) => laneFacts(facts, block, lane, !waiting.has(lane))),
+    originTopics: facts.originTopics,
+    lanes: facts.laneCounters.map((block, lane) => ({
+      ...laneFacts(facts, block, lane, !waiting.has(lane)),
+      ...(paces[lane] && { pace: paces[lane] }),
+    })),
+    aimMs: facts.admission?.aimMs ?? null,
+    functions: functionCalls(facts),
     transaction: producer.transaction,
     restarts,
     last,
   }
 }
 
-type RecordPlace = NonNullable<BarrierSnapshot['lanes'][number]['at']>
+export type RecordPlace = NonNullable<BarrierSnapshot['lanes'][number]['at']>
 
-/** The record that a lane is at; null where it has none. */
-function recordAt(block: Float64Array, originTopics: readonly string[]): RecordPlace | null {
-  const topic = originTopics[block[laneIndex.currentTopic] as number]
-  const partition = block[laneIndex.currentPartition] as number
-  const offset = block[laneIndex.currentOffset] as number
+/** The record that a lane is at, or that whose asynchronous function has not answered for longest; null where it has none. */
+export function recordAt(
+  block: Float64Array,
+  originTopics: readonly string[],
+  asynchronous = (block[laneIndex.oldestCall] as number) !== 0,
+): RecordPlace | null {
+  const [topicAt, partitionAt, offsetAt] = asynchronous
+    ? [laneIndex.oldestTopic, laneIndex.oldestPartition, laneIndex.oldestOffset]
+    : [laneIndex.currentTopic, laneIndex.currentPartition, laneIndex.currentOffset]
+  const topic = originTopics[block[topicAt] as number]
+  const partition = block[partitionAt] as number
+  const offset = block[offsetAt] as number
   const known = topic !== undefined && offset >= 0 && (block[laneIndex.recordsReceived] as number) > 0
   return known ? { topic, partition, offset } : null
 }
 
-/** The record at which a lane stands still: in a function of the application, or with a promise of one pending. */
-export function stuckRecord(
-  laneCounters: readonly Float64Array[],
-  originTopics: readonly string[],
-): (RecordPlace & { readonly lane: number }) | undefined {
-  for (const [lane, block] of laneCounters.entries()) {
-    const busy = (block[laneIndex.inFlightAsync] as number) > 0 || (block[laneIndex.currentNode] as number) >= 0
-    const place = busy ? recordAt(block, originTopics) : null
-    if (place !== null) return { lane, ...place }
+/** Functions with calls out, or records that wait for one. */
+function functionCalls({ laneCounters, layout, nodeName }: BarrierFacts): FunctionCalls[] {
+  const found: FunctionCalls[] = []
+  for (let node = 0; node < layout.nodes; node++) {
+    const sum = (slot: (typeof functionSlots)[number]): number =>
+      laneCounters.reduce((total, block) => total + (block[functionSlot(layout, node, slot)] ?? 0), 0)
+    const calls = sum('calls')
+    const waiting = sum('waiting')
+    if (calls > 0 || waiting > 0) found.push({ node: nodeName(node) ?? '', calls, waiting, limit: sum('limit') })
   }
-  return undefined
+  return found
 }
 
 function laneFacts(

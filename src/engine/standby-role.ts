@@ -3,19 +3,20 @@
  * hands over, steps down. The coordinator decides who should run; this makes sure that whoever runs begins with exactly
  * what its predecessors committed: it takes the producer's identity first, and reads ends and offsets only behind that.
  */
+import { assert } from '../base/assert.ts'
 import { sleep } from '../base/timers.ts'
 import { BrokerError } from '../broker/port.ts'
-import { EngineError, toWireError } from '../errors.ts'
-import type { Affinity, TaskRef } from '../lanes/affinity.ts'
-import { allPartitions, type GroupPosition, groupPosition, offsetsMissing, tasksFor } from './assignment.ts'
-import type { EngineOptions } from './engine-core.ts'
-import { placeOf } from './failure.ts'
+import { EngineError, toWireError } from '../base/errors.ts'
+import type { Affinity, TaskRef } from '../topology/affinity.ts'
+import { allPartitions, type GroupPosition, groupPosition, offsetsMissing, tasksFor } from './group/assignment.ts'
+import type { EngineOptions } from './engine-options.ts'
+import { placeOf } from './recovery/failure.ts'
 import type { HaCommandToEngine, RecordPlace } from './ha-contract.ts'
 import type { EngineFact } from './protocol.ts'
-import { type Restorer, tasksByLane } from './restorer.ts'
+import { type Restorer, tasksByLane } from './restore/restorer.ts'
 import { RunOver } from './run-scope.ts'
-import { Standby } from './standby.ts'
-import type { ResolvedTopics } from './topics.ts'
+import { Standby } from './restore/standby.ts'
+import type { ResolvedTopics } from './group/topics.ts'
 
 /**
  * `standby`: follows. `promoting`: the identity is taken, the token yet to be verified. `activating`: on the way to
@@ -189,12 +190,14 @@ export class StandbyRole {
   /** Everything that is committed into the stores; answers with the group's offsets. */
   #read(): Promise<GroupPosition> {
     const { settings, broker } = this.#o
-    const standby = this.#standby as Standby
+    const standby = this.#standby
+    assert(standby !== undefined, 'a pod is promoted whose stores are not open')
     const partitions = allPartitions(settings, this.#host.topics())
     const asked = this.#retry(() => groupPosition(settings, broker, partitions))
     const reads = (async () => {
       const [position] = await Promise.all([asked, this.#host.inRun(standby.drain(asked))])
       for (const store of standby.stores) store.compareWith(position)
+      standby.refuseShort(position.ends)
       if (standby.sawCommits && !position.newestTag && partitions.length > 0) throw offsetsMissing(settings)
       return position
     })()
@@ -208,7 +211,8 @@ export class StandbyRole {
     this.#host.tell({ type: 'restoring' })
     const [position] = await Promise.all([this.#reads ?? this.#read(), this.#host.inRun(this.#host.joinGroup())])
     this.#reads = undefined
-    const standby = this.#standby as Standby
+    const standby = this.#standby
+    assert(standby !== undefined, 'a pod is activated whose stores are not open')
     standby.close()
     await this.#host.activate({
       position,
@@ -216,12 +220,14 @@ export class StandbyRole {
       changelogNext: standby.positions,
       tokenEpoch: this.#tokenEpoch,
     })
+    assert(this.#stage === 'activating', `a pod that is ${this.#stage} becomes active`)
     this.#stage = 'active'
     if (this.#handOverId !== undefined) await this.#handOver()
   }
 
   async #handOver(): Promise<void> {
-    const id = this.#handOverId as number
+    const id = this.#handOverId
+    assert(id !== undefined, 'a pod hands over, and nobody has asked for it')
     this.#stage = 'handing-over'
     const { commitId, changelogEnds } = await this.#host.commitAll()
     this.#handOverId = undefined

@@ -2,11 +2,13 @@
 import { type Candidate, candidates, successor } from './decide.ts'
 import type { Out } from './events.ts'
 import { beginHandOver } from './hand-over.ts'
-import type { Command } from './log-view.ts'
+import type { Command } from './log/log-view.ts'
+import { standingText } from './shown/history.ts'
 import type { Pod, Run } from './pod.ts'
-import { encode, type Outcome } from './records.ts'
-import { statusOf } from './status.ts'
-import { judgeHaCommand } from './view.ts'
+import { encode, type Outcome, standingCommands } from './log/records.ts'
+import { statusOf } from './shown/status.ts'
+import { fitOf } from './topology-shape.ts'
+import { type HaCommand, judgeHaCommand } from './shown/view.ts'
 
 /** What becomes of a command: a result, a hand-over, or nothing yet. */
 export type Ruling =
@@ -29,7 +31,8 @@ export function actOnCommands(pod: Pod, out: Out, now: number): void {
     }
     pod.commandResults[ruling.outcome]++
     const { outcome, reason } = ruling
-    pod.pendingResults.set(command.offset, { outcome, reason, appendedAt: Number.NEGATIVE_INFINITY })
+    const commandId = command.id
+    pod.pendingResults.set(command.offset, { commandId, outcome, reason, appendedAt: Number.NEGATIVE_INFINITY })
     out.log('info', `${command.command} (offset ${command.offset}): ${outcome}, ${reason}`)
   }
 }
@@ -47,14 +50,17 @@ export function publishResults(pod: Pod, out: Out, now: number): void {
     }
     if (now - pending.appendedAt < 2 * pod.settings.heartbeatIntervalMs) continue
     pending.appendedAt = now
-    const { outcome, reason } = pending
-    out.append(encode({ kind: 'result', commandOffset, outcome, reason }))
+    const { commandId, outcome, reason } = pending
+    out.append(encode({ kind: 'result', commandOffset, commandId, outcome, reason }))
   }
 }
 
 const rejected = (reason: string): Ruling => ({ outcome: 'REJECTED', reason })
 
 function rule(pod: Pod, run: Run, command: Command, now: number): Ruling {
+  if (standingCommands.has(command.command)) {
+    return { outcome: 'DONE', reason: standingText(command.command, command.target, command.value) }
+  }
   const past = pastRuling(pod, run, command)
   if (past) return past
   if (command.expectEpoch !== run.epoch)
@@ -62,12 +68,15 @@ function rule(pod: Pod, run: Run, command: Command, now: number): Ruling {
   if (!command.live || now - command.now > pod.settings.commandTtlMs)
     return { outcome: 'EXPIRED', reason: 'nobody could carry the command out in time' }
   if (command.command === 'UNKNOWN') return rejected('this build does not know the command')
-  const { command: name, target, force } = command
+  const { target, force } = command
+  const name = command.command as HaCommand['command']
   const verdict = judgeHaCommand(statusOf(pod, now), { command: name, target, force })
   if (!verdict.ok) return verdict.status === 503 ? undefined : rejected(verdict.reason)
   const all = candidates(pod.view, pod.podId, pod.fresh.value, pod.settings)
   const next = name === 'PROMOTE' ? named(all, target) : successor(all, force)
   if (next === undefined) return rejected(whyNobody(pod, name, target))
+  const broken = whatBreaks(pod, next.podId)
+  if (broken !== undefined) return rejected(`pod ${next.podId} cannot go on with the state: ${broken}`)
   // A demoted pod leaves it to the others who of them is the best.
   return { handTo: name === 'DEMOTE' && next.ready ? null : next.podId }
 }
@@ -76,9 +85,20 @@ function named(all: readonly Candidate[], target: string | null): Candidate | un
   return all.find((candidate) => candidate.podId === target)
 }
 
+/** Force overrides readiness; rows that would be misread are none of it. */
+function whatBreaks({ view }: Pod, podId: string): string | undefined {
+  const peer = view.peers.get(podId)
+  const fit = peer === undefined ? undefined : fitOf(view, peer.status)
+  return fit?.fit === 'breaks' ? fit.why : undefined
+}
+
 function whyNobody(pod: Pod, name: string, target: string | null): string {
   if (name !== 'PROMOTE') return 'there is no pod that could take over'
-  return target === pod.podId ? `pod ${target} is ACTIVE already` : `pod ${target} is no standby that could take over`
+  if (target === pod.podId) return `pod ${target} is ACTIVE already`
+  const peer = pod.view.peers.get(target ?? '')
+  return peer?.live === true
+    ? `pod ${target} is no standby that could take over (${peer.status.state})`
+    : `no pod ${target} is known`
 }
 
 /**

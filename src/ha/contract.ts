@@ -11,8 +11,9 @@ import type { Timers } from '../base/timers.ts'
 import type { BrokerPort } from '../broker/port.ts'
 import type { HaCommandToEngine, HaFact } from '../engine/ha-contract.ts'
 import type { EngineFact } from '../engine/protocol.ts'
-import type { EngineError } from '../errors.ts'
-import type { HaView } from './view.ts'
+import type { EngineError } from '../base/errors.ts'
+import type { TopologyState } from '../topology/diff.ts'
+import type { HaView } from './shown/view.ts'
 
 export interface HaSettings {
   readonly applicationId: string
@@ -33,8 +34,10 @@ export interface HaSettings {
   readonly allowUnreadyFailover: boolean
   readonly requireSafeTopic: boolean
   readonly commandSecret: string | null
-  /** Pods whose topologies differ cannot take over from one another without a restart of their state. */
+  /** Pods whose topologies are the same can take over from one another; where they differ, the shapes tell. */
   readonly topologyHash: string
+  /** See `topology-shape.ts`. */
+  readonly topologyShape: ReadonlyMap<string, string>
   /** Hash of the value of every key of scope `application`, by key: pods compare those that both know. */
   readonly configHashes: Readonly<Record<string, string>>
   /** This build's name, for people. */
@@ -116,9 +119,6 @@ export interface HaCoordinator extends HaView {
   metrics(): HaMetrics
 }
 
-/** `createHa(options)` in `coordinator-shell.ts`. */
-export type CreateHa = (options: HaOptions) => HaCoordinator
-
 /** `haSettings(config, …)` in `settings.ts` makes the settings of the configuration. */
 export interface HaIdentity {
   readonly applicationId: string
@@ -126,6 +126,7 @@ export interface HaIdentity {
   /** Used where `ha.pod-id` is not set. */
   readonly hostname: string
   readonly topologyHash: string
+  readonly topologyState: TopologyState
   readonly build: string
 }
 

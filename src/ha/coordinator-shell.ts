@@ -3,7 +3,7 @@
  * keeps the time, and carries the effects of the state machine out.
  */
 import { BrokerError } from '../broker/port.ts'
-import { EngineError, messageOf } from '../errors.ts'
+import { EngineError, messageOf } from '../base/errors.ts'
 import type { HaCommandToEngine, HaFact } from '../engine/ha-contract.ts'
 import type { EngineFact } from '../engine/protocol.ts'
 import {
@@ -16,13 +16,14 @@ import {
 } from './contract.ts'
 import { Coordinator } from './coordinator.ts'
 import type { HaEffect, HaEvent } from './events.ts'
-import { LogTail } from './log-tail.ts'
-import { LogWriter } from './log-writer.ts'
+import { LogTail } from './log/log-tail.ts'
+import { LogWriter } from './log/log-writer.ts'
 import type { Pod } from './pod.ts'
-import { type CommandRecord, encode } from './records.ts'
-import { signatureOf } from './signature.ts'
-import { statusOf } from './status.ts'
-import type { HaCommand, HaStatus } from './view.ts'
+import { type CommandRecord, encode } from './log/records.ts'
+import { signatureOf } from './log/signature.ts'
+import { historyOf } from './shown/history.ts'
+import { statusOf } from './shown/status.ts'
+import type { HaCommand, HaHistory, HaStatus } from './shown/view.ts'
 
 /** The state machine, as the shell sees it: the simulator may put another one in its place. */
 export interface Machine {
@@ -58,8 +59,12 @@ export class CoordinatorShell implements HaCoordinator {
     this.#tail = new LogTail(options, (event) => this.#step(event))
     this.#writer = new LogWriter(options.broker, this.#topic, options.clock, (error) => {
       options.log('debug', `a record of the coordinator topic may not have been written: ${messageOf(error)}`)
+      if (!(error instanceof BrokerError)) return
+      const { code, message, errorClass } = error
+      const refused = ['config', 'record', 'abortable'].includes(errorClass) && !code.startsWith('UNKNOWN_TOPIC')
+      this.#step({ type: 'write-failed', code, message, refused })
       // The topic may be gone: look at once.
-      if (error instanceof BrokerError && error.errorClass === 'config') this.#tail.suspect()
+      if (errorClass === 'config') this.#tail.suspect()
     })
   }
 
@@ -96,13 +101,17 @@ export class CoordinatorShell implements HaCoordinator {
     return this.#pod.joined ? statusOf(this.#pod, this.#o.clock.monotonic()) : null
   }
 
-  async publish({ command, target, force }: HaCommand): Promise<number> {
+  history(): HaHistory | null {
+    return this.#pod.joined ? historyOf(this.#pod) : null
+  }
+
+  async publish({ command, target, force, value = null }: HaCommand): Promise<number> {
     const { settings } = this.#o
     const pod = this.#pod
     const issuer = settings.podId
     const id = pod.nextName()
     const expectEpoch = pod.view.epoch
-    const fields = { id, command, target, force, expectEpoch, issuer, signature: null }
+    const fields = { id, command, target, force, value, expectEpoch, issuer, signature: null }
     const unsigned: CommandRecord = { kind: 'command', ...fields }
     const secret = settings.commandSecret
     const signature = secret === null ? null : signatureOf(secret, settings.applicationId, unsigned)

@@ -5,24 +5,26 @@
  * Every step folds what was read, and then goes through the same list of rules; each is about what is the case now, not
  * about what happened last. What was lost on its way is therefore simply decided anew.
  */
-import { unreachable } from '../base/assert.ts'
+import { assert, unreachable } from '../base/assert.ts'
 import type { Random } from '../base/random.ts'
 import type { HaFact } from '../engine/ha-contract.ts'
 import type { EngineFact } from '../engine/protocol.ts'
-import { EngineError } from '../errors.ts'
+import { EngineError } from '../base/errors.ts'
 import { actOnCommands, publishResults } from './commands.ts'
 import type { HaSettings } from './contract.ts'
 import { turn, vacancy } from './decide.ts'
 import { type HaEffect, type HaEvent, Out, type RawRecord } from './events.ts'
 import { exhausted, goOnHandingOver, goOnStopping, handedOver } from './hand-over.ts'
 import { beat, heartbeatBack, sayGoodbye } from './heartbeat.ts'
-import { LogView } from './log-view.ts'
+import { LogView } from './log/log-view.ts'
+import { refusalText } from './shown/not-ready.ts'
 import { Pod } from './pod.ts'
 import {
   engage,
   giveUpStuckPromotion,
   identityTaken,
   reclaim,
+  retell,
   running,
   selfFence,
   stepDown,
@@ -30,8 +32,8 @@ import {
   tidy,
   yieldToNewer,
 } from './promotion.ts'
-import { decode, type Fault, mostFaults, samePlace } from './records.ts'
-import { signatureHolds } from './signature.ts'
+import { decode, type Fault, mostFaults, samePlace } from './log/records.ts'
+import { signatureHolds } from './log/signature.ts'
 import { checkReadiness, claimIfDue, type Rules } from './standby.ts'
 import { askAgain, readBack, verify } from './verify.ts'
 
@@ -75,6 +77,9 @@ export class Coordinator {
       case 'stop':
         pod.stopping = true
         break
+      case 'write-failed':
+        this.#writeFailed(event)
+        break
       case 'tick':
         checkReadiness(pod, now)
         break
@@ -82,6 +87,7 @@ export class Coordinator {
         unreachable(event)
     }
     if (pod.joined) this.#decide(now)
+    checkPod(pod)
     return this.#out.take()
   }
 
@@ -90,6 +96,7 @@ export class Coordinator {
     const out = this.#out
     if (this.#isReplaced()) return
     reclaim(pod, out, now)
+    retell(pod, out, now)
     goOnHandingOver(pod, out, now)
     yieldToNewer(pod, out)
     engage(pod, out, now)
@@ -106,7 +113,7 @@ export class Coordinator {
     if (!pod.ended && pod.goodbyeAt === Number.NEGATIVE_INFINITY) beat(pod, out, now)
   }
 
-  #read({ offset, key, value }: RawRecord, now: number): void {
+  #read({ offset, key, value, timestamp }: RawRecord, now: number): void {
     const { pod } = this
     const { applicationId, commandSecret } = pod.settings
     const record = decode(key, value)
@@ -119,9 +126,11 @@ export class Coordinator {
       this.#out.log('warn', `the record at offset ${offset} of the coordinator topic is ignored: ${why}`)
       return
     }
-    if (record.kind === 'status' && record.incarnation === pod.incarnation) heartbeatBack(pod, record, offset)
+    if (record.kind === 'status' && record.incarnation === pod.incarnation)
+      heartbeatBack(pod, this.#out, record, offset)
     if (record.kind === 'verify' && record.podId === pod.podId) readBack(pod, record.nonce)
-    pod.view.apply(record, offset, { now, fresh: pod.fresh.value, live: pod.joined })
+    const at = timestamp === undefined ? {} : { at: timestamp }
+    pod.view.apply(record, offset, { now, fresh: pod.fresh.value, live: pod.joined, ...at })
   }
 
   #fact(fact: EngineFact | HaFact, now: number): void {
@@ -172,6 +181,15 @@ export class Coordinator {
     }
   }
 
+  /** What passes by itself shows in the age of the heartbeats alone; what is refused is told at once, and once. */
+  #writeFailed({ code, message, refused }: Extract<HaEvent, { type: 'write-failed' }>): void {
+    const { pod } = this
+    if (pod.refused?.code === code) return
+    if (!refused && pod.refused === undefined) return
+    pod.refused = { code, message }
+    this.#out.log('warn', refusalText(pod.settings.applicationId, pod.refused))
+  }
+
   #faultSeen(place: Omit<Fault, 'count'>): void {
     const { pod } = this
     const known = pod.faults.find((fault) => samePlace(fault, place))
@@ -185,9 +203,11 @@ export class Coordinator {
     const { pod } = this
     this.#out.log('warn', 'the coordinator topic was made anew; this pod tells once more what it knows')
     pod.baseEpoch = Math.max(tagEpoch, pod.baseEpoch, pod.view.epoch)
-    const { paused } = pod.view
+    const old = pod.view
     pod.view = new LogView()
-    pod.view.paused = paused
+    pod.view.inherit(old)
+    // Offsets begin anew: what they name is another command from now on.
+    pod.pendingResults.clear()
     pod.claim = undefined
     pod.generation = null
     pod.logIsNew = true
@@ -214,3 +234,17 @@ export class Coordinator {
     return true
   }
 }
+
+/** What holds of a pod after every step, whatever came. */
+function checkPod({ run, claim, handOver, engine, reclaiming, pendingResults, view, baseEpoch }: Pod): void {
+  assert(run === undefined || claim === undefined, 'a pod that runs claims nothing')
+  assert(run === undefined || run.epoch > 0, 'a pod runs under a token epoch')
+  assert(handOver === undefined || run !== undefined, 'a pod hands over what it has')
+  assert(!reclaiming || run !== undefined, 'a pod reclaims the token under which it runs')
+  assert(run !== undefined || !engagedStages.has(engine), `the engine is ${engine}, and its pod runs under no epoch`)
+  assert(claim === undefined || claim.epoch > baseEpoch, 'a claim goes beyond all epochs of which commits exist')
+  for (const offset of pendingResults.keys())
+    assert(offset < view.position, 'a command has a result before it was read')
+}
+
+const engagedStages: ReadonlySet<string> = new Set(['promoting', 'taken', 'proceeding', 'running'])

@@ -1,13 +1,16 @@
 /** Decisions about who should run: facts in, decision out. Nothing here remembers anything. */
 import type { HaSettings } from './contract.ts'
-import type { LogView, Peer } from './log-view.ts'
-import type { Cause } from './records.ts'
+import type { LogView, Peer } from './log/log-view.ts'
+import type { Cause } from './log/records.ts'
+import { fitOf } from './topology-shape.ts'
 import type { StandbyProgress } from '../engine/ha-contract.ts'
 
 /** A pod that could take over, or might as well. */
 export interface Candidate {
   readonly podId: string
   readonly ready: boolean
+  /** Its application is not one that may take over without being asked for by name. */
+  readonly barred: boolean
   readonly failoverPriority: number
   readonly lagRecords: number
 }
@@ -50,7 +53,8 @@ export function candidates(view: LogView, self: string, fresh: number, settings:
     if (podId === self || !isUnderstood(peer) || !isFresh(peer, fresh, settings)) continue
     if (status.role !== 'STANDBY' || status.restarting || !standbyStates.has(status.state)) continue
     const { failoverPriority, lagRecords } = status
-    found.push({ podId, ready: status.state === 'READY_STANDBY', failoverPriority, lagRecords })
+    const barred = fitOf(view, status).fit !== 'fits'
+    found.push({ podId, ready: status.state === 'READY_STANDBY', barred, failoverPriority, lagRecords })
   }
   return found
 }
@@ -62,8 +66,8 @@ export function compareCandidates(a: Candidate, b: Candidate): number {
 
 /** The pod to hand over to: a ready one; with force any that follows. */
 export function successor(all: readonly Candidate[], force: boolean): Candidate | undefined {
-  const ready = all.filter((candidate) => candidate.ready)
-  const from = ready.length > 0 || !force ? ready : all
+  const ready = all.filter((candidate) => candidate.ready && !candidate.barred)
+  const from = ready.length > 0 || !force ? ready : all.filter((candidate) => !candidate.barred)
   // Priority 0 means never by itself; an operator's switch may still choose it when there is no other.
   const willing = from.filter((candidate) => candidate.failoverPriority > 0)
   return (willing.length > 0 ? willing : from).toSorted(compareCandidates)[0]
@@ -77,10 +81,29 @@ export interface Vacancy {
   readonly why: string
 }
 
+/**
+ * A pod that is heard to run under an epoch of which the log holds no claim: the log was emptied. It holds the token all
+ * the same; the log is how pods agree on who runs, not what makes one run.
+ */
+export function heardHolder(view: LogView, self: string, fresh: number, settings: HaSettings): Peer | undefined {
+  for (const [podId, peer] of view.peers) {
+    const { tokenEpoch, state } = peer.status
+    if (podId === self || tokenEpoch <= view.epoch || state === 'FAILED') continue
+    if (isUnderstood(peer) && isAlive(peer, fresh, settings)) return peer
+  }
+  return undefined
+}
+
+/** While failover is paused the role stays with its pod: that one, and no other, takes it up again by itself. */
+export function staysWithItsPod({ failoverPaused, holder, release }: LogView, self: string): boolean {
+  return failoverPaused && release === undefined && holder !== undefined && holder.podId !== self
+}
+
 /** Undefined while somebody holds the token and is believed to be alive. */
 export function vacancy(view: LogView, self: Self, fresh: number, settings: HaSettings): Vacancy | undefined {
   const { holder, release } = view
   const joined = self.joinedFresh
+  if (heardHolder(view, self.podId, fresh, settings)) return undefined
   if (holder === undefined) return { kind: 'none-yet', since: joined, why: 'nobody has run yet' }
   if (release) {
     return { kind: 'released', since: Math.max(release.fresh, joined), why: `pod ${holder.podId} gave the token up` }
@@ -88,7 +111,11 @@ export function vacancy(view: LogView, self: Self, fresh: number, settings: HaSe
   if (view.inhibitedEpoch === view.epoch) return undefined
   const peer = view.peers.get(holder.podId)
   const since = Math.max(holder.fresh, joined)
-  if (peer === undefined) return { kind: 'gone', since, why: `pod ${holder.podId} has left` }
+  if (peer === undefined) {
+    // Without a goodbye it may be about to speak: a claim that was written again comes before the first heartbeat.
+    const patienceMs = view.left.has(holder.podId) ? 0 : freshHeartbeats * settings.heartbeatIntervalMs
+    return { kind: 'gone', since: since + patienceMs, why: `pod ${holder.podId} has left` }
+  }
   if (!view.isCurrent(holder)) {
     return { kind: 'gone', since: Math.max(since, peer.lifeSince), why: `pod ${holder.podId} was started anew` }
   }
@@ -166,9 +193,9 @@ function rankDelay(
   settings: HaSettings,
 ): number | undefined {
   const me = self.candidate
-  if (me.failoverPriority === 0) return undefined
+  if (me.failoverPriority === 0 || me.barred) return undefined
   const others = candidates(view, self.podId, fresh, settings).filter(
-    (candidate) => candidate.failoverPriority > 0 && candidate.podId !== except,
+    (candidate) => candidate.failoverPriority > 0 && !candidate.barred && candidate.podId !== except,
   )
   const someReady = me.ready || others.some((candidate) => candidate.ready)
   if (someReady && !me.ready) return undefined
@@ -181,18 +208,22 @@ function rankDelay(
 export interface ReadinessFacts {
   readonly progress: StandbyProgress | undefined
   readonly tailAgeMs: number
+  /** Age of the newest own heartbeat that came back: a pod that cannot be heard can claim nothing. */
+  readonly ackAgeMs: number
   readonly caughtUp: boolean
   readonly blocked: boolean
 }
 
 /** Whether the criteria of READY_STANDBY hold; `slack` widens what is measured. */
 export function meetsCriteria(facts: ReadinessFacts, settings: HaSettings, slack: number): boolean {
-  const { progress, tailAgeMs, caughtUp, blocked } = facts
+  const { progress, tailAgeMs, ackAgeMs, caughtUp, blocked } = facts
+  const freshMs = freshHeartbeats * settings.heartbeatIntervalMs * slack
   if (progress === undefined || !progress.open || blocked || !caughtUp) return false
   return (
     progress.lagRecords <= settings.readyMaxLagRecords * slack &&
     progress.lagMs <= settings.readyMaxLagMs * slack &&
-    tailAgeMs <= freshHeartbeats * settings.heartbeatIntervalMs * slack
+    tailAgeMs <= freshMs &&
+    ackAgeMs <= freshMs
   )
 }
 
@@ -222,13 +253,12 @@ export class Readiness {
 
 /** Why a pod that runs cannot simply go on or take over: it differs from the holder. */
 export function restartRequired(view: LogView, self: { podId: string }, settings: HaSettings): string | null {
+  if (fitOf(view, settings).fit !== 'fits') return 'topology-changed'
   const { holder } = view
   if (holder === undefined || holder.podId === self.podId) return null
   const peer = view.peers.get(holder.podId)
   if (peer === undefined || !peer.live || !peer.status.understood || !view.isCurrent(holder)) return null
-  const { topologyHash, configHashes } = peer.status
-  if (topologyHash !== '' && topologyHash !== settings.topologyHash) return 'topology-changed'
-  for (const [key, hash] of configHashes) {
+  for (const [key, hash] of peer.status.configHashes) {
     const own = Object.hasOwn(settings.configHashes, key) ? settings.configHashes[key] : undefined
     if (own !== undefined && own !== hash) return `config-changed:${key}`
   }

@@ -1,13 +1,15 @@
 /** What happens to a coordinator, and what it wants done. */
 import type { HaCommandToEngine, HaFact } from '../engine/ha-contract.ts'
 import type { EngineFact } from '../engine/protocol.ts'
-import type { EngineError } from '../errors.ts'
-import type { Encoded } from './records.ts'
+import type { EngineError } from '../base/errors.ts'
+import type { Encoded } from './log/records.ts'
 
 export interface RawRecord {
   readonly offset: number
   readonly key: string
   readonly value: string | null
+  /** Epoch milliseconds, by the broker's clock or the writer's. */
+  readonly timestamp?: number
 }
 
 export type HaEvent =
@@ -23,6 +25,8 @@ export type HaEvent =
   | { readonly type: 'fact'; readonly fact: EngineFact | HaFact }
   | { readonly type: 'pause-intent'; readonly paused: boolean }
   | { readonly type: 'stop' }
+  /** The broker has not taken what this pod wrote, or nobody knows. */
+  | { readonly type: 'write-failed'; readonly code: string; readonly message: string; readonly refused: boolean }
 
 export type HaEffect =
   /** Written in this order, at most once: what is not read back is decided anew. */

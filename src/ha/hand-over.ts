@@ -2,10 +2,11 @@
  * Giving the token up: the engine drains, commits and lets the producer go, then a RELEASE names the successor. Nothing
  * is lost where this breaks off: the successor begins from the last commit, whichever that is.
  */
-import { candidates, successor } from './decide.ts'
+import { assert } from '../base/assert.ts'
+import { type Candidate, candidates, successor } from './decide.ts'
 import type { Out } from './events.ts'
 import type { HandOver, Pod } from './pod.ts'
-import { encode } from './records.ts'
+import { encode } from './log/records.ts'
 import { dropVerifications } from './verify.ts'
 
 export interface HandOverWish {
@@ -18,6 +19,8 @@ export interface HandOverWish {
 
 export function beginHandOver(pod: Pod, out: Out, wish: HandOverWish, now: number): void {
   const { target, commandOffset, exhausted, hard } = wish
+  assert(pod.run !== undefined, 'a pod hands over that does not hold the token')
+  assert(target !== pod.podId, 'a pod hands over to itself')
   const commitId = pod.run?.commitId ?? null
   const appendedAt = Number.NEGATIVE_INFINITY
   const handOver: HandOver = {
@@ -88,7 +91,7 @@ export function exhausted(
   // A drain under way may be what used the restarts up; it is given up with them.
   const chained = view.releases.get(run.epoch - 1)?.exhausted === true
   const poison = place === null ? chained : view.failedElsewhere(place, pod.podId)
-  const target = successor(candidates(view, pod.podId, pod.fresh.value, pod.settings), false)
+  const target = willing(pod)
   if (!poison && target !== undefined) {
     out.log('warn', `the restarts of this pod are used up; pod ${target.podId} takes over`)
     const commandOffset = pod.handOver?.commandOffset ?? null
@@ -98,9 +101,17 @@ export function exhausted(
   pod.inhibited = poison
   const why = poison
     ? 'what failed here has failed on another pod too: nobody takes over by itself; correct the cause, then promote a pod'
-    : 'no pod is ready to take over'
+    : view.failoverPaused
+      ? 'failover is paused: the role stays here'
+      : 'no pod is ready to take over'
   out.log('error', `the restarts of this pod are used up, and ${why}`)
   out.engine({ type: 'ha-fail' })
+}
+
+/** Whom this pod lets take over for its own trouble; nobody while failover is paused. */
+export function willing(pod: Pod): Candidate | undefined {
+  const { view, settings } = pod
+  return view.failoverPaused ? undefined : successor(candidates(view, pod.podId, pod.fresh.value, settings), false)
 }
 
 /** SIGTERM: an active pod hands over; then it says goodbye. */

@@ -2,8 +2,8 @@
 import type { Out } from './events.ts'
 import type { Pod } from './pod.ts'
 import { deletion } from './pod.ts'
-import { encode, type StatusRecord, statusKey } from './records.ts'
-import { ownStatus, shownOf } from './status.ts'
+import { encode, type StatusRecord, statusKey } from './log/records.ts'
+import { ownStatus, shownOf } from './shown/status.ts'
 
 const mostRemembered = 1000
 
@@ -25,11 +25,13 @@ export function beat(pod: Pod, out: Out, now: number): void {
 }
 
 /** An own STATUS came back through the log: the pod can be heard, and hears. */
-export function heartbeatBack(pod: Pod, status: StatusRecord, offset: number): void {
+export function heartbeatBack(pod: Pod, out: Out, status: StatusRecord, offset: number): void {
   pod.generation ??= offset
   const sentAt = pod.heartbeatsSent.get(status.heartbeat)
   if (sentAt === undefined) return
   pod.fresh.acknowledged(sentAt)
+  if (pod.refused) out.log('info', 'the own heartbeats come back through the coordinator topic again')
+  pod.refused = undefined
   for (const heartbeat of pod.heartbeatsSent.keys()) {
     if (heartbeat <= status.heartbeat) pod.heartbeatsSent.delete(heartbeat)
   }

@@ -8,5 +8,14 @@ export {
   type HaSettings,
 } from './contract.ts'
 export { createHa } from './coordinator-shell.ts'
-export { haSettings, shortHash } from './settings.ts'
-export { type HaCommand, type HaPeer, type HaStatus, type HaView, judgeHaCommand } from './view.ts'
+export { haSettings } from './settings.ts'
+export { shortHash } from './topology-shape.ts'
+export {
+  type HaCommand,
+  type HaCommandResult,
+  type HaHistory,
+  type HaPeer,
+  type HaStatus,
+  type HaView,
+  judgeHaCommand,
+} from './shown/view.ts'

@@ -4,8 +4,9 @@ import type { StandbyProgress } from '../engine/ha-contract.ts'
 import type { HaRole, HaSettings, HaState } from './contract.ts'
 import { freshHeartbeats, Readiness, type Self } from './decide.ts'
 import { FreshClock } from './fresh-clock.ts'
-import { LogView } from './log-view.ts'
-import type { Cause, Encoded, Fault, Outcome } from './records.ts'
+import { LogView } from './log/log-view.ts'
+import type { Cause, Encoded, Fault, Outcome } from './log/records.ts'
+import { fitOf } from './topology-shape.ts'
 
 /** What the engine was last told, and has answered. */
 export type EngineStage =
@@ -60,7 +61,14 @@ export interface PendingClaim {
   readonly at: number
 }
 
+/** The broker's answer to something this pod wrote. */
+export interface Refusal {
+  readonly code: string
+  readonly message: string
+}
+
 export interface PendingResult {
+  readonly commandId: string
   readonly outcome: Outcome
   readonly reason: string
   appendedAt: number
@@ -96,6 +104,8 @@ export class Pod {
   faults: Fault[] = []
   inhibited = false
   restartRequired: string | null = null
+  /** Why nothing of what this pod writes arrives, as far as the broker said so since the last that did. */
+  refused: Refusal | undefined
 
   stopping = false
   goodbyeAt = Number.NEGATIVE_INFINITY
@@ -107,6 +117,8 @@ export class Pod {
   readonly heartbeatsSent = new Map<number, number>()
   tidiedAt = 0
   releasedAt = Number.NEGATIVE_INFINITY
+  /** When what the log has lost was told once more. */
+  retoldAt = Number.NEGATIVE_INFINITY
 
   readonly promotions: Record<Cause, number> = { FAILOVER: 0, SWITCH: 0, PROMOTE: 0, BOOT: 0 }
   readonly commandResults: Record<Outcome, number> = { DONE: 0, REJECTED: 0, EXPIRED: 0 }
@@ -151,8 +163,12 @@ export class Pod {
     return this.view.epoch === epoch && this.holdsToken()
   }
 
+  /** What an operator said last, else as configured. */
+  get failoverPriority(): number {
+    return this.view.priorityOf(this.podId) ?? this.settings.failoverPriority
+  }
+
   self(): Self {
-    const { failoverPriority } = this.settings
     return {
       podId: this.podId,
       incarnation: this.incarnation,
@@ -161,7 +177,8 @@ export class Pod {
       candidate: {
         podId: this.podId,
         ready: this.readiness.ready,
-        failoverPriority,
+        barred: fitOf(this.view, this.settings).fit !== 'fits',
+        failoverPriority: this.failoverPriority,
         lagRecords: this.progress?.lagRecords ?? 0,
       },
     }

@@ -1,10 +1,12 @@
 /** From holding the token to an engine that runs, and down again when somebody else holds it. */
+import { assert } from '../base/assert.ts'
 import type { Out } from './events.ts'
-import { beginHandOver } from './hand-over.ts'
-import { candidates, successor } from './decide.ts'
-import type { Pod } from './pod.ts'
+import { isFresh, isUnderstood } from './decide.ts'
+import { beginHandOver, willing } from './hand-over.ts'
+import type { Pod, Run } from './pod.ts'
 import { deletion } from './pod.ts'
-import { type Cause, encode } from './records.ts'
+import type { Command } from './log/log-view.ts'
+import { type Cause, type CommandRecord, encode } from './log/records.ts'
 import { answered, dropVerifications, verify } from './verify.ts'
 
 /** Stages in which the engine holds, or takes, the producer's identity. */
@@ -48,6 +50,7 @@ export function engage(pod: Pod, out: Out, now: number): void {
   const cause: Cause = claim === undefined || claim.cause === 'UNKNOWN' ? 'FAILOVER' : claim.cause
   const startedAt = pod.claim?.epoch === view.epoch ? pod.claim.at : now
   pod.run = { epoch: view.epoch, cause, startedAt, commitId: null, restarting: false, isolated: false }
+  assert(pod.handOver === undefined, 'a pod takes over while it hands over')
   pod.claim = undefined
   pod.paused = view.paused
   pod.engine = 'promoting'
@@ -108,7 +111,7 @@ export function giveUpStuckPromotion(pod: Pod, out: Out, now: number): void {
   const { run, settings } = pod
   if (run === undefined || pod.handOver || (pod.engine !== 'promoting' && pod.engine !== 'taken')) return
   if (now - run.startedAt < 3 * settings.failoverTimeoutMs) return
-  const target = successor(candidates(pod.view, pod.podId, pod.fresh.value, settings), false)
+  const target = willing(pod)
   if (target === undefined) return
   out.log('warn', 'the promotion does not get on; handing the token to another pod')
   beginHandOver(pod, out, { target: target.podId, commandOffset: null, exhausted: false, hard: true }, now)
@@ -153,9 +156,44 @@ export function reclaim(pod: Pod, out: Out, now: number): void {
   }
   if (now - pod.reclaimedAt < 2 * pod.settings.heartbeatIntervalMs) return
   pod.reclaimedAt = now
+  // Whatever was said since is newer.
+  const lost = view.standing().filter(({ offset }) => offset < 0)
+  tellAgain(pod, out, run, lost)
+}
+
+/**
+ * The log was emptied while this pod ran: whoever reads it from its beginning does not know who holds the token. Those
+ * that know the first claim take no notice of a second one.
+ */
+export function retell(pod: Pod, out: Out, now: number): void {
+  const { run, view, settings } = pod
+  const beat = settings.heartbeatIntervalMs
+  if (run === undefined || pod.engine !== 'running' || !pod.holds(run.epoch) || view.release) return
+  if (now - pod.retoldAt < settings.failoverTimeoutMs || now - run.startedAt < 3 * beat) return
+  const unknowing = [...view.peers.values()].some(
+    (peer) =>
+      peer.status.podId !== pod.podId &&
+      isUnderstood(peer) &&
+      peer.status.tokenEpochSeen < run.epoch &&
+      isFresh(peer, pod.fresh.value, settings),
+  )
+  if (!unknowing) return
+  pod.retoldAt = now
+  out.log('warn', 'a pod does not know the token of this one: the coordinator topic has lost records; telling it again')
+  tellAgain(pod, out, run, view.standing())
+}
+
+function tellAgain(pod: Pod, out: Out, run: Run, standing: readonly Command[] = []): void {
   const { podId, incarnation } = pod
   const claim = { epoch: run.epoch, podId, nonce: pod.nextName(), incarnation, cause: run.cause, commandOffset: null }
-  out.append(encode({ kind: 'claim', ...claim }))
+  const why = 'the coordinator topic had lost the claim'
+  out.append(encode({ kind: 'claim', ...claim, why }), ...standing.map((command) => encode(commandOf(command))))
+}
+
+/** As its author wrote and signed it. */
+function commandOf(each: Command): CommandRecord {
+  const { kind, id, command, target, force, value, expectEpoch, issuer, signature } = each
+  return { kind, id, command, target, force, value, expectEpoch, issuer, signature }
 }
 
 const goneForLongMs = 600_000

@@ -1,12 +1,12 @@
 /** From the configuration to what the coordinator is given. */
-import { createHash } from 'node:crypto'
 import type { Config } from '../config/config.ts'
 import { selfFenceTimeoutMs } from '../config/rules.ts'
 import { configKeys, rowOf } from '../config/table.ts'
 import type { HaIdentity, HaSettings } from './contract.ts'
+import { shapeOf, shortHash } from './topology-shape.ts'
 
 export function haSettings(config: Config, identity: HaIdentity): HaSettings {
-  const { applicationId, groupId, hostname, topologyHash, build } = identity
+  const { applicationId, groupId, hostname, topologyHash, topologyState, build } = identity
   return {
     applicationId,
     groupId,
@@ -26,6 +26,7 @@ export function haSettings(config: Config, identity: HaIdentity): HaSettings {
     requireSafeTopic: config.get('ha.require-safe-topic'),
     commandSecret: config.get('ha.command-secret'),
     topologyHash,
+    topologyShape: new Map(Object.entries(shapeOf(topologyState))),
     configHashes: configHashes(config),
     build,
   }
@@ -34,10 +35,6 @@ export function haSettings(config: Config, identity: HaIdentity): HaSettings {
 /** Host names may hold what a pod id may not. */
 function podIdOf(hostname: string): string {
   return hostname.replaceAll(/[^A-Za-z0-9._-]/g, '-').slice(0, 253) || 'pod'
-}
-
-export function shortHash(text: string): string {
-  return createHash('sha256').update(text).digest('hex').slice(0, 12)
 }
 
 /** Keys that must be the same on every pod. Secrets stay out: a hash of a short secret could be guessed. */

@@ -1,8 +1,9 @@
 /** A standby: whether it is ready, and whether it is its turn to claim a token that nobody holds. */
-import { freshHeartbeats, restartRequired, type turn, type vacancy } from './decide.ts'
+import { assert } from '../base/assert.ts'
+import { freshHeartbeats, heardHolder, restartRequired, staysWithItsPod, type turn, type vacancy } from './decide.ts'
 import type { Out } from './events.ts'
 import type { Pod } from './pod.ts'
-import { type Cause, encode } from './records.ts'
+import { type Cause, encode } from './log/records.ts'
 
 /** The two decisions that make a failover; the simulator breaks them to see whether its checkers notice. */
 export interface Rules {
@@ -19,9 +20,10 @@ export function checkReadiness(pod: Pod, now: number): void {
   }
   const { progress } = pod
   const tailAgeMs = pod.fresh.tailAge(now)
-  // Another configuration is worth a restart, but hinders nobody from taking over; another topology does.
+  const ackAgeMs = pod.fresh.ackAge(now)
+  // Another configuration is worth a restart, but hinders nobody from taking over; another topology may.
   const blocked = pod.restartRequired === 'topology-changed'
-  pod.readiness.check({ progress, tailAgeMs, caughtUp: true, blocked }, pod.settings)
+  pod.readiness.check({ progress, tailAgeMs, ackAgeMs, caughtUp: true, blocked }, pod.settings)
 }
 
 /** Claims the token where it is vacant and this pod's turn has come, or where an operator names this pod. */
@@ -36,7 +38,7 @@ export function claimIfDue(pod: Pod, out: Out, rules: Rules, now: number): void 
     claim(pod, out, 'PROMOTE', command, 'an operator asks for it, and no active pod answers', now)
     return
   }
-  if (vacant === undefined) return
+  if (vacant === undefined || staysWithItsPod(view, pod.podId)) return
   const due = rules.turn(view, self, vacant, fresh.value, settings)
   if (due === undefined || fresh.value < due.at) return
   const commandOffset = view.release?.target === pod.podId ? view.release.commandOffset : null
@@ -74,10 +76,13 @@ function promotionAskedFor(pod: Pod, vacant: boolean): number | undefined {
 }
 
 function claim(pod: Pod, out: Out, cause: Cause, commandOffset: number | null, why: string, now: number): void {
-  const epoch = Math.max(pod.view.epoch, pod.baseEpoch) + 1
+  const heard = heardHolder(pod.view, pod.podId, pod.fresh.value, pod.settings)
+  const epoch = Math.max(pod.view.epoch, pod.baseEpoch, heard?.status.tokenEpoch ?? 0) + 1
+  assert(pod.run === undefined && pod.engine === 'standby', 'a pod claims the token that follows as a standby')
+  assert(epoch > pod.view.epoch, 'a claim is newer than all others')
   const nonce = pod.nextName()
   const { podId, incarnation } = pod
   pod.claim = { epoch, nonce, at: now }
   out.log('info', `claiming token epoch ${epoch} (${cause}): ${why}`)
-  out.append(encode({ kind: 'claim', epoch, podId, nonce, incarnation, cause, commandOffset }))
+  out.append(encode({ kind: 'claim', epoch, podId, nonce, incarnation, cause, commandOffset, why }))
 }

@@ -1,7 +1,7 @@
 /** Reading through the log: a record of one's own that comes back proves that everything before it has been read. */
 import type { Out } from './events.ts'
 import type { Pod, Verification } from './pod.ts'
-import { encode } from './records.ts'
+import { encode } from './log/records.ts'
 
 export function verify(pod: Pod, out: Out, purpose: Verification['purpose'], now: number): void {
   const verification = { purpose, nonces: new Set<string>(), askedAt: now, answered: false }

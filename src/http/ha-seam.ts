@@ -2,10 +2,13 @@
 export {
   type HaAcknowledgement,
   type HaCommand,
+  type HaCommandResult,
+  type HaHistory,
+  type HaHistoryEvent,
   type HaPeer,
   type HaStatus,
   type HaVerdict,
   type HaView,
   judgeHaCommand,
   staleViewMs,
-} from '../ha/view.ts'
+} from '../ha/shown/view.ts'

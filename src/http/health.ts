@@ -4,12 +4,12 @@
  */
 import { type Clock, systemClock } from '../base/clock.ts'
 import { maskValue } from '../config/mask.ts'
-import type { EngineView, LifecycleState } from '../engine/view.ts'
-import { EngineError } from '../errors.ts'
+import type { EngineView, LifecycleState } from '../view/view.ts'
+import { EngineError } from '../base/errors.ts'
 import type { HaView } from './ha-seam.ts'
 import type { LicenseSource } from './license-seam.ts'
 
-export type Probe = 'live' | 'ready'
+export type Probe = 'live' | 'ready' | 'active'
 
 export interface IndicatorResult {
   readonly up: boolean
@@ -123,12 +123,12 @@ export class HealthRegistry {
   }
 
   report(probe: Probe): HealthReport {
-    const components = probe === 'live' ? this.#live() : this.#ready()
+    const components = probe === 'active' ? [this.#engineActive()] : probe === 'live' ? this.#live() : this.#ready()
     const down = components.filter((component) => component.status === 'DOWN')
     const shown = components.map(({ name, status, details }) => ({ name, status, details }))
     if (down.length === 0) return { status: 'UP', components: shown }
     const reasons = down.map((component) => component.reason ?? `${component.name} is DOWN`)
-    const word = probe === 'live' ? 'not alive' : 'not ready'
+    const word = { live: 'not alive', ready: 'not ready', active: 'not active' }[probe]
     return { status: 'DOWN', components: shown, error: `${word}: ${reasons.join('; ')}` }
   }
 
@@ -169,10 +169,25 @@ export class HealthRegistry {
     const { current, failure } = this.#sources.view.state()
     const silence = this.#silence(current)
     if (silence) return silence
+    const full = this.#sources.view.diskFull()
+    if (full !== null) return down('engine', { state: current, code: 'STORE_DISK_FULL' }, full)
     if (readyStates.has(current)) return this.#active(current)
     if (current === 'STANDBY') return this.#standby()
     const details = failure === null ? { state: current } : { state: current, code: failure.code }
     return down('engine', details, `engine is ${current}`)
+  }
+
+  /** Only the pod that processes, or would if nobody had paused it. */
+  #engineActive(): Judged {
+    const { current } = this.#sources.view.state()
+    const { ha } = this.#sources
+    const silence = this.#silence(current)
+    if (silence) return silence
+    if (!readyStates.has(current)) return down('engine', { state: current }, `engine is ${current}`)
+    const haState = ha ? (ha.status()?.selfState ?? 'JOINING') : 'ACTIVE'
+    return haState === 'ACTIVE'
+      ? up('engine', { state: current })
+      : down('engine', { state: current, haState }, `this pod is ${haState}`)
   }
 
   /** A pod that is cut off from the coordinator processes nothing, and somebody else may by now. */
@@ -210,10 +225,15 @@ export class HealthRegistry {
   }
 
   #license(): Judged {
-    const { up: isUp, details } = this.#sources.license.readiness()
+    const { up: isUp, details, reason } = this.#sources.license.readiness()
     if (isUp) return up('license', details)
-    return down('license', details, `license is ${String(details.status ?? 'refused')}`)
+    return down('license', details, asClause(reason ?? `license is ${String(details.status ?? 'refused')}`))
   }
+}
+
+/** One sentence among others: without its capital and its full stop. */
+function asClause(sentence: string): string {
+  return sentence.replace(/^The /, 'the ').replace(/\.$/, '')
 }
 
 function up(name: string, details: Readonly<Record<string, unknown>>): Judged {

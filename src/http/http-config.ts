@@ -1,5 +1,7 @@
 import type { Config } from '../config/config.ts'
 
+export type HttpLog = (level: 'info' | 'warn' | 'error', message: string) => void
+
 /** What the HTTP interface needs of the configuration, as plain values. */
 export interface HttpConfig {
   readonly enabled: boolean
@@ -8,6 +10,11 @@ export interface HttpConfig {
   readonly debugEnabled: boolean
   readonly metricsEnabled: boolean
   readonly configEndpointEnabled: boolean
+  readonly storesEndpointEnabled: boolean
+  readonly deadLettersEndpointEnabled: boolean
+  readonly consoleEnabled: boolean
+  /** The console offers no actions. */
+  readonly consoleReadOnly: boolean
   readonly haEnabled: boolean
   /** Bearer token that every request but the probes must carry; null: none. */
   readonly token: string | null
@@ -25,6 +32,7 @@ export interface HttpConfig {
   readonly maxConnections: number
   readonly maxConnectionsPerAddress: number
   readonly maxRequestsPerSocket: number
+  readonly maxPipelinedRequests: number
 }
 
 export const defaultHttpConfig: HttpConfig = {
@@ -34,6 +42,10 @@ export const defaultHttpConfig: HttpConfig = {
   debugEnabled: true,
   metricsEnabled: true,
   configEndpointEnabled: true,
+  storesEndpointEnabled: false,
+  deadLettersEndpointEnabled: false,
+  consoleEnabled: true,
+  consoleReadOnly: false,
   haEnabled: false,
   token: null,
   tlsCertFile: null,
@@ -49,6 +61,7 @@ export const defaultHttpConfig: HttpConfig = {
   maxConnections: 256,
   maxConnectionsPerAddress: 64,
   maxRequestsPerSocket: 1000,
+  maxPipelinedRequests: 16,
 }
 
 export function httpConfigFrom(config: Config): HttpConfig {
@@ -59,6 +72,10 @@ export function httpConfigFrom(config: Config): HttpConfig {
     debugEnabled: config.get('runtime.http.debug.enabled'),
     metricsEnabled: config.get('runtime.metrics.enabled'),
     configEndpointEnabled: config.get('runtime.endpoints.config.enabled'),
+    storesEndpointEnabled: config.get('runtime.endpoints.stores.enabled'),
+    deadLettersEndpointEnabled: config.get('runtime.endpoints.dead-letters.enabled'),
+    consoleEnabled: config.get('runtime.http.console.enabled'),
+    consoleReadOnly: config.get('runtime.http.console.read-only'),
     haEnabled: config.get('ha.mode') !== 'off',
     token: config.get('runtime.http.auth.token'),
     tlsCertFile: config.get('runtime.http.tls.cert-file'),
@@ -74,5 +91,6 @@ export function httpConfigFrom(config: Config): HttpConfig {
     maxConnections: config.get('runtime.http.max-connections'),
     maxConnectionsPerAddress: config.get('runtime.http.max-connections-per-address'),
     maxRequestsPerSocket: config.get('runtime.http.max-requests-per-socket'),
+    maxPipelinedRequests: config.get('runtime.http.max-pipelined-requests'),
   }
 }

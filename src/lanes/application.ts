@@ -1,7 +1,19 @@
 /** Loads the application's module, on the control thread to describe it and in every lane to run it. */
+import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { type Application, isApplication } from '../dsl/app.ts'
-import { EngineError, messageOf } from '../errors.ts'
+import { EngineError, messageOf } from '../base/errors.ts'
+import type { Config } from '../config/config.ts'
+
+/** What the configuration says of how an application is compiled: the same on every thread. */
+export interface Compiling {
+  readonly optimize: boolean
+  readonly emit: 'on-update' | 'per-commit'
+}
+
+export function compilingOf(config: Config): Compiling {
+  return { optimize: config.get('topology.optimization') === 'all', emit: config.get('topology.emit') }
+}
 
 /** @throws EngineError `APPLICATION_INVALID` in one sentence, whatever is wrong with the module. */
 export async function loadApplication(url: string): Promise<Application> {
@@ -12,12 +24,14 @@ export async function loadApplication(url: string): Promise<Application> {
   } catch (error) {
     if (EngineError.is(error)) throw error
     const code = (error as { code?: unknown }).code
-    const missing = code === 'ERR_MODULE_NOT_FOUND' && messageOf(error).includes(shown)
+    // The module that is not there, not the one that wants it.
+    const wanted = code === 'ERR_MODULE_NOT_FOUND' ? notFound.exec(messageOf(error)) : null
+    const missing = wanted?.[1] === shown
     throw new EngineError(
       'APPLICATION_INVALID',
       missing
         ? `there is no application module ${shown}`
-        : `the application module ${shown} cannot be loaded: ${firstLine(error)}`,
+        : `the application module ${shown} cannot be loaded: ${firstLine(error)}${extensionHint(wanted?.[1])}`,
       { cause: error },
     )
   }
@@ -28,6 +42,15 @@ export async function loadApplication(url: string): Promise<Application> {
     )
   }
   return module.default
+}
+
+const notFound = /^Cannot find (?:module|package) '([^']+)'/
+
+/** Node wants whole file names in imports. */
+function extensionHint(missing: string | undefined): string {
+  if (missing === undefined) return ''
+  const found = ['.ts', '.mts', '.js', '.mjs'].find((extension) => existsSync(missing + extension))
+  return found === undefined ? '' : `; ${missing}${found} is there: the import has to end with ${found}`
 }
 
 function firstLine(error: unknown): string {

@@ -2,13 +2,15 @@
  * Custom timestamps. They decide the order of dispatch, so the engine thread asks for them: the one place where it
  * runs code of the application. What goes wrong there is left to the lane, which knows the error policies.
  */
+import { thrownAt } from '../base/thrown-at.ts'
 import { ByteRange } from '../base/byte-range.ts'
-import { EngineError, messageOf } from '../errors.ts'
-import type { Origin, Rec } from '../operators/contract.ts'
-import { decodeRecord } from '../operators/task.ts'
+import { EngineError, messageOf } from '../base/errors.ts'
+import { originAt, type Rec } from '../operators/contract.ts'
+import { decodeRecord } from '../operators/decode.ts'
+import { SerdeWaits } from '../serde/serde.ts'
 import type { CompiledSource } from '../topology/compiled.ts'
-import { noHeaders } from '../wire/headers.ts'
-import { decodeHeaders, type RecordCursor } from '../wire/record-batch.ts'
+import { noHeaders } from '../broker/wire/headers.ts'
+import { decodeHeaders, type RecordCursor } from '../broker/wire/record-batch.ts'
 
 /** The extractor answered a time before 1970: the record is dropped and counted. */
 export const negativeTimestamp = -1
@@ -29,7 +31,7 @@ export function extractorsOf(sources: readonly CompiledSource[]): Map<number, Cu
 
 function timestampAt(source: CompiledSource, cursor: RecordCursor, topic: string, partition: number): number {
   const { bytes, offset, timestamp, keyStart, valueStart } = cursor
-  const origin: Origin = { topic, partition, offset, watermark: Number.NEGATIVE_INFINITY, epoch: 0 }
+  const origin = originAt(topic, partition, offset, Number.NEGATIVE_INFINITY, 0)
   const key = keyStart < 0 ? null : new ByteRange(bytes, keyStart, cursor.keyEnd)
   const value = valueStart < 0 ? null : new ByteRange(bytes, valueStart, cursor.valueEnd)
   const headers =
@@ -37,7 +39,10 @@ function timestampAt(source: CompiledSource, cursor: RecordCursor, topic: string
   let rec: Rec
   try {
     rec = decodeRecord(source, key, value, timestamp, headers, origin)
-  } catch {
+  } catch (error) {
+    // Without the record's own time nobody knows what comes next.
+    if (error instanceof SerdeWaits)
+      throw new EngineError('SCHEMA_UNAVAILABLE', `${source.name}: ${error.message}`, { cause: error })
     // The lane decodes it again, fails again, and does what `errors.decoding` says.
     return timestamp
   }
@@ -65,9 +70,11 @@ export function extractAgain(source: CompiledSource, rec: Rec): number {
     return extracted(source, rec)
   } catch (error) {
     const { topic, partition, offset } = rec.origin
+    const place = thrownAt(error)
+    const at = place === undefined ? '' : `, thrown at ${place}`
     throw new EngineError(
       'PROCESSING_FAILED',
-      `the timestamp function of ${source.name} failed at the record ${topic}/${partition} at offset ${offset}: ${messageOf(error)}`,
+      `the timestamp function of ${source.name} failed at the record ${topic}/${partition} at offset ${offset}: ${messageOf(error)}${at}`,
       { cause: error, node: source.name, topic, partition, offset },
     )
   }

@@ -2,16 +2,26 @@
 import { assert } from '../base/assert.ts'
 import { ByteRange } from '../base/byte-range.ts'
 import type { Clock } from '../base/clock.ts'
-import type { Origin } from '../operators/contract.ts'
-import { decodeRecord, Task, type TaskHost } from '../operators/task.ts'
-import type { AnyStore, StoreLifecycle, StoreSpec } from '../state/contract.ts'
-import { MemoryBackend } from '../state/memory-backend.ts'
+import { originAt } from '../operators/contract.ts'
+import { decodeRecord } from '../operators/decode.ts'
+import { Task, type TaskHost } from '../operators/task.ts'
+import type { AnyStore, StoreLifecycle } from '../state/contract.ts'
+import { MemoryBackend } from '../state/backends/memory-backend.ts'
+import { SerdeWaits } from '../serde/serde.ts'
 import { openStore } from '../state/open-store.ts'
 import type { CompiledSource, CompiledTopology } from '../topology/compiled.ts'
-import { noHeaders } from '../wire/headers.ts'
-import { decodeHeaders } from '../wire/record-batch.ts'
-import { RecordCursor } from '../wire/record-batch.ts'
+import { noHeaders } from '../broker/wire/headers.ts'
+import { decodeHeaders } from '../broker/wire/record-batch.ts'
+import { RecordCursor } from '../broker/wire/record-batch.ts'
 import type { ToLane } from './protocol.ts'
+
+type GlobalMessage = Extract<ToLane, { type: 'global' }>
+
+interface GlobalLoad {
+  readonly message: GlobalMessage
+  readonly loaded: () => void
+  readonly failed: (error: unknown) => void
+}
 
 export class GlobalState {
   readonly #topology: CompiledTopology
@@ -19,6 +29,7 @@ export class GlobalState {
   readonly #applicationId: string
   readonly stores = new Map<string, AnyStore>()
   readonly #tasks = new Map<number, Task>()
+  #waiting: GlobalLoad[] = []
 
   constructor(topology: CompiledTopology, clock: Clock, applicationId: string) {
     this.#topology = topology
@@ -30,10 +41,12 @@ export class GlobalState {
   /** Begins anew with empty stores: the engine sends the topics again from their start. */
   reset(): void {
     const topology = this.#topology
+    this.#waiting = []
     this.#tasks.clear()
     this.stores.clear()
     for (const name of topology.globalStores.keys()) {
-      const spec = topology.stores.get(name) as StoreSpec
+      const spec = topology.stores.get(name)
+      assert(spec !== undefined, `there is no global store ${name}`)
       const streamTime = (): number => Number.NEGATIVE_INFINITY
       this.stores.set(name, openStore(spec, new MemoryBackend(), 0, { streamTime }))
     }
@@ -61,7 +74,36 @@ export class GlobalState {
     }
   }
 
-  load(message: Extract<ToLane, { type: 'global' }>): void {
+  /**
+   * Takes records in, in the order of their messages; `loaded` is called behind them. Where a serde waits for something,
+   * they wait, and what follows them.
+   */
+  take(message: GlobalMessage, loaded: () => void, failed: (error: unknown) => void): void {
+    this.#waiting.push({ message, loaded, failed })
+    if (this.#waiting.length === 1) this.#work(this.#waiting)
+  }
+
+  #work(waiting: GlobalLoad[]): void {
+    for (let next = waiting[0]; next !== undefined; next = waiting[0]) {
+      try {
+        this.#load(next.message)
+      } catch (error) {
+        if (!(error instanceof SerdeWaits)) {
+          waiting.length = 0
+          next.failed(error)
+          return
+        }
+        void error.ready.then(() => {
+          if (waiting === this.#waiting) this.#work(waiting)
+        })
+        return
+      }
+      waiting.shift()
+      next.loaded()
+    }
+  }
+
+  #load(message: GlobalMessage): void {
     const source = this.#topology.sources[message.source] as CompiledSource
     const task = this.#tasks.get(source.subtopology)
     assert(task !== undefined, `no global task for source ${message.source}`)
@@ -69,13 +111,7 @@ export class GlobalState {
     cursor.reset(message.records, message.fromOffset, message.aborted, 'read_committed')
     while (cursor.next()) {
       const { bytes, offset, timestamp } = cursor
-      const origin: Origin = {
-        topic: message.topic,
-        partition: message.partition,
-        offset,
-        watermark: Number.NEGATIVE_INFINITY,
-        epoch: 0,
-      }
+      const origin = originAt(message.topic, message.partition, offset, Number.NEGATIVE_INFINITY, 0)
       const key = cursor.keyStart < 0 ? null : ByteRange.of(bytes.slice(cursor.keyStart, cursor.keyEnd))
       const value = cursor.valueStart < 0 ? null : ByteRange.of(bytes.slice(cursor.valueStart, cursor.valueEnd))
       const headers =

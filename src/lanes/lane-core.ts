@@ -3,37 +3,46 @@
  * the same code runs in a worker, in the test driver and in the simulator.
  * What comes in is worked off by `lane-input.ts`; how an epoch is closed is in `lane-barrier.ts`.
  */
+import { assert } from '../base/assert.ts'
 import { laneIndex } from '../base/counters.ts'
-import { EngineError, toWireError } from '../errors.ts'
+import { toWireError } from '../base/errors.ts'
 import type { Rec } from '../operators/contract.ts'
-import { Affinity } from './affinity.ts'
-import { Crowding } from './crowding.ts'
-import { policyFor } from './error-policy.ts'
+import { Affinity } from '../topology/affinity.ts'
+import { CommitRequests } from './levels/commit-requests.ts'
+import { Backpressure } from './backpressure.ts'
+import { DiskRoom } from './stores/disk-room.ts'
 import { GlobalState } from './global-state.ts'
-import { Handoffs } from './handoffs.ts'
-import { Intake } from './intake.ts'
-import { LaneBarrier } from './lane-barrier.ts'
+import { Handoffs } from './levels/handoffs.ts'
+import { Intake } from './levels/intake.ts'
+import { LaneBarrier } from './levels/lane-barrier.ts'
 import { LaneCounters } from './lane-counters.ts'
-import { LaneInput } from './lane-input.ts'
+import { LaneInput } from './levels/lane-input.ts'
 import type { LaneOptions } from './lane-options.ts'
 import { LaneTimings } from './lane-timings.ts'
-import { LevelState } from './level-state.ts'
+import { Deferred } from './levels/deferred.ts'
+import { LevelState } from './levels/level-state.ts'
 import { Outputs } from './outputs.ts'
 import type { LaneAnswer, LaneQuery, LaneToLane, ToLane } from './protocol.ts'
+import { CallGates } from './tasks/call-gates.ts'
+import { Calls, showLongestChain } from './tasks/calls.ts'
 import { ScheduleRuns } from './schedule-run.ts'
-import { queryStores } from './store-query.ts'
-import { TaskHostPort } from './task-host.ts'
-import { TaskRunner } from './task-runner.ts'
-import type { TaskSlot } from './task-slot.ts'
-import { TaskSet } from './task-set.ts'
+import { answerOf } from './stores/store-answer.ts'
+import { answerStores } from './stores/store-messages.ts'
+import { TaskHostPort } from './tasks/task-host.ts'
+import { TaskRunner } from './tasks/task-runner.ts'
+import type { TaskSlot } from './tasks/task-slot.ts'
+import { TaskSet } from './tasks/task-set.ts'
 
-export type { LaneOptions } from './lane-options.ts'
+/** The lane hears what it is told meanwhile after this long, or after one function that takes longer. */
+const turnMs = 10
 
 export class LaneCore {
   readonly #options: LaneOptions
   readonly #levels: LevelState[]
   readonly #outputs: Outputs
   readonly #handoffs: Handoffs
+  readonly #calls: Calls
+  readonly #gates: CallGates
   readonly #runner: TaskRunner
   readonly #tasks: TaskSet
   readonly #globals: GlobalState
@@ -47,60 +56,49 @@ export class LaneCore {
   #run = 0
   #fencingToken = 0
   #faulted = false
+  readonly #deferred = new Deferred((stage, partition) => this.#tasks.get(stage, partition))
   /** The tasks are complete: queries may be answered. */
   #started = false
-  #commitAsked = false
-  readonly #crowding: Crowding
-  /** Since the last commit this was asked for because of rows that are to be forgotten. */
-  #forgetAsked = false
+  readonly #commits: CommitRequests
+  readonly #backpressure: Backpressure
   /** Event time may have passed without a record that brings a commit: stores may have become old by it. */
   #timePassed = false
+  readonly #room: DiskRoom
 
   constructor(options: LaneOptions) {
     this.#options = options
     const { topology, lane, lanes } = options
-    this.#levels = Array.from({ length: topology.levels }, (_, level) => new LevelState(level, level === 0 ? 1 : lanes))
-    this.counters = new LaneCounters(options.layout, options.counters)
+    this.#commits = new CommitRequests(options, () => this.#run)
+    this.#levels = Array.from({ length: topology.levels }, (_, level) => new LevelState(level))
+    this.counters = new LaneCounters(options.layout, options.counters, options.clock.now())
     this.#timings = new LaneTimings(options.layout, options.counters, options.clock)
     this.#outputs = new Outputs((topic) => options.toEngine({ type: 'resolve-topics', lane, topics: [topic] }, []))
-    this.#handoffs = new Handoffs(lane, lanes, topology.levels, (to, message, transfer) => {
-      if (message.type === 'handoff') this.counters.add(laneIndex.handedOverBytes, message.length)
-      if (to === lane) this.receiveFromLane(message)
-      else options.toLane(to, message, transfer)
-    })
+    this.#handoffs = new Handoffs(lane, lanes, topology.levels, (to, message, transfer) =>
+      this.#handOver(to, message, transfer),
+    )
+    this.#calls = new Calls(options.clock, topology, () => this.counters.probe.currentNode)
+    this.#gates = new CallGates(options, this.#calls)
     this.#runner = new TaskRunner(
       {
         failed: (slot, rec, error) => this.#failed(slot, rec, error),
         settled: (slot) => this.#settled(slot),
         alive: (slot) => !this.#faulted && this.#tasks.has(slot),
+        decode: (slot, source, rec) => this.#intake.decode(slot, source, rec),
       },
+      this.#calls,
       options.maxInFlight,
     )
-    const host = new TaskHostPort({
-      topology,
-      applicationId: options.applicationId,
-      outputs: this.#outputs,
-      handoffs: this.#handoffs,
-      counters: this.counters,
-      clock: options.clock,
-      policies: options.policies,
-      affinity: () => this.#affinity as Affinity,
-      alive: (slot) => !this.#faulted && this.#tasks.has(slot),
-      originTopic: (name) => this.#originTopic(name),
-      requestCommit: () => this.#requestCommit(),
-      fencingToken: () => this.#fencingToken,
-    })
     this.#schedules = new ScheduleRuns(options, this.counters, {
       run: () => this.#run,
       failed: (error) => this.#fault(error),
     })
-    this.#crowding = new Crowding(2 * options.uncommittedMaxBytes, (crowded) =>
-      options.toEngine({ type: 'crowded', lane, run: this.#run, crowded }, []),
+    this.#backpressure = new Backpressure(2 * options.uncommittedMaxBytes, (overloaded) =>
+      options.toEngine({ type: 'overloaded', lane, run: this.#run, overloaded }, []),
     )
+    this.#room = this.#makeRoom()
     this.#globals = new GlobalState(topology, options.clock, options.applicationId)
-    this.#tasks = new TaskSet(options, host, this.#globals, this.#levels)
-    const parts = { tasks: this.#tasks, runner: this.#runner, counters: this.counters }
-    this.#intake = new Intake(options, { ...parts, failed: (slot, rec, error) => this.#failed(slot, rec, error) })
+    this.#tasks = new TaskSet(options, this.#makeHost(), this.#globals, this.#levels)
+    this.#intake = this.#makeIntake()
     const places = { levels: this.#levels, runner: this.#runner, tasks: this.#tasks, timings: this.#timings }
     this.#barrier = new LaneBarrier(
       options,
@@ -109,9 +107,66 @@ export class LaneCore {
     )
     this.#input = new LaneInput(
       options,
-      { ...places, counters: this.counters, intake: this.#intake, barrier: this.#barrier },
-      { faulted: () => this.#faulted },
+      {
+        ...places,
+        counters: this.counters,
+        intake: this.#intake,
+        barrier: this.#barrier,
+        handoffs: this.#handoffs,
+        calls: this.#calls,
+      },
+      { faulted: () => this.#faulted, goesByTask: () => this.#affinity?.split === 'repartition-topics' },
     )
+  }
+
+  #makeIntake(): Intake {
+    return new Intake(this.#options, {
+      tasks: this.#tasks,
+      runner: this.#runner,
+      counters: this.counters,
+      calls: this.#calls,
+      deferred: this.#deferred,
+      failed: (slot, rec, error) => this.#failed(slot, rec, error),
+    })
+  }
+
+  #handOver(to: number, message: LaneToLane, transfer: ArrayBuffer[]): void {
+    if (message.type === 'handoff') {
+      this.counters.add(laneIndex.handedOverBytes, message.length)
+      this.counters.add(laneIndex.givenRecords, message.records)
+    }
+    if (to === this.#options.lane) this.receiveFromLane(message)
+    else this.#options.toLane(to, message, transfer)
+  }
+
+  /** What tasks reach of the lane. */
+  #makeHost(): TaskHostPort {
+    const { topology, applicationId, clock, policies, log, tracing, dropped: told } = this.#options
+    return new TaskHostPort({
+      ...{ topology, applicationId, clock, policies, log, tracing, told },
+      outputs: this.#outputs,
+      handoffs: this.#handoffs,
+      deferred: this.#deferred,
+      counters: this.counters,
+      affinity: () => this.#affinity as Affinity,
+      alive: (slot) => !this.#faulted && this.#tasks.has(slot),
+      originTopic: (name) => this.#originTopic(name),
+      requestCommit: () => this.#commits.request(),
+      fencingToken: () => this.#fencingToken,
+      failed: (slot, rec, error) => this.#failed(slot, rec, error),
+      gate: (node) => this.#gates.of(node),
+      returned: (slot, origin) => {
+        // A turn of the lane shows it.
+        if (this.#calls.returned(origin, slot.timerCall)) this.#options.wake()
+      },
+    })
+  }
+
+  #makeRoom(): DiskRoom {
+    return new DiskRoom(this.#options, {
+      full: () => this.#tasks.writer.full,
+      receive: (message) => this.#receive(message),
+    })
   }
 
   /** Handles a message of the engine; `run` does the work that records bring. */
@@ -119,36 +174,48 @@ export class LaneCore {
     if ('run' in message && message.type !== 'configure' && message.type !== 'reset' && message.run !== this.#run)
       return
     try {
-      this.#receive(message)
+      if (!this.#room.holds(message)) this.#receive(message)
     } catch (error) {
       this.#fault(error)
     }
+    this.#room.check()
   }
 
   receiveFromLane(message: LaneToLane): void {
     if (message.run !== this.#run) return
     if (message.type === 'hand-watermark') this.#timePassed = true
-    this.#input.fromLane(message)
+    try {
+      this.#input.fromLane(message)
+    } catch (error) {
+      this.#fault(error)
+    }
     this.#options.wake()
   }
 
   /** Works until nothing is left to do or the budget of records is used; true: call again. */
   run(budget = 1024): boolean {
+    const { clock } = this.#options
     let left = budget
+    this.counters.turnBegins(clock.now())
+    const began = this.#calls.occupation.begins()
     try {
+      this.#room.resume()
       while (!this.#faulted && left > 0) {
         const done = this.#input.step()
         if (done < 0) break
-        left -= done
+        left = clock.monotonic() - began > turnMs ? 0 : left - done
       }
-      if (this.#timePassed && left > 0 && !this.#faulted) this.#askToForget()
+      if (this.#timePassed && left > 0 && !this.#faulted) this.#requestExpiry()
       if (!this.#faulted && this.#tasks.writer.step(this.#options.clock.now())) left = 0
     } catch (error) {
       this.#fault(error)
     }
+    this.#room.check()
     this.#giveBack()
-    this.#afterRun()
-    return left <= 0 && !this.#faulted
+    this.#afterRun(left <= 0)
+    const more = left <= 0 && !this.#faulted
+    this.counters.turnEnds(clock.now(), more)
+    return more
   }
 
   #giveBack(): void {
@@ -161,14 +228,14 @@ export class LaneCore {
   nextWallClock(): number {
     // Nothing is done before the reset, which is followed by another look.
     if (this.#faulted) return Number.POSITIVE_INFINITY
-    let next = this.#tasks.writer.nextAt
-    for (const slot of this.#tasks.all()) if (slot.task.nextWallClock < next) next = slot.task.nextWallClock
-    return next
+    return Math.min(this.#tasks.writer.nextAt, this.#room.nextAt, this.#tasks.nextWallClock)
   }
 
   /** Fires wall-clock timers that are due; what is to be written, `run` writes. */
   tick(now: number): void {
     if (this.#faulted) return
+    this.counters.turnBegins(now)
+    this.#calls.occupation.begins()
     try {
       let fired = false
       for (const slot of [...this.#tasks.all()]) {
@@ -176,11 +243,12 @@ export class LaneCore {
         fired = true
         this.#runner.wallClock(slot, now)
       }
-      if (fired) this.#requestCommit(false)
+      if (fired) this.#commits.request(false)
     } catch (error) {
       this.#fault(error)
     }
-    this.#afterRun()
+    this.#afterRun(false)
+    this.counters.turnEnds(this.#options.clock.now(), false)
   }
 
   /** Records received and not yet done, for tests and the simulator's bounds. */
@@ -194,18 +262,8 @@ export class LaneCore {
   }
 
   /** Answers from committed rows, whatever waits to be processed. */
-  query({ id, store, query, limit }: LaneQuery): LaneAnswer {
-    try {
-      if (!this.#started) {
-        throw new EngineError(
-          'STORE_UNAVAILABLE',
-          `the store ${store} is not complete yet: its state is being restored`,
-        )
-      }
-      return { type: 'answer', id, ...queryStores(this.#tasks.queried(store), query, limit) }
-    } catch (error) {
-      return { type: 'answer', id, rows: [], count: 0, error: toWireError(error) }
-    }
+  query(asked: LaneQuery): LaneAnswer {
+    return answerOf(this.#started ? this.#tasks : undefined, asked)
   }
 
   close(): void {
@@ -213,10 +271,21 @@ export class LaneCore {
     this.#options.backends.close()
   }
 
+  #loadGlobal(message: Extract<ToLane, { type: 'global' }>): void {
+    const { toEngine, lane } = this.#options
+    const { run, source } = message
+    this.#globals.take(
+      message,
+      () => toEngine({ type: 'loaded', lane, run, source }, []),
+      (error) => this.#fault(error),
+    )
+  }
+
   #receive(message: ToLane): void {
     const { toEngine, lane } = this.#options
     switch (message.type) {
       case 'configure':
+        assert(message.run >= this.#run, `run ${message.run} begins behind run ${this.#run}`)
         this.#run = message.run
         this.#affinity = Affinity.from(message.affinity)
         this.#setOrigins(message.originTopics)
@@ -226,47 +295,39 @@ export class LaneCore {
         this.#setOrigins(message.originTopics)
         return
       case 'topics':
-        for (const { topic, partitions } of message.topics) this.#outputs.setPartitions(topic, partitions)
+        for (const topic of message.topics) this.#outputs.setTopic(topic)
         this.#barrier.topicsResolved()
         return
       case 'open':
-        toEngine({ type: 'opened', lane, run: this.#run, stores: this.#tasks.open(message.tasks) }, [])
+      case 'restore':
+      case 'dump':
+      case 'close':
+        answerStores(this.#tasks, message, this.#options, this.#run)
         return
-      case 'restore': {
-        const records = this.#tasks.restore(message)
-        const { store, partition } = message
-        toEngine({ type: 'restored', lane, run: this.#run, store, partition, records }, [])
-        return
-      }
       case 'global':
-        this.#globals.load(message)
-        toEngine({ type: 'loaded', lane, run: this.#run, source: message.source }, [])
+        this.#loadGlobal(message)
         return
       case 'start':
         this.#start(message)
         return
       case 'data':
       case 'watermark':
-      case 'mark':
-        if (message.type === 'mark') this.#tasks.sealsUpTo = message.watermark
-        if (message.type === 'watermark') this.#timePassed = true
+      case 'task-watermarks':
+      case 'barrier':
+        if (message.type === 'barrier') this.#tasks.sealsUpTo = message.watermark
+        if (message.type === 'watermark' || message.type === 'task-watermarks') this.#timePassed = true
         this.#input.fromEngine(message)
         this.#options.wake()
         return
       case 'result':
-        this.#tasks.applied(message.epoch, message.checkpoints)
-        this.#commitAsked = false
-        this.#forgetAsked = false
+        this.#tasks.applied(message.epoch, message.checkpoints, message.commitId)
+        this.#commits.reset()
         this.#checkRoom()
-        this.#askToForget()
+        this.#requestExpiry()
         toEngine({ type: 'applied', lane, run: this.#run, epoch: message.epoch }, [])
         return
       case 'tick':
         this.#schedules.tick(message)
-        return
-      case 'close':
-        this.#tasks.closeTasks(message.tasks)
-        toEngine({ type: 'closed', lane, run: this.#run, tasks: message.tasks }, [])
         return
       case 'reset':
         this.#reset(message.run)
@@ -280,15 +341,17 @@ export class LaneCore {
   #start(message: Extract<ToLane, { type: 'start' }>): void {
     const { toEngine, lane } = this.#options
     const first = this.#tasks.size === 0
+    assert(this.#affinity !== undefined, 'tasks start before the lane knows which lane runs which task')
     this.#fencingToken = message.fencingToken ?? 0
     if (first) {
       this.#barrier.begin(message.epoch)
-      this.#input.begin(message.epoch)
+      this.#input.begin(message.epoch, message.watermark)
       this.#handoffs.reset(this.#run, message.epoch)
       for (const level of this.#levels) level.reset(message.watermark)
     }
     this.#tasks.start(message.tasks, this.#barrier.epoch, message.watermark)
     this.#started = true
+    this.#room.tell()
     this.#timePassed = true
     toEngine({ type: 'started', lane, run: this.#run }, [])
     this.#options.wake()
@@ -296,15 +359,17 @@ export class LaneCore {
 
   #reset(run: number): void {
     this.#run = run
+    this.#room.reset()
     this.#started = false
     this.#faulted = false
     this.#barrier.reset()
     this.#input.reset()
-    this.#crowding.reset()
-    this.#commitAsked = false
-    this.#forgetAsked = false
+    this.#backpressure.reset()
+    this.#commits.reset()
     this.#tasks.discard()
+    this.#deferred.reset()
     this.#runner.reset()
+    this.#gates.reset()
     this.#outputs.discard()
     this.#handoffs.reset(run, 1)
     for (const level of this.#levels) level.reset(Number.NEGATIVE_INFINITY)
@@ -312,36 +377,52 @@ export class LaneCore {
   }
 
   #settled(slot: TaskSlot): void {
-    const level = this.#levels[slot.level] as LevelState
-    if (level.aligning !== 0) {
-      try {
-        this.#barrier.seal(level)
-      } catch (error) {
-        this.#fault(error)
+    try {
+      // A task that is fed at several levels may have been all that one of the shallower ones waited for.
+      for (const level of this.#levels) {
+        if (level.aligning !== 0 && level.slots.includes(slot)) this.#barrier.seal(level)
       }
+    } catch (error) {
+      this.#fault(error)
     }
     this.#timePassed = true
     this.#options.wake()
   }
 
-  /** Lets out what the work brought: hand-offs, watermarks, full output batches. */
-  #afterRun(): void {
+  /** Lets out what the work brought: hand-offs, watermarks, full output batches. `more`: there is more to do at once. */
+  #afterRun(more: boolean): void {
     if (this.#faulted) return
     this.#barrier.letOut()
+    this.counters.set(laneIndex.occupiedMs, this.#calls.occupation.ends(more || this.#runner.inFlight > 0))
     this.counters.progress(this.#runner, this.#options.clock)
-    const { oldest } = this.#runner
-    if (oldest !== undefined && oldest.offset >= 0) {
-      this.counters.waitsFor(this.#originTopic(oldest.topic), oldest.partition, oldest.offset)
-    }
+    this.#showCalls()
     this.#checkRoom()
+  }
+
+  /** How far the lane has come, and what it waits for: what is let in follows from it. */
+  #showCalls(): void {
+    const { toEngine, lane, counters } = this.#options
+    this.counters.finished(this.#calls.finishedOf)
+    this.#calls.show(counters, (name) => this.#originTopic(name))
+    if (this.#runner.parked === 0) this.counters.set(laneIndex.longestChain, 0)
+    else showLongestChain(this.#tasks.all(), counters, (name) => this.#originTopic(name))
+    const keys = this.#calls.takeKeys()
+    if (keys !== undefined) toEngine({ type: 'finished', lane, run: this.#run, keys }, [])
   }
 
   /** More than a lane may hold is committed early; where that does not help in time, nothing is let in any more. */
   #checkRoom(): void {
     const uncommitted = this.#tasks.uncommittedBytes()
     this.counters.set(laneIndex.uncommittedBytes, uncommitted)
-    if (uncommitted > this.#options.uncommittedMaxBytes) this.#requestCommit()
-    this.#crowding.check({ uncommitted, parked: this.#levels.length > 1 && this.#runner.crowded })
+    const { uncommittedMaxBytes, maxDirtyRows } = this.#options
+    if (uncommitted > uncommittedMaxBytes) this.#commits.request()
+    else if (maxDirtyRows !== undefined && this.#tasks.dirtyRows() > maxDirtyRows) this.#commits.request()
+    this.#backpressure.check({ uncommitted, parked: this.#levels.length > 1 && this.#runner.overloaded })
+  }
+
+  #requestExpiry(): void {
+    this.#timePassed = false
+    this.#commits.requestExpiry(() => this.#tasks.hasExpired())
   }
 
   #setOrigins(topics: readonly string[]): void {
@@ -353,29 +434,8 @@ export class LaneCore {
     return this.#intake.originTopics.indexOf(name)
   }
 
-  #requestCommit(urgent = true): void {
-    if (this.#commitAsked) return
-    this.#commitAsked = urgent
-    this.#options.toEngine({ type: 'commit-wanted', lane: this.#options.lane, run: this.#run, urgent }, [])
-  }
-
-  /** A commit takes so many rows out of a store; where some are left, another one has to come, input or not. */
-  #askToForget(): void {
-    this.#timePassed = false
-    if (this.#forgetAsked || !this.#tasks.isForgetting()) return
-    this.#forgetAsked = true
-    const { toEngine, lane } = this.#options
-    toEngine({ type: 'commit-wanted', lane, run: this.#run, urgent: false, forgets: true }, [])
-  }
-
   #failed(slot: TaskSlot, rec: Rec | undefined, error: unknown): void {
-    const policy = rec === undefined ? 'fail' : policyFor(error, this.#options.policies)
-    if (policy === 'fail' || rec === undefined) {
-      this.#fault(error)
-      return
-    }
-    const reason = EngineError.is(error) && error.code === 'DECODE_FAILED' ? 'deserialize' : 'handler'
-    this.#tasks.host.rejected(slot, rec, error, reason, policy === 'dead-letter')
+    if (rec === undefined || !this.#tasks.host.isPassedOver(slot, rec, error)) this.#fault(error)
   }
 
   #fault(error: unknown): void {

@@ -5,6 +5,9 @@ import {
   deadLetterSlot,
   dropReasons,
   dropSlot,
+  finishedSlot,
+  type LaneDoing,
+  laneDoings,
   laneIndex,
   laneSlots,
   storeSlot,
@@ -12,6 +15,7 @@ import {
 } from '../base/counters.ts'
 import type { Probe } from '../operators/node-operator.ts'
 
+const [idle, busy, waiting, held] = laneDoings.map((_, i) => i) as [number, number, number, number]
 const dropIndex = new Map<string, number>(dropReasons.map((reason, i) => [reason, i]))
 
 /** Notes the node at work in shared memory, so that a lane that is stuck shows where. */
@@ -32,6 +36,14 @@ class SharedProbe implements Probe {
   set currentNode(node: number) {
     this.#block[laneIndex.currentNode] = node
   }
+
+  get steps(): number {
+    return this.#block[laneIndex.steps] as number
+  }
+
+  set steps(steps: number) {
+    this.#block[laneIndex.steps] = steps
+  }
 }
 
 export class LaneCounters {
@@ -39,9 +51,11 @@ export class LaneCounters {
   readonly #layout: CounterLayout
   readonly #block: Float64Array
 
-  constructor(layout: CounterLayout, block: Float64Array) {
+  /** From `now` on the lane's time counts, unless it did before an in-place restart. */
+  constructor(layout: CounterLayout, block: Float64Array, now: number) {
     this.#layout = layout
     this.#block = block
+    if (block[laneIndex.doingSinceMs] === 0) block[laneIndex.doingSinceMs] = now
     this.probe = new SharedProbe(layout, block)
   }
 
@@ -85,19 +99,6 @@ export class LaneCounters {
     if (index >= 0) this.#block[storeSlot(this.#layout, index, slot)] = value
   }
 
-  addToStore(store: string, slot: number, amount: number): void {
-    const index = this.#layout.stores.indexOf(store)
-    if (index >= 0) this.add(storeSlot(this.#layout, index, slot), amount)
-  }
-
-  /** Of the records whose promises are pending the one that has waited longest: the lane cannot be done before it. */
-  waitsFor(topic: number, partition: number, offset: number): void {
-    const block = this.#block
-    block[laneIndex.currentTopic] = topic
-    block[laneIndex.currentPartition] = partition
-    block[laneIndex.currentOffset] = offset
-  }
-
   progress(runner: { readonly processed: number; readonly inFlight: number }, clock: Clock): void {
     const block = this.#block
     if (block[laneIndex.recordsProcessed] !== runner.processed) {
@@ -108,7 +109,44 @@ export class LaneCounters {
     this.add(laneIndex.heartbeats, 1)
   }
 
+  /** Before all that may call a function of the application: one that does not return shows as a turn without an end. */
+  turnBegins(now: number): void {
+    this.add(laneIndex.turnsBegun, 1)
+    this.#does(busy, now)
+  }
+
+  /** `more`: the next turn follows at once. What is queued all the same waits for somebody else. */
+  turnEnds(now: number, more: boolean): void {
+    this.add(laneIndex.turnsEnded, 1)
+    if (more) return
+    const block = this.#block
+    const isHeld = (block[laneIndex.queuedRecords] as number) > 0
+    this.#does((block[laneIndex.inFlightAsync] as number) > 0 ? waiting : isHeld ? held : idle, now)
+  }
+
+  /** Every moment counts for one thing only, so that the four times are the wall clock's together. */
+  #does(doing: number, now: number): void {
+    const block = this.#block
+    const slot = laneIndex[laneDoings[block[laneIndex.doing] as number] as LaneDoing]
+    const sinceMs = block[laneIndex.doingSinceMs] as number
+    block[slot] = (block[slot] as number) + Math.max(0, now - sinceMs)
+    block[laneIndex.doing] = doing
+    block[laneIndex.doingSinceMs] = now
+  }
+
+  /** Records that are done, by sub-topology. */
+  finished(records: Float64Array): void {
+    for (let i = 0; i < records.length; i++) this.#block[finishedSlot(this.#layout, i)] = records[i] as number
+  }
+
   reset(): void {
+    this.#block[laneIndex.finishedRecords] = 0
+    this.#block[laneIndex.occupiedMs] = 0
+    for (let i = 0; i < this.#layout.subtopologies; i++) this.#block[finishedSlot(this.#layout, i)] = 0
+    this.#block[laneIndex.arrivedRecords] = 0
+    this.#block[laneIndex.givenRecords] = 0
+    this.#block[laneIndex.oldestCall] = 0
+    this.#block[laneIndex.longestChain] = 0
     this.#block[laneIndex.queuedRecords] = 0
     this.#block[laneIndex.inFlightAsync] = 0
     this.#block[laneIndex.handedOverBytes] = 0

@@ -11,9 +11,9 @@ import {
   sourceLatencyHistogram,
 } from '../base/counters.ts'
 import { eventTimeBounds, observe, processBounds } from '../base/histograms.ts'
-import { batchField } from '../wire/batch-header.ts'
-import { type BatchPack, eachBatch } from '../wire/batch-pack.ts'
-import { readInt64 } from '../wire/integers.ts'
+import { batchField } from '../broker/wire/batch-header.ts'
+import { type BatchPack, eachBatch } from '../broker/wire/batch-pack.ts'
+import { readInt64 } from '../broker/wire/integers.ts'
 import type { TransferReader } from './transfer.ts'
 
 export class LaneTimings {

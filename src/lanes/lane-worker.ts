@@ -4,34 +4,49 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { systemClock } from '../base/clock.ts'
 import { type CounterLayout, laneIndex } from '../base/counters.ts'
 import { failpointOfProcess } from '../base/failpoint.ts'
+import type { LogLevel } from '../base/logger.ts'
+import { systemRandom } from '../base/random.ts'
 import { systemTimers } from '../base/timers.ts'
-import { EngineError, messageOf, toWireError } from '../errors.ts'
+import { EngineError, messageOf, toWireError } from '../base/errors.ts'
 import type { StoreBackendFactory } from '../state/contract.ts'
-import { memoryBackends } from '../state/memory-backend.ts'
+import { memoryBackends } from '../state/backends/memory-backend.ts'
+import { describeText } from '../topology/describe.ts'
 import { type SplitMode, splitTopology } from '../topology/split.ts'
-import { loadApplication } from './application.ts'
-import type { ErrorPolicies } from './error-policy.ts'
+import { type Compiling, loadApplication } from './application.ts'
+import type { ErrorPolicies } from './tasks/error-policy.ts'
 import { LaneCore } from './lane-core.ts'
+import { LogLines } from './tasks/log-lines.ts'
 import type { FromLane, LaneQuery, LaneToLane, ToLane } from './protocol.ts'
-import type { WriteBehindOptions } from './store-writer.ts'
+import type { RecordTracing } from './telemetry/record-tracing.ts'
+import { connectSchemas } from './schema-port.ts'
+import type { WriteBehindOptions } from './stores/store-writer.ts'
 
 export interface LaneWorkerData {
   readonly lane: number
   readonly lanes: number
   readonly application: string
   readonly applicationId: string
-  readonly optimize: boolean
+  readonly compiling: Compiling
+  /** Description of the topology as the control thread compiled it. */
+  readonly described: string
   readonly split: SplitMode
   readonly stateDir: string | null
   readonly policies: ErrorPolicies
   readonly maxInFlight: number
   readonly uncommittedMaxBytes: number
+  readonly maxDirtyRows: number
   readonly writeBehind: WriteBehindOptions
+  /** From which level on the application's functions write to the log. */
+  readonly logLevel: LogLevel
+  /** With OpenTelemetry: the share of records without a context that are traced; null without. */
+  readonly traceRoots: number | null
   readonly layout: CounterLayout
   readonly counters: Float64Array
   readonly engine: MessagePort
   /** Channels to the other lanes; null at the own place. */
   readonly peers: ReadonlyArray<MessagePort | null>
+  /** Where schemas are asked for; null where no serde uses a registry. */
+  readonly schemas: MessagePort | null
 }
 
 const data = workerData as LaneWorkerData
@@ -69,10 +84,7 @@ class Turns {
   #turn(): void {
     this.#scheduled = false
     const core = this.#core()
-    const before = performance.now()
-    const more = core.run()
-    core.counters.add(laneIndex.busyMs, performance.now() - before)
-    if (more) this.wake()
+    if (core.run()) this.wake()
     this.#arm()
   }
 
@@ -99,19 +111,25 @@ const measureEveryMs = 2000
 const longestTimerMs = 2 ** 31 - 1
 
 async function main(): Promise<void> {
-  const compiled = (await loadApplication(data.application)).compile({ optimize: data.optimize })
+  const compiled = (await loadApplication(data.application)).compile(data.compiling)
+  const topology = splitTopology(compiled, data.split)
+  refuseOther(data.described, describeText(topology))
   const { lanes, stateDir, applicationId, peers } = data
   const turns = new Turns(() => core)
+  const telemetry = data.traceRoots === null ? undefined : await startTracing(data.traceRoots)
   const core = new LaneCore({
     lane,
     lanes,
     applicationId,
-    topology: splitTopology(compiled, data.split),
+    topology,
     clock: systemClock,
     backends: await backends(stateDir, applicationId, lane),
     policies: data.policies,
     maxInFlight: data.maxInFlight,
+    timers: systemTimers,
+    random: systemRandom,
     uncommittedMaxBytes: data.uncommittedMaxBytes,
+    maxDirtyRows: data.maxDirtyRows,
     writeBehind: data.writeBehind,
     layout: data.layout,
     counters: data.counters,
@@ -119,19 +137,33 @@ async function main(): Promise<void> {
     toLane: (to, message, transfer) => (peers[to] as MessagePort).postMessage(message, transfer),
     wake: () => turns.wake(),
     failpoint: failpointOfProcess(),
+    log: new LogLines(data.logLevel, lane, systemClock, (line) => {
+      const fields = { ...line.fields, ...telemetry?.tracing.fields() }
+      send({ type: 'log', lane, line: { ...line, fields } })
+    }),
+    tracing: telemetry?.tracing,
   })
   for (const peer of peers) peer?.on('message', (message: LaneToLane) => core.receiveFromLane(message))
   parentPort?.on('message', (query: LaneQuery) => parentPort?.postMessage(core.query(query)))
-  engine.on('message', (message: ToLane) => {
+  const take = (message: ToLane): void => {
     core.receive(message)
     if (message.type === 'stop') {
       turns.stop()
       for (const peer of peers) peer?.close()
       engine.close()
+      data.schemas?.close()
+      // The thread ends when this has ended.
+      void telemetry?.flush()
       parentPort?.close()
     } else {
       turns.wake()
     }
+  }
+  // Nothing can be read or written before the serdes know their schemas: what the engine asks for waits until then.
+  let held: ToLane[] | undefined = data.schemas === null ? undefined : []
+  engine.on('message', (message: ToLane) => {
+    if (held === undefined || message.type === 'stop' || message.type === 'reset') take(message)
+    else held.push(message)
   })
   process.on('unhandledRejection', (cause) => {
     const message = `a promise in the application was rejected and nobody handled it: ${messageOf(cause)}`
@@ -139,25 +171,53 @@ async function main(): Promise<void> {
   })
   sampleUsage()
   setInterval(() => core.tasks.measure(), measureEveryMs).unref()
+  await connectSchemas(topology, data.schemas)
   send({ type: 'ready', lane })
+  const waiting = held ?? []
+  held = undefined
+  for (const message of waiting) take(message)
+}
+
+async function startTracing(roots: number): Promise<{ tracing: RecordTracing; flush: () => Promise<void> }> {
+  const { flushSpans, loadOtelApi } = await import('./telemetry/api.ts')
+  const { RecordTracing } = await import('./telemetry/record-tracing.ts')
+  const api = await loadOtelApi()
+  const { applicationId } = data
+  return {
+    tracing: new RecordTracing({ api, applicationId, roots, random: systemRandom }),
+    flush: () => flushSpans(api),
+  }
+}
+
+/** Threads name nodes and stores to one another: each has to have the same ones, or state gets lost without a word. */
+function refuseOther(described: string, here: string): void {
+  if (described === here) return
+  const lines = here.split('\n')
+  const at = described.split('\n').findIndex((line, i) => line !== lines[i])
+  throw new EngineError(
+    'APPLICATION_INVALID',
+    `the build function gives another topology in each thread: "${described.split('\n')[at]?.trim()}" on the control thread is ` +
+      `"${lines[at]?.trim()}" in lane-${lane}. Names must not depend on chance, time or the thread`,
+  )
 }
 
 /** The database is loaded only where stores are durable: that takes a tenth of a lane's start. */
 async function backends(stateDir: string | null, applicationId: string, lane: number): Promise<StoreBackendFactory> {
   if (stateDir === null) return memoryBackends()
   const { lmdbBackends } = await import('../state/backends.ts')
-  return lmdbBackends({ dir: stateDir, applicationId, lane })
+  const onQuarantine = (folder: string, reason: string): void => {
+    const message = `files of stores were set aside as ${folder}, and the stores are rebuilt from their changelogs: ${reason}`
+    send({ type: 'notice', lane, message })
+  }
+  return lmdbBackends({ dir: stateDir, applicationId, lane, onQuarantine })
 }
 
-const startedAt = performance.now()
 let lastLoop = performance.eventLoopUtilization()
 
 /** CPU and heap of this thread, for the metrics. */
 function sampleUsage(): void {
   const usage = process.threadCpuUsage()
   data.counters[laneIndex.cpuMs] = (usage.user + usage.system) / 1000
-  const busy = data.counters[laneIndex.busyMs] ?? 0
-  data.counters[laneIndex.idleMs] = Math.max(0, performance.now() - startedAt - busy)
   data.counters[laneIndex.heapUsedBytes] = process.memoryUsage().heapUsed
   const loop = performance.eventLoopUtilization()
   data.counters[laneIndex.loopUtilization] = performance.eventLoopUtilization(loop, lastLoop).utilization

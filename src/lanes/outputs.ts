@@ -2,15 +2,18 @@
  * What a lane writes to topics: encoded at once as record batches by topic and partition, one set an epoch, so that
  * outputs of the next epoch never slip into the transaction of this one.
  */
+import { assert } from '../base/assert.ts'
 import type { ByteRange } from '../base/byte-range.ts'
 import { keySlot } from '../base/hash.ts'
 import type { CommitEpoch } from '../base/ids.ts'
-import type { Headers } from '../wire/headers.ts'
-import { type BatchPack, BatchPacker } from '../wire/batch-pack.ts'
-import { RecordBatchBuilder } from '../wire/record-batch.ts'
+import type { Headers } from '../broker/wire/headers.ts'
+import { type BatchPack, BatchPacker } from '../broker/wire/batch-pack.ts'
+import { RecordBatchBuilder } from '../broker/wire/record-batch.ts'
 
 /** A batch is closed at this size: well below Kafka's default limit of 1 MiB. */
 const batchBytes = 256 * 1024
+/** The largest batch that a topic takes unless it says otherwise. */
+export const usualMaxBatchBytes = 1_048_588
 /** Outputs of the open epoch leave for the broker from this size on; where they fall into many partitions later, … */
 const leaveBytes = 512 * 1024
 /** … once a batch takes as much as this on average: what a broker does for a batch hardly depends on its size. */
@@ -24,6 +27,26 @@ interface Waiting {
   readonly timestamp: number
   readonly headers: Headers
   readonly slot: number
+  refuse: ((refusal: Refusal) => void) | undefined
+}
+
+/** Why a record was not taken. */
+export interface Refusal {
+  readonly topic: string
+  /** No batch of its topic may be as large as it is alone; or its topic takes none without a key. */
+  readonly why: 'size' | 'key'
+  /** What it takes, with the head of a batch. */
+  readonly bytes: number
+  readonly maxBytes: number
+}
+
+export interface OutputTopic {
+  readonly topic: string
+  readonly partitions: number
+  /** The largest batch that it takes. */
+  readonly maxBatchBytes: number
+  /** Whether its broker refuses records without a key, as Kafka does where it compacts. */
+  readonly needsKey: boolean
 }
 
 /** The batch of a partition as it grows. */
@@ -42,6 +65,8 @@ interface TopicOutput {
   readonly topic: string
   /** How many the topic has; the array below has those that were written to. */
   count: number
+  maxBatchBytes: number
+  needsKey: boolean
   readonly partitions: Array<PartitionOutput | undefined>
 }
 
@@ -56,36 +81,54 @@ class EpochOutput {
   bytes = 0
 }
 
+/** True: in a batch. `later`: when its topic is known. False: its topic would refuse it, `refusal` says why. */
+export type Taken = boolean | 'later'
+
 export class Outputs {
-  readonly #partitions = new Map<string, number>()
+  readonly #topics = new Map<string, OutputTopic>()
   readonly #epochs: [EpochOutput, EpochOutput] = [new EpochOutput(), new EpochOutput()]
   readonly #resolve: (topic: string) => void
   readonly #asked = new Set<string>()
   #roundRobin = 0
+  /** Why `add` did not take the last record that it did not take. */
+  refusal: Refusal = { topic: '', why: 'size', bytes: 0, maxBytes: 0 }
 
-  /** `resolve` asks for the partition count of a topic that nobody named before; `setPartitions` answers. */
+  /** `resolve` asks for a topic that nobody named before; `setTopic` answers. */
   constructor(resolve: (topic: string) => void) {
     this.#resolve = resolve
   }
 
-  setPartitions(topic: string, partitions: number): void {
-    this.#partitions.set(topic, partitions)
+  setTopic(known: OutputTopic): void {
+    const { topic } = known
+    assert(known.partitions > 0, `the topic ${topic} has no partitions`)
+    this.#topics.set(topic, known)
     for (const output of this.#epochs) {
-      const known = output.topics.get(topic)
-      if (known !== undefined) known.count = partitions
+      const before = output.topics.get(topic)
+      if (before !== undefined) {
+        before.count = known.partitions
+        before.maxBatchBytes = known.maxBatchBytes
+        before.needsKey = known.needsKey
+      }
       const ready = output.waiting.filter((w) => w.topic === topic)
       if (ready.length === 0) continue
       output.waiting = output.waiting.filter((w) => w.topic !== topic)
       const out = this.#find(output, topic) as TopicOutput
-      for (const { slot, key, value, timestamp, headers } of ready) {
-        this.#write(output, out, slot, key, 0, key?.length ?? 0, value, timestamp, headers)
+      for (const { slot, key, value, timestamp, headers, refuse } of ready) {
+        const taken = this.#write(output, out, slot, key, 0, key?.length ?? 0, value, timestamp, headers)
+        if (!taken) refuse?.(this.refusal)
       }
     }
   }
 
+  /** Whoever gave the last record that has to wait for its topic hears if it is not taken then. */
+  whenRefused(epoch: CommitEpoch, refuse: (refusal: Refusal) => void): void {
+    const last = (this.#epochs[epoch & 1] as EpochOutput).waiting.at(-1)
+    if (last !== undefined) last.refuse = refuse
+  }
+
   /**
    * Without a key and a partition key the records go round the partitions. `partitionKey` wins over the key. The value's
-   * bytes are copied.
+   * bytes are copied. The record may have to wait for its topic; it is not taken where that would refuse it by itself.
    */
   add(
     epoch: CommitEpoch,
@@ -95,8 +138,8 @@ export class Outputs {
     timestamp: number,
     headers: Headers,
     partitionKey: Uint8Array | undefined,
-  ): void {
-    this.#add(epoch, topic, key, 0, key === null ? 0 : key.length, value, timestamp, headers, partitionKey)
+  ): Taken {
+    return this.#add(epoch, topic, key, 0, key === null ? 0 : key.length, value, timestamp, headers, partitionKey)
   }
 
   /** As `add`, of a record that goes on under the key with which it came. */
@@ -108,9 +151,9 @@ export class Outputs {
     timestamp: number,
     headers: Headers,
     partitionKey: Uint8Array | undefined,
-  ): void {
-    if (key === null) this.#add(epoch, topic, null, 0, 0, value, timestamp, headers, partitionKey)
-    else this.#add(epoch, topic, key.buffer, key.start, key.end, value, timestamp, headers, partitionKey)
+  ): Taken {
+    if (key === null) return this.#add(epoch, topic, null, 0, 0, value, timestamp, headers, partitionKey)
+    return this.#add(epoch, topic, key.buffer, key.start, key.end, value, timestamp, headers, partitionKey)
   }
 
   #add(
@@ -123,7 +166,7 @@ export class Outputs {
     timestamp: number,
     headers: Headers,
     partitionKey: Uint8Array | undefined,
-  ): void {
+  ): Taken {
     const output = this.#epochs[epoch & 1] as EpochOutput
     let slot: number
     if (partitionKey !== undefined) slot = keySlot(partitionKey)
@@ -132,15 +175,23 @@ export class Outputs {
     if (out === undefined) {
       // The bytes may be those of a buffer that is used again.
       const own = key === null ? null : key.subarray(keyStart, keyEnd)
-      output.waiting.push({ topic, key: own, value: value && new Uint8Array(value), timestamp, headers, slot })
+      output.waiting.push({
+        topic,
+        key: own,
+        value: value && new Uint8Array(value),
+        timestamp,
+        headers,
+        slot,
+        refuse: undefined,
+      })
       output.bytes += (value?.length ?? 0) + 64
       if (!this.#asked.has(topic)) {
         this.#asked.add(topic)
         this.#resolve(topic)
       }
-      return
+      return 'later'
     }
-    this.#write(output, out, slot, key, keyStart, keyEnd, value, timestamp, headers)
+    return this.#write(output, out, slot, key, keyStart, keyEnd, value, timestamp, headers)
   }
 
   /** True while records of the epoch wait for their topic's partition count. */
@@ -164,6 +215,7 @@ export class Outputs {
     const { begun, finished } = output
     if (begun.length > 0) finished.expect(begun.reduce((bytes, { builder }) => bytes + builder.bytes, 0))
     for (const { topic, partition, builder } of begun) finished.add(topic, partition, builder)
+    assert(output.bytes >= 0, `outputs of epoch ${epoch} take ${output.bytes} bytes`)
     output.begun = []
     output.bytes = 0
     return finished.take()
@@ -179,9 +231,10 @@ export class Outputs {
   #find(output: EpochOutput, topic: string): TopicOutput | undefined {
     let out = output.topics.get(topic)
     if (out === undefined) {
-      const count = this.#partitions.get(topic)
-      if (count === undefined) return undefined
-      out = { topic, count, partitions: [] }
+      const known = this.#topics.get(topic)
+      if (known === undefined) return undefined
+      const { partitions: count, maxBatchBytes, needsKey } = known
+      out = { topic, count, maxBatchBytes, needsKey, partitions: [] }
       output.topics.set(topic, out)
     }
     output.last = out
@@ -198,7 +251,8 @@ export class Outputs {
     value: Uint8Array | null,
     timestamp: number,
     headers: Headers,
-  ): void {
+  ): boolean {
+    if (key === null && out.needsKey) return this.#refuse(out, 'key', 0)
     const partition = slot % out.count
     let to = out.partitions[partition]
     if (to === undefined) {
@@ -208,12 +262,31 @@ export class Outputs {
     const { builder } = to
     const isFirst = builder.count === 0
     if (isFirst) output.begun.push(to)
-    const before = isFirst ? 0 : builder.bytes
+    const before = builder.bytes
     builder.appendFrom(timestamp, key, keyStart, keyEnd, value, headers)
-    output.bytes += builder.bytes - before
-    if (builder.bytes >= batchBytes) {
-      output.finished.add(out.topic, partition, builder)
-      output.begun.splice(output.begun.indexOf(to), 1)
+    const { bytes } = builder
+    if (bytes > out.maxBatchBytes) {
+      builder.dropLast(before)
+      if (isFirst) {
+        output.begun.pop()
+        return this.#refuse(out, 'size', bytes)
+      }
+      // Together they are too much for one batch.
+      this.#finish(output, to)
+      return this.#write(output, out, slot, key, keyStart, keyEnd, value, timestamp, headers)
     }
+    output.bytes += isFirst ? bytes : bytes - before
+    if (bytes >= batchBytes) this.#finish(output, to)
+    return true
+  }
+
+  #finish(output: EpochOutput, to: PartitionOutput): void {
+    output.finished.add(to.topic, to.partition, to.builder)
+    output.begun.splice(output.begun.indexOf(to), 1)
+  }
+
+  #refuse({ topic, maxBatchBytes: maxBytes }: TopicOutput, why: Refusal['why'], bytes: number): false {
+    this.refusal = { topic, why, bytes, maxBytes }
+    return false
   }
 }

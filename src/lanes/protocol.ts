@@ -3,16 +3,36 @@
  * run of the engine carries its number: what is still under way from before an in-place restart is dropped on arrival.
  */
 import type { CommitEpoch } from '../base/ids.ts'
-import type { BatchPack } from '../wire/batch-pack.ts'
-import type { AbortedRange as AbortedTransaction } from '../wire/record-batch.ts'
-import type { WireError } from '../errors.ts'
+import type { BatchPack } from '../broker/wire/batch-pack.ts'
+import type { AbortedRange as AbortedTransaction } from '../broker/wire/record-batch.ts'
+import type { WireError } from '../base/errors.ts'
 import type { Checkpoint } from '../state/contract.ts'
-import type { AffinityPlan, TaskRef } from './affinity.ts'
-import type { StoreQuery, StoreRow } from './store-query.ts'
+import type { AffinityPlan, TaskRef } from '../topology/affinity.ts'
+import type { FunctionLine } from './tasks/log-lines.ts'
+import type { Place } from './levels/place.ts'
+import type { OutputTopic } from './outputs.ts'
+import type { StoreQuery, StoreRow } from './stores/store-query.ts'
 
 export interface StorePartition {
   readonly store: string
   readonly partition: number
+}
+
+/** What a store was found to hold. */
+export interface OpenedStore extends StorePartition {
+  readonly checkpoint: Checkpoint | null
+  /** When that was written, by the wall clock, where it lies on disk. */
+  readonly writtenAt?: number
+}
+
+/** How far the records of a task have come. */
+export interface TaskWatermark extends TaskRef {
+  readonly watermark: number
+}
+
+/** Its own watermark, where it has one: that of the last commit. */
+export interface StartingTask extends TaskRef {
+  readonly watermark?: number
 }
 
 /** A record of a scheduled source, encoded. */
@@ -31,8 +51,8 @@ export type ToLane =
     }
   /** Topics came that match a pattern: the list that records name their topic in has grown. */
   | { readonly type: 'origins'; readonly run: number; readonly originTopics: readonly string[] }
-  /** Partition counts of topics that sinks write to. */
-  | { readonly type: 'topics'; readonly topics: ReadonlyArray<{ readonly topic: string; readonly partitions: number }> }
+  /** Topics that sinks write to. */
+  | { readonly type: 'topics'; readonly topics: readonly OutputTopic[] }
   /** Open the stores of these tasks and say what they hold. */
   | { readonly type: 'open'; readonly run: number; readonly tasks: readonly TaskRef[] }
   | {
@@ -49,6 +69,8 @@ export type ToLane =
       readonly aborted: readonly AbortedTransaction[]
       readonly checkpoint: Checkpoint
     }
+  /** Asks for the rows of a store, from this key on, as batches for its changelog. */
+  | ({ readonly type: 'dump'; readonly run: number; readonly from: Uint8Array | null } & StorePartition)
   /** Records of a global table's topic, for every lane. */
   | {
       readonly type: 'global'
@@ -64,7 +86,7 @@ export type ToLane =
   | {
       readonly type: 'start'
       readonly run: number
-      readonly tasks: readonly TaskRef[]
+      readonly tasks: readonly StartingTask[]
       readonly epoch: CommitEpoch
       readonly watermark: number
       /** What the application may pass on to tell its runs apart: a later run's is never lower. */
@@ -76,14 +98,25 @@ export type ToLane =
       readonly buffer: ArrayBuffer
       readonly length: number
       readonly records: number
+      /** Everything that was dispatched to this lane up to this watermark and this number has come with it. */
       readonly watermark: number
+      readonly seq: number
     }
-  | { readonly type: 'watermark'; readonly run: number; readonly watermark: number }
-  | { readonly type: 'mark'; readonly run: number; readonly epoch: CommitEpoch; readonly watermark: number }
+  | { readonly type: 'watermark'; readonly run: number; readonly watermark: number; readonly seq: number }
+  /** Everything that was dispatched to these tasks up to their watermarks has come before. */
+  | { readonly type: 'task-watermarks'; readonly run: number; readonly tasks: readonly TaskWatermark[] }
+  | {
+      readonly type: 'barrier'
+      readonly run: number
+      readonly epoch: CommitEpoch
+      readonly watermark: number
+      readonly seq: number
+    }
   | {
       readonly type: 'result'
       readonly run: number
       readonly epoch: CommitEpoch
+      readonly commitId: string
       readonly checkpoints: ReadonlyArray<StorePartition & { readonly checkpoint: Checkpoint }>
     }
   /** A scheduled source is due: run its function and answer with `emitted`. */
@@ -128,8 +161,14 @@ export type LaneToLane =
       readonly buffer: ArrayBuffer
       readonly length: number
       readonly records: number
-      /** What the sender's shallower levels have been advanced to. */
+      /** What the sender's shallower levels have been advanced to, and the number up to which they have done all records. */
       readonly watermark: number
+      readonly seq: number
+      /** The records are in the order of their places, and this is the last one's. */
+      readonly isInOrder: boolean
+      /** False where those that receive them take records as they arrive. */
+      readonly isOrdered: boolean
+      readonly last: Place
     }
   | {
       readonly type: 'hand-watermark'
@@ -137,14 +176,16 @@ export type LaneToLane =
       readonly from: number
       readonly level: number
       readonly watermark: number
+      readonly seq: number
     }
   | {
-      readonly type: 'hand-mark'
+      readonly type: 'hand-barrier'
       readonly run: number
       readonly from: number
       readonly level: number
       readonly epoch: CommitEpoch
       readonly watermark: number
+      readonly seq: number
       /** Records sent to this lane and level since the last mark. */
       readonly sent: number
     }
@@ -155,7 +196,7 @@ export type FromLane =
       readonly type: 'opened'
       readonly lane: number
       readonly run: number
-      readonly stores: ReadonlyArray<StorePartition & { readonly checkpoint: Checkpoint | null }>
+      readonly stores: readonly OpenedStore[]
     }
   | {
       readonly type: 'restored'
@@ -165,6 +206,14 @@ export type FromLane =
       readonly partition: number
       readonly records: number
     }
+  /** `next` is where the rest begins; null: there is no more. */
+  | ({
+      readonly type: 'dumped'
+      readonly lane: number
+      readonly run: number
+      readonly packs: readonly BatchPack[]
+      readonly next: Uint8Array | null
+    } & StorePartition)
   | { readonly type: 'loaded'; readonly lane: number; readonly run: number; readonly source: number }
   | { readonly type: 'started'; readonly lane: number; readonly run: number }
   | {
@@ -188,12 +237,16 @@ export type FromLane =
       readonly epoch: CommitEpoch
       /** By store; a partition without a batch changed rows that stand in its changelog already. */
       readonly changelogs: readonly BatchPack[]
+      /** Records of this epoch: from the engine, to other lanes, from other lanes. All of them are done. */
+      readonly taken: number
       readonly sent: number
       readonly received: number
     }
   | { readonly type: 'applied'; readonly lane: number; readonly run: number; readonly epoch: CommitEpoch }
+  /** Slots of the keys of records that are done; told once a function was asynchronous. */
+  | { readonly type: 'finished'; readonly lane: number; readonly run: number; readonly keys: readonly number[] }
   /** The lane has so much before it that nothing is to be let in any more, or has no longer. */
-  | { readonly type: 'crowded'; readonly lane: number; readonly run: number; readonly crowded: boolean }
+  | { readonly type: 'overloaded'; readonly lane: number; readonly run: number; readonly overloaded: boolean }
   /** Something is to be committed (timers fired); at once when urgent. */
   | {
       readonly type: 'commit-wanted'
@@ -213,5 +266,11 @@ export type FromLane =
     }
   | { readonly type: 'resolve-topics'; readonly lane: number; readonly topics: readonly string[] }
   | { readonly type: 'closed'; readonly lane: number; readonly run: number; readonly tasks: readonly TaskRef[] }
+  /** The disk has no room for the lane's stores (the sentence says which), or has room again (null). */
+  | { readonly type: 'disk-full'; readonly lane: number; readonly sentence: string | null }
+  /** For the log: files of a store were set aside. Of several with the same `about` the first is told. */
+  | { readonly type: 'notice'; readonly lane: number; readonly message: string; readonly about?: string }
+  /** A function of the application wrote to the log. */
+  | { readonly type: 'log'; readonly lane: number; readonly line: FunctionLine }
   | { readonly type: 'reset-done'; readonly lane: number; readonly run: number }
   | { readonly type: 'fault'; readonly lane: number; readonly run: number; readonly error: WireError }

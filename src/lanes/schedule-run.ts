@@ -1,11 +1,11 @@
 /** Runs the function of a scheduled source and encodes what it emits; the engine dispatches that like any record. */
 import { assert } from '../base/assert.ts'
-import { EngineError, messageOf } from '../errors.ts'
+import { EngineError, messageOf } from '../base/errors.ts'
 import { isPromise } from '../operators/contract.ts'
 import type { CompiledSource, ScheduledRecord, ScheduledTick } from '../topology/compiled.ts'
-import { policyFor } from './error-policy.ts'
+import { policyFor } from './tasks/error-policy.ts'
 import type { LaneCounters } from './lane-counters.ts'
-import type { LaneOptions } from './lane-core.ts'
+import type { LaneOptions } from './lane-options.ts'
 import type { EmittedRecord, ToLane } from './protocol.ts'
 
 export interface ScheduleRunsHost {

@@ -2,16 +2,32 @@
  * Records on their way between threads: packed into one buffer that is handed over, never copied again. An entry is a
  * fixed head of aligned numbers, then key, value and headers as they lie in record batches, padded to eight bytes.
  */
-import type { RecordCursor } from '../wire/record-batch.ts'
+import { isBefore, type Place } from './levels/place.ts'
 
 const headInts = 8
-const headBytes = 56
-/** Longer ranges are left to the platform. */
+const headBytes = 80
+/** Longer ranges are left to the platform; from so many bytes on they are copied by eight. */
 const longCopy = 256
+const manyBytes = 16
+/** A buffer that is filled no further than this part (a power of two) is copied instead of handed over. */
+const smallShift = 3
 
 /** Memory of its own, as it comes: all that is read of it was written before. */
 function blank(bytes: number): ArrayBuffer {
   return Buffer.allocUnsafeSlow(bytes).buffer
+}
+
+/** Where the parts of a record lie among other bytes; a start of -1: that part is null. */
+export interface LyingRecord {
+  readonly offset: number
+  readonly bytes: Uint8Array
+  readonly view: DataView
+  readonly keyStart: number
+  readonly keyEnd: number
+  readonly valueStart: number
+  readonly valueEnd: number
+  readonly headersStart: number
+  readonly headersEnd: number
 }
 
 /** Packs records into buffers of a given size. */
@@ -25,6 +41,11 @@ export class TransferWriter {
   #view: DataView
   #length = 0
   #records = 0
+  /** The place of the entry appended last; entries that come after it keep the buffer in order. */
+  at = Number.NEGATIVE_INFINITY
+  seq = Number.NEGATIVE_INFINITY
+  sub = 0
+  isInOrder = true
 
   constructor(capacity = 65_536) {
     this.#capacity = capacity
@@ -45,7 +66,7 @@ export class TransferWriter {
 
   /**
    * Appends one record. Key, value and headers are ranges of `from*` buffers; a start of -1 is null.
-   * `origin` numbers: topic index, partition, offset of the source record.
+   * `origin` numbers: topic index, partition, offset of the source record; `at`, `seq` and `sub` are its place.
    */
   append(
     source: number,
@@ -64,27 +85,42 @@ export class TransferWriter {
     headers: Uint8Array | null,
     headersStart: number,
     headersEnd: number,
+    at: number,
+    seq: number,
+    sub: number,
   ): void {
     const keyLength = key === null || keyStart < 0 ? -1 : keyEnd - keyStart
     const valueLength = value === null || valueStart < 0 ? -1 : valueEnd - valueStart
     const headersLength = headers === null ? 0 : headersEnd - headersStart
-    let at = this.#begin(source, task, originTopic, originPartition, keyLength, valueLength, headersLength)
+    let to = this.#begin(source, task, originTopic, originPartition, keyLength, valueLength, headersLength)
     this.#time(offset, timestamp, watermark)
+    this.#place(at, seq, sub)
     const bytes = this.#bytes
     if (keyLength > 0) {
-      copyInto(bytes, at, key as Uint8Array, keyStart, keyLength)
-      at += keyLength
+      copyInto(bytes, to, key as Uint8Array, keyStart, keyLength)
+      to += keyLength
     }
     if (valueLength > 0) {
-      copyInto(bytes, at, value as Uint8Array, valueStart, valueLength)
-      at += valueLength
+      copyInto(bytes, to, value as Uint8Array, valueStart, valueLength)
+      to += valueLength
     }
-    if (headersLength > 0) copyInto(bytes, at, headers as Uint8Array, headersStart, headersLength)
+    if (headersLength > 0) copyInto(bytes, to, headers as Uint8Array, headersStart, headersLength)
   }
 
-  /** Appends the record at which the cursor stands; its watermark is told afterwards. */
+  #place(at: number, seq: number, sub: number): void {
+    const d = this.#last >> 3
+    this.#doubles[d + 7] = at
+    this.#doubles[d + 8] = seq
+    this.#doubles[d + 9] = sub
+    if (this.isInOrder && isBefore(at, seq, sub, this)) this.isInOrder = false
+    this.at = at
+    this.seq = seq
+    this.sub = sub
+  }
+
+  /** Appends the record at which the cursor stands; its watermark and its place are told afterwards. */
   appendFrom(
-    cursor: RecordCursor,
+    cursor: LyingRecord,
     source: number,
     task: number,
     originTopic: number,
@@ -146,28 +182,53 @@ export class TransferWriter {
       return at + length
     }
     const view = this.#view
-    const words = length & ~3
     let i = 0
+    // V8 keeps these in registers: no number is allocated. For a key of a few bytes they do not pay.
+    if (length >= manyBytes) {
+      const long = length & ~7
+      for (; i < long; i += 8) view.setBigInt64(at + i, source.getBigInt64(from + i, true), true)
+    }
+    const words = length & ~3
     for (; i < words; i += 4) view.setInt32(at + i, source.getInt32(from + i, true), true)
     for (; i < length; i++) view.setUint8(at + i, source.getUint8(from + i))
     return at + length
   }
 
-  /** Sets the watermark of the entry appended last: the engine knows it only once the record has left its buffer. */
-  setLastWatermark(watermark: number): void {
-    this.#doubles[(this.#last >> 3) + 6] = watermark
+  /** Of the entry appended last: the engine knows its watermark only once the record has left its buffer. */
+  setLast(watermark: number, at: number, seq: number): void {
+    const d = this.#last >> 3
+    const doubles = this.#doubles
+    doubles[d + 6] = watermark
+    doubles[d + 7] = at
+    doubles[d + 8] = seq
+    doubles[d + 9] = 0
   }
 
   /** The packed buffer, whose length may exceed what was written; the writer goes on with a fresh one. */
   take(): ArrayBuffer {
+    const taken = this.#length <= this.#capacity >> smallShift ? this.#copied() : this.#takenWhole()
+    this.#length = 0
+    this.#records = 0
+    this.isInOrder = true
+    this.at = Number.NEGATIVE_INFINITY
+    this.seq = Number.NEGATIVE_INFINITY
+    return taken
+  }
+
+  /** Of a little the bytes go alone: where little comes at a time, memory for much would cost more than all the rest. */
+  #copied(): ArrayBuffer {
+    const buffer = blank(this.#length)
+    new Uint8Array(buffer).set(this.#bytes.subarray(0, this.#length))
+    return buffer
+  }
+
+  #takenWhole(): ArrayBuffer {
     const taken = this.#bytes.buffer as ArrayBuffer
     const buffer = blank(this.#capacity)
     this.#bytes = new Uint8Array(buffer)
     this.#ints = new Int32Array(buffer)
     this.#doubles = new Float64Array(buffer)
     this.#view = new DataView(buffer)
-    this.#length = 0
-    this.#records = 0
     return taken
   }
 
@@ -192,7 +253,7 @@ function copyInto(target: Uint8Array, at: number, source: Uint8Array, start: num
 }
 
 /** Walks the entries of a packed buffer; the fields describe the current one. */
-export class TransferReader {
+export class TransferReader implements Place {
   readonly bytes: Uint8Array
   readonly #ints: Int32Array
   readonly #doubles: Float64Array
@@ -205,6 +266,9 @@ export class TransferReader {
   offset = 0
   timestamp = 0
   watermark = 0
+  at = 0
+  seq = 0
+  sub = 0
   /** Start of the key, or -1 for null. */
   keyStart = -1
   keyEnd = -1
@@ -214,6 +278,9 @@ export class TransferReader {
   headersEnd = 0
   /** Where `look` stands: at a record further on, or before all of them. */
   #ahead = 0
+  /** Where the entries lie, in their order, once they were sorted. */
+  #order: Int32Array | undefined
+  #nextInOrder = 0
   aheadSource = 0
   aheadTask = 0
   aheadKeyStart = -1
@@ -246,6 +313,30 @@ export class TransferReader {
     return true
   }
 
+  /** Puts the entries in the order of their places; those of one place keep theirs. */
+  sort(): void {
+    const starts: number[] = []
+    for (let at = 0; at < this.#end; at += this.#ints[at >> 2] as number) starts.push(at)
+    const doubles = this.#doubles
+    const place = (from: number, field: number): number => doubles[(from >> 3) + field] as number
+    starts.sort(
+      (a, b) =>
+        compare(place(a, 7), place(b, 7)) ||
+        compare(place(a, 8), place(b, 8)) ||
+        compare(place(a, 9), place(b, 9)) ||
+        a - b,
+    )
+    this.#order = Int32Array.from(starts)
+    this.#next = starts[0] ?? this.#end
+  }
+
+  /** Of sorted entries the place of the last one. */
+  get lastPlace(): Place {
+    const d = (this.#order?.at(-1) ?? 0) >> 3
+    const doubles = this.#doubles
+    return { at: doubles[d + 7] as number, seq: doubles[d + 8] as number, sub: doubles[d + 9] as number }
+  }
+
   next(): boolean {
     if (this.#next >= this.#end) return false
     const i = this.#next >> 2
@@ -261,16 +352,28 @@ export class TransferReader {
     this.offset = this.#doubles[d + 4] as number
     this.timestamp = this.#doubles[d + 5] as number
     this.watermark = this.#doubles[d + 6] as number
-    let at = this.#next + headBytes
-    this.keyStart = keyLength < 0 ? -1 : at
-    if (keyLength > 0) at += keyLength
-    this.keyEnd = keyLength < 0 ? -1 : at
-    this.valueStart = valueLength < 0 ? -1 : at
-    if (valueLength > 0) at += valueLength
-    this.valueEnd = valueLength < 0 ? -1 : at
-    this.headersStart = at
-    this.headersEnd = at + headersLength
-    this.#next += ints[i] as number
+    this.at = this.#doubles[d + 7] as number
+    this.seq = this.#doubles[d + 8] as number
+    this.sub = this.#doubles[d + 9] as number
+    let from = this.#next + headBytes
+    this.keyStart = keyLength < 0 ? -1 : from
+    if (keyLength > 0) from += keyLength
+    this.keyEnd = keyLength < 0 ? -1 : from
+    this.valueStart = valueLength < 0 ? -1 : from
+    if (valueLength > 0) from += valueLength
+    this.valueEnd = valueLength < 0 ? -1 : from
+    this.headersStart = from
+    this.headersEnd = from + headersLength
+    this.#next = this.#order === undefined ? this.#next + (ints[i] as number) : this.#following()
     return true
   }
+
+  #following(): number {
+    return this.#order?.[++this.#nextInOrder] ?? this.#end
+  }
+}
+
+/** -Infinity, which stands for an unknown time, has no difference with itself. */
+function compare(a: number, b: number): number {
+  return a < b ? -1 : a > b ? 1 : 0
 }

@@ -1,7 +1,7 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { messageOf } from '../errors.ts'
+import { messageOf } from '../base/errors.ts'
 
 /** What is remembered across restarts. */
 export interface CachedLicense {

@@ -1,5 +1,5 @@
 import { decodeJwt, decodeProtectedHeader } from 'jose'
-import { EngineError } from '../errors.ts'
+import { EngineError } from '../base/errors.ts'
 import { parseKeys } from './keys.ts'
 import { licenseAlgorithms } from './keys.ts'
 import { readLicenseClaims, verifyLicenseKey } from './token.ts'

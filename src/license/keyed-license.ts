@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts'
 import type { Random } from '../base/random.ts'
-import { messageOf } from '../errors.ts'
+import { messageOf } from '../base/errors.ts'
 import type { CacheRead, LicenseCache } from './cache.ts'
 import type { License, LicenseLog } from './contract.ts'
 import { EndWarnings } from './end-warnings.ts'
@@ -128,6 +128,12 @@ export class KeyedLicense implements License {
     }
   }
 
+  /** The server's last good answer still counts. */
+  #isCovered(): boolean {
+    const { nowMs, coveredUntilMs } = this.#facts()
+    return coveredUntilMs !== null && nowMs < coveredUntilMs
+  }
+
   /** The one place where the status changes. */
   #step(event: LicenseEvent, reason?: string): void {
     const from = this.#status
@@ -167,6 +173,11 @@ export class KeyedLicense implements License {
   #digest(validation: Validation): void {
     if (validation.kind === 'failed') {
       if (validation.claims !== null) this.#claims = validation.claims
+      this.#fail(validation.reason, this.#time.now())
+      return
+    }
+    // What anybody may have said does not take back what the server has signed for.
+    if (validation.kind === 'refused' && validation.unproven && this.#isCovered()) {
       this.#fail(validation.reason, this.#time.now())
       return
     }

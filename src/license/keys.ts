@@ -1,7 +1,7 @@
 import { createPublicKey } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { type CryptoKey, importJWK } from 'jose'
-import { messageOf } from '../errors.ts'
+import { messageOf } from '../base/errors.ts'
 import { type Fetch, fetchText } from './fetch-text.ts'
 
 /** The closed list of algorithms. What a token says of itself only picks from it. */

@@ -1,4 +1,4 @@
-import { messageOf } from '../errors.ts'
+import { messageOf } from '../base/errors.ts'
 import { type Fetch, fetchText, RequestFailure } from './fetch-text.ts'
 
 export type LicenseAction = 'activate' | 'heartbeat' | 'deactivate'

@@ -1,4 +1,4 @@
-import { compactVerify, decodeProtectedHeader } from 'jose'
+import { compactVerify, decodeJwt, decodeProtectedHeader } from 'jose'
 import { licenseAlgorithms, type VerificationKey } from './keys.ts'
 
 /** Type (`typ`) of a license key and of a server's answer, so that one is never taken for the other. */
@@ -63,6 +63,18 @@ export async function verifyLease(token: string, rules: TokenRules): Promise<Ver
   if (!payload.ok) return payload
   const claims = readLeaseClaims(payload.claims)
   return claims === undefined ? refuse('it lacks a claim or has one of a wrong kind') : { ok: true, claims }
+}
+
+/** What shows without any public key that a text is no license key; undefined where it may be one. */
+export function plainFault(token: string): string | undefined {
+  if (token.length > longestToken) return `it is longer than ${longestToken} characters`
+  if (!shape.test(token)) return 'it is not a signed JWT'
+  if (readHeader(token) === undefined) return 'its header cannot be read'
+  try {
+    return readLicenseClaims(decodeJwt(token)) === undefined ? 'it lacks a claim or has one of a wrong kind' : undefined
+  } catch {
+    return 'its contents cannot be read'
+  }
 }
 
 type Payload = Readonly<Record<string, unknown>>

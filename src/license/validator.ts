@@ -5,6 +5,7 @@ import {
   clockSkewMs,
   type LeaseClaims,
   type LicenseClaims,
+  plainFault,
   type TokenRules,
   verifyLease,
   verifyLicenseKey,
@@ -21,6 +22,8 @@ export type Validation =
       readonly claims: LicenseClaims | null
       /** The answer, where it is genuine and says no. */
       readonly lease: SignedLease | null
+      /** What came is not proved to be the server's: anybody on the way may have said it. */
+      readonly unproven?: true
     }
   | {
       readonly kind: 'failed'
@@ -65,9 +68,12 @@ export class LicenseValidator {
   async validate(action: LicenseAction, nowMs: number, signal: AbortSignal): Promise<Validation> {
     const keys = await this.#keys.load(signal)
     if (!keys.ok) {
-      return keys.refused
-        ? { kind: 'refused', reason: keys.reason, claims: null, lease: null }
-        : { kind: 'failed', reason: keys.reason, claims: null, retryAfterMs: undefined }
+      // What is no key at all does not become one when the public keys can be read.
+      const fault = plainFault(this.#options.key)
+      const reason = fault === undefined ? keys.reason : `the license key does not count: ${fault}`
+      return keys.refused || fault !== undefined
+        ? { kind: 'refused', reason, claims: null, lease: null }
+        : { kind: 'failed', reason, claims: null, retryAfterMs: undefined }
     }
     const rules = { keys: keys.keys, audience: this.#options.audience, issuer: this.#options.issuer }
     const verdict = await verifyLicenseKey(this.#options.key, rules)
@@ -122,7 +128,10 @@ export class LicenseValidator {
       lease,
     })
     const verdict = await verifyLease(answer.token, rules)
-    if (!verdict.ok) return refused(`the answer of the license server does not count: ${verdict.reason}`)
+    if (!verdict.ok) {
+      const reason = `the answer of the license server does not count: ${verdict.reason}`
+      return { kind: 'refused', reason, claims, lease: null, unproven: true }
+    }
     const lease = verdict.claims
     if (lease.nonce !== nonce) {
       return refused('the answer of the license server does not count: it was given before')

@@ -1,7 +1,8 @@
 import { Counter, collectDefaultMetrics, Histogram, type MetricValueWithName, Registry } from '@prometheus-io/client'
 import { type Clock, systemClock } from '../base/clock.ts'
-import type { EngineView } from '../engine/view.ts'
-import { messageOf } from '../errors.ts'
+import type { Verdict } from '../view/diagnosis/finding.ts'
+import type { EngineView } from '../view/view.ts'
+import { messageOf } from '../base/errors.ts'
 import type { HaMetrics } from '../ha/contract.ts'
 import { type Family, parseFamilies, renderFamilies, renderHistograms, renderSamples } from './render.ts'
 import { histogramTable, metricTable, observedTable } from './table.ts'
@@ -13,8 +14,10 @@ export interface MetricsOptions {
   readonly health: HealthFigures
   readonly license: { state(): LicenseFigures }
   /** The coordinator; where one only shows a status there are no counters. */
-  readonly ha?: { status(): HaFigures | null; metrics?(): HaMetrics } | null
+  readonly ha?: { status(): HaFigures | null; readonly metrics?: (() => HaMetrics) | undefined } | null
   readonly haMode: string
+  /** What is found to hold the application up. */
+  readonly why?: () => Verdict
   readonly version: string
   readonly clock?: Clock
   readonly log?: (level: 'warn', message: string) => void
@@ -32,6 +35,8 @@ export interface Metrics {
    * @example metrics.append(() => register.metrics())
    */
   append(source: () => string | Promise<string>): () => void
+  /** What every row is made of, as of now. */
+  moment(): Moment
   close(): void
 }
 
@@ -119,12 +124,17 @@ export function createMetrics(options: MetricsOptions): Metrics {
     },
     observeRequest: (method, route, status, seconds) => observed.request(method, route, status, seconds),
     append: (source) => appended.add(source),
+    moment: () => {
+      look()
+      return takeMoment(options, clock, transitions)
+    },
     close: () => clearInterval(timer),
   }
 }
 
 function takeMoment(options: MetricsOptions, clock: Clock, transitions: TransitionTracker): Moment {
   const { view, health, license, ha, haMode, version } = options
+  const verdict = options.why?.()
   return {
     nowMs: clock.now(),
     view,
@@ -141,6 +151,8 @@ function takeMoment(options: MetricsOptions, clock: Clock, transitions: Transiti
     haCounts: ha?.metrics?.() ?? null,
     haMode,
     version,
+    findings: verdict?.findings ?? [],
+    stageTimes: verdict?.times ?? [],
     transitions: transitions.samples(),
   }
 }

@@ -1,10 +1,14 @@
 import {
   type CountersView,
   deadLetterSlot,
+  functionSlot,
+  type functionSlots,
   dropReasons,
   dropSlot,
   type EngineSlot,
   engineIndex,
+  type LaneDoing,
+  laneDoings,
   type LaneSlot,
   laneIndex,
   nodeSlot,
@@ -33,6 +37,12 @@ function perLane({ counters }: Moment, slot: LaneSlot, divisor = 1): Sample[] {
     labels: { lane: `lane-${lane}` },
     value: read(block, laneIndex[slot]) / divisor,
   }))
+}
+
+function laneTimeMs(block: Float64Array, doing: LaneDoing, now: number): number {
+  const sinceMs = read(block, laneIndex.doingSinceMs)
+  const goesOn = sinceMs > 0 && laneDoings[read(block, laneIndex.doing)] === doing
+  return read(block, laneIndex[doing]) + (goesOn ? Math.max(0, now - sinceMs) : 0)
 }
 
 function sumOfLanes(counters: CountersView, slot: number): number {
@@ -75,6 +85,15 @@ const laneMetric = (name: string, type: MetricRow['type'], slot: LaneSlot, help:
   help,
   source: 'shared counters',
   samples: (moment) => perLane(moment, slot, divisor),
+})
+/** The four times of a lane are the wall clock's together, also while it is stuck: what goes on counts up to now. */
+const laneTime = (name: string, doing: LaneDoing, help: string): MetricRow => ({
+  ...laneMetric(name, 'counter', doing, help, 1000),
+  samples: ({ counters, nowMs }) =>
+    (counters?.lanes ?? []).map((block, lane) => ({
+      labels: { lane: `lane-${lane}` },
+      value: laneTimeMs(block, doing, nowMs) / 1000,
+    })),
 })
 const topicCounter = (name: string, kind: 'source' | 'sink', offset: 0 | 1, help: string): MetricRow => ({
   name,
@@ -173,14 +192,13 @@ const laneCounters: readonly MetricRow[] = [
   ),
   laneMetric('engine_lane_queue_records', 'gauge', 'queuedRecords', 'Records that wait for the lane.'),
   laneMetric('engine_lane_async_in_flight_records', 'gauge', 'inFlightAsync', 'Records whose promise is pending.'),
-  laneMetric('engine_lane_busy_seconds_total', 'counter', 'busyMs', 'Time the lane spent processing.', 1000),
-  laneMetric('engine_lane_idle_seconds_total', 'counter', 'idleMs', 'Time the lane had nothing to do.', 1000),
-  laneMetric(
+  laneTime('engine_lane_busy_seconds_total', 'busyMs', 'Time the lane spent processing.'),
+  laneTime('engine_lane_idle_seconds_total', 'idleMs', 'Time the lane had nothing to do.'),
+  laneTime('engine_lane_waiting_seconds_total', 'waitingMs', 'Time the lane only waited for asynchronous functions.'),
+  laneTime(
     'engine_lane_backpressured_seconds_total',
-    'counter',
     'backpressuredMs',
-    'Time the lane waited for room further down.',
-    1000,
+    'Time the lane had records and could not go on with them: it waited for other lanes, or for its disk.',
   ),
   laneMetric('engine_lane_cpu_seconds_total', 'counter', 'cpuMs', 'Processor time of the lane.', 1000),
   laneMetric('engine_lane_heap_used_bytes', 'gauge', 'heapUsedBytes', 'Heap in use by the lane.'),
@@ -220,6 +238,12 @@ const laneCounters: readonly MetricRow[] = [
         })),
       ),
   },
+  laneMetric(
+    'engine_folded_updates_total',
+    'counter',
+    'foldedUpdates',
+    'Updates of rows that were told with a later one of their row, once per commit.',
+  ),
   laneMetric('engine_timers_pending', 'gauge', 'timersPending', 'Timers that wait for their time.'),
   {
     name: 'engine_timers_fired_total',
@@ -289,6 +313,34 @@ const graphCounters: readonly MetricRow[] = [
   },
 ]
 
+const functionMetric = (name: string, slot: (typeof functionSlots)[number], help: string): MetricRow => ({
+  name,
+  type: 'gauge',
+  labels: ['subtopology', 'node'],
+  help,
+  source: 'shared counters',
+  samples: ({ counters, topology }) =>
+    counters === null || topology === null
+      ? []
+      : topology.nodes
+          .slice(0, Math.min(maxNodeSeries, counters.layout.nodes))
+          .map((node) => ({
+            labels: { subtopology: String(node.subtopology), node: node.name },
+            value: sumOfLanes(counters, functionSlot(counters.layout, node.index, slot)),
+            limit: sumOfLanes(counters, functionSlot(counters.layout, node.index, 'limit')),
+          }))
+          // Only functions that were asynchronous have a limit.
+          .filter(({ limit }) => limit > 0)
+          .map(({ labels, value }) => ({ labels, value })),
+})
+
+const functionCounters: readonly MetricRow[] = [
+  functionMetric('engine_function_calls', 'calls', 'Calls of an asynchronous function that have not answered.'),
+  functionMetric('engine_function_waiting_records', 'waiting', 'Records that wait for their call of the function.'),
+  functionMetric('engine_function_calls_limit', 'limit', 'Calls of the function that may be out at once.'),
+  laneMetric('engine_lane_slowest_call_seconds', 'gauge', 'slowestMs', 'The slowest call of a function of late.', 1000),
+]
+
 const topicAndStoreCounters: readonly MetricRow[] = [
   topicCounter('engine_source_records_total', 'source', 0, 'Records read from a topic.'),
   topicCounter('engine_source_bytes_total', 'source', 1, 'Bytes read from a topic.'),
@@ -325,5 +377,6 @@ export const counterRows: readonly MetricRow[] = [
   ...engineCounters,
   ...laneCounters,
   ...graphCounters,
+  ...functionCounters,
   ...topicAndStoreCounters,
 ]

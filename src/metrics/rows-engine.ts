@@ -1,4 +1,4 @@
-import { commitPhases, lifecycleStates } from '../engine/view.ts'
+import { commitPhases, lifecycleStates } from '../view/view.ts'
 import { flag, type MetricRow, single } from './table-types.ts'
 
 const seconds = (ms: number): number => ms / 1000

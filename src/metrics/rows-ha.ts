@@ -1,6 +1,6 @@
 /** High availability: `engine.ha.*`. Only where `ha.mode` is not `off`. */
 import type { HaMetrics } from '../ha/contract.ts'
-import { roles, states } from '../ha/records.ts'
+import { roles, states } from '../ha/log/records.ts'
 import { flag, type HaFigures, type MetricRow, single } from './table-types.ts'
 
 const haRoles = [...roles, 'UNKNOWN']
@@ -87,6 +87,10 @@ export const haRows: readonly MetricRow[] = [
     flag(ha.redundancyBelowDesired),
   ),
   gauge('engine_ha_token_epoch', 'Epoch of the promotion token.', (ha) => ha.tokenEpoch),
+  gauge('engine_ha_failover_paused', 'Whether an operator paused failover: nobody takes over by itself.', (ha) =>
+    flag(ha.failoverPaused),
+  ),
+  gauge('engine_ha_failover_priority', 'Failover priority in force for this pod.', (ha) => ha.selfFailoverPriority),
   gauge('engine_ha_restart_required', 'Whether this pod must be restarted.', (ha) => flag(ha.restartRequired !== null)),
   counterBy(
     'engine_ha_promotions_total',

@@ -1,4 +1,4 @@
-import type { OffsetsSnapshot, PartitionWatermark } from '../engine/view.ts'
+import type { OffsetsSnapshot, PartitionWatermark } from '../view/view.ts'
 import { flag, type MetricRow, type Moment, partitionLabels, type Sample, single } from './table-types.ts'
 
 /** Beyond so many partitions, per-partition series are left out for the rest; the totals stay whole. */
@@ -63,6 +63,11 @@ export const progressRows: readonly MetricRow[] = [
   },
   perPartition('engine_source_lag_records', 'End of the log minus the committed offset.', (moment) =>
     sourceSamples(moment, (at) => at.logEndOffset - at.committedOffset),
+  ),
+  perPartition(
+    'engine_source_withheld_records',
+    'Part of the lag that open transactions of producers hold back: it cannot be read before they are decided.',
+    (moment) => sourceSamples(moment, (at) => at.withheld),
   ),
   perPartition('engine_source_committed_offset', 'Committed offset, from cached values.', (moment) =>
     sourceSamples(moment, (at) => at.committedOffset),

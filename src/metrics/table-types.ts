@@ -7,9 +7,10 @@ import type {
   OffsetsSnapshot,
   StateSnapshot,
   WatermarkSnapshot,
-} from '../engine/view.ts'
+} from '../view/view.ts'
+import type { Finding, StageTimes } from '../view/diagnosis/finding.ts'
 import type { HaMetrics } from '../ha/contract.ts'
-import type { HaStatus } from '../ha/view.ts'
+import type { HaStatus } from '../ha/shown/view.ts'
 import type { CompiledTopology } from '../topology/compiled.ts'
 
 export interface Sample {
@@ -57,6 +58,8 @@ export interface Moment {
   readonly haCounts: HaMetrics | null
   readonly haMode: string
   readonly version: string
+  readonly findings: readonly Finding[]
+  readonly stageTimes: readonly StageTimes[]
   readonly transitions: readonly Sample[]
 }
 
@@ -66,7 +69,7 @@ export interface MetricRow {
   readonly labels: readonly string[]
   readonly help: string
   /** Where the value comes from, for the reference page. */
-  readonly source: 'state' | 'snapshot' | 'shared counters' | 'health' | 'license' | 'high availability'
+  readonly source: 'state' | 'snapshot' | 'shared counters' | 'health' | 'diagnosis' | 'license' | 'high availability'
   readonly samples: (moment: Moment) => Iterable<Sample>
 }
 

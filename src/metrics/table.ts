@@ -5,6 +5,7 @@ import { engineRows } from './rows-engine.ts'
 import { haRows } from './rows-ha.ts'
 import { progressRows } from './rows-progress.ts'
 import { timingRows } from './rows-timings.ts'
+import { whyRows } from './rows-why.ts'
 import type { HistogramRow, MetricRow } from './table-types.ts'
 
 /** Every metric that is read at scrape time. The reference page `docs/metrics.md` is made from it. */
@@ -14,6 +15,7 @@ export const metricTable: readonly MetricRow[] = [
   ...counterRows,
   ...aroundRows,
   ...haRows,
+  ...whyRows,
 ]
 
 /** Distributions, read at scrape time as well. */

@@ -1,5 +1,5 @@
 /** Counts what happened between two looks at a bounded list: the history of states. */
-import type { StateSnapshot, StateTransition } from '../engine/view.ts'
+import type { StateSnapshot, StateTransition } from '../view/view.ts'
 import type { Sample } from './table-types.ts'
 
 /** Entries of a newest-first list that came after the one seen last, oldest first. */

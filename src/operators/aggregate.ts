@@ -1,17 +1,20 @@
 /** Aggregates of a grouped stream without windows. */
 import type { SpecOf } from '../topology/operator-spec.ts'
-import { Change, type Downstream, forward, isPromise, type Maybe, Rec } from './contract.ts'
+import type { Emission } from './emission.ts'
+import { type CallGate, Change, type Downstream, forward, isPromise, type Maybe, Rec } from './contract.ts'
 import { NodeOperator, type OperatorEnv } from './node-operator.ts'
 import { RowStore } from './rows.ts'
 
 export class StreamAggregateOperator extends NodeOperator {
   readonly #spec: SpecOf<'streamAggregate'>
   readonly #rows: RowStore
+  readonly #emission: Emission | undefined
 
   constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'streamAggregate'>) {
     super(env, children)
     this.#spec = spec
     this.#rows = new RowStore(env.context.store(spec.store?.name ?? ''), spec.store?.kind ?? 'key-value')
+    this.#emission = this.emissionOf(env, spec)
   }
 
   process(rec: Rec): Maybe {
@@ -23,15 +26,30 @@ export class StreamAggregateOperator extends NodeOperator {
     const { init, fold } = this.#spec
     const old = row === undefined ? null : row.value
     const timestamp = row === undefined ? rec.timestamp : Math.max(rec.timestamp, row.timestamp)
+    if (this.gate !== undefined && (row !== undefined || init !== undefined))
+      return this.#inTurn(this.gate, rec, row === undefined ? init : undefined, old, timestamp)
     const aggregate =
       row === undefined ? (init === undefined ? value : fold(init(), value, key, rec)) : fold(old, value, key, rec)
-    if (isPromise(aggregate)) return this.later(aggregate, rec, (result) => this.#put(rec, result, old, timestamp))
+    if (isPromise(aggregate)) return this.#putLater(aggregate, rec, old, timestamp)
     return this.#put(rec, aggregate, old, timestamp)
+  }
+
+  // Apart, so that no scope is made for the closures where the function answers at once.
+
+  #inTurn(gate: CallGate, rec: Rec, init: (() => unknown) | undefined, old: unknown, timestamp: number): Maybe {
+    const { fold } = this.#spec
+    const folded = gate.run(rec.origin, () => fold(init === undefined ? old : init(), rec.value, rec.key, rec))
+    return this.#putLater(folded, rec, old, timestamp)
+  }
+
+  #putLater(aggregate: PromiseLike<unknown>, rec: Rec, old: unknown, timestamp: number): Maybe {
+    return this.later(aggregate, rec, (result) => this.#put(rec, result, old, timestamp))
   }
 
   #put(rec: Rec, aggregate: unknown, old: unknown, timestamp: number): Maybe {
     const put = this.#rows.put(rec.key, aggregate, timestamp)
     if (put === 'rejected') return this.drop(rec, 'expired')
+    if (this.#emission?.notes(rec.key, 0, 0, aggregate, timestamp, rec.headers)) return
     const change = new Change(aggregate ?? null, this.#spec.sendOldValues ? old : null, put === 'latest')
     return forward(this.children, new Rec(rec.key, change, timestamp, rec.headers, rec.origin, rec.keyRange, undefined))
   }

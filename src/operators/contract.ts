@@ -4,9 +4,11 @@
  * promise; then `process` returns a promise too, and the lane keeps the key's next record waiting until it settles.
  * Watermarks never overtake a record that waits.
  */
+import type { LogPort } from '../base/logger.ts'
 import type { ByteRange } from '../base/byte-range.ts'
 import type { AnyStore } from '../state/contract.ts'
-import type { Headers } from '../wire/headers.ts'
+import type { CompiledNode } from '../topology/compiled.ts'
+import type { Headers } from '../broker/wire/headers.ts'
 
 /** What a processing step gives back: nothing when all is done, a promise when a user function is still at it. */
 export type Maybe = void | Promise<void>
@@ -76,6 +78,21 @@ export interface Origin {
   readonly watermark: number
   /** Commit epoch of the source record: what follows from it belongs to this epoch, however late it is done. */
   readonly epoch: number
+  /** Watermark before the source record was dispatched, or the time of the timer: timers up to it fire first. */
+  readonly at: number
+  /** The source record's place in the engine's order of dispatch. Timers have negative ones: they come before records. */
+  readonly seq: number
+  /** Place among all that follows from one source record: a fraction, one digit for every hand-off on the way. */
+  readonly sub: number
+  /** Level at which the record came in; 0 for timers. */
+  readonly level: number
+  /** How many records were handed on from here. */
+  handed: number
+}
+
+/** The origin of a record that is processed at once, alone: it needs no place among others. */
+export function originAt(topic: string, partition: number, offset: number, watermark: number, epoch: number): Origin {
+  return { topic, partition, offset, watermark, epoch, at: watermark, seq: 0, sub: 0, level: 0, handed: 0 }
 }
 
 /** Value on an edge below a table: the update of one row. */
@@ -101,6 +118,16 @@ export type DropReason =
   | 'negative_timestamp'
   | 'expired'
 
+/** The way into one function of the application, for all tasks that run beside one another. */
+export interface CallGate {
+  /** The function may be called at once, and nothing but the number of calls is bounded. */
+  readonly isFree: boolean
+  /** It was called, and gave this promise. */
+  follow<T>(answer: PromiseLike<T>): PromiseLike<T>
+  /** Calls it when it is this record's turn. */
+  run(origin: Origin, call: () => unknown): Promise<unknown>
+}
+
 /** What a task offers its operators. */
 export interface TaskContext {
   readonly subtopology: number
@@ -111,8 +138,13 @@ export interface TaskContext {
   store(name: string): AnyStore
   /** Largest watermark that this task was advanced to or saw on a record; -Infinity before the first. */
   streamTime(): number
-  /** What the task itself was advanced to: nothing older is under way to it. Behind `streamTime` while a record is ahead. */
-  advancedTo(): number
+  /**
+   * The watermark of which everything was told, timers of all operators included: nothing older is under way to the task.
+   * Behind `streamTime` while a record is ahead, and while timers fire.
+   */
+  settledTo(): number
+  /** Event time of the timers that are firing; between timers the watermark that the task was advanced to. */
+  timerTime(): number
   wallClock(): number
   /**
    * True: each operator takes the largest timestamp that reached it for the time, as Kafka Streams does, and lets go of
@@ -121,6 +153,8 @@ export interface TaskContext {
   readonly operatorTime?: boolean
   /** Asks for `onWatermark` once the watermark reaches this time. Cheap; the earliest one asked for counts. */
   wakeAt(operator: Operator, eventTimeMs: number): void
+  /** Asks for `onAdvanced` behind the timers, once the watermark has come to this time or past it. */
+  wakeAfter(operator: Operator, eventTimeMs: number): void
   /** Asks for `onWallClock` at or after this instant. */
   wakeAtWallClock(operator: Operator, wallClockMs: number): void
   /** Counts a record that goes no further, and writes it to the dead-letter topic where the application says so. */
@@ -142,6 +176,15 @@ export interface TaskContext {
   handOff(boundary: number, key: Uint8Array | null, value: Uint8Array | null, rec: Rec, partitionKey?: Uint8Array): void
   /** Asks for a commit soon. */
   requestCommit(): void
+  /** Bounds the calls of the node's function; undefined: nothing does. */
+  gate?(node: CompiledNode): CallGate | undefined
+  /** Where functions write to; undefined: nowhere. */
+  readonly log?: LogPort | undefined
+  /**
+   * A promise of a function was kept, and what it was for goes on: a record (its origin), or one timer after the other.
+   * What it waits for next is another call.
+   */
+  returned?(origin: Origin | undefined): void
   /** Number of the engine's run, never lower than that of one before; 0 where there is no engine. */
   fencingToken?(): number
 }
@@ -151,10 +194,18 @@ export interface Operator {
   init?(context: TaskContext): void
   /** Handles one record and all that follows from it. */
   process(rec: Rec): Maybe
-  /** The watermark has reached a time asked for by `wakeAt`. Runs between records, in node order. */
+  /** The watermark has reached a time asked for by `wakeAt`. Runs between records, in the order of times, then of nodes. */
   onWatermark?(watermarkMs: number): Maybe
+  /** The watermark was advanced to this time, all at once; asked for by `wakeAfter`. */
+  onAdvanced?(watermarkMs: number): Maybe
   onWallClock?(nowMs: number): Maybe
   close?(): void
+}
+
+/** Puts spans around operators, where somebody wants them. */
+export interface Tracing {
+  /** What the operators above call instead; `isBoundary`: its records come from another sub-topology. */
+  around(operator: Operator, node: CompiledNode, isBoundary: boolean): Operator
 }
 
 /** Next operators, in the order in which they were added. */

@@ -1,12 +1,19 @@
 /** What all operators have in common: their place in the topology, their children, and waiting for promises. */
-import { EngineError } from '../errors.ts'
+import { thrownAt } from '../base/thrown-at.ts'
+import { EngineError } from '../base/errors.ts'
+import { type Logger, loggerOf, silentLog } from '../base/logger.ts'
+import { SerdeWaits } from '../serde/serde.ts'
+import type { Emission, Teller } from './emission.ts'
 import type { CompiledNode } from '../topology/compiled.ts'
+import type { FunctionContext } from '../topology/operator-spec.ts'
 import {
+  type CallGate,
   type Downstream,
   isPromise,
   type Maybe,
   type Operator,
   type Origin,
+  originAt,
   type Rec,
   type TaskContext,
 } from './contract.ts'
@@ -15,6 +22,8 @@ import {
 export interface Probe {
   /** Index of the node at work. */
   currentNode: number
+  /** Counts what has come to an end within one call of the task: one of several timers, windows, or records that one made. */
+  steps: number
   /** Records by node index. */
   readonly counts: Float64Array
 }
@@ -37,7 +46,16 @@ export interface OperatorEnv {
   readonly probe: Probe
   /** Clocks that operators of one task share. */
   readonly clocks: Map<string, OperatorClock>
+  /** By store: what is told once per commit. */
+  readonly emissions: ReadonlyMap<string, Emission>
 }
+
+interface TellingSpec {
+  readonly store: { readonly name: string } | undefined
+  readonly sendOldValues: boolean
+}
+
+const keyOfRow: Teller['keyOf'] = ({ key }) => key
 
 export abstract class NodeOperator implements Operator {
   protected readonly context: TaskContext
@@ -46,6 +64,8 @@ export abstract class NodeOperator implements Operator {
   readonly index: number
   readonly #probe: Probe
   protected readonly clock: OperatorClock | undefined
+  /** Of its function; undefined where nothing bounds its calls. */
+  protected readonly gate: CallGate | undefined
 
   constructor(env: OperatorEnv, children: Downstream) {
     this.context = env.context
@@ -53,10 +73,24 @@ export abstract class NodeOperator implements Operator {
     this.name = env.node.name
     this.index = env.node.index
     this.#probe = env.probe
+    const { spec } = env.node
+    if ('calls' in spec && spec.calls !== undefined) this.gate = env.context.gate?.(env.node)
     this.clock = env.context.operatorTime ? this.ownClock(env) : undefined
   }
 
   abstract process(rec: Rec): Maybe
+
+  /** Undefined: every update of this store's rows is told. */
+  protected emissionOf(
+    env: OperatorEnv,
+    { store, sendOldValues: sendsOldValues }: TellingSpec,
+    keyOf: Teller['keyOf'] = keyOfRow,
+  ): Emission | undefined {
+    const emission = store && env.emissions.get(store.name)
+    const { name, index, children } = this
+    if (emission !== undefined) emission.teller = { name, index, children, sendsOldValues, keyOf }
+    return emission
+  }
 
   /** The clock of an operator that has one of its own; two sides of a join share theirs. */
   protected ownClock(_env: OperatorEnv): OperatorClock {
@@ -73,7 +107,14 @@ export abstract class NodeOperator implements Operator {
    * still on their way to this task, through another channel or behind a promise: they have to find their windows open.
    */
   protected settledAt(rec: Rec): number {
-    return this.clock === undefined ? this.context.advancedTo() : this.timeAt(rec)
+    return this.clock === undefined ? this.context.settledTo() : this.timeAt(rec)
+  }
+
+  /** Where a record comes from that a timer made. It is as early as `watermark`: nothing below finds it late. */
+  protected timerOrigin(watermark: number): Origin {
+    const at = this.context.timerTime()
+    const seq = timerSeq(this.context.subtopology, this.context.partition, this.index)
+    return { topic: '', partition: -1, offset: -1, watermark, epoch: 0, at, seq, sub: 0, level: 0, handed: 0 }
   }
 
   /** Asks to be called at a time, unless time moves by records alone. */
@@ -98,8 +139,13 @@ export abstract class NodeOperator implements Operator {
     this.context.dropped(rec, reason, this.name)
   }
 
+  /** Calls the function for the record: at once, or where its calls are bounded when it is its turn. */
+  protected inItsTurn(rec: Rec, call: () => unknown): unknown {
+    return this.gate === undefined ? call() : this.gate.run(rec.origin, call)
+  }
+
   /** Goes on with what a user function promised; a rejection names this node and the record. */
-  protected async later<T>(promise: PromiseLike<T>, rec: Rec | undefined, goOn: (value: T) => Maybe): Promise<void> {
+  protected async later<T>(promise: PromiseLike<T>, rec: Rec | undefined, resume: (value: T) => Maybe): Promise<void> {
     let value: T
     try {
       value = await promise
@@ -107,44 +153,100 @@ export abstract class NodeOperator implements Operator {
       throw processingFailed(error, this.name, rec)
     }
     this.atWork()
-    await goOn(value)
+    const pending = resume(value)
+    this.context.returned?.(rec?.origin)
+    await pending
+  }
+
+  /** One after the other, each waiting for the one before. Their number is known: whoever looks sees that they end. */
+  protected inTurn<T>(items: readonly T[], run: (item: T) => Maybe, from = 0): Maybe {
+    for (let i = from; i < items.length; i++) {
+      if (i > 0) this.#probe.steps++
+      const pending = run(items[i] as T)
+      if (pending !== undefined) return pending.then(() => this.inTurn(items, run, i + 1))
+    }
   }
 
   /** Goes on at once with a value, later with a promise. */
-  protected then<T>(value: T | PromiseLike<T>, rec: Rec | undefined, goOn: (value: T) => Maybe): Maybe {
-    if (isPromise(value)) return this.later(value, rec, goOn)
-    return goOn(value)
+  protected whenDone<T>(value: T | PromiseLike<T>, rec: Rec | undefined, resume: (value: T) => Maybe): Maybe {
+    if (isPromise(value)) return this.later(value, rec, resume)
+    return resume(value)
   }
+}
+
+/** Where a record comes from that tells a folded row: behind the records of its time, in the order of tasks. */
+export function toldOrigin(subtopology: number, partition: number, at: number): Origin {
+  const seq = 2 ** 52 + (subtopology % 4096) * 65_536 + (partition % 65_536)
+  return { topic: '', partition: -1, offset: -1, watermark: at, epoch: 0, at, seq, sub: 0, level: 0, handed: 0 }
+}
+
+/** Timers of one time are in the order of sub-topologies, partitions and nodes, and all of them before records. */
+function timerSeq(subtopology: number, partition: number, node: number): number {
+  return -(2 ** 52) + ((subtopology % 4096) * 65_536 + (partition % 65_536)) * 16_384 + (node % 16_384)
 }
 
 /** Wraps what a user function threw, once. */
 export function processingFailed(error: unknown, node: string, rec: Rec | undefined): EngineError {
   if (EngineError.is(error)) return error as EngineError
   const message = error instanceof Error ? error.message : String(error)
+  // In the middle of a function nobody can wait: all is done again when what was missing has come.
+  if (error instanceof SerdeWaits)
+    return new EngineError('SCHEMA_UNAVAILABLE', `${node}: ${message}`, { cause: error, node })
   const { topic, partition, offset } = rec?.origin ?? { topic: '', partition: -1, offset: -1 }
   const where = topic === '' ? 'a timer' : `the record ${topic}/${partition} at offset ${offset}`
-  return new EngineError('PROCESSING_FAILED', `A function of ${node} failed on ${where}: ${message}`, {
+  const place = thrownAt(error)
+  const at = place === undefined ? '' : `, thrown at ${place}`
+  return new EngineError('PROCESSING_FAILED', `A function of ${node} failed on ${where}: ${message}${at}`, {
     cause: error,
     node,
     ...(topic === '' ? {} : { topic, partition, offset }),
   })
 }
 
-/** One after the other, each waiting for the one before. */
-export function inTurn<T>(items: readonly T[], run: (item: T) => Maybe, from = 0): Maybe {
-  for (let i = from; i < items.length; i++) {
-    const pending = run(items[i] as T)
-    if (pending !== undefined) return pending.then(() => inTurn(items, run, i + 1))
-  }
-}
-
-/** Where a record comes from that a timer made. It is as early as the time before the timer: nothing below finds it late. */
-export function timerOrigin(watermark: number): Origin {
-  return { topic: '', partition: -1, offset: -1, watermark, epoch: 0 }
+/** Where a record comes from that no timer and no record made, as on an empty input. */
+export function unplacedOrigin(watermark: number): Origin {
+  return originAt('', -1, -1, watermark, 0)
 }
 
 /** Where a record comes from that was let out while another one was processed. */
 export function heldBackOrigin(cause: Origin, watermark: number): Origin {
-  const { topic, partition, offset, epoch } = cause
-  return { topic, partition, offset, watermark, epoch }
+  const { topic, partition, offset, epoch, at, seq, sub, level, handed } = cause
+  return { topic, partition, offset, watermark, epoch, at, seq, sub, level, handed }
+}
+
+/** The fields of the log that say where a line comes from. */
+export function whereOf(node: string, origin: Origin | undefined): Record<string, unknown> {
+  if (origin === undefined || origin.topic === '') return { node }
+  return { node, topic: origin.topic, partition: origin.partition, offset: origin.offset }
+}
+
+/**
+ * One serves all records of a node as long as its function answers at once. One from which a promise was given stays
+ * with its record, and the node goes on with another.
+ */
+export class CallContext implements FunctionContext {
+  readonly #task: TaskContext
+  readonly #node: string
+  /** The record that the function is called for. */
+  rec: Rec | undefined
+  #logger: Logger | undefined
+
+  constructor(task: TaskContext, node: string, rec?: Rec) {
+    this.#task = task
+    this.#node = node
+    this.rec = rec
+  }
+
+  get applicationId(): string {
+    return this.#task.applicationId
+  }
+
+  get partition(): number {
+    return this.#task.partition
+  }
+
+  get logger(): Logger {
+    this.#logger ??= loggerOf(this.#task.log ?? silentLog, () => whereOf(this.#node, this.rec?.origin))
+    return this.#logger
+  }
 }

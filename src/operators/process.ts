@@ -1,13 +1,14 @@
 /** The user's own processors: their context, schedules and timers. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { tryParseDuration } from '../base/duration.ts'
-import { EngineError } from '../errors.ts'
+import { EngineError } from '../base/errors.ts'
+import { loggerOf, silentLog } from '../base/logger.ts'
 import { readInt64, writeInt64 } from '../serde/primitive.ts'
 import type { AnyStore, KeyValueStore } from '../state/contract.ts'
 import type { RecordView, SpecOf } from '../topology/operator-spec.ts'
-import type { Headers } from '../wire/headers.ts'
+import type { Headers } from '../broker/wire/headers.ts'
 import { type Downstream, forward, isPromise, type Maybe, type Origin, Rec } from './contract.ts'
-import { inTurn, NodeOperator, type OperatorEnv, processingFailed, timerOrigin } from './node-operator.ts'
+import { NodeOperator, type OperatorEnv, processingFailed, whereOf } from './node-operator.ts'
 import { byText, SortedList } from './sorted-list.ts'
 
 type Answer = void | Promise<void>
@@ -86,6 +87,12 @@ export class ProcessOperator extends NodeOperator {
   process(rec: Rec): Maybe {
     this.enter()
     const processor = this.#processor as UserProcessor
+    if (this.gate !== undefined) {
+      this.#behindAwaits ??= new AsyncLocalStorage()
+      const behind = this.#behindAwaits
+      const done = this.gate.run(rec.origin, () => behind.run(rec, () => processor.process(rec.value, rec.key, rec)))
+      return this.later(done, rec, () => undefined)
+    }
     if (this.#behindAwaits) {
       const done = this.#behindAwaits.run(rec, () => processor.process(rec.value, rec.key, rec))
       return isPromise(done) ? this.later(done, rec, () => undefined) : undefined
@@ -99,15 +106,20 @@ export class ProcessOperator extends NodeOperator {
   onWatermark(watermark: number): Maybe {
     const before = this.#lastWatermark
     this.#lastWatermark = watermark
-    const origin = timerOrigin(before)
+    const origin = this.timerOrigin(before)
     const timers = this.#timers.takeWhile((timer) => timer.at <= watermark)
-    const fired = inTurn(timers, (timer) => this.#fireTimer(timer, origin))
-    const schedules = (): Maybe => this.#fireSchedules('event-time', watermark, origin)
-    return this.#afterwards(fired === undefined ? schedules() : fired.then(schedules))
+    return this.#afterwards(this.inTurn(timers, (timer) => this.#fireTimer(timer, origin)))
+  }
+
+  /** However far the watermark has come at once, a schedule fires once. */
+  onAdvanced(watermark: number): Maybe {
+    const origin = this.timerOrigin(this.#lastWatermark)
+    this.#lastWatermark = watermark
+    return this.#afterwards(this.#fireSchedules('event-time', watermark, origin))
   }
 
   onWallClock(nowMs: number): Maybe {
-    const origin = timerOrigin(this.context.streamTime())
+    const origin = this.timerOrigin(this.context.streamTime())
     return this.#afterwards(this.#fireSchedules('wall-clock', nowMs, origin))
   }
 
@@ -129,7 +141,7 @@ export class ProcessOperator extends NodeOperator {
     const due = this.#schedules.filter(
       (schedule) => schedule.clock === clock && !schedule.cancelled && schedule.due <= now,
     )
-    return inTurn(due, (schedule) => {
+    return this.inTurn(due, (schedule) => {
       schedule.due += (Math.floor((now - schedule.due) / schedule.intervalMs) + 1) * schedule.intervalMs
       return this.#run(new Firing(undefined, now, origin), () => schedule.run(now))
     })
@@ -160,7 +172,7 @@ export class ProcessOperator extends NodeOperator {
     if (first) this.context.wakeAt(this, first.at)
     for (const schedule of this.#schedules) {
       if (schedule.cancelled) continue
-      if (schedule.clock === 'event-time') this.context.wakeAt(this, schedule.due)
+      if (schedule.clock === 'event-time') this.context.wakeAfter(this, schedule.due)
       else this.context.wakeAtWallClock(this, schedule.due)
     }
   }
@@ -249,7 +261,7 @@ export class ProcessOperator extends NodeOperator {
         new Rec(key, value, timestamp, options?.headers ?? at.headers, at.origin, keyRange, undefined),
       )
     }
-    const origin = at?.origin ?? timerOrigin(this.#lastWatermark)
+    const origin = at?.origin ?? this.timerOrigin(this.#lastWatermark)
     const timestamp = options?.timestamp ?? at?.time ?? Math.max(0, this.context.streamTime())
     return forward(
       this.children,
@@ -260,6 +272,7 @@ export class ProcessOperator extends NodeOperator {
   #context(): unknown {
     const { context } = this
     return {
+      logger: loggerOf(context.log ?? silentLog, () => whereOf(this.name, this.#now()?.origin)),
       applicationId: context.applicationId,
       partition: context.partition,
       store: (which: string | { readonly name: string }) => this.#store(which),

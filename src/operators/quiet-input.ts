@@ -32,7 +32,7 @@ export class QuietInput {
       this.#context.wakeAtWallClock(this.#operator, this.#lastArrival + this.#idleMs)
       return undefined
     }
-    const known = Math.max(this.#lastTime, this.#context.advancedTo())
+    const known = Math.max(this.#lastTime, this.#context.settledTo())
     const time = (known === Number.NEGATIVE_INFINITY ? this.#newest : known) + quiet
     const due = next()
     if (due !== Number.POSITIVE_INFINITY && due > time)

@@ -12,7 +12,7 @@ import type {
 import type { Suppressed } from '../topology/internal-serdes.ts'
 import type { Getter, StoreRefSpec } from '../topology/operator-spec.ts'
 import { isPromise, Rec, type TaskContext } from './contract.ts'
-import { timerOrigin } from './node-operator.ts'
+import { unplacedOrigin } from './node-operator.ts'
 
 export type Row = ValueAndTimestamp<unknown>
 export type RowPut = 'latest' | 'older' | 'rejected'
@@ -53,8 +53,8 @@ export interface RowReader {
   get(key: unknown, asOf?: number): Found
 }
 
-function andThen(found: Found, goOn: (row: Row | undefined) => Found): Found {
-  return isPromise(found) ? found.then(goOn) : goOn(found as Row | undefined)
+function andThen(found: Found, resume: (row: Row | undefined) => Found): Found {
+  return isPromise(found) ? found.then(resume) : resume(found as Row | undefined)
 }
 
 function storeReader(getter: Extract<Getter, { kind: 'store' }>, context: TaskContext): RowReader {
@@ -98,7 +98,7 @@ function rowRecord(key: unknown, row: Row | undefined): Rec {
     row?.value ?? null,
     row?.timestamp ?? 0,
     [],
-    timerOrigin(Number.NEGATIVE_INFINITY),
+    unplacedOrigin(Number.NEGATIVE_INFINITY),
     undefined,
     undefined,
   )

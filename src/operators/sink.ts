@@ -1,7 +1,8 @@
 /** Where records leave a task: to a topic, or over a boundary. */
 import type { ByteRange } from '../base/byte-range.ts'
-import { EngineError } from '../errors.ts'
+import { EngineError } from '../base/errors.ts'
 import type { Serde } from '../serde/serde.ts'
+import type { CompiledTopology } from '../topology/compiled.ts'
 import type { SpecOf } from '../topology/operator-spec.ts'
 import type { Windowed } from '../state/contract.ts'
 import { type Downstream, isPromise, type Maybe, type Rec } from './contract.ts'
@@ -47,7 +48,7 @@ abstract class EncodingOperator extends NodeOperator {
 
   #encode(serde: Serde<unknown>, data: unknown, what: 'key' | 'value', rec: Rec): Uint8Array {
     try {
-      return what === 'value' && serde.serializeBriefly ? serde.serializeBriefly(data) : serde.serialize(data)
+      return what === 'value' && serde.serializeTransient ? serde.serializeTransient(data) : serde.serialize(data)
     } catch (error) {
       const { topic, partition, offset } = rec.origin
       const message = error instanceof Error ? error.message : String(error)
@@ -64,6 +65,22 @@ abstract class EncodingOperator extends NodeOperator {
 export interface KnownSerdes {
   readonly key: Serde<unknown> | undefined
   readonly value: Serde<unknown> | undefined
+}
+
+/** Which serdes wrote the bytes that records carry at each node; undefined where several might have. */
+export function knownSerdes({ nodes, sources }: CompiledTopology, subtopology: number): Map<number, KnownSerdes> {
+  const known = new Map<number, KnownSerdes>()
+  for (const source of sources) known.set(source.node, { key: source.keySerde, value: source.valueSerde })
+  for (const node of nodes) {
+    if (node.subtopology !== subtopology) continue
+    const parents = node.parents.map((parent) => known.get(parent))
+    const first = parents[0]
+    if (!first) continue
+    const key = parents.every((parent) => parent?.key === first.key) ? first.key : undefined
+    const value = parents.every((parent) => parent?.value === first.value) ? first.value : undefined
+    known.set(node.index, { key, value })
+  }
+  return known
 }
 
 export class SinkOperator extends EncodingOperator {

@@ -1,7 +1,16 @@
 /** Operators without state. */
 import type { SpecOf, UserFn } from '../topology/operator-spec.ts'
-import { type Change, type Downstream, forward, isPromise, type Maybe, Rec } from './contract.ts'
-import { inTurn, NodeOperator, type OperatorEnv } from './node-operator.ts'
+import {
+  type CallGate,
+  type Change,
+  type Downstream,
+  forward,
+  isPromise,
+  type Maybe,
+  Rec,
+  type TaskContext,
+} from './contract.ts'
+import { CallContext, NodeOperator, type OperatorEnv } from './node-operator.ts'
 
 export function withValue(rec: Rec, value: unknown): Rec {
   return new Rec(rec.key, value, rec.timestamp, rec.headers, rec.origin, rec.keyRange, undefined)
@@ -23,18 +32,18 @@ export class PassThroughOperator extends NodeOperator {
 }
 
 export class FilterOperator extends NodeOperator {
-  readonly #predicate: UserFn
+  readonly #function: StreamFunction
   readonly #not: boolean
 
   constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'filter'>) {
     super(env, children)
-    this.#predicate = spec.predicate
+    this.#function = new StreamFunction(env, spec.predicate)
     this.#not = spec.not
   }
 
   process(rec: Rec): Maybe {
     this.enter()
-    const passes = this.#predicate(rec.value, rec.key, rec)
+    const passes = this.#function.call(rec)
     if (isPromise(passes)) return this.later(passes, rec, (result) => this.#decide(result, rec))
     return this.#decide(passes, rec)
   }
@@ -44,69 +53,106 @@ export class FilterOperator extends NodeOperator {
   }
 }
 
+/** A function of the application, with what it is given and what bounds its calls. */
+class StreamFunction {
+  readonly #fn: UserFn
+  readonly #gate: CallGate | undefined
+  readonly #task: TaskContext
+  readonly #node: string
+  #context: CallContext
+
+  constructor(env: OperatorEnv, fn: UserFn) {
+    this.#fn = fn
+    this.#task = env.context
+    this.#node = env.node.name
+    this.#gate = env.context.gate?.(env.node)
+    this.#context = new CallContext(this.#task, this.#node)
+  }
+
+  /** What it gives for the record; a promise where it is asynchronous, or is to be called later. */
+  call(rec: Rec): unknown {
+    const fn = this.#fn
+    const gate = this.#gate
+    if (gate !== undefined && !gate.isFree) return this.#inTurn(gate, rec)
+    const context = this.#context
+    context.rec = rec
+    const result = fn(rec.value, rec.key, rec, context)
+    if (!isPromise(result)) return result
+    this.#context = new CallContext(this.#task, this.#node)
+    return gate === undefined ? result : gate.follow(result)
+  }
+
+  /** Apart, so that no scope is made for the closure where nothing has to wait. */
+  #inTurn(gate: CallGate, rec: Rec): unknown {
+    const fn = this.#fn
+    const context = new CallContext(this.#task, this.#node, rec)
+    return gate.run(rec.origin, () => fn(rec.value, rec.key, rec, context))
+  }
+}
+
 /** The common part of operators that call one function and go on with its result. */
 abstract class FunctionOperator extends NodeOperator {
-  readonly #fn: UserFn
+  readonly #function: StreamFunction
 
   constructor(env: OperatorEnv, children: Downstream, spec: { readonly fn: UserFn }) {
     super(env, children)
-    this.#fn = spec.fn
+    this.#function = new StreamFunction(env, spec.fn)
   }
 
   process(rec: Rec): Maybe {
     this.enter()
-    const result = this.#fn(rec.value, rec.key, rec)
-    if (isPromise(result)) return this.later(result, rec, (value) => this.goOn(value, rec))
-    return this.goOn(result, rec)
+    const result = this.#function.call(rec)
+    if (isPromise(result)) return this.later(result, rec, (value) => this.resume(value, rec))
+    return this.resume(result, rec)
   }
 
-  protected abstract goOn(result: unknown, rec: Rec): Maybe
+  protected abstract resume(result: unknown, rec: Rec): Maybe
 }
 
 export class MapOperator extends FunctionOperator {
-  protected goOn(result: unknown, rec: Rec): Maybe {
+  protected resume(result: unknown, rec: Rec): Maybe {
     const [key, value] = result as readonly [unknown, unknown]
     return forward(this.children, withKeyAndValue(rec, key, value))
   }
 }
 
 export class MapValuesOperator extends FunctionOperator {
-  protected goOn(result: unknown, rec: Rec): Maybe {
+  protected resume(result: unknown, rec: Rec): Maybe {
     return forward(this.children, withValue(rec, result))
   }
 }
 
 export class SelectKeyOperator extends FunctionOperator {
-  protected goOn(result: unknown, rec: Rec): Maybe {
+  protected resume(result: unknown, rec: Rec): Maybe {
     return forward(this.children, withKey(rec, result))
   }
 }
 
 export class PeekOperator extends FunctionOperator {
-  protected goOn(_result: unknown, rec: Rec): Maybe {
+  protected resume(_result: unknown, rec: Rec): Maybe {
     return forward(this.children, rec)
   }
 }
 
 export class FlatMapOperator extends FunctionOperator {
-  protected goOn(result: unknown, rec: Rec): Maybe {
+  protected resume(result: unknown, rec: Rec): Maybe {
     const records = [...(result as Iterable<readonly [unknown, unknown]>)]
-    return inTurn(records, ([key, value]) => forward(this.children, withKeyAndValue(rec, key, value)))
+    return this.inTurn(records, ([key, value]) => forward(this.children, withKeyAndValue(rec, key, value)))
   }
 }
 
 export class FlatMapValuesOperator extends FunctionOperator {
-  protected goOn(result: unknown, rec: Rec): Maybe {
-    return inTurn([...(result as Iterable<unknown>)], (value) => forward(this.children, withValue(rec, value)))
+  protected resume(result: unknown, rec: Rec): Maybe {
+    return this.inTurn([...(result as Iterable<unknown>)], (value) => forward(this.children, withValue(rec, value)))
   }
 }
 
 export class BranchOperator extends NodeOperator {
-  readonly #predicates: ReadonlyArray<UserFn | undefined>
+  readonly #predicates: ReadonlyArray<StreamFunction | undefined>
 
   constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'branch'>) {
     super(env, children)
-    this.#predicates = spec.predicates
+    this.#predicates = spec.predicates.map((fn) => fn && new StreamFunction(env, fn))
   }
 
   process(rec: Rec): Maybe {
@@ -117,7 +163,7 @@ export class BranchOperator extends NodeOperator {
   #from(start: number, rec: Rec): Maybe {
     for (let i = start; i < this.#predicates.length; i++) {
       const predicate = this.#predicates[i]
-      const holds = predicate === undefined ? true : predicate(rec.value, rec.key, rec)
+      const holds = predicate === undefined ? true : predicate.call(rec)
       if (isPromise(holds))
         return this.later(holds, rec, (result) => (result ? this.children[i]?.process(rec) : this.#from(i + 1, rec)))
       if (holds) return this.children[i]?.process(rec)

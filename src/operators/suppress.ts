@@ -1,14 +1,13 @@
 /** Holds updates of a table back: until the row's window closes, or for a time. */
-import { EngineError } from '../errors.ts'
+import { EngineError } from '../base/errors.ts'
 import type { Serde } from '../serde/serde.ts'
 import type { KeyValueStore, Windowed } from '../state/contract.ts'
 import type { Suppressed } from '../topology/internal-serdes.ts'
 import type { SpecOf } from '../topology/operator-spec.ts'
-import { bytesText } from './bytes-text.ts'
 import { Change, type Downstream, forward, type Maybe, type Origin, Rec } from './contract.ts'
-import { heldBackOrigin, inTurn, NodeOperator, type OperatorEnv, timerOrigin } from './node-operator.ts'
+import { heldBackOrigin, NodeOperator, type OperatorEnv } from './node-operator.ts'
 import { QuietInput } from './quiet-input.ts'
-import { byText, SortedList } from './sorted-list.ts'
+import { bytesText, byText, SortedList } from './sorted-list.ts'
 
 interface Place {
   readonly time: number
@@ -63,7 +62,7 @@ export class SuppressOperator extends NodeOperator {
     const before = this.#letOut
     const due = this.#due(watermark)
     this.#wake()
-    return this.#release(due, timerOrigin(before))
+    return this.#release(due, this.timerOrigin(before))
   }
 
   onWallClock(nowMs: number): Maybe {
@@ -113,7 +112,7 @@ export class SuppressOperator extends NodeOperator {
   }
 
   #release(places: readonly Place[], origin: Origin): Maybe {
-    return inTurn(places, (place) => {
+    return this.inTurn(places, (place) => {
       const row = this.#store.get(place.key)
       if (row === undefined) return
       // A window that ended as a deletion never had a final result.

@@ -1,8 +1,9 @@
 /** Operators that make tables and derive tables from tables. */
 import type { KeyValueStore, TimestampedKeyValueStore } from '../state/contract.ts'
 import type { SpecOf, UserFn } from '../topology/operator-spec.ts'
+import type { Emission } from './emission.ts'
 import { Change, type Downstream, forward, isPromise, type Maybe, Rec } from './contract.ts'
-import { inTurn, NodeOperator, type OperatorEnv } from './node-operator.ts'
+import { NodeOperator, type OperatorEnv } from './node-operator.ts'
 import { RowStore } from './rows.ts'
 import { withKeyAndValue, withValue } from './stateless.ts'
 
@@ -12,11 +13,13 @@ const nothing = (value: unknown): value is null | undefined => value === null ||
 export class TableSourceOperator extends NodeOperator {
   readonly #rows: RowStore | undefined
   readonly #sendOldValues: boolean
+  readonly #emission: Emission | undefined
 
   constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'tableSource'>) {
     super(env, children)
     this.#rows = spec.store && new RowStore(env.context.store(spec.store.name), spec.store.kind)
     this.#sendOldValues = spec.sendOldValues
+    this.#emission = this.emissionOf(env, spec)
   }
 
   process(rec: Rec): Maybe {
@@ -28,6 +31,7 @@ export class TableSourceOperator extends NodeOperator {
     const old = this.#sendOldValues ? (rows.get(rec.key)?.value ?? null) : null
     const put = rows.put(rec.key, value, rec.timestamp)
     if (put === 'rejected') return this.drop(rec, 'expired')
+    if (this.#emission?.notes(rec.key, 0, 0, value, rec.timestamp, rec.headers)) return
     return forward(this.children, withValue(rec, new Change(value, old, put === 'latest')))
   }
 }
@@ -63,20 +67,22 @@ export class GlobalPutOperator extends NodeOperator {
 export class TableFilterOperator extends NodeOperator {
   readonly #spec: SpecOf<'tableFilter'>
   readonly #rows: RowStore | undefined
+  readonly #emission: Emission | undefined
 
   constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'tableFilter'>) {
     super(env, children)
     this.#spec = spec
     this.#rows = spec.store && new RowStore(env.context.store(spec.store.name), spec.store.kind)
+    this.#emission = this.emissionOf(env, spec)
   }
 
   process(rec: Rec): Maybe {
     this.enter()
     const change = rec.value as Change
-    return this.then(this.#passing(change.newValue, rec), rec, (newValue) => {
+    return this.whenDone(this.#passing(change.newValue, rec), rec, (newValue) => {
       if (!this.#spec.sendOldValues) return this.#go(rec, newValue, null)
       if (this.#rows) return this.#go(rec, newValue, this.#rows.get(rec.key)?.value ?? null)
-      return this.then(this.#passing(change.oldValue, rec), rec, (oldValue) => this.#go(rec, newValue, oldValue))
+      return this.whenDone(this.#passing(change.oldValue, rec), rec, (oldValue) => this.#go(rec, newValue, oldValue))
     })
   }
 
@@ -96,6 +102,7 @@ export class TableFilterOperator extends NodeOperator {
     if (this.#rows) {
       const put = this.#rows.put(rec.key, newValue, rec.timestamp)
       if (put === 'rejected') return this.drop(rec, 'expired')
+      if (this.#emission?.notes(rec.key, 0, 0, newValue, rec.timestamp, rec.headers)) return
       isLatest = put === 'latest'
     }
     return forward(this.children, withValue(rec, new Change(newValue, oldValue, isLatest)))
@@ -105,21 +112,23 @@ export class TableFilterOperator extends NodeOperator {
 export class TableMapValuesOperator extends NodeOperator {
   readonly #spec: SpecOf<'tableMapValues'>
   readonly #rows: RowStore | undefined
+  readonly #emission: Emission | undefined
 
   constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'tableMapValues'>) {
     super(env, children)
     this.#spec = spec
     this.#rows = spec.store && new RowStore(env.context.store(spec.store.name), spec.store.kind)
+    this.#emission = this.emissionOf(env, spec)
   }
 
   process(rec: Rec): Maybe {
     this.enter()
     const change = rec.value as Change
-    return this.then(this.#map(change.newValue, rec), rec, (newValue) => {
+    return this.whenDone(this.#map(change.newValue, rec), rec, (newValue) => {
       if (!this.#spec.sendOldValues) return this.#go(rec, newValue, null)
       if (this.#rows) return this.#go(rec, newValue, this.#rows.get(rec.key)?.value ?? null)
       this.atWork()
-      return this.then(this.#map(change.oldValue, rec), rec, (oldValue) => this.#go(rec, newValue, oldValue))
+      return this.whenDone(this.#map(change.oldValue, rec), rec, (oldValue) => this.#go(rec, newValue, oldValue))
     })
   }
 
@@ -133,6 +142,7 @@ export class TableMapValuesOperator extends NodeOperator {
     if (this.#rows) {
       const put = this.#rows.put(rec.key, newValue, rec.timestamp)
       if (put === 'rejected') return this.drop(rec, 'expired')
+      if (this.#emission?.notes(rec.key, 0, 0, newValue, rec.timestamp, rec.headers)) return
       isLatest = put === 'latest'
     }
     return forward(this.children, withValue(rec, new Change(newValue ?? null, oldValue ?? null, isLatest)))
@@ -154,8 +164,8 @@ export class TableGroupByOperator extends NodeOperator {
     this.enter()
     const change = rec.value as Change
     if (this.#versioned && !change.isLatest) return this.drop(rec, 'expired')
-    return this.then(this.#group(change.newValue, rec), rec, (added) =>
-      this.then(this.#group(change.oldValue, rec), rec, (removed) => this.#go(rec, change, added, removed)),
+    return this.whenDone(this.#group(change.newValue, rec), rec, (added) =>
+      this.whenDone(this.#group(change.oldValue, rec), rec, (removed) => this.#go(rec, change, added, removed)),
     )
   }
 
@@ -172,7 +182,7 @@ export class TableGroupByOperator extends NodeOperator {
     const updates: Rec[] = []
     if (from) updates.push(send(from[0], null, from[1]))
     if (into) updates.push(send(into[0], into[1], null))
-    return inTurn(updates, (update) => forward(this.children, update))
+    return this.inTurn(updates, (update) => forward(this.children, update))
   }
 }
 
@@ -189,11 +199,13 @@ function sameKey(a: unknown, b: unknown): boolean {
 export class TableAggregateOperator extends NodeOperator {
   readonly #spec: SpecOf<'tableAggregate'>
   readonly #rows: RowStore
+  readonly #emission: Emission | undefined
 
   constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'tableAggregate'>) {
     super(env, children)
     this.#spec = spec
     this.#rows = new RowStore(env.context.store(spec.store?.name ?? ''), spec.store?.kind ?? 'key-value')
+    this.#emission = this.emissionOf(env, spec)
   }
 
   process(rec: Rec): Maybe {
@@ -205,11 +217,13 @@ export class TableAggregateOperator extends NodeOperator {
     const old = row?.value ?? null
     const takesOut = !nothing(oldValue) && !nothing(old)
     const without = takesOut ? subtract(old, oldValue, rec.key, withValue(rec, oldValue)) : old
-    return this.then(without, rec, (between) => {
+    return this.whenDone(without, rec, (between) => {
       if (nothing(newValue))
         return this.#put(rec, between, old, takesOut ? Math.max(rec.timestamp, row?.timestamp ?? 0) : rec.timestamp)
       const timestamp = row ? Math.max(rec.timestamp, row.timestamp) : rec.timestamp
-      return this.then(this.#add(between, newValue, rec), rec, (aggregate) => this.#put(rec, aggregate, old, timestamp))
+      return this.whenDone(this.#add(between, newValue, rec), rec, (aggregate) =>
+        this.#put(rec, aggregate, old, timestamp),
+      )
     })
   }
 
@@ -223,6 +237,7 @@ export class TableAggregateOperator extends NodeOperator {
   #put(rec: Rec, aggregate: unknown, old: unknown, timestamp: number): Maybe {
     const put = this.#rows.put(rec.key, aggregate, timestamp)
     if (put === 'rejected') return this.drop(rec, 'expired')
+    if (this.#emission?.notes(rec.key, 0, 0, aggregate, timestamp, rec.headers)) return
     const change = new Change(aggregate ?? null, this.#spec.sendOldValues ? old : null, put === 'latest')
     return forward(this.children, new Rec(rec.key, change, timestamp, rec.headers, rec.origin, rec.keyRange, undefined))
   }

@@ -1,14 +1,17 @@
 /** All operators of one sub-topology at work for one partition. */
+import type { LogPort } from '../base/logger.ts'
 import { assert } from '../base/assert.ts'
-import { ByteRange } from '../base/byte-range.ts'
-import { EngineError } from '../errors.ts'
-import type { Serde } from '../serde/serde.ts'
 import type { AnyStore, StoreSpec } from '../state/contract.ts'
 import type { CompiledNode, CompiledSource, CompiledTopology } from '../topology/compiled.ts'
-import type { Headers } from '../wire/headers.ts'
-import { type DropReason, type Maybe, type Operator, type Origin, Rec, type TaskContext } from './contract.ts'
+import { type Deferral, type Stage, stagesOf } from '../topology/levels/stages.ts'
+import type { Headers } from '../broker/wire/headers.ts'
+import type { CallGate, DropReason, Maybe, Operator, Origin, Rec, TaskContext, Tracing } from './contract.ts'
 import { createOperator, type TaskParts } from './create.ts'
-import { type OperatorEnv, type Probe, processingFailed } from './node-operator.ts'
+import { decodeBytes } from './decode.ts'
+import { DeferOperator, type RowsBehind, RowsReached } from './defer.ts'
+import { type Emission, Emissions } from './emission.ts'
+import { type OperatorEnv, type Probe, processingFailed, toldOrigin } from './node-operator.ts'
+import { knownSerdes } from './sink.ts'
 
 /** What a task asks of the lane it runs in. */
 export interface TaskHost {
@@ -20,10 +23,19 @@ export interface TaskHost {
     partitionKey?: Uint8Array,
   ): void
   handOff(boundary: number, key: Uint8Array | null, value: Uint8Array | null, rec: Rec, partitionKey?: Uint8Array): void
+  /** Passes a record on to a deeper stage of the same task, when all before it has come there. */
+  defer?(deferral: Deferral, rec: Rec): void
   dropped(rec: Rec, reason: DropReason, node: string): void
   wallClock(): number
   requestCommit(): void
   fencingToken?(): number
+  readonly log?: LogPort | undefined
+  readonly tracing?: Tracing | undefined
+  gate?(node: CompiledNode): CallGate | undefined
+  /** See `TaskContext.returned`. */
+  returned?(origin: Origin | undefined): void
+  /** Counts updates that were folded into one with others of their row. */
+  folded?(updates: number): void
   /** Counts timers that fired. */
   timerFired?(kind: 'event-time' | 'wall-clock'): void
   /** Where the node at work and the records of each node are noted, when given: memory that other threads read. */
@@ -33,6 +45,10 @@ export interface TaskHost {
 export interface TaskOptions {
   readonly topology: CompiledTopology
   readonly subtopology: number
+  /** The part of the sub-topology that it does. Default: all of it. */
+  readonly stage?: Stage
+  /** What stages of one task show each other of their rows, by deferral. */
+  readonly rowsBehind?: ReadonlyMap<number, RowsBehind>
   /** The changelog partition, or the lane's index in a sub-topology without stores. */
   readonly partition: number
   readonly stores: ReadonlyMap<string, AnyStore>
@@ -45,6 +61,8 @@ export interface TaskOptions {
 
 const never = Number.POSITIVE_INFINITY
 
+type Firing = 'onWatermark' | 'onAdvanced' | 'onWallClock'
+
 export class Task {
   readonly subtopology: number
   readonly partition: number
@@ -54,17 +72,20 @@ export class Task {
   readonly #context: TaskContext
   /** In node order: parents before children. */
   readonly #operators: Operator[] = []
-  /** By source index. */
+  /** By source; behind them by deferral. */
   readonly #entries: Operator[] = []
   readonly #position = new Map<Operator, number>()
-  /** Event time, and wall-clock time, at which each operator wants to be called. */
+  /** What is told once per commit. */
+  readonly emissions: Emissions
+  /** Event time, end of an advance, and wall-clock time at which each operator wants to be called. */
   readonly #wakes: Float64Array
+  readonly #schedules: Float64Array
   readonly #wallWakes: Float64Array
   #streamTime = Number.NEGATIVE_INFINITY
   #advancedTo = Number.NEGATIVE_INFINITY
   #settledTo = Number.NEGATIVE_INFINITY
-  /** Watermark of the record at work. */
-  #judgedBy = Number.NEGATIVE_INFINITY
+  /** Event time of the timers that are firing. */
+  #firing = Number.NaN
   /** Largest timestamp of the records that came while no watermark was known. */
   #newest = Number.NEGATIVE_INFINITY
   /** Earliest event time, and wall-clock time, at which there is something to do. */
@@ -77,15 +98,15 @@ export class Task {
     this.#host = host
     this.subtopology = subtopology
     this.partition = options.partition
-    this.#probe = host.probe ?? { currentNode: -1, counts: new Float64Array(topology.nodes.length) }
+    this.#probe = host.probe ?? { currentNode: -1, steps: 0, counts: new Float64Array(topology.nodes.length) }
     this.#context = this.#makeContext(options)
-    const nodes = topology.subtopologies[subtopology]?.nodes ?? []
+    const nodes = options.stage?.nodes ?? topology.subtopologies[subtopology]?.nodes ?? []
     this.#wakes = new Float64Array(nodes.length).fill(never)
+    this.#schedules = new Float64Array(nodes.length).fill(never)
     this.#wallWakes = new Float64Array(nodes.length).fill(never)
-    this.#make(
-      nodes.map((index) => topology.nodes[index] as CompiledNode),
-      options,
-    )
+    const made = nodes.map((index) => topology.nodes[index] as CompiledNode)
+    this.emissions = new Emissions(made, topology.perCommit, options.stores, () => this.#advancedTo)
+    this.#make(made, options)
   }
 
   /** Largest watermark seen; -Infinity before the first. */
@@ -102,12 +123,17 @@ export class Task {
   }
 
   /**
-   * Time by which windows and sessions are forgotten. While a record is processed it is the record's own watermark, by
-   * which its lateness is judged, so that its results do not depend on when the task was advanced. Otherwise it is the
-   * watermark of which all timers have fired: what it makes old has been told.
+   * Time by which windows and sessions are forgotten: the watermark of which all timers have fired. What it makes old has
+   * been told, and nothing that finds it in time is still to come: before a record is processed the task is advanced to
+   * the watermark before its dispatch, and never past a record that waits for a function.
    */
   get settledTo(): number {
-    return Math.max(this.#settledTo, this.#judgedBy)
+    return this.#settledTo
+  }
+
+  /** Event time to which timers have been fired, or are being fired. */
+  get advancedTo(): number {
+    return this.#advancedTo
   }
 
   /** Node at work: a plain field, read by other threads' views through the lane's counters. */
@@ -117,76 +143,91 @@ export class Task {
 
   #make(nodes: readonly CompiledNode[], options: TaskOptions): void {
     const { topology } = options
+    /** What others call: with tracing something around the operator. */
     const made = new Map<number, Operator>()
+    const tracing = this.#host.tracing
+    const boundaries = new Set(topology.sources.filter(({ kind }) => kind === 'boundary').map(({ node }) => node))
     const waiting: TaskParts['waiting'] = new Map()
-    const known = this.#knownSerdes(nodes)
+    const known = knownSerdes(topology, this.subtopology)
     const context = this.#context
     const clocks: OperatorEnv['clocks'] = new Map()
+    const emissions = this.emissions.byStore
     for (let i = nodes.length - 1; i >= 0; i--) {
       const node = nodes[i] as CompiledNode
-      const children = node.children.map((child) => made.get(child) as Operator)
-      const env: OperatorEnv = { context, node, probe: this.#probe, clocks }
+      const children = this.#childrenOf(node, made, options)
+      const env: OperatorEnv = { context, node, probe: this.#probe, clocks, emissions }
       const parts: TaskParts = {
         keySerdeOf: (store) => (topology.stores.get(store) as StoreSpec).keySerde,
         known: known.get(node.index) ?? { key: undefined, value: undefined },
         waiting,
       }
-      made.set(node.index, createOperator(node.spec, env, children, parts))
+      const operator = createOperator(node.spec, env, children, parts)
+      this.#operators[i] = operator
+      made.set(node.index, tracing?.around(operator, node, boundaries.has(node.index)) ?? operator)
     }
-    nodes.forEach((node, i) => {
-      const operator = made.get(node.index) as Operator
-      this.#operators.push(operator)
-      this.#position.set(operator, i)
-    })
+    for (const [i, operator] of this.#operators.entries()) this.#position.set(operator, i)
     for (const source of topology.sources) {
-      if (source.subtopology === this.subtopology) this.#entries[source.index] = made.get(source.node) as Operator
+      const entry = source.subtopology === this.subtopology ? made.get(source.node) : undefined
+      if (entry !== undefined) this.#entries[source.index] = entry
+    }
+    if (options.stage === undefined) return
+    for (const { index, to, stage, store } of stagesOf(topology).deferrals) {
+      if (stage !== options.stage.index) continue
+      const rows = options.rowsBehind?.get(index)
+      this.#entries[topology.sources.length + index] =
+        store === undefined ? (made.get(to) as Operator) : new RowsReached(rows as RowsBehind)
     }
   }
 
-  /** Which serdes wrote the bytes that records carry at each node; undefined where several might have. */
-  #knownSerdes(nodes: readonly CompiledNode[]): Map<number, TaskParts['known']> {
-    const known = new Map<number, TaskParts['known']>()
-    for (const source of this.#topology.sources)
-      known.set(source.node, { key: source.keySerde, value: source.valueSerde })
-    for (const node of nodes) {
-      const parents = node.parents.map((parent) => known.get(parent))
-      const first = parents[0]
-      if (!first) continue
-      const key = parents.every((parent) => parent?.key === first.key) ? first.key : undefined
-      const value = parents.every((parent) => parent?.value === first.value) ? first.value : undefined
-      known.set(node.index, { key, value })
-    }
-    return known
+  /** What follows a node here; and the way to deeper stages, rows first, so that these find them changed. */
+  #childrenOf(node: CompiledNode, made: ReadonlyMap<number, Operator>, options: TaskOptions): Operator[] {
+    const { topology, stage, host, rowsBehind } = options
+    if (stage === undefined) return node.children.map((child) => made.get(child) as Operator)
+    const ways = stagesOf(topology).deferrals.filter(({ from }) => from === node.index)
+    const defer = (way: Deferral): Operator => new DeferOperator(way, host, rowsBehind?.get(way.index))
+    return [
+      ...ways.filter(({ store }) => store !== undefined).map(defer),
+      ...node.children.map((child) => {
+        const way = ways.find(({ to, store }) => to === child && store === undefined)
+        return way === undefined ? (made.get(child) as Operator) : defer(way)
+      }),
+    ]
   }
 
   #makeContext(options: TaskOptions): TaskContext {
     const { host, stores, globalStores } = options
+    const views = viewsOf(options)
     return {
       subtopology: options.subtopology,
       partition: options.partition,
       applicationId: options.applicationId ?? '',
       operatorTime: options.operatorTime ?? false,
       store: (name) => {
-        const store = stores.get(name) ?? globalStores.get(name)
+        const store = views.get(name) ?? stores.get(name) ?? globalStores.get(name)
         assert(store !== undefined, `the store ${name} is not connected to sub-topology ${options.subtopology}`)
         return store
       },
       streamTime: () => this.#streamTime,
-      advancedTo: () => this.#advancedTo,
+      settledTo: () => this.#settledTo,
+      timerTime: () => (Number.isNaN(this.#firing) ? this.#advancedTo : this.#firing),
       wallClock: () => host.wallClock(),
-      wakeAt: (operator, time) => this.#wakeAt(operator, time),
+      wakeAt: (operator, time) => this.#wakeAt(this.#wakes, operator, time),
+      wakeAfter: (operator, time) => this.#wakeAt(this.#schedules, operator, time),
       wakeAtWallClock: (operator, time) => this.#wakeAtWallClock(operator, time),
       dropped: (rec, reason, node) => host.dropped(rec, reason, node),
       emit: (topic, key, value, rec, partitionKey) => host.emit(topic, key, value, rec, partitionKey),
       handOff: (boundary, key, value, rec, partitionKey) => host.handOff(boundary, key, value, rec, partitionKey),
       requestCommit: () => host.requestCommit(),
       fencingToken: () => host.fencingToken?.() ?? 0,
+      log: host.log,
+      gate: (node) => host.gate?.(node),
+      returned: (origin) => host.returned?.(origin),
     }
   }
 
-  #wakeAt(operator: Operator, time: number): void {
+  #wakeAt(wakes: Float64Array, operator: Operator, time: number): void {
     const at = this.#position.get(operator) as number
-    if (time < (this.#wakes[at] as number)) this.#wakes[at] = time
+    if (time < (wakes[at] as number)) wakes[at] = time
     if (time < this.nextWake) this.nextWake = time
   }
 
@@ -224,14 +265,11 @@ export class Task {
     if (watermark > this.#streamTime) this.#streamTime = watermark
     else if (watermark === Number.NEGATIVE_INFINITY && rec.timestamp > this.#newest) this.#newest = rec.timestamp
     let pending: Maybe
-    this.#judgedBy = watermark
     try {
       pending = (this.#entries[source] as Operator).process(rec)
     } catch (error) {
-      this.#judgedBy = Number.NEGATIVE_INFINITY
       throw this.#failed(error, rec)
     }
-    this.#judgedBy = Number.NEGATIVE_INFINITY
     if (pending === undefined) {
       this.#probe.currentNode = -1
       return
@@ -252,47 +290,135 @@ export class Task {
     return processingFailed(error, node?.name ?? '', rec)
   }
 
-  /** Event time has come this far: windows close, timers fire. Cheap when nothing is due. */
-  advance(watermark: number): Maybe {
-    if (watermark > this.#streamTime) this.#streamTime = watermark
-    if (watermark > this.#advancedTo) this.#advancedTo = watermark
-    const pending = watermark < this.nextWake ? undefined : this.#fire(this.#wakes, watermark, 0, false)
-    if (pending !== undefined) return pending.then(() => this.#settle(watermark))
-    this.#settle(watermark)
+  /**
+   * Event time has come this far: windows close, timers fire. They do so in the order of their times, each as if event
+   * time had come to it and no further, so that it does not matter in how many steps the watermark came here. It stops
+   * at what is still to be told to them (`Emissions.heldTo`). Cheap when nothing is due.
+   */
+  advance(to: number): Maybe {
+    const watermark = this.#allowed(to)
+    if (watermark < this.nextWake) return this.#reached(watermark)
+    // What was asked for at a time that had passed comes at the first instant after it.
+    const isOverdue = smallest(this.#wakes) <= this.#advancedTo
+    return this.#advanceInSteps(isOverdue ? Math.min(watermark, this.#advancedTo + 1) : this.#nextStep(), watermark)
   }
 
-  #settle(watermark: number): void {
+  #advanceInSteps(first: number, to: number): Maybe {
+    let watermark = this.#allowed(to)
+    for (let time = first; time <= watermark; time = this.#nextStep()) {
+      this.#see(time)
+      const pending = this.#fireAt(time, this.#wakes, 'onWatermark')
+      if (pending !== undefined) {
+        return pending.then(() => {
+          this.#reached(time)
+          return this.#advanceInSteps(this.#nextStep(), to)
+        })
+      }
+      this.#reached(time)
+      watermark = this.#allowed(to)
+    }
+    this.#see(watermark)
+    const isDue = smallest(this.#schedules) <= watermark
+    const pending = isDue ? this.#fireAt(watermark, this.#schedules, 'onAdvanced') : undefined
+    if (pending !== undefined) return pending.then(() => this.#reached(watermark))
+    this.#reached(watermark)
+  }
+
+  /** What timers have changed is told to those behind it first. */
+  #allowed(watermark: number): number {
+    return Math.min(watermark, this.emissions.heldTo)
+  }
+
+  /** The earliest time asked for that has not passed. */
+  #nextStep(): number {
+    let next = never
+    for (const time of this.#wakes) if (time < next && time > this.#advancedTo) next = time
+    return next
+  }
+
+  #fireAt(time: number, wakes: Float64Array, how: Firing): Maybe {
+    this.#firing = time
+    const pending = this.#fire(wakes, time, 0, how)
+    if (pending === undefined) {
+      this.#firing = Number.NaN
+      return
+    }
+    return pending.then(() => {
+      this.#firing = Number.NaN
+    })
+  }
+
+  #see(watermark: number): void {
+    if (watermark > this.#streamTime) this.#streamTime = watermark
+    if (watermark > this.#advancedTo) this.#advancedTo = watermark
+  }
+
+  /** All that was due up to this time has been told. */
+  #reached(watermark: number): void {
+    this.#see(watermark)
     if (watermark > this.#settledTo) this.#settledTo = watermark
+  }
+
+  /**
+   * Tells what was folded, operator after operator. `failed` is told of each row that a function below did not take.
+   */
+  tell(failed: (rec: Rec, error: unknown) => void): Maybe {
+    // All that the task tells stands at one place, so that what its timers put out afterwards comes behind it.
+    const at = Math.min(this.emissions.least, this.#advancedTo)
+    return this.#tellFrom(0, toldOrigin(this.subtopology, this.partition, at), failed)
+  }
+
+  #tellFrom(from: number, origin: Origin, failed: (rec: Rec, error: unknown) => void): Maybe {
+    const { all } = this.emissions
+    for (let i = from; i < all.length; i++) {
+      const emission = all[i] as Emission
+      const { index, name } = emission.teller
+      this.#probe.currentNode = index
+      const told = (rec: Rec, error: unknown): void => {
+        const node = this.#topology.nodes[this.#probe.currentNode]
+        failed(rec, processingFailed(error, node?.name ?? name, rec))
+      }
+      const pending = emission.tell(origin, told, this.#probe)
+      this.#probe.currentNode = -1
+      if (pending !== undefined) return pending.then(() => this.#tellFrom(i + 1, origin, failed))
+    }
+  }
+
+  /** The epoch is sealed: what comes from now on belongs to the next one. */
+  sealed(): void {
+    const folded = this.emissions.sealed()
+    if (folded > 0) this.#host.folded?.(folded)
   }
 
   wallClock(now: number): Maybe {
     if (now < this.nextWallClock) return
-    return this.#fire(this.#wallWakes, now, 0, true)
+    return this.#fire(this.#wallWakes, now, 0, 'onWallClock')
   }
 
   /** Calls the operators that are due, in node order, so that what one lets out meets the next before its turn. */
-  #fire(wakes: Float64Array, time: number, from: number, wall: boolean): Maybe {
+  #fire(wakes: Float64Array, time: number, from: number, how: Firing): Maybe {
     for (let i = from; i < wakes.length; i++) {
       if ((wakes[i] as number) > time) continue
       wakes[i] = never
+      this.#probe.steps++
       const operator = this.#operators[i] as Operator
-      this.#host.timerFired?.(wall ? 'wall-clock' : 'event-time')
+      this.#host.timerFired?.(how === 'onWallClock' ? 'wall-clock' : 'event-time')
       let pending: Maybe
       try {
         this.#probe.currentNode = (operator as { index?: number }).index ?? -1
-        pending = wall ? operator.onWallClock?.(time) : operator.onWatermark?.(time)
+        pending = operator[how]?.(time)
       } catch (error) {
         this.#refresh()
         throw this.#failed(error, undefined)
       }
-      if (pending !== undefined) return pending.then(() => this.#fire(wakes, time, i + 1, wall))
+      if (pending !== undefined) return pending.then(() => this.#fire(wakes, time, i + 1, how))
     }
     this.#probe.currentNode = -1
     this.#refresh()
   }
 
   #refresh(): void {
-    this.nextWake = smallest(this.#wakes)
+    this.nextWake = Math.min(smallest(this.#wakes), smallest(this.#schedules))
     this.nextWallClock = smallest(this.#wallWakes)
   }
 
@@ -301,57 +427,22 @@ export class Task {
   }
 }
 
+/** Of rows that stages of one task share: one stage keeps what it changes, the other reads what it has come to. */
+function viewsOf({ topology, stage, stores, rowsBehind }: TaskOptions): Map<string, AnyStore> {
+  const views = new Map<string, AnyStore>()
+  if (stage === undefined || rowsBehind === undefined) return views
+  for (const { index, from, stage: deeper, store } of stagesOf(topology).deferrals) {
+    const rows = rowsBehind.get(index)
+    if (store === undefined || rows === undefined) continue
+    if (deeper === stage.index) views.set(store, rows.read(stores.get(store) as AnyStore))
+    else if (stage.nodes.includes(from))
+      views.set(store, rows.write(views.get(store) ?? (stores.get(store) as AnyStore)))
+  }
+  return views
+}
+
 function smallest(times: Float64Array): number {
   let least = never
   for (const time of times) if (time < least) least = time
   return least
-}
-
-/**
- * Makes a record of its bytes with the serdes of its source; the value stays bytes where nobody looks at it.
- *
- * @throws EngineError `DECODE_FAILED`
- */
-export function decodeRecord(
-  source: CompiledSource,
-  keyRange: ByteRange | null,
-  valueRange: ByteRange | null,
-  timestamp: number,
-  headers: Headers,
-  origin: Origin,
-): Rec {
-  let what = 'key'
-  try {
-    const key = keyRange === null ? null : read(source.keySerde, keyRange)
-    what = 'value'
-    const value = valueRange === null ? null : source.readsValue ? read(source.valueSerde, valueRange) : undefined
-    return new Rec(key, value, timestamp, headers, origin, keyRange, valueRange)
-  } catch (error) {
-    const { topic, partition, offset } = origin
-    const serde = what === 'key' ? source.keySerde : source.valueSerde
-    const message = error instanceof Error ? error.message : String(error)
-    throw new EngineError(
-      'DECODE_FAILED',
-      `The ${what} of the record ${topic}/${partition} at offset ${offset} could not be decoded with the serde ${serde.name}: ${message}`,
-      { cause: error, node: source.name, topic, partition, offset },
-    )
-  }
-}
-
-/** As `decodeRecord`, of bytes that are the key's and the value's alone. */
-export function decodeBytes(
-  source: CompiledSource,
-  key: Uint8Array | null,
-  value: Uint8Array | null,
-  timestamp: number,
-  headers: Headers,
-  origin: Origin,
-): Rec {
-  return decodeRecord(source, key && ByteRange.of(key), value && ByteRange.of(value), timestamp, headers, origin)
-}
-
-function read(serde: Serde<unknown>, range: ByteRange): unknown {
-  return serde.deserializeFrom === undefined
-    ? serde.deserialize(range.view())
-    : serde.deserializeFrom(range.buffer, range.start, range.end)
 }

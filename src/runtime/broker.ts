@@ -1,5 +1,6 @@
 /** The broker that the configuration names: started in this process, or connected to. */
 import { readFileSync } from 'node:fs'
+import { pathToFileURL } from 'node:url'
 import type { BrokerAddress } from '../broker/connect.ts'
 import { connectBroker } from '../broker/connect.ts'
 import { type EmbeddedBroker, startEmbeddedBroker } from '../broker/embedded/start.ts'
@@ -11,16 +12,16 @@ import type { Config } from '../config/config.ts'
 export interface BrokerHandle {
   /** For the control thread: feeding, printing, tests. */
   readonly client: BrokerPort
-  /** For another thread; every call makes a new one. */
+  /** For another thread. Every call makes a new one. */
   address(): BrokerAddress
-  /** A further client, for one who must not wait behind others; whoever asked for it closes it. */
+  /** A further client, for a caller that must not wait behind others. The caller closes it. */
   connect(): Promise<BrokerPort>
   close(): Promise<void>
 }
 
 const prefix = 'embedded:'
 
-/** `shared`: an embedded broker that somebody else started, and closes. */
+/** `shared`: an embedded broker that somebody else started and closes. */
 export async function openBroker(
   config: Config,
   applicationId: string,
@@ -102,13 +103,20 @@ function saslOptions(config: Config): SaslOptions | undefined {
   const password = config.get('broker.sasl.password')
   const token = config.get('broker.sasl.token')
   const tokenEndpoint = tokenEndpointOf(config)
+  const provider = config.get('broker.sasl.token-provider')
   return {
     mechanism,
     ...(username !== null && { username }),
     ...(password !== null && { password }),
     ...(token !== null && { token }),
     ...(tokenEndpoint && { tokenEndpoint }),
+    ...(provider !== null && { tokenProvider: moduleUrl(provider) }),
   }
+}
+
+/** Every thread that talks to the broker loads it by itself. */
+function moduleUrl(module: string): string {
+  return module.startsWith('file:') ? module : pathToFileURL(module).href
 }
 
 function tokenEndpointOf(config: Config): TokenEndpoint | undefined {

@@ -1,20 +1,20 @@
 /** What the control thread gives to the host of an engine. */
 import type { Clock } from '../base/clock.ts'
 import type { EngineFact } from '../engine/protocol.ts'
-import type { EngineError } from '../errors.ts'
+import type { EngineError } from '../base/errors.ts'
 import type { LogLine } from './contract.ts'
 import type { EngineThreadsOptions } from './engine-threads.ts'
 
 export interface EngineHostOptions extends EngineThreadsOptions {
   readonly historySize: number
-  /** Exit code of a failure that has none of its own. */
+  /** The exit code of a failure that has none of its own. */
   readonly failureExitCode: number
   readonly bootstrapServers: string
   readonly clock: Clock
   readonly log: (line: LogLine) => void
   /** Called with the exit code once the engine has ended, by itself or by `stop`. */
   readonly ended: (code: number, error: EngineError | undefined) => void
-  /** With high availability: what the coordinator is to hear of. */
+  /** With high availability: what the coordinator is told. */
   readonly ha?: EngineHaLink
 }
 

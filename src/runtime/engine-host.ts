@@ -1,14 +1,14 @@
 /**
- * The control thread's side of the engine: turns the facts that its threads report into lifecycle transitions, keeps
- * their last snapshots and passes commands on. It runs no code of the application.
+ * The control thread's side of the engine. It turns the facts that the threads report into lifecycle transitions, keeps
+ * their last snapshots, and passes commands on. It runs no code of the application.
  */
 import { type CountersView, engineBlockLength, laneBlockLength, laneIndex, newBlock } from '../base/counters.ts'
 import type { BrokerAddress } from '../broker/connect.ts'
-import { Lifecycle, pausableStates, unpausableStates } from '../engine/lifecycle.ts'
+import { Lifecycle, pausableStates, unpausableStates } from '../view/lifecycle.ts'
 import type { HaCommandToEngine } from '../engine/ha-contract.ts'
 import type { EngineFact, EngineSnapshot, ToEngine } from '../engine/protocol.ts'
 import type { EngineSettings } from '../engine/settings.ts'
-import { createThreadDumper, type ThreadDumper } from '../engine/thread-dump.ts'
+import { createThreadDumper, type ThreadDumper } from './threads/thread-dump.ts'
 import type {
   BarrierSnapshot,
   CommandResult,
@@ -21,17 +21,18 @@ import type {
   StateSnapshot,
   ThreadsSnapshot,
   WatermarkSnapshot,
-} from '../engine/view.ts'
-import { EngineError, fromWireError, toWireError, type WireError } from '../errors.ts'
-import type { StoreQuery, StoreRow } from '../lanes/store-query.ts'
+} from '../view/view.ts'
+import { EngineError, fromWireError, toWireError, type WireError } from '../base/errors.ts'
+import type { StoreQuery, StoreRow } from '../lanes/stores/store-query.ts'
 import type { CompiledTopology } from '../topology/compiled.ts'
 import type { EngineHostOptions } from './engine-host-options.ts'
 import { EngineThreads } from './engine-threads.ts'
+import { Oversights } from './oversights.ts'
 import { exitCodeFor, exitCodes } from './exit-codes.ts'
-import { LaneQueries } from './store-queries.ts'
-import { tuneThreadMemory } from './thread-memory.ts'
+import { LaneQueries } from './data/store-queries.ts'
+import { tuneThreadMemory } from './threads/thread-memory.ts'
 
-/** For the other threads to end, when one of them will not. */
+/** How long the other threads have to end when one of them does not. */
 const stuckPatienceMs = 500
 
 export class EngineHost implements EngineView, EngineCommands {
@@ -39,6 +40,7 @@ export class EngineHost implements EngineView, EngineCommands {
   readonly #lifecycle: Lifecycle
   readonly #counters: CountersView
   readonly #threads: EngineThreads
+  readonly #oversights: Oversights
   #queries: LaneQueries | undefined
   #dumper: ThreadDumper | undefined
   #snapshot: EngineSnapshot | undefined
@@ -47,13 +49,15 @@ export class EngineHost implements EngineView, EngineCommands {
   #error: EngineError | undefined
   #paused = false
   #pauseId = 0
+  #pause: NonNullable<StateSnapshot['pause']> | null = null
   #stopping = false
   #lastSign: number
   #ended = false
   #idleId = 0
   readonly #idle = new Map<number, () => void>()
+  #drained: (id: number) => void = () => undefined
   #hurry: () => void = () => undefined
-  /** Settled when a stop is through. */
+  /** Resolves when a stop is complete. */
   readonly #over: Promise<void>
   readonly #resolveOver: () => void
 
@@ -70,6 +74,7 @@ export class EngineHost implements EngineView, EngineCommands {
     }
     tuneThreadMemory()
     this.#lastSign = clock.monotonic()
+    this.#oversights = new Oversights((message) => options.log({ level: 'warn', component: 'engine', message }))
     this.#threads = new EngineThreads(options, this.#counters, {
       fact: (fact) => this.#fact(fact),
       engineFailed: ({ message, stack }) => this.#fail({ code: 'UNKNOWN', message, stack, details: {} }, true),
@@ -104,7 +109,8 @@ export class EngineHost implements EngineView, EngineCommands {
 
   state(): StateSnapshot {
     const { state, sinceMs, history } = this.#lifecycle
-    return { current: state, sinceMs, history, failure: this.#failure, restore: this.#restore }
+    const pause = this.#paused ? this.#pause : null
+    return { current: state, sinceMs, history, failure: this.#failure, restore: this.#restore, pause }
   }
 
   watermarks(): WatermarkSnapshot | null {
@@ -118,7 +124,7 @@ export class EngineHost implements EngineView, EngineCommands {
   consumer(): ConsumerSnapshot | null {
     const consumer = this.#snapshot?.consumer ?? null
     if (!consumer || !this.#paused) return consumer
-    // True from the very request on, before the engine thread has said so.
+    // True from the request on, before the engine thread has confirmed it.
     const entries = Object.entries(consumer.assignment).map(([id, a]) => [id, { ...a, paused: true }])
     return { ...consumer, assignment: Object.fromEntries(entries) as ConsumerSnapshot['assignment'] }
   }
@@ -141,14 +147,20 @@ export class EngineHost implements EngineView, EngineCommands {
     return this.#o.topology.nodes[node]?.name ?? null
   }
 
+  diskFull(): string | null {
+    return this.#snapshot?.diskFull ?? null
+  }
+
   broker(): ReturnType<EngineView['broker']> {
     const { bootstrapServers } = this.#o
     const broker = this.#snapshot?.broker
     return {
-      // Before the first exchange only the broker in this very process is known to be there.
+      // Before the first exchange only a broker in this process is known to be there.
       connected: broker?.connected ?? bootstrapServers.startsWith('embedded:'),
       sinceMs: broker?.sinceMs ?? this.#lifecycle.sinceMs,
+      fault: broker?.fault ?? null,
       bootstrapServers,
+      nodes: this.#snapshot?.brokers ?? [],
     }
   }
 
@@ -162,10 +174,11 @@ export class EngineHost implements EngineView, EngineCommands {
 
   // ── EngineCommands ──────────────────────────────────────────────────────────────────────────────────────────────
 
-  pause(): CommandResult {
+  pause(who = 'the program that embeds it'): CommandResult {
     const { state } = this.#lifecycle
     if (!pausableStates.includes(state)) return this.#refused('pause', pausableStates)
     this.#paused = true
+    this.#pause = { who, sinceMs: this.#o.clock.now() }
     this.#to('DRAINING')
     this.#send({ type: 'pause', id: ++this.#pauseId })
     this.#o.ha?.pauseIntent(true)
@@ -188,25 +201,28 @@ export class EngineHost implements EngineView, EngineCommands {
     return { ok: false, reason: `cannot ${action}: the state is ${state}; possible in ${allowed.join(', ')}${retry}` }
   }
 
-  /** A command of the coordinator. Whoever is promoted runs or is paused as its predecessor was. */
+  /** A command of the coordinator. A pod that is promoted runs or is paused as its predecessor was. */
   haCommand(command: HaCommandToEngine): void {
-    if (command.type === 'ha-promote') this.#paused = command.paused
+    if (command.type === 'ha-promote') {
+      this.#paused = command.paused
+      this.#pause = { who: 'an operator, of the pod that was active before,', sinceMs: this.#o.clock.now() }
+    }
     this.#send(command)
   }
 
-  /** Before the pod hands over: from here on it is not to be sent anything new. */
+  /** Before the pod hands over: nothing new is to be sent to it from now on. */
   announceStop(): void {
     if (this.#lifecycle.can('STOPPING')) this.#to('STOPPING')
   }
 
-  /** Something around the engine makes it impossible to go on. */
+  /** Something outside of the engine makes it impossible to go on. */
   failWith(error: EngineError): void {
     this.#fail(toWireError(error), true)
   }
 
   // ── the threads ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** `broker` is made for the engine's thread; its port goes over to it. */
+  /** `broker` is made for the engine's thread, to which its port is transferred. */
   start(broker: BrokerAddress): void {
     this.#to('STARTING')
     this.#threads.start(broker)
@@ -236,7 +252,25 @@ export class EngineHost implements EngineView, EngineCommands {
     })
   }
 
-  /** Drains, commits and ends the threads, within the deadline; then whatever still runs is ended with the process. */
+  /**
+   * The first part of a stop: not ready any more, and what was let in is processed and committed, while the broker goes
+   * on answering. Resolves when that is so, or after `withinMs`.
+   */
+  async drain(withinMs: number): Promise<void> {
+    if (this.#stopping || this.#lifecycle.state !== 'RUNNING') return
+    this.#to('STOPPING')
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const id = ++this.#pauseId
+    this.#drained = (drainedId) => {
+      if (drainedId === id) resolve()
+    }
+    this.#send({ type: 'pause', id })
+    const timer = setTimeout(resolve, withinMs)
+    await Promise.race([promise, this.#over])
+    clearTimeout(timer)
+  }
+
+  /** Drains, commits and ends the threads within the deadline. Whatever still runs then ends with the process. */
   async stop(deadlineMs: number): Promise<number> {
     if (this.#stopping) {
       this.#hurry()
@@ -249,7 +283,7 @@ export class EngineHost implements EngineView, EngineCommands {
       this.#send({ type: 'stop' })
       const { promise: late, resolve } = Promise.withResolvers<'late'>()
       this.#hurry = () => resolve('late')
-      // A lane that is known not to come back is not waited for.
+      // Nobody waits for a lane that is known not to come back.
       const patience = this.#error?.code === 'LANE_STUCK' ? Math.min(deadlineMs, stuckPatienceMs) : deadlineMs
       const timer = setTimeout(this.#hurry, patience)
       if ((await Promise.race([this.#threads.over, late])) === 'late') await this.#abandon(deadlineMs)
@@ -262,7 +296,7 @@ export class EngineHost implements EngineView, EngineCommands {
     return this.#exitCode()
   }
 
-  /** The deadline has passed, or somebody asked again: what still runs is not waited for. */
+  /** The deadline has passed, or somebody asked again. What still runs is not waited for. */
   async #abandon(deadlineMs: number): Promise<void> {
     const { log } = this.#o
     const stuck = !this.#threads.started ? [] : (this.#snapshot?.barriers.outstandingLanes ?? [])
@@ -276,7 +310,7 @@ export class EngineHost implements EngineView, EngineCommands {
     await this.#threads.terminate()
   }
 
-  /** As `kill -9` would: the threads end where they are, nothing is drained, committed or said. */
+  /** As `kill -9` would: the threads end where they are. Nothing is drained, committed or announced. */
   async kill(): Promise<void> {
     this.#stopping = true
     this.#ended = true
@@ -312,6 +346,7 @@ export class EngineHost implements EngineView, EngineCommands {
         return
       case 'snapshot':
         this.#snapshot = fact.snapshot
+        this.#oversights.look(fact.snapshot.watermarks, this.#counters)
         return
       case 'restore-progress':
         this.#restore = fact.progress
@@ -320,7 +355,7 @@ export class EngineHost implements EngineView, EngineCommands {
         if (this.#lifecycle.can('RESTORING')) this.#to('RESTORING')
         return
       case 'standby':
-        // Pausing belongs to the active pod, whoever that is by now.
+        // Pausing goes with the active role, whichever pod has it by now.
         this.#paused = false
         if (this.#lifecycle.can('STANDBY')) this.#to('STANDBY')
         return
@@ -332,7 +367,8 @@ export class EngineHost implements EngineView, EngineCommands {
         this.#running()
         return
       case 'drained':
-        // An answer to a pause that was taken back meanwhile says nothing of the one in force.
+        this.#drained(fact.id)
+        // This answers a pause that was taken back meanwhile. It says nothing of the one in force.
         if (this.#lifecycle.state === 'DRAINING' && fact.id === this.#pauseId) this.#to('PAUSED')
         return
       case 'restarting':
@@ -352,7 +388,7 @@ export class EngineHost implements EngineView, EngineCommands {
         this.#fail(
           {
             code: 'LANE_STUCK',
-            message: `lane-${fact.lane} did not come back from a function of the application`,
+            message: `lane-${fact.lane} did not come back from a function of the application${fact.at ? `; ${fact.at}` : ''}`,
             stack: undefined,
             details: {},
           },
@@ -360,13 +396,18 @@ export class EngineHost implements EngineView, EngineCommands {
         )
         return
       case 'log':
-        this.#o.log({ level: fact.level, component: 'engine', message: fact.message })
+        this.#o.log({
+          level: fact.level,
+          component: fact.component ?? 'engine',
+          message: fact.message,
+          ...(fact.fields && { fields: fact.fields }),
+        })
     }
   }
 
   #running(): void {
     if (this.#stopping || this.#lifecycle.state === 'FAILED') return
-    // The operator's intent outlives a restart; behind one there is nothing left to drain.
+    // The operator's intent outlives a restart. After a restart there is nothing left to drain.
     const wanted: readonly LifecycleState[] = this.#paused ? ['DRAINING', 'PAUSED'] : ['RUNNING']
     const target = wanted.find((state) => this.#lifecycle.can(state))
     if (target) this.#to(target)

@@ -1,32 +1,43 @@
-/** The threads of an engine, as the control thread holds them: made, linked to one another, spoken to, ended. */
+/**
+ * The threads of an engine, as the control thread holds them: it makes them, links them, talks to them and ends them.
+ */
 import { MessageChannel, type MessagePort, type Transferable, Worker } from 'node:worker_threads'
 import type { CounterLayout, CountersView } from '../base/counters.ts'
+import type { LogLevel } from '../base/logger.ts'
 import type { BrokerAddress } from '../broker/connect.ts'
 import type { EngineWorkerData } from '../engine/engine-worker.ts'
 import type { EngineFact, ToEngine } from '../engine/protocol.ts'
 import type { EngineSettings } from '../engine/settings.ts'
-import type { ErrorPolicies } from '../lanes/error-policy.ts'
+import type { ErrorPolicies } from '../lanes/tasks/error-policy.ts'
+import type { Compiling } from '../lanes/application.ts'
 import type { LaneWorkerData } from '../lanes/lane-worker.ts'
-import type { WriteBehindOptions } from '../lanes/store-writer.ts'
+import type { WriteBehindOptions } from '../lanes/stores/store-writer.ts'
+import { describeText } from '../topology/describe.ts'
 import type { CompiledTopology } from '../topology/compiled.ts'
 
 export interface EngineThreadsOptions {
   readonly applicationId: string
   readonly application: string
-  readonly optimize: boolean
+  readonly compiling: Compiling
   readonly topology: CompiledTopology
   readonly settings: EngineSettings
   readonly policies: ErrorPolicies
+  /** From which level on the application's functions write to the log. */
+  readonly logLevel: LogLevel
+  /** With OpenTelemetry: the share of traces that begin here; null without. */
+  readonly traceRoots: number | null
   readonly layout: CounterLayout
   readonly stateDir: string | null
   readonly maxInFlight: number
-  /** For each lane: committed state that it may hold in front of durable stores. */
+  /** For each lane: how much committed state it may hold in front of durable stores. */
   readonly writeBehind: WriteBehindOptions
+  /** A new way for a thread to ask for schemas; null where no serde of the application uses a registry. */
+  readonly schemaPort: () => MessagePort | null
 }
 
 export interface EngineThreadsHost {
   fact(fact: EngineFact): void
-  /** An error that nobody caught has ended the engine's thread. */
+  /** An uncaught error has ended the engine's thread. */
   engineFailed(error: Error): void
   laneExited(lane: number, code: number): void
 }
@@ -55,7 +66,7 @@ export class EngineThreads {
     return this.#alive
   }
 
-  /** Settles when all threads have ended. */
+  /** Resolves when all threads have ended. */
   get over(): Promise<unknown> {
     return Promise.all([this.#ended.promise, ...this.#laneEnds])
   }
@@ -69,7 +80,7 @@ export class EngineThreads {
     ]
   }
 
-  /** `broker` is made for the engine's thread; its port goes over to it. */
+  /** `broker` is made for the engine's thread, to which its port is transferred. */
   start(broker: BrokerAddress): void {
     const { lanes } = this.#o.settings
     const engineChannels = Array.from({ length: lanes }, () => new MessageChannel())
@@ -98,43 +109,48 @@ export class EngineThreads {
     this.#engine?.postMessage(message)
   }
 
-  /** They end where they are. */
+  /** Ends the threads where they are. */
   async terminate(): Promise<void> {
     await this.#engine?.terminate()
-    // A thread that is torn away from a native store may take the process with it: that ends with the process itself.
+    // Terminating a thread that holds a native store may crash the process, so such a thread ends with the process.
     if (this.#o.stateDir === null) await Promise.all(this.lanes.map((worker) => worker.terminate()))
     else for (const worker of this.lanes) worker.unref()
   }
 
   #startLane(lane: number, engine: MessagePort, peers: ReadonlyArray<MessagePort | null>): Worker {
-    const { settings, application, applicationId, optimize, policies, layout, stateDir, maxInFlight, writeBehind } =
+    const { settings, application, applicationId, compiling, policies, layout, stateDir, maxInFlight, writeBehind } =
       this.#o
     const data: LaneWorkerData = {
+      described: describeText(this.#o.topology),
       lane,
       lanes: settings.lanes,
       application,
       applicationId,
-      optimize,
+      compiling,
       split: settings.split,
       stateDir,
       policies,
       maxInFlight,
       uncommittedMaxBytes: settings.uncommittedMaxBytes,
+      maxDirtyRows: settings.maxDirtyRows,
       writeBehind,
+      logLevel: this.#o.logLevel,
+      traceRoots: this.#o.traceRoots,
       layout,
       counters: this.#counters.lanes[lane] as Float64Array,
       engine,
       peers,
+      schemas: this.#o.schemaPort(),
     }
-    const transfer = [engine, ...peers.filter((port) => port !== null)]
+    const transfer = [engine, data.schemas, ...peers].filter((port) => port !== null)
     return startWorker(new URL('../lanes/lane-worker.ts', import.meta.url), `lane-${lane}`, data, transfer)
   }
 
   #startEngine(broker: BrokerAddress, lanes: MessagePort[]): void {
-    const { settings, layout, topology, application, optimize } = this.#o
+    const { settings, layout, topology, application, compiling } = this.#o
     const data: EngineWorkerData = {
       application,
-      optimize,
+      compiling,
       settings,
       broker,
       lanes,
@@ -142,8 +158,11 @@ export class EngineThreads {
       counters: this.#counters.engine,
       laneCounters: this.#counters.lanes,
       nodeNames: topology.nodes.map((node) => node.name),
+      traceRoots: this.#o.traceRoots,
+      schemas: this.#o.schemaPort(),
     }
-    const transfer: Transferable[] = [...lanes, ...(broker.kind === 'embedded' ? [broker.port] : [])]
+    const ports = [...lanes, data.schemas].filter((port) => port !== null)
+    const transfer: Transferable[] = [...ports, ...(broker.kind === 'embedded' ? [broker.port] : [])]
     const engine = startWorker(new URL('../engine/engine-worker.ts', import.meta.url), 'engine', data, transfer)
     this.#engine = engine
     engine.on('message', (fact: EngineFact) => this.#host.fact(fact))
@@ -152,7 +171,7 @@ export class EngineThreads {
   }
 }
 
-/** For every lane its ports to the others, null at its own place. */
+/** For every lane its ports to the others; null at its own index. */
 function channelsBetween(lanes: number): Array<Array<MessagePort | null>> {
   const peers = Array.from({ length: lanes }, () => new Array<MessagePort | null>(lanes).fill(null))
   for (let a = 0; a < lanes; a++) {
@@ -166,7 +185,7 @@ function channelsBetween(lanes: number): Array<Array<MessagePort | null>> {
 }
 
 function startWorker(file: URL, name: string, data: unknown, transfer: readonly Transferable[]): Worker {
-  // Published code is JavaScript beside this very file.
+  // Published code is JavaScript in the same folder.
   const entry = import.meta.url.endsWith('.ts') ? file : new URL(file.href.replace(/\.ts$/, '.js'))
   return new Worker(entry, {
     name,

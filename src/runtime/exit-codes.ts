@@ -1,17 +1,17 @@
-/** What a process answers to whoever started it. */
-import type { ErrorCode } from '../errors.ts'
+/** The exit codes of the process. */
+import type { ErrorCode } from '../base/errors.ts'
 
 export const exitCodes = {
   clean: 0,
   crash: 1,
-  /** Wrong usage, configuration, application or input. */
+  /** Wrong usage, configuration, application or input, damaged files: to start again does not help. */
   usage: 2,
   fenced: 3,
   license: 4,
   laneStuck: 70,
 } as const
 
-/** Of an engine that has failed; errors that are not named here are a crash. */
+/** The exit code of an engine that has failed. Errors that are not named here are a crash. */
 export function exitCodeFor(code: ErrorCode | 'UNKNOWN'): number {
   switch (code) {
     case 'CONFIG_INVALID':
@@ -20,6 +20,8 @@ export function exitCodeFor(code: ErrorCode | 'UNKNOWN'): number {
     case 'FEED_INVALID':
     case 'USAGE':
     case 'STORE_LOCKED':
+    case 'BROKER_FILES_DAMAGED':
+    case 'SCHEMAS_DAMAGED':
       return exitCodes.usage
     case 'FENCED':
       return exitCodes.fenced

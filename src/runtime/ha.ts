@@ -8,11 +8,13 @@ import type { BrokerPort } from '../broker/port.ts'
 import type { Config } from '../config/config.ts'
 import type { EngineFact } from '../engine/protocol.ts'
 import type { HaEngineSettings } from '../engine/settings.ts'
-import { EngineError, messageOf } from '../errors.ts'
+import { EngineError, messageOf } from '../base/errors.ts'
 import type { HaCoordinator, HaMetrics } from '../ha/contract.ts'
-import { haSettings, shortHash } from '../ha/settings.ts'
-import type { HaCommand, HaStatus, HaView } from '../ha/view.ts'
+import { haSettings } from '../ha/settings.ts'
+import { shortHash } from '../ha/topology-shape.ts'
+import type { HaCommand, HaHistory, HaStatus, HaView } from '../ha/shown/view.ts'
 import type { CompiledTopology } from '../topology/compiled.ts'
+import { topologyState } from '../topology/diff.ts'
 import { planOf } from '../topology/plan.ts'
 import type { BrokerHandle } from './broker.ts'
 import type { LogLine } from './contract.ts'
@@ -36,14 +38,14 @@ export function haEngineSettings(config: Config): HaEngineSettings | undefined {
   return { podId: config.get('ha.pod-id') ?? hostname(), groupMode: config.get('ha.group-mode') }
 }
 
-/** Pods on one machine that are told apart by name each have their own stores. */
+/** Pods on one machine that have names of their own have stores of their own. */
 export function stateFolderOf(config: Config): string {
   const dir = config.get('engine.state.dir')
   const pod = isHotStandby(config) ? config.get('ha.pod-id') : null
   return pod === null ? dir : join(dir, pod)
 }
 
-/** What a hot standby cannot do with. */
+/** Refuses settings that a hot standby cannot work with. */
 export function refuseWithHotStandby(config: Config): void {
   if (!isHotStandby(config) || config.get('engine.processing.guarantee') === 'exactly-once') return
   throw new EngineError(
@@ -52,7 +54,7 @@ export function refuseWithHotStandby(config: Config): void {
   )
 }
 
-/** The coordinator, from the moment it is there; before that nothing is known of any pod. */
+/** The coordinator, once it exists. Before that nothing is known of any pod. */
 export class HaLink implements HaView, EngineHaLink {
   readonly #o: HaLinkOptions
   #coordinator: HaCoordinator | undefined
@@ -67,12 +69,16 @@ export class HaLink implements HaView, EngineHaLink {
     return this.#coordinator?.status() ?? null
   }
 
+  history(): HaHistory | null {
+    return this.#coordinator?.history() ?? null
+  }
+
   async publish(command: HaCommand): Promise<number> {
     if (!this.#coordinator) throw new EngineError('STORE_UNAVAILABLE', 'the coordinator is not there yet; ask again')
     return this.#coordinator.publish(command)
   }
 
-  /** Undefined before there is anything to count. */
+  /** Undefined while there is nothing to count. */
   get metrics(): (() => HaMetrics) | undefined {
     const coordinator = this.#coordinator
     return coordinator && (() => coordinator.metrics())
@@ -87,7 +93,7 @@ export class HaLink implements HaView, EngineHaLink {
     this.#coordinator?.pauseIntent(paused)
   }
 
-  /** Returns once the coordinator runs; it waits for the broker by itself. */
+  /** Returns once the coordinator runs. The coordinator waits for the broker by itself. */
   async start(broker: BrokerHandle, host: EngineHost): Promise<void> {
     const { config, applicationId, topology, build, log } = this.#o
     const fail = (error: unknown): void =>
@@ -104,6 +110,7 @@ export class HaLink implements HaView, EngineHaLink {
         groupId: applicationId,
         hostname: hostname(),
         topologyHash: shortHash(JSON.stringify(planOf(topology))),
+        topologyState: topologyState(topology),
         build,
       }),
       engine: (command) => host.haCommand(command),
@@ -118,7 +125,7 @@ export class HaLink implements HaView, EngineHaLink {
     coordinator.start().catch(fail)
   }
 
-  /** Hands over, where there is somebody to hand over to. */
+  /** Hands over, if there is a pod to hand over to. */
   async stop(deadlineMs: number): Promise<void> {
     await this.#coordinator?.stop(deadlineMs)
   }

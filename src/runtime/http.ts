@@ -1,32 +1,21 @@
 /** The HTTP interface of a running application, with its health indicators, metrics and license. */
-import { readFileSync } from 'node:fs'
 import { systemClock } from '../base/clock.ts'
+import { packageVersion } from '../base/package-version.ts'
 import type { Config } from '../config/config.ts'
 import {
   createHttpServer,
   HealthRegistry,
   type HttpServer,
   httpConfigFrom,
-  schemaRegistryCheck,
+  type IndicatorOptions,
 } from '../http/index.ts'
 import type { License } from '../license/license.ts'
+import type { DataAccess } from '../http/data-seam.ts'
 import { createMetrics, type Metrics } from '../metrics/index.ts'
+import type { Diagnosis } from '../view/diagnosis/diagnosis.ts'
 import type { LogLine } from './contract.ts'
 import type { EngineHost } from './engine-host.ts'
 import type { HaLink } from './ha.ts'
-
-/** From the package file: two folders up in the sources, one in the built package. */
-export function packageVersion(): string {
-  for (const path of ['../../package.json', '../package.json']) {
-    try {
-      const file = readFileSync(new URL(path, import.meta.url), 'utf8')
-      return (JSON.parse(file) as { version: string }).version
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-    }
-  }
-  return 'unknown'
-}
 
 export interface HttpHandle {
   /** Undefined where `runtime.http.enabled` is false. */
@@ -43,27 +32,35 @@ export interface HttpParts {
   readonly license: License
   /** Null where `ha.mode` is `off`. */
   readonly ha: HaLink | null
+  /** The check of the schema registry; undefined where none is configured. */
+  readonly schemas: IndicatorOptions['check'] | undefined
+  readonly diagnosis: Diagnosis
+  readonly data: DataAccess
   readonly log: (line: LogLine) => void
 }
 
-/** Serves the interface where it is enabled; otherwise it is there to be mounted in a server of the application's own. */
-export async function startHttp({ config, host, license, ha, log }: HttpParts): Promise<HttpHandle> {
+/** Serves the interface where it is enabled. Otherwise a server of the application's own may mount it. */
+export async function startHttp(parts: HttpParts): Promise<HttpHandle> {
+  const { config, host, license, ha, schemas, diagnosis, data, log } = parts
   const httpConfig = httpConfigFrom(config)
   const version = packageVersion()
-  const registry = config.get('schema-registry.url')
   const health = new HealthRegistry({
     view: host,
     license,
     ha,
     standbyIsReady: config.get('ha.readiness-when-standby'),
     clock: systemClock,
-    ...(registry !== null && { schemaRegistry: schemaRegistryCheck(registry) }),
+    ...(schemas && { schemaRegistry: schemas }),
   })
   const haMode = config.get('ha.mode')
+  const why = () => diagnosis.verdict()
   const warn = (level: 'warn', message: string): void => log({ level, component: 'metrics', message })
   const metrics = httpConfig.metricsEnabled
-    ? createMetrics({ view: host, license, health, ha, haMode, version, clock: systemClock, log: warn })
+    ? createMetrics({ view: host, license, health, ha, haMode, version, clock: systemClock, log: warn, why })
     : null
+  const bridge = metrics !== null && config.get('telemetry.opentelemetry') ? await bridgeTo(metrics) : undefined
+  const shownConfig = config.toNestedMasked()
+  const shownSources = config.allSources()
   const server = createHttpServer({
     view: host,
     commands: host,
@@ -72,7 +69,10 @@ export async function startHttp({ config, host, license, ha, log }: HttpParts): 
     license,
     metrics,
     ha,
-    configView: () => config.toNestedMasked(),
+    why,
+    data,
+    configView: () => shownConfig,
+    configSources: () => shownSources,
     version,
     clock: systemClock,
     log: (level, message) => log({ level, component: 'http', message }),
@@ -86,8 +86,16 @@ export async function startHttp({ config, host, license, ha, log }: HttpParts): 
     handler: server.handler,
     close: async () => {
       await server.close()
+      bridge?.()
       metrics?.close()
       health.close()
     },
   }
+}
+
+/** Loaded only where OpenTelemetry is asked for. */
+async function bridgeTo(metrics: Metrics): Promise<() => void> {
+  const { loadOtelApi } = await import('../lanes/telemetry/api.ts')
+  const { bridgeMetrics } = await import('../metrics/otel.ts')
+  return bridgeMetrics(await loadOtelApi(), () => metrics.moment())
 }

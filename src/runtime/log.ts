@@ -1,17 +1,59 @@
-/** The default log: one line of JSON each to standard error. */
-import type { LogLine } from './contract.ts'
+/** The default log: each line is one line of JSON on standard error. */
+import { type LogLevel, logLevels } from '../base/logger.ts'
+import type { Config } from '../config/config.ts'
+import type { LogLine, OwnLogger, RuntimeOptions } from './contract.ts'
 
-const levels = ['debug', 'info', 'warn', 'error'] as const
-type Level = (typeof levels)[number]
+/** Whether a line is to be written. */
+export type LogFilter = (line: LogLine) => boolean
 
-/** Line breaks in a message would let one line pretend to be two: JSON escapes them. */
-export function plainLog(level: Level): (line: LogLine) => void {
-  const least = levels.indexOf(level)
+/** Where lines go: to `log` all of them, to a logger of the application's own or to standard error those that are to be written. */
+export function logOf({ log, logger }: RuntimeOptions, config: Config): (line: LogLine) => void {
+  const written = logger === undefined ? undefined : ownLog(logger, logFilterOf(config))
+  if (written === undefined) return log ?? plainLog(logFilterOf(config))
+  if (log === undefined) return written
   return (line) => {
-    if (levels.indexOf(line.level) < least) return
-    const { level: at, component, message, fields } = line
+    log(line)
+    written(line)
+  }
+}
+
+function ownLog(logger: OwnLogger, isWritten: LogFilter): (line: LogLine) => void {
+  return (line) => {
+    const { level, component, message, fields } = line
+    if (!isWritten(line) || logger.isLevelEnabled?.(level) === false) return
+    logger[level]({ component, ...fields }, message)
+  }
+}
+
+/** From which level on lines of a component are written. */
+export function levelOf(component: string, config: Config): LogLevel {
+  const isWritten = logFilterOf(config)
+  return logLevels.find((level) => isWritten({ level, component, message: '' })) ?? 'error'
+}
+
+/** By the level of the line's component in `log.levels`, else by `log.level`. */
+export function logFilterOf(config: Config): LogFilter {
+  return logFilter(config.get('log.level'), config.get('log.levels') ?? '')
+}
+
+/** `byComponent` as in `ha=debug,http=warn`; the configuration has checked it. */
+export function logFilter(least: LogLevel, byComponent = ''): LogFilter {
+  const all = logLevels.indexOf(least)
+  const own = new Map<string, number>()
+  for (const pair of byComponent.split(',').filter((text) => text !== '')) {
+    const [component = '', level = ''] = pair.split('=')
+    own.set(component, logLevels.indexOf(level as LogLevel))
+  }
+  return ({ level, component }) => logLevels.indexOf(level) >= (own.get(component) ?? all)
+}
+
+/** A line break in a message could make one line look like two. JSON escapes it. */
+export function plainLog(isWritten: LogFilter): (line: LogLine) => void {
+  return (line) => {
+    if (!isWritten(line)) return
+    const { level, component, message, fields } = line
     process.stderr.write(
-      `${JSON.stringify({ time: new Date().toISOString(), level: at, component, message, ...fields })}\n`,
+      `${JSON.stringify({ time: new Date().toISOString(), level, component, message, ...fields })}\n`,
     )
   }
 }

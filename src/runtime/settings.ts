@@ -1,14 +1,14 @@
-/** From the configuration to what the threads are given. */
+/** Makes the settings of the threads from the configuration. */
 import { randomUUID } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { availableParallelism, totalmem } from 'node:os'
+import { availableParallelism, hostname, totalmem } from 'node:os'
 import { join } from 'node:path'
 import type { CounterLayout } from '../base/counters.ts'
 import type { Config } from '../config/config.ts'
 import type { EngineSettings } from '../engine/settings.ts'
 import { haEngineSettings } from './ha.ts'
-import type { ErrorPolicies } from '../lanes/error-policy.ts'
-import type { WriteBehindOptions } from '../lanes/store-writer.ts'
+import type { ErrorPolicies } from '../lanes/tasks/error-policy.ts'
+import type { WriteBehindOptions } from '../lanes/stores/store-writer.ts'
 import type { CompiledTopology } from '../topology/compiled.ts'
 import { planOf } from '../topology/plan.ts'
 
@@ -26,16 +26,18 @@ export function policiesOf(config: Config, applicationId: string): ErrorPolicies
   }
 }
 
-/** What nobody asked for takes no more than one in so many bytes of the memory. */
+const paceShare = 10
+
+/** Where nothing is configured, the write buffer takes at most one in this many bytes of the memory. */
 const partOfMemory = 4
 
-/** Memory that the process may have: the machine's, or what its container leaves it. */
+/** How much memory the process may have: that of the machine, or what its container allows. */
 function memoryBytes(): number {
   const limit = process.constrainedMemory()
   return limit > 0 ? Math.min(limit, totalmem()) : totalmem()
 }
 
-/** What each lane may hold of state that is committed and not written. */
+/** How much state each lane may hold that is committed and not written. */
 export function writeBehindOf(config: Config): WriteBehindOptions {
   const key = 'engine.state.write-buffer-bytes'
   const asked = config.get(key)
@@ -48,7 +50,7 @@ export function isDurable(config: Config): boolean {
   return config.get('engine.state.store') === 'lmdb'
 }
 
-/** Topics that sinks name; those that a function chooses are found out as they come. */
+/** The topics that sinks name. Those that a function chooses become known as records come. */
 export function sinkTopics(topology: CompiledTopology): string[] {
   const topics = new Set<string>()
   for (const { spec } of topology.nodes)
@@ -68,8 +70,8 @@ export function counterLayout(topology: CompiledTopology): CounterLayout {
 }
 
 /**
- * The identity under which a restarted process takes over from its predecessor at once. Without a configured one it is
- * kept in the state folder where stores are durable; else a process has a fresh one every time.
+ * The identity under which a restarted process takes over from its predecessor at once. Where none is configured and
+ * stores are durable, it is kept in the state folder; otherwise a process has a fresh one every time.
  */
 export function instanceId(config: Config, applicationId: string): string {
   const configured = config.get('engine.instance-id')
@@ -79,7 +81,8 @@ export function instanceId(config: Config, applicationId: string): string {
   const file = join(folder, 'instance-id')
   try {
     const known = readFileSync(file, 'utf8').trim()
-    if (known) return known
+    // One that is none of ours was damaged: another one costs a wait for the old one's time-outs, no record.
+    if (/^[A-Za-z0-9._-]{1,249}$/.test(known)) return known
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
   }
@@ -98,27 +101,32 @@ export function engineSettings(config: Config, applicationId: string, topology: 
   const split = config.get('topology.sub-topology-split')
   const ha = haEngineSettings(config)
   const instance = ha?.podId ?? instanceId(config, applicationId)
-  // One process has all partitions where sub-topologies hand over in process: its name is the application's own.
+  // Where sub-topologies hand over in the process, one process has all partitions: the application's name is enough.
   const named = split === 'in-process' || config.get('engine.instance-id') !== null || isDurable(config)
   return {
     applicationId,
     instanceId: named ? instance : randomUUID(),
-    // All pods of a hot standby take turns in one place.
+    // All pods of a hot standby take turns in one place of the group.
     groupInstanceId: ha ? `${applicationId}-active` : named ? `${applicationId}-${instance}` : null,
+    hostName: hostname(),
     lanes: laneCount(config),
     split,
     guarantee: config.get('engine.processing.guarantee'),
     durableStores: isDurable(config),
+    lostChangelogs: config.get('engine.state.lost-changelogs'),
     idlenessMs: config.get('watermark.idleness-timeout'),
     maxTaskIdleMs: config.get('engine.processing.max-task-idle-ms'),
     bufferedRecordsPerPartition: config.get('engine.processing.buffered-records-per-partition'),
     bufferedMaxBytes: config.get('engine.processing.buffered-max-bytes'),
     maxPollRecords: config.get('consumer.max.poll.records'),
     fetchMaxWaitMs: config.get('consumer.fetch.max.wait.ms'),
+    // What comes waits for the next commit: a tenth of the shortest wait for that is hardly seen.
+    fetchPaceMs: config.get('commit-barrier.idle-interval-ms') / paceShare,
     fetchMaxBytes: config.get('consumer.fetch.max.bytes'),
     partitionFetchMaxBytes: config.get('consumer.max.partition.fetch.bytes'),
     laneQueueBytes: config.get('lane.queue-bytes'),
     uncommittedMaxBytes: config.get('lane.uncommitted-max-bytes'),
+    maxDirtyRows: config.get('engine.emit.max-dirty-rows'),
     commitIntervalMs: config.get('commit-barrier.interval-ms'),
     commitIdleIntervalMs: config.get('commit-barrier.idle-interval-ms'),
     barrierTimeoutMs: config.get('commit-barrier.timeout-ms'),

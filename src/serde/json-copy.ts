@@ -1,24 +1,24 @@
 /**
- * Copies of JSON values: what `JSON.parse(JSON.stringify(value))` gives, at a twentieth of its cost, for values of which
- * that is certain.
+ * Copies of JSON values: what `JSON.parse(JSON.stringify(value))` gives, at a twentieth of its cost, for values of
+ * which that is certain.
  */
 
 import { type CopyShape, copyShape, type Members, worthCode } from './json-shape-code.ts'
 
-/** Deeper values, and those that contain themselves, are left to the serialiser. */
+/** Deeper values, and values that contain themselves, are left to the serialiser. */
 const mostLevels = 32
 
-/** Copies of other shapes, from which on a shape is given up; and shapes that are tried one after the other. */
+/** After this many copies of other shapes a shape is given up. So many shapes are tried one after the other. */
 const patience = 64
 const mostShapes = 4
 
 /**
- * The copies of one serde. Rows that are looked up lie far away, each of their texts in a place of its own, and to ask of
- * what kind a member is means to wait for it: spreading does, and so does a search for what is inside of an object. A row
- * without anything inside is copied by a function made for its shape, which never looks at its texts.
+ * The copies of one serde. Rows that are looked up are in no cache, and each of their texts lies in a place of its own.
+ * To check the kind of a member means to wait for memory; spreading an object does that, and so does a search for
+ * nested values. A flat row is copied by a function made for its shape, which never looks at its texts.
  */
 export class JsonCopier {
-  /** A value with an array or another object inside has come: the members of all have to be looked at. */
+  /** A value with an array or another object inside has come. From now on the members of all values are checked. */
   isNested = false
   #copied = 0
   #misses = 0
@@ -30,7 +30,7 @@ export class JsonCopier {
     return copyJson(value, mostLevels, this)
   }
 
-  /** A copy of what `copy` has made: nothing in it needs a look. */
+  /** A copy of a value that `copy` has made. Nothing in it needs to be checked. */
   copyAgain(value: unknown): unknown {
     if (typeof value !== 'object' || value === null) return value
     if (this.isNested || Array.isArray(value)) return copyAgain(value)
@@ -54,8 +54,8 @@ export class JsonCopier {
 }
 
 /**
- * A copy that shares nothing with `value`; undefined where JSON would change it, refuse it, or call code of its own. `note`
- * hears of what is inside of objects.
+ * A copy that shares nothing with `value`; undefined where JSON would change it, refuse it, or call code of its own.
+ * `note` is called for nested values.
  */
 export function copyJson(value: unknown, levels = mostLevels, note?: { isNested: boolean }): unknown {
   switch (typeof value) {
@@ -90,7 +90,7 @@ function isJsonNumber(value: number): boolean {
 function copyObject(value: Members, levels: number, note: { isNested: boolean } | undefined): Members | undefined {
   if (levels === 0 || Object.getPrototypeOf(value) !== Object.prototype) return undefined
   if (Object.getOwnPropertySymbols(value).length > 0) return undefined
-  // Spreading is what V8 copies fastest; what is not JSON after all is found in the copy.
+  // V8 copies fastest by spreading. What turns out to be no JSON is found in the copy.
   const copy = { ...value }
   for (const name in copy) {
     const member = copy[name]

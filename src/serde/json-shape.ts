@@ -1,31 +1,31 @@
 /**
  * Reads JSON objects that look like those before them. Records of one topic mostly have the same members in the same
- * order: then only the values differ, and reading those takes well under half of what a general parser needs. Whatever
- * is not exactly as expected – another member, an escape, a nested value, an exponent, text beyond ASCII – is left to
- * `JSON.parse`, so the result is always what that gives.
+ * order. Then only the values differ, and reading those takes well under half of what a general parser needs. Whatever
+ * is not exactly as expected is left to `JSON.parse`: another member, an escape, a nested value, an exponent, text
+ * beyond ASCII. So the result is always that of `JSON.parse`.
  */
 import { after, type Members, type ReadShape, readShape, type ValueReader, worthCode } from './json-shape-code.ts'
 import { latin1Text, shortText } from './short-text.ts'
 
-/** Shapes remembered side by side, for topics with several kinds of records. */
+/** How many shapes are remembered side by side, for topics with several kinds of records. */
 const mostShapes = 4
-/** Objects with more members are left to the general parser. */
+/** Objects with more members than this are left to the general parser. */
 const mostMembers = 64
-/** Digits that a number holds exactly, and the powers of ten that divide such numbers with one correct rounding. */
+/** How many digits a number holds exactly, and the powers of ten that divide such numbers with one correct rounding. */
 const mostDigits = 15
 const powersOfTen = Array.from({ length: mostDigits + 1 }, (_, i) => 10 ** i)
-/** Records that fit no shape before, in spite of it all, the shapes are given up; more where many did fit. */
+/** After this many records that fit no shape, the shapes are given up; after more, where many did fit. */
 const patience = 64
 
-/** Short texts remembered for a member. */
+/** How many short texts are remembered for a member. */
 const rememberedTexts = 4096
-/** So many look-ups decide whether remembering a member's texts is worth it. */
+/** After this many look-ups it is decided whether remembering a member's texts is worth it. */
 const trial = 4096
 
 const latin1Slice = Buffer.prototype.latin1Slice
 
 export class JsonShapes {
-  /** The one that fitted last stands first. */
+  /** The shape that fitted last stands first. */
   #shapes: Shape[] = []
   #fits = 0
   #misses = 0
@@ -64,8 +64,8 @@ export class JsonShapes {
 }
 
 /**
- * Short texts of one member, as one string each: where few of them come again and again, what is kept of a thousand records
- * shares them. Given up for members whose texts differ.
+ * The short texts of one member, each as one string. Where few texts come again and again, the values that are kept of
+ * a thousand records share them. It is given up for members whose texts differ.
  */
 class Texts {
   readonly #known: string[] = new Array(rememberedTexts).fill('')
@@ -112,7 +112,7 @@ class Shape implements ValueReader {
     this.#texts = names.map(() => new Texts())
   }
 
-  /** What is read beyond `end` never counts: the position would be behind it, and it only grows. */
+  /** Bytes read beyond `end` never count: the position would be behind it, and it only grows. */
   read(bytes: Uint8Array, start: number, end: number): Members | undefined {
     const code = this.#code
     if (code !== undefined) return code(bytes, start, end, this)
@@ -126,7 +126,7 @@ class Shape implements ValueReader {
   #walk(bytes: Uint8Array, start: number, end: number): Members | undefined {
     const names = this.#names
     const before = this.#before
-    // Copying gives the members their places at once; the values follow.
+    // The copy gives the members their places at once. The values follow.
     const value = { ...this.#template }
     let at = start
     for (let i = 0; i < names.length; i++) {
@@ -227,7 +227,7 @@ function isDigit(unit: number): boolean {
 const member = /[\s{,]*("(?:[^"\\]*)")\s*:\s*/y
 const scalar = /"[^"\\]*"|[^\s,}\]"{[]+/y
 
-/** The shape of an object that has one: members with plain names and values that are no objects. */
+/** The shape of an object that has one: its members have plain names, and values that are no objects. */
 function shapeOf(text: string, bytes: Uint8Array, value: unknown): Shape | undefined {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
   const names = Object.keys(value)
@@ -243,11 +243,11 @@ function shapeOf(text: string, bytes: Uint8Array, value: unknown): Shape | undef
     if (name === '__proto__' || !scalar.test(text)) return undefined
     at = scalar.lastIndex
   }
-  // A member that comes twice is one in the value: the second would stand in the tail, where nobody reads it.
+  // A member that comes twice is one in the value. The second would stand in the tail, where nobody reads it.
   if (!/^\s*\}\s*$/.test(text.slice(at))) return undefined
   const tail = ascii(text.slice(at))
   const shape = new Shape(names, before, tail, value as Members)
-  // What was found is believed only where it gives back the very value it was found in.
+  // A shape is used only if it gives back the very value in which it was found.
   const read = shape.read(bytes, 0, bytes.length)
   const isSame = read !== undefined && names.every((name) => Object.is(read[name], (value as Members)[name]))
   return isSame && Object.keys(read).length === names.length

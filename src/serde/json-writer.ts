@@ -1,15 +1,15 @@
 /**
  * Writes JSON objects that look like those before them: flat ones with the same members in the same order. Their text
- * goes straight into bytes, without a string in between. Whatever JSON would write in another way than digits, plain
- * ASCII and words is left to `JSON.stringify`, so the bytes are always those of its text.
+ * goes straight into bytes, without a string in between. Whatever JSON would not write as digits, plain ASCII or words
+ * is left to `JSON.stringify`. So the bytes are always those of its text.
  */
 import { type Members, type Text, worthCode, type WriteShape, writeShape } from './json-shape-code.ts'
 
-/** Bytes taken at once; what is written lies one behind the other in them, as in Node's own pool. */
+/** How many bytes are allocated at once. Texts are written one behind the other in them, as in Node's own pool. */
 const poolBytes = 8192
 /** Longer texts are left to the general serialiser, which copies long strings faster. */
 const mostBytes = 1024
-/** Objects of other shapes in a row, from which on none is learned. */
+/** After this many objects of other shapes in a row, no shape is learned any more. */
 const patience = 64
 
 export class JsonWriter {
@@ -22,10 +22,10 @@ export class JsonWriter {
   #pool = new Pool(0)
   #start = 0
   #brief: Pool | undefined
-  /** The beginnings of the brief pool by their length: made once, so that brief bytes cost no object. */
+  /** Views of the beginning of the transient pool by their length, made once so that transient bytes cost no object. */
   readonly #beginnings: Uint8Array[] = []
 
-  /** The bytes of a value that fits the shape known, or of which one could be learned; else undefined. */
+  /** The bytes of a value that fits the known shape, or a shape that could be learned from it; else undefined. */
   write(value: unknown): Uint8Array | undefined {
     if (this.#pool.bytes.length - this.#start < mostBytes) {
       this.#pool = new Pool(poolBytes)
@@ -39,7 +39,7 @@ export class JsonWriter {
   }
 
   /** As `write`; the bytes are valid until the next such call. */
-  writeBriefly(value: unknown): Uint8Array | undefined {
+  writeTransient(value: unknown): Uint8Array | undefined {
     this.#brief ??= new Pool(mostBytes)
     const end = this.#fit(value, this.#brief, 0)
     if (end < 0) return undefined
@@ -51,10 +51,10 @@ export class JsonWriter {
     return this.#beginnings[end]
   }
 
-  /** Writes a value that fits; where it ends, or -1. */
+  /** Writes a value that fits. Returns where it ends, or -1. */
   #fit(value: unknown, pool: Pool, start: number): number {
     if (typeof value !== 'object' || value === null || this.#misses > patience) return -1
-    // Once V8 has seen what kind of object it is, for its constructor, it knows the prototype and need not ask for it.
+    // The constructor check lets V8 know the prototype without asking for it.
     if (value.constructor !== Object || Object.getPrototypeOf(value) !== Object.prototype) return -1
     let end = this.#write(value as Members, pool, start)
     if (end < 0) {
@@ -83,7 +83,7 @@ export class JsonWriter {
     for (const name in value) {
       if (name !== names[i]) return -1
       const { words, length } = before[i] as Text
-      // What a word has too much is written over by what follows.
+      // The padding of the last group is overwritten by what follows.
       if (at + length + 4 > end) return -1
       for (let w = 0; w < words.length; w++) view.setInt32(at + 4 * w, words[w] as number, true)
       at = writeValue(bytes, at + length, end, value[name])
@@ -95,7 +95,7 @@ export class JsonWriter {
     return at + 1
   }
 
-  /** False where the names were known: then it was the values that did not fit. */
+  /** Whether other names were learned. False where the names were known: then it was the values that did not fit. */
   #learn(names: string[]): boolean {
     if (names.length === this.#names.length && names.every((name, i) => name === this.#names[i])) return false
     this.#code = undefined
@@ -108,7 +108,7 @@ export class JsonWriter {
 
 class Pool {
   readonly bytes: Uint8Array
-  /** The same memory, for four bytes at once. */
+  /** The same memory, in groups of four bytes. */
   readonly view: DataView
 
   constructor(length: number) {
@@ -126,7 +126,7 @@ function textOf(text: string): Text {
   return { words, length: bytes.length }
 }
 
-// What writes gives the position behind, or -1 where it cannot say it in its simple way or in the room up to `end`.
+// Functions that write return the position behind, or -1 where the value is not simple or there is no room up to `end`.
 
 function writeValue(pool: Uint8Array, at: number, end: number, value: unknown): number {
   switch (typeof value) {
@@ -155,7 +155,7 @@ function writeText(pool: Uint8Array, from: number, end: number, text: string): n
   return at
 }
 
-/** Characters that need no look. */
+/** Characters that are written as they are. */
 function writeAscii(pool: Uint8Array, at: number, end: number, text: string): number {
   const { length } = text
   if (at + length > end) return -1

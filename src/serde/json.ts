@@ -73,7 +73,7 @@ function issueText(issue: StandardIssue): string {
 function validated<T>(schema: StandardSchema<T>, value: unknown): T {
   const result = schema['~standard'].validate(value)
   if (result instanceof Promise) {
-    // The answer would come too late; its rejection must not end the process either.
+    // The result would come too late. Its rejection must not end the process either.
     result.catch(() => undefined)
     throw new SerdeError(
       `The schema of '${schema['~standard'].vendor}' validates asynchronously; a serde needs a synchronous one.`,
@@ -104,7 +104,7 @@ export function json<T>(schema?: StandardSchema<T>): Serde<T> {
     return {
       name: 'json',
       serialize: (value) => encode(value, writer.write(value)),
-      serializeBriefly: (value) => encode(value, writer.writeBriefly(value)),
+      serializeTransient: (value) => encode(value, writer.writeTransient(value)),
       deserialize: (bytes) => decode(bytes, 0, bytes.length, shapes) as T,
       deserializeFrom: (bytes, start, end) => decode(bytes, start, end, shapes) as T,
       isPlain: isPlainJson,
@@ -114,7 +114,7 @@ export function json<T>(schema?: StandardSchema<T>): Serde<T> {
   return {
     name: `json(${schema['~standard'].vendor})`,
     serialize: (value) => encode(value, writer.write(value)),
-    serializeBriefly: (value) => encode(value, writer.writeBriefly(value)),
+    serializeTransient: (value) => encode(value, writer.writeTransient(value)),
     deserialize: (bytes) => validated(schema, decode(bytes, 0, bytes.length, shapes)),
     deserializeFrom: (bytes, start, end) => validated(schema, decode(bytes, start, end, shapes)),
   }

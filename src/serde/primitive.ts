@@ -2,7 +2,7 @@
 import { type Serde, SerdeError } from './serde.ts'
 import { asciiText, shortText } from './short-text.ts'
 
-/** How a refused value shows in an error: its type and a short form of it. */
+/** How a refused value is shown in an error: its type and a short form of it. */
 export function shown(value: unknown): string {
   if (value === null || value === undefined) return String(value)
   if (value instanceof Uint8Array) return `${value.length} bytes`
@@ -31,7 +31,7 @@ function viewOf(bytes: Uint8Array): DataView {
 const utf8Slice = Buffer.prototype.utf8Slice
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** UTF-8 bytes of a string. Short ASCII strings, the usual keys, are written without a call into the platform. */
+/** The UTF-8 bytes of a string. Short ASCII strings, the usual keys, are written without a call into the platform. */
 export function encodeUtf8(text: string): Uint8Array {
   const length = text.length
   if (length > 48) return Buffer.from(text, 'utf8')
@@ -51,7 +51,8 @@ export function decodeUtf8(bytes: Uint8Array, serde: string, start = 0, end = by
     if (short !== undefined) return short
   }
   const text = utf8Slice.call(bytes, start, end)
-  // The fast reader replaces broken sequences; only a text that shows the replacement is read again by the strict one.
+  // The fast reader replaces broken sequences. Only a text that contains the replacement is read again by the strict
+  // one.
   if (!text.includes('\ufffd')) return text
   try {
     return decoder.decode(bytes.subarray(start, end))
@@ -65,7 +66,7 @@ export function decodeUtf8(bytes: Uint8Array, serde: string, start = 0, end = by
   }
 }
 
-/** UTF-8 text. A lone surrogate is refused, for it would not come back. */
+/** UTF-8 text. A lone surrogate is refused, because it would not come back. */
 export const string: Serde<string> = {
   name: 'string',
   serialize(value) {

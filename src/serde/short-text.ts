@@ -1,6 +1,6 @@
 /**
- * Short ASCII texts from bytes, without the call into the platform that takes several times as long as the text itself.
- * A fixed number of arguments is what makes it fast.
+ * Short ASCII texts from bytes, without a call into the platform, which would take several times as long as the text
+ * itself. A fixed number of arguments makes it fast.
  */
 
 /** The longest text that is made here. */
@@ -15,7 +15,7 @@ export function asciiText(b: Uint8Array, from: number, to: number): string | und
   return all < 128 ? latin1Text(b, from, to) : undefined
 }
 
-/** One character a byte, of at most `shortText` bytes. */
+/** One character for each byte, of at most `shortText` bytes. */
 export function latin1Text(b: Uint8Array, from: number, to: number): string {
   const i = from
   switch (to - from) {

@@ -2,13 +2,17 @@
 import { readInt64, writeInt64 } from './primitive.ts'
 import { type Serde, SerdeError } from './serde.ts'
 
+/** A span of event time, epoch milliseconds. */
 export interface Window {
+  /** The first instant, inclusive. */
   readonly start: number
   /** Exclusive for tumbling and hopping windows, inclusive for sliding and session windows. */
   readonly end: number
 }
 
+/** The key of a windowed result: the key that was grouped by, and the window. */
 export interface Windowed<K> extends Window {
+  /** The key that was grouped by. */
   readonly key: K
 }
 
@@ -27,7 +31,8 @@ function extended<K>(inner: Serde<K>, key: K, extra: number): Uint8Array {
 }
 
 /**
- * Keys of time windows: the key's bytes and the 8-byte start. The end does not lie in the bytes; it is `start + sizeMs`.
+ * Keys of time windows: the key's bytes and the 8-byte start. The end does not lie in the bytes; it is `start +
+ * sizeMs`.
  *
  * @param sizeMs window size in milliseconds; for sliding windows the time difference.
  */
@@ -35,6 +40,7 @@ export function windowed<K>(inner: Serde<K>, sizeMs: number): Serde<Windowed<K>>
   const name = `windowed(${inner.name})`
   return {
     name,
+    parts: [inner],
     serialize(value) {
       const bytes = extended(inner, value.key, 8)
       writeInt64(bytes, bytes.length - 8, value.start)
@@ -58,6 +64,7 @@ export function sessionWindowed<K>(inner: Serde<K>): Serde<Windowed<K>> {
   const name = `sessionWindowed(${inner.name})`
   return {
     name,
+    parts: [inner],
     serialize(value) {
       const bytes = extended(inner, value.key, 16)
       writeInt64(bytes, bytes.length - 16, value.end)

@@ -1,10 +1,10 @@
 /** Stores that keep their rows on disk. */
 import { join } from 'node:path'
 import { type Clock, systemClock } from '../base/clock.ts'
-import { EngineError } from '../errors.ts'
+import { EngineError } from '../base/errors.ts'
 import type { StoreBackend, StoreBackendFactory } from './contract.ts'
-import { LmdbBackend, storeFailure } from './lmdb-backend.ts'
-import { LmdbEnvironment } from './lmdb-environment.ts'
+import { LmdbBackend, storeFailure } from './backends/lmdb-backend.ts'
+import { LmdbEnvironment } from './backends/lmdb-environment.ts'
 
 export interface LmdbOptions {
   /** `engine.state.dir`. The rows of an application lie in `<dir>/<applicationId>/partition-<n>`. */
@@ -41,11 +41,13 @@ export function lmdbBackends(options: LmdbOptions): StoreBackendFactory {
   }
 
   return {
-    open(store: string, partition: number): StoreBackend {
+    open(store: string, partition: number, form = ''): StoreBackend {
       let entry = open.get(partition)
       if (entry === undefined) {
         const environment = new LmdbEnvironment({
           folder: join(stateFolder(options.dir, options.applicationId), `partition-${partition}`),
+          applicationId: options.applicationId,
+          partition,
           mapSize: options.mapSize ?? 16 * 1024 * 1024,
           maxStores: options.maxStores ?? 256,
           clock: options.clock ?? systemClock,
@@ -54,8 +56,9 @@ export function lmdbBackends(options: LmdbOptions): StoreBackendFactory {
         entry = { environment, users: 0 }
         open.set(partition, entry)
       }
+      const backend = new LmdbBackend(entry.environment, store, form, () => leave(partition))
       entry.users++
-      return new LmdbBackend(entry.environment, store, () => leave(partition))
+      return backend
     },
     together(partition: number, write: () => void): void {
       const environment = open.get(partition)?.environment

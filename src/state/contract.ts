@@ -6,7 +6,7 @@
  */
 import type { CommitEpoch } from '../base/ids.ts'
 import type { Serde } from '../serde/serde.ts'
-import type { RowsAhead } from './look-ahead.ts'
+import type { RowPrefetch } from './table/prefetch.ts'
 
 /** Kept in the backend, written in the same atomic step as the data. */
 export interface Checkpoint {
@@ -46,7 +46,7 @@ export interface HashedRows {
   keyLength(place: number): number
   writeKey(place: number, target: Uint8Array, at: number): number
   value(place: number): Uint8Array | null
-  /** These are asked for next: brings them near, as `look-ahead.ts` does. */
+  /** Prefetches rows that are asked for next, as `prefetch.ts` does. */
   touch(from: number, to: number): void
 }
 
@@ -57,7 +57,10 @@ export interface StoreBackend {
   readonly maxKeyBytes?: number
   /** The bytes are valid until the next call: copy what is to be kept. */
   get(key: Uint8Array): Uint8Array | undefined
-  /** Ascending from `from` (inclusive) to `to` (exclusive); undefined bounds are open. `reverse` walks the same range downwards. */
+  /**
+   * Ascending from `from` (inclusive) to `to` (exclusive); undefined bounds are open. `reverse` walks the same range
+   * downwards.
+   */
   range(from: Uint8Array | undefined, to: Uint8Array | undefined, reverse?: boolean): IterableIterator<ByteEntry>
   /** All changes and the checkpoint, or nothing. Without a checkpoint the one before stays. */
   apply(changes: Iterable<ByteChange>, checkpoint?: Checkpoint): void
@@ -68,6 +71,8 @@ export interface StoreBackend {
   /** Rows are best written in the order of the hashes of their keys, not in that of the keys. */
   readonly inHashOrder?: boolean
   checkpoint(): Checkpoint | undefined
+  /** When the checkpoint's changelog offset was written, by the wall clock; absent where nothing outlives the process. */
+  writtenAt?(): number | undefined
   /** Changes when the backend was set aside and begun anew; absent where that never happens. */
   readonly incarnation?: number
   /** Number of keys, exact or estimated. */
@@ -82,8 +87,11 @@ export interface StoreBackend {
 }
 
 export interface StoreBackendFactory {
-  /** Opens (creating where needed) the backend of one store and changelog partition. */
-  open(store: string, partition: number): StoreBackend
+  /**
+   * Opens (creating where needed) the backend of one store and changelog partition. What lies there in another `form`
+   * (`storeForm`) is not kept; without one nothing is compared.
+   */
+  open(store: string, partition: number, form?: string): StoreBackend
   /** Makes all that `write` applies to backends of this partition one change: one flush, however many stores. */
   together(partition: number, write: () => void): void
   close(): void
@@ -102,11 +110,11 @@ export interface StoreSpec {
   /** False: kept in memory alone, without a changelog (global stores, which have their topic). */
   readonly changelog: boolean
   /** The source topic that serves as changelog (optimization `reuse.ktable.source.topics`), else undefined. */
-  readonly changelogTopic?: string
+  readonly changelogTopic?: string | undefined
   /** Window size (window stores), inactivity gap (session stores); undefined for the others. */
   readonly windowSizeMs?: number
   /** Window, session and versioned stores forget what is older than stream time − retention. */
-  readonly retentionMs?: number
+  readonly retentionMs?: number | undefined
   /** Entries older than this (by their timestamp, against stream time) read as absent and are dropped in time. */
   readonly ttlMs?: number
   /** Window stores only: several values of one key at one time (stream–stream join buffers). */
@@ -121,8 +129,8 @@ export interface SealedChanges {
   /** Number of changes. */
   readonly count: number
   /**
-   * Shows every change once, without keeping the records: cheaper than `changes`, and what a lane should use. The bytes are
-   * valid until `visit` returns.
+   * Shows every change once, without keeping the records: cheaper than `changes`, and what a lane should use. The bytes
+   * are valid until `visit` returns.
    */
   each(visit: (key: Uint8Array, value: Uint8Array | null, timestamp: number) => void): void
   /**
@@ -136,6 +144,29 @@ export interface SealedChanges {
   readonly bytes: number
 }
 
+/**
+ * The rows that the open epoch has changed, one after the other, in the order in which each was changed first. A row that
+ * came and went with the epoch is left out.
+ */
+export interface ChangedRows {
+  /** Goes to the next one, which the fields then show; false: there is none. */
+  next(): boolean
+  readonly key: unknown
+  /** Of a window or a session. */
+  readonly start: number
+  readonly end: number
+  /** What names the row within its store: see `StoreLifecycle.rowOf`. */
+  readonly row: string
+  /** False: it was deleted. */
+  readonly isThere: boolean
+  /** Null where it was deleted. */
+  readonly value: unknown
+  /** Of use only where the row is there. */
+  readonly timestamp: number
+  /** The value before the epoch; null: there was none. */
+  readonly before: unknown
+}
+
 /** The part of a store that the lane drives; operators never call it. */
 export interface StoreLifecycle {
   readonly spec: StoreSpec
@@ -143,12 +174,17 @@ export interface StoreLifecycle {
   /** Bytes of the open epoch's changes, for the limit that forces a commit. */
   readonly uncommittedBytes: number
   /** There may be rows past their time that only a further epoch removes; nobody can read them any more. */
-  readonly isForgetting: boolean
+  readonly hasExpired: boolean
+  /** Rows that the open epoch has changed: those of versions are not told. */
+  readonly changedCount: number
+  changedRows(): ChangedRows
+  /** What names the row of a key, or of its window or session. */
+  rowOf(key: unknown, start: number, end: number): string
   /** The rows, where they lie in columns: to be looked at ahead of the records that read them. */
-  readonly rowsAhead?: RowsAhead | undefined
+  readonly rowPrefetch?: RowPrefetch | undefined
   /**
-   * Writes from now on belong to the next epoch. Null when nothing changed. Rows are removed for which `upTo`, the event
-   * time to which the epoch's input goes, is past their time.
+   * Writes from now on belong to the next epoch. Null when nothing changed. Rows are removed for which `upTo`, the
+   * event time to which the epoch's input goes, is past their time.
    */
   seal(epoch: CommitEpoch, upTo?: number): SealedChanges | null
   /** The sealed epoch was committed by the broker: into the backend, atomically with the checkpoint. */
@@ -174,38 +210,62 @@ export interface StoreLifecycle {
  * the store the encoding. They must be the bytes of that key.
  */
 
+/** A store of one value a key, as those see it who may only read: processors over global stores. */
 export interface ReadOnlyKeyValueStore<K, V> {
+  /** The value of a key, or undefined.  */
   get(key: K, keyBytes?: Uint8Array): V | undefined
-  /** Ascending by the key's bytes; bounds inclusive as in Kafka Streams; undefined bounds are open. */
+  /**
+   * Rows between two keys, both inclusive, in the order of the bytes of their keys. A bound that is undefined is open.
+   */
   range(from?: K, to?: K): IterableIterator<[key: K, value: V]>
+  /** All rows, in the order of the bytes of their keys. */
   all(): IterableIterator<[key: K, value: V]>
+  /** About how many rows there are. */
   approximateEntries(): number
 }
 
+/**
+ * A store of one value a key, declared by `keyValueStore`. Reads see what the same task wrote before; others see it
+ * with the commit. Wherever `keyBytes` is asked for, leave it out unless you have the bytes of the key at hand.
+ */
 export interface KeyValueStore<K, V> extends ReadOnlyKeyValueStore<K, V> {
-  /** A null or undefined value deletes. */
+  /** Sets the value of a key. A null or undefined value deletes the row. */
   put(key: K, value: V | null | undefined, keyBytes?: Uint8Array): void
+  /** Sets the value of a key that has none. Returns the value that was there, or undefined where it was set. */
   putIfAbsent(key: K, value: V): V | undefined
+  /** Deletes the row of a key. Returns the value that was there. */
   delete(key: K): V | undefined
 }
 
+/** A value with the event time of the record that it comes from. */
 export interface ValueAndTimestamp<V> {
+  /** The value itself. */
   readonly value: V
+  /** Epoch milliseconds. */
   readonly timestamp: number
 }
 
-/** A key-value store whose rows carry a timestamp: what the DSL's tables use. */
+/** A key-value store whose rows carry a timestamp: what the tables of the DSL use. */
 export interface TimestampedKeyValueStore<K, V> extends ReadOnlyKeyValueStore<K, ValueAndTimestamp<V>> {
+  /** Sets the value of a key, with its event time in epoch milliseconds. A null or undefined value deletes the row. */
   put(key: K, value: V | null | undefined, timestamp: number, keyBytes?: Uint8Array): void
 }
 
 export type { Window, Windowed } from '../serde/windowed.ts'
 
+/**
+ * A store of values by key and the start of their window, declared by `windowStore`, or that of a windowed aggregate.
+ * All times are epoch milliseconds.
+ */
 export interface WindowStore<K, V> {
-  /** A null value deletes. `timestamp` is the row's timestamp where the store is timestamped. */
+  /**
+   * Sets the value of a window. A null value deletes it. `timestamp` is the event time of the row, where the store
+   * keeps one.
+   */
   put(key: K, value: V | null | undefined, windowStart: number, timestamp?: number, keyBytes?: Uint8Array): void
+  /** The row of one window, or undefined. */
   fetch(key: K, windowStart: number, keyBytes?: Uint8Array): ValueAndTimestamp<V> | undefined
-  /** Windows of one key that start in [from, to], ascending (`backward`: descending). */
+  /** The windows of one key that start in [from, to], in the order of time; with `backward` newest first. */
   fetchRange(
     key: K,
     from: number,
@@ -213,8 +273,9 @@ export interface WindowStore<K, V> {
     backward?: boolean,
     keyBytes?: Uint8Array,
   ): IterableIterator<[windowStart: number, row: ValueAndTimestamp<V>]>
-  /** Windows of all keys that start in [from, to], by start, then key bytes. */
+  /** The windows of all keys that start in [from, to], by their start, then by the bytes of their keys. */
   fetchAll(from: number, to: number): IterableIterator<[key: K, windowStart: number, row: ValueAndTimestamp<V>]>
+  /** All windows, by their start, then by the bytes of their keys. */
   all(): IterableIterator<[key: K, windowStart: number, row: ValueAndTimestamp<V>]>
 }
 
@@ -227,35 +288,57 @@ export interface WindowsOfStart {
   readonly timestamp: number
 }
 
+/**
+ * A store of sessions by key, declared by `sessionStore`, or that of an aggregate over sessions. All times are epoch
+ * milliseconds, and both ends are inclusive.
+ */
 export interface SessionStore<K, V> {
+  /** Sets the value of a session. A null value deletes it. */
   put(key: K, start: number, end: number, value: V | null | undefined, keyBytes?: Uint8Array): void
-  /** Sessions of the key with end >= earliestEnd and start <= latestStart, ascending by end, then start. */
+  /**
+   * The sessions of a key that end at `earliestEnd` or later and start at `latestStart` or earlier, by their end, then
+   * by their start.
+   */
   findSessions(
     key: K,
     earliestEnd: number,
     latestStart: number,
     keyBytes?: Uint8Array,
   ): IterableIterator<[start: number, end: number, value: V]>
+  /** The value of one session, or undefined. */
   fetchSession(key: K, start: number, end: number, keyBytes?: Uint8Array): V | undefined
+  /** All sessions. */
   all(): IterableIterator<[key: K, start: number, end: number, value: V]>
 }
 
+/** A value with the time for which it holds, epoch milliseconds. */
 export interface VersionedRecord<V> {
+  /** The value itself. */
   readonly value: V
+  /** The first instant at which it holds. */
   readonly validFrom: number
-  /** Undefined for the newest version. */
+  /** The instant from which the next version holds; undefined for the newest. */
   readonly validTo?: number
 }
 
+/**
+ * A store of the history of each key, declared by `versionedStore`, or that of a versioned table. All times are epoch
+ * milliseconds.
+ */
 export interface VersionedStore<K, V> {
-  /** Returns the new version's validTo, or null when it was rejected as older than the history kept. */
+  /**
+   * Adds a version that holds from `timestamp` on. Returns until when it holds, or null where it is older than the
+   * history that is kept, and was refused.
+   */
   put(
     key: K,
     value: V | null | undefined,
     timestamp: number,
     keyBytes?: Uint8Array,
   ): { validTo: number | undefined } | null
+  /** The version that holds at `asOf`, or the newest one. */
   get(key: K, asOf?: number, keyBytes?: Uint8Array): VersionedRecord<V> | undefined
+  /** The newest version of each key. */
   all(): IterableIterator<[key: K, version: VersionedRecord<V>]>
 }
 

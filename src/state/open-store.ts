@@ -1,13 +1,13 @@
 /** Opens the typed store that a specification asks for over a backend. */
 import { unreachable } from '../base/assert.ts'
-import type { BaseStore, StoreOptions } from './base-store.ts'
+import type { BaseStore, StoreOptions } from './stores/base-store.ts'
 import type { AnyStore, StoreBackend, StoreLifecycle, StoreSpec } from './contract.ts'
-import { PlainKeyValueStore, StampedKeyValueStore } from './key-value-store.ts'
-import { SessionWindowStore } from './session-store.ts'
-import { VersionedRowStore } from './versioned-store.ts'
-import { TimeWindowStore } from './window-store.ts'
+import { PlainKeyValueStore, StampedKeyValueStore } from './stores/key-value-store.ts'
+import { SessionWindowStore } from './stores/session-store.ts'
+import { VersionedRowStore } from './stores/versioned-store.ts'
+import { TimeWindowStore } from './stores/window-store.ts'
 
-export type { StoreOperation, StoreOptions } from './base-store.ts'
+export type { StoreOperation, StoreOptions } from './stores/base-store.ts'
 
 export function openStore(
   spec: StoreSpec,

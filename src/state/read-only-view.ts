@@ -1,6 +1,6 @@
 /** Interactive queries: a store's committed rows, for readers beside the processing. */
 import { assert } from '../base/assert.ts'
-import { BaseStore } from './base-store.ts'
+import { BaseStore } from './stores/base-store.ts'
 import type {
   AnyStore,
   ReadOnlyKeyValueStore,

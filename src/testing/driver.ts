@@ -1,75 +1,31 @@
-/** Tests an application without broker and threads: feed records, move the clock, read what comes out. */
+/** Tests an application without threads and network: feed records, move the clock, read what comes out. */
+import assert from 'node:assert/strict'
 import { type Duration, tryParseDuration } from '../base/duration.ts'
+import { EngineError } from '../base/errors.ts'
 import { keySlot } from '../base/hash.ts'
-import { EngineError } from '../errors.ts'
+import { loadConfig } from '../config/load.ts'
 import type { Application } from '../dsl/app.ts'
-import type { DropReason } from '../operators/contract.ts'
+import { compilingOf } from '../lanes/application.ts'
+import { EmbeddedRegistry } from '../serde/registry/embedded-registry.ts'
 import type { Serde } from '../serde/serde.ts'
-import type { AnyStore } from '../state/contract.ts'
-import type { CompiledSource, CompiledTopology } from '../topology/compiled.ts'
-import { plainKeySerde, plainValueSerde } from '../topology/default-serdes.ts'
+import type { AnyStore, WindowStore } from '../state/contract.ts'
+import { changelogPartitions } from '../topology/affinity.ts'
+import type { CompiledTopology } from '../topology/compiled.ts'
 import { describeText } from '../topology/describe.ts'
-import type { SpecOf } from '../topology/operator-spec.ts'
-import type { Headers } from '../wire/headers.ts'
-import { type EngineRecord, TaskEngine } from './task-engine.ts'
-
-export interface DriverOptions {
-  /** `topology.optimization`: `'all'` turns the optimizations on. Other keys are accepted and play no part here. */
-  readonly config?: Readonly<Record<string, unknown>>
-  /** Wall clock at the beginning, epoch milliseconds. Default: 0. */
-  readonly startAt?: number
-  /**
-   * How event time goes on. `watermark`, the default, is the engine's way: one time for all. `kafka-streams` gives every
-   * windowed operator a time of its own, that of the records it has seen, and lets it act on records alone: for
-   * comparing an application with the same one on Kafka Streams.
-   */
-  readonly time?: 'watermark' | 'kafka-streams'
-  /** Partitions of all topics, or of each by name. Default: 1. */
-  readonly partitions?: number | Readonly<Record<string, number>>
-}
-
-export interface PipeOptions {
-  /** Epoch milliseconds. Default: the driver's wall clock. */
-  readonly timestamp?: number
-  readonly headers?: Headers
-  /** Default: chosen by the key's hash. */
-  readonly partition?: number
-}
-
-export interface OutputRecord<K = unknown, V = unknown> {
-  readonly topic: string
-  readonly partition: number
-  readonly offset: number
-  readonly key: K
-  readonly value: V
-  readonly timestamp: number
-  readonly headers: Headers
-}
-
-export interface DroppedRecord {
-  readonly reason: DropReason
-  /** Operator that dropped it. */
-  readonly node: string
-  readonly key: unknown
-  readonly value: unknown
-  readonly timestamp: number
-}
-
-export interface InputTopic<K, V> {
-  /** Feeds a record and waits until all that follows from it is done. */
-  pipe(key: K | null, value: V | null, options?: PipeOptions): Promise<void>
-}
-
-export interface OutputTopic<K, V> {
-  /** The oldest record not read yet. */
-  read(): OutputRecord<K, V> | undefined
-  /** All records not read yet. */
-  readAll(): Array<OutputRecord<K, V>>
-}
+import { planOf } from '../topology/plan.ts'
+import { splitTopology } from '../topology/split.ts'
+import type { DriverOptions, DroppedRecord, InputRecord, InputTopic, OutputRecord, OutputTopic } from './contract.ts'
+import { connectEmbedded } from './embedded-schemas.ts'
+import { explain } from './explain.ts'
+import { storeHandle } from './store-handle.ts'
+import { type Serdes, TopicSerdes } from './topic-serdes.ts'
+import { type FedRecord, VirtualApplication } from './virtual-application.ts'
+import type { WrittenRecord } from './written.ts'
 
 /**
- * Runs an application's topology one record at a time. Event time is the largest timestamp fed so far, less the
- * out-of-orderness its source allows; the wall clock moves only by `advanceWallClock`.
+ * Runs an application on the test's own thread, with the code of production: the engine, its lanes, its commits and the
+ * embedded broker. The wall clock moves only by `advanceWallClock`. Event time is that of the engine: the least over all
+ * partitions. Each partition must have had a record, or count as idle.
  *
  * @example
  * const driver = new TopologyTestDriver(app)
@@ -77,54 +33,79 @@ export interface OutputTopic<K, V> {
  * assert.deepEqual(driver.output('totals').read()?.value, 5)
  */
 export class TopologyTestDriver {
+  /** The compiled topology of the application. */
   readonly topology: CompiledTopology
-  readonly #engine: TaskEngine
-  readonly #partitions: (topic: string) => number
-  readonly #read = new Set<EngineRecord>()
+  readonly #serdes: TopicSerdes
+  readonly #app: VirtualApplication
+  /** Tasks of every sub-topology. */
+  readonly #tasks: readonly number[]
+  /** Calls wait for one another. */
+  #turn: Promise<unknown> = Promise.resolve()
 
-  constructor(app: Pick<Application, 'applicationId' | 'compile'>, options: DriverOptions = {}) {
-    const { partitions = 1, startAt = 0 } = options
-    this.topology = app.compile({ optimize: options.config?.['topology.optimization'] === 'all' })
-    this.#partitions = (topic) => (typeof partitions === 'number' ? partitions : (partitions[topic] ?? 1))
-    this.#engine = new TaskEngine({
-      topology: this.topology,
+  /** Compiles the application. Nothing runs until a record is fed or the clock moves. */
+  constructor(app: Pick<Application, 'applicationId' | 'compile' | 'config'>, options: DriverOptions = {}) {
+    const { partitions = 1, topics = {}, startAt = 0, lanes = 1, commits = 'each' } = options
+    const memory = { 'engine.state.store': 'memory' }
+    const config = loadConfig({ application: [app.config, options.config, memory] })
+    const split = config.get('topology.sub-topology-split')
+    const registry = options.registry ?? new EmbeddedRegistry()
+    const compile = (): CompiledTopology => {
+      const compiled = app.compile(compilingOf(config))
+      const topology = splitTopology(compiled, split)
+      connectEmbedded(topology, registry)
+      return topology
+    }
+    this.topology = compile()
+    this.#serdes = new TopicSerdes(this.topology, registry)
+    const partitionsOf = (topic: string): number =>
+      topics[topic]?.partitions ?? (typeof partitions === 'number' ? partitions : (partitions[topic] ?? 1))
+    const { sources } = this.topology
+    this.#tasks = changelogPartitions(planOf(this.topology), partitionsOf, (source) => sources[source]?.topics ?? [])
+    this.#app = new VirtualApplication({
       applicationId: app.applicationId,
-      partitions: this.#partitions,
+      config,
+      topology: this.topology,
+      compile,
       startAt,
-      operatorTime: options.time === 'kafka-streams',
+      lanes,
+      partitions: partitionsOf,
+      commitsEach: commits === 'each',
+      log: options.log,
     })
   }
 
-  /** A topic that the application reads. The serdes are those of its source unless others are given. */
+  /**
+   * A topic that the application reads. The serdes are those of its source unless others are given.
+   *
+   * @throws EngineError `USAGE` when the application does not read the topic.
+   */
   input<K = unknown, V = unknown>(
     topic: string,
     serdes?: { readonly key?: Serde<K>; readonly value?: Serde<V> },
   ): InputTopic<K, V> {
-    if (!this.#engine.reads(topic)) throw new EngineError('USAGE', `The application does not read the topic ${topic}.`)
-    const source = this.topology.sources.find(
-      (s) => s.topics.includes(topic) || s.pattern?.test(topic),
-    ) as CompiledSource
-    const keySerde = (serdes?.key as Serde<unknown> | undefined) ?? source.keySerde
-    const valueSerde = (serdes?.value as Serde<unknown> | undefined) ?? source.valueSerde
-    return {
-      pipe: (key, value, options) => {
-        const keyBytes = key === null || key === undefined ? null : keySerde.serialize(key)
-        const valueBytes = value === null || value === undefined ? null : valueSerde.serialize(value)
-        const count = this.#partitions(topic)
-        const partition = options?.partition ?? (keyBytes === null ? 0 : keySlot(keyBytes) % count)
-        if (!(partition >= 0 && partition < count))
-          throw new EngineError('USAGE', `The topic ${topic} has ${count} partitions, no partition ${partition}.`)
-        const timestamp = options?.timestamp ?? this.#engine.clock.now()
-        return this.#engine.feed({
-          topic,
-          partition,
-          key: keyBytes,
-          value: valueBytes,
-          timestamp,
-          headers: options?.headers ?? [],
-        })
-      },
+    this.#serdes.ofInput(topic)
+    const pipeAll: InputTopic<K, V>['pipeAll'] = async (records) => {
+      const fed = records.map((record) => this.#encoded(topic, record, serdes))
+      return this.#inTurn(() => this.#feed(new Map([[topic, fed]])))
     }
+    return { pipe: (key, value, options) => pipeAll([{ ...options, key, value }]), pipeAll }
+  }
+
+  /**
+   * Feeds records of several topics that lie there all at once, like a backlog. They are encoded by the serdes of their
+   * sources. Resolves when everything that follows from them is done.
+   *
+   * @throws EngineError `USAGE` when the application does not read one of the topics.
+   */
+  async pipeAll(records: ReadonlyArray<InputRecord<unknown, unknown> & { readonly topic: string }>): Promise<void> {
+    const byTopic = new Map<string, FedRecord[]>()
+    for (const record of records) {
+      const { topic } = record
+      const fed = byTopic.get(topic) ?? []
+      byTopic.set(topic, fed)
+      fed.push(this.#encoded(topic, record, undefined))
+    }
+    return this.#inTurn(() => this.#feed(byTopic))
   }
 
   /** A topic that the application writes. The serdes are those of its sink unless others are given. */
@@ -132,76 +113,94 @@ export class TopologyTestDriver {
     topic: string,
     serdes?: { readonly key?: Serde<K>; readonly value?: Serde<V> },
   ): OutputTopic<K, V> {
-    const take = (limit: number): Array<OutputRecord<K, V>> => {
-      const unread = this.#engine.outputs
-        .filter((record) => record.topic === topic && !this.#read.has(record))
-        .slice(0, limit)
-      return unread.map((record) => this.#take(record, serdes as never) as OutputRecord<K, V>)
-    }
-    return { read: () => take(1)[0], readAll: () => take(Number.POSITIVE_INFINITY) }
-  }
-
-  /** All records not read yet, of all topics, in the order in which they were written. */
-  readAllOutputs(): OutputRecord[] {
-    return this.#engine.outputs
-      .filter((record) => !this.#read.has(record))
-      .map((record) => this.#take(record, undefined))
-  }
-
-  #take(
-    record: EngineRecord,
-    serdes: { readonly key?: Serde<unknown>; readonly value?: Serde<unknown> } | undefined,
-  ): OutputRecord {
-    this.#read.add(record)
-    const sink = this.#sinkOf(record.topic)
-    const keySerde = serdes?.key ?? sink?.keySerde ?? plainKeySerde
-    const valueSerde = serdes?.value ?? sink?.valueSerde ?? plainValueSerde
+    const own = serdes as Serdes<never, never> | undefined
+    const shown = (record: WrittenRecord): OutputRecord<K, V> => this.#serdes.shown(record, own) as OutputRecord<K, V>
+    const take = (limit: number): Array<OutputRecord<K, V>> => this.#app.written.take(topic, limit).map(shown)
     return {
-      ...record,
-      key: record.key === null ? null : keySerde.deserialize(record.key),
-      value: record.value === null ? null : valueSerde.deserialize(record.value),
+      read: () => take(1)[0],
+      readAll: () => take(Number.POSITIVE_INFINITY),
+      expect: (records) => this.#compare(topic, take(Number.POSITIVE_INFINITY), records),
     }
   }
 
-  #sinkOf(topic: string): SpecOf<'sink'> | undefined {
-    const sinks = this.topology.nodes.flatMap((node) => (node.spec.op === 'sink' ? [node.spec] : []))
-    return sinks.find((sink) => sink.topic === topic) ?? sinks.find((sink) => typeof sink.topic === 'function')
+  /**
+   * All records that were not read yet, of all topics, commit by commit; within one commit topic by topic and partition
+   * by partition.
+   */
+  readAllOutputs(): OutputRecord[] {
+    return this.#app.written.takeAll().map((record) => this.#serdes.shown(record))
   }
 
-  /** Moves the wall clock; timers and scheduled sources that become due fire. */
+  /**
+   * Moves the wall clock on. Timers and scheduled sources that become due fire, each at its own time, and silent
+   * partitions turn idle.
+   *
+   * @throws EngineError `USAGE` when it is no duration.
+   */
   async advanceWallClock(duration: Duration): Promise<void> {
     const ms = tryParseDuration(duration)
     if (ms === undefined)
       throw new EngineError('USAGE', `${JSON.stringify(duration)} is no duration; write milliseconds, '10s' or 'PT1M'.`)
-    await this.#engine.advanceWallClock(ms)
+    return this.#inTurn(() => this.#app.advance(ms))
+  }
+
+  /** Commits what was done so far. Of use with `commits: 'interval'`. */
+  commit(): Promise<void> {
+    return this.#inTurn(() => this.#app.commit())
   }
 
   /**
-   * A store by name, to be read.
+   * Kills the application and starts it again on an empty disk. Stores are restored from their changelogs, and what was
+   * not committed is processed again.
+   */
+  restart(): Promise<void> {
+    return this.#inTurn(() => this.#app.restart())
+  }
+
+  /**
+   * A store by its name, to be read. It can be used across restarts.
    *
-   * @throws EngineError `USAGE` when no store has that name.
+   * @throws EngineError `USAGE` when there is none of that name and partition.
    */
   store<S = AnyStore>(name: string, partition = 0): S {
-    const store = this.#engine.store(name, partition)
-    if (store) return store as S
+    const spec = this.topology.stores.get(name)
+    const isThere = this.topology.globalStores.has(name) || partition < this.#partitionsOfStore(name)
+    if (spec && isThere) return storeHandle(spec, partition, () => this.#app.store(name, partition)) as S
     const known = [...this.topology.stores.keys()].join(', ') || 'none'
     throw new EngineError('USAGE', `There is no store ${name} of partition ${partition} (stores: ${known}).`)
   }
 
-  /** Records that went no further because they were late, had no key, …, so far. */
+  /**
+   * Says in words how far event time has come and what it waits for: which partition holds it and why, what to set, and
+   * how many windows are open.
+   */
+  explain(): string {
+    const windows = new Map<string, number>()
+    for (const [name, { kind }] of this.topology.stores) {
+      if (kind !== 'window' && kind !== 'session') continue
+      let count = 0
+      for (let partition = 0; partition < this.#partitionsOfStore(name); partition++) {
+        const store = this.#app.store(name, partition) as WindowStore<unknown, unknown> | undefined
+        if (store) for (const _ of store.all()) count++
+      }
+      windows.set(name, count)
+    }
+    return explain({ topology: this.topology, watermarks: this.#app.watermarks(), windows })
+  }
+
+  /** The records dropped so far: they were late, had no key, could not be processed, … */
   dropped(): DroppedRecord[] {
-    return this.#engine.drops.map(({ reason, node, record: { key, value, timestamp } }) => ({
-      reason,
-      node,
-      key,
-      value,
-      timestamp,
-    }))
+    return [...this.#app.drops]
+  }
+
+  /** The warnings that the engine has logged so far. */
+  warnings(): readonly string[] {
+    return this.#app.warnings
   }
 
   /** The wall clock, epoch milliseconds. */
   now(): number {
-    return this.#engine.clock.now()
+    return this.#app.loop.now()
   }
 
   /** The topology as text, as `millrace topology` shows it. */
@@ -209,7 +208,71 @@ export class TopologyTestDriver {
     return describeText(this.topology)
   }
 
+  /** Ends the application. What is not committed is void. */
   close(): void {
-    this.#engine.close()
+    this.#app.close()
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#turn.then(work)
+    this.#turn = done.catch(() => {
+      // Whoever called hears of it; the next one has its turn all the same.
+    })
+    return done
+  }
+
+  #encoded<K, V>(
+    topic: string,
+    { key, value, timestamp, headers, partition }: InputRecord<K, V>,
+    serdes: Serdes<K, V> | undefined,
+  ): FedRecord {
+    const of = this.#serdes.ofInput(topic, serdes as Serdes<never, never> | undefined)
+    const keyBytes = key === null || key === undefined ? null : of.key.serialize(key)
+    return {
+      partition: this.#partition(topic, partition, keyBytes),
+      key: keyBytes,
+      value: value === null || value === undefined ? null : of.value.serialize(value),
+      timestamp: timestamp ?? this.#app.loop.now(),
+      headers: headers ?? [],
+    }
+  }
+
+  async #feed(records: ReadonlyMap<string, readonly FedRecord[]>): Promise<void> {
+    // A topic that has come meanwhile is found when the engine looks for topics again: here, at its next start.
+    const isNew = [...records.keys()].map((topic) => this.#app.create(topic)).includes(true)
+    if (isNew && this.#app.isStarted) await this.#app.restart(true)
+    this.#app.append(records)
+    await this.#app.settle()
+  }
+
+  #partition(topic: string, asked: number | undefined, key: Uint8Array | null): number {
+    const count = this.#app.partitionsOf(topic)
+    const partition = asked ?? (key === null ? 0 : keySlot(key) % count)
+    if (partition >= 0 && partition < count) return partition
+    throw new EngineError('USAGE', `The topic ${topic} has ${count} partitions, no partition ${partition}.`)
+  }
+
+  #partitionsOfStore(name: string): number {
+    if (this.topology.globalStores.has(name)) return 1
+    const owner = this.topology.subtopologies.find((s) => s.stores.includes(name))
+    return owner ? (this.#tasks[owner.id] ?? 1) : 1
+  }
+
+  #compare(topic: string, actual: readonly OutputRecord[], expected: ReadonlyArray<Partial<OutputRecord>>): void {
+    const seen = actual.map((record, i) => {
+      const names = Object.keys(expected[i] ?? { key: 0, value: 0, timestamp: 0 }) as Array<keyof OutputRecord>
+      return Object.fromEntries(names.map((name) => [name, record[name]]))
+    })
+    try {
+      assert.deepEqual(seen, [...expected])
+    } catch (error) {
+      const { message } = error as Error
+      throw new assert.AssertionError({
+        message: `The topic ${topic} has other records than expected. ${message}\n\n${this.explain()}`,
+        actual: seen,
+        expected,
+        operator: 'deepStrictEqual',
+      })
+    }
   }
 }

@@ -1,10 +1,14 @@
 /** The public test kit. */
-export {
-  type DriverOptions,
-  type DroppedRecord,
-  type InputTopic,
-  type OutputRecord,
-  type OutputTopic,
-  type PipeOptions,
-  TopologyTestDriver,
-} from './driver.ts'
+export { EmbeddedRegistry } from '../serde/registry/embedded-registry.ts'
+export type {
+  DriverLogLine,
+  DriverOptions,
+  DroppedRecord,
+  InputRecord,
+  InputTopic,
+  OutputRecord,
+  OutputTopic,
+  PipeOptions,
+  TopicOptions,
+} from './contract.ts'
+export { TopologyTestDriver } from './driver.ts'

@@ -38,6 +38,10 @@ export class Alignment {
     this.#heldMs = new Float64Array(capacity)
   }
 
+  get any(): boolean {
+    return this.#byName.size > 0
+  }
+
   get holding(): boolean {
     return this.#holds.length > 0
   }

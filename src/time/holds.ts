@@ -5,18 +5,18 @@
 import { Alignment } from './alignment.ts'
 import type { Heads } from './heads.ts'
 import { type IdleClocks, widened } from './idleness.ts'
-import { type Marks, never, unknown } from './marks.ts'
+import { type PartitionWatermarks, never, unknown } from './partition-watermarks.ts'
 
 export interface HoldParts {
   readonly heads: Heads
-  readonly marks: Marks
+  readonly marks: PartitionWatermarks
   readonly idle: IdleClocks
 }
 
 export class Holds {
   readonly #maxHoldMs: number
   readonly #heads: Heads
-  readonly #marks: Marks
+  readonly #marks: PartitionWatermarks
   readonly #idle: IdleClocks
   readonly #alignment: Alignment
   /** When a record was dispatched last, without the time for which dispatch was held; NaN before the first. */
@@ -36,6 +36,11 @@ export class Holds {
   assign(p: number, alignment: { readonly group: string; readonly maxDriftMs: number } | undefined): void {
     this.#lastEvent[p] = Number.NaN
     if (alignment) this.#alignment.join(p, alignment.group, alignment.maxDriftMs)
+  }
+
+  /** Whether there are alignment groups, or a hold that is not over: without, nothing is ever stopped. */
+  get any(): boolean {
+    return this.#alignment.any || !Number.isNaN(this.#blockedSince)
   }
 
   revoke(p: number, now: number): void {

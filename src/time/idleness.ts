@@ -4,6 +4,8 @@
  * nobody could have seen a record (a pause, a failing fetch, a full buffer, a broker that does not answer) is no
  * evidence and does not count.
  */
+import { assert } from '../base/assert.ts'
+
 const fetched = 1
 const caughtUp = 2
 const failed = 4
@@ -66,6 +68,7 @@ export class IdleClocks {
   }
 
   assign(p: number, timeoutMs: number): void {
+    assert(timeoutMs >= 0, `a partition is idle after ${timeoutMs} ms`)
     this.#timeout[p] = timeoutMs
     this.#idleSince[p] = Number.NaN
     this.#idleMs[p] = 0

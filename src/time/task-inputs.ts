@@ -113,6 +113,13 @@ export class TaskInputs {
     return this.#settle(p, now)
   }
 
+  /** What was known to lie at the broker may have changed unseen. True when heads of its task wait by that. */
+  forgetLag(p: number, now: number): boolean {
+    this.#lag[p] = Number.NaN
+    this.#emptySince[p] = Number.NaN
+    return this.#settle(p, now)
+  }
+
   /** When time alone lets something go on; `Infinity` for never. */
   nextDeadline(slots: readonly number[]): number {
     let least = Number.POSITIVE_INFINITY

@@ -1,6 +1,9 @@
 /** What is told of the watermarks: plain data, times in epoch milliseconds. */
 import type { PartitionKey } from '../base/ids.ts'
 
+/** Clocks of machines differ by less: an event time farther ahead is ahead of the clock. */
+export const clockToleranceMs = 60_000
+
 export interface PartitionWatermarkReport {
   watermarkMs: number | null
   idle: boolean
@@ -15,6 +18,9 @@ export interface PartitionWatermarkReport {
   driftFromGroupMinMs: number | null
   previewWatermarkMs?: number
   headHeldSinceMs?: number
+  /** Those who write to it tell how far it has come: no record of its own has to come for that. */
+  isAnnounced?: true
+  ahead?: { readonly offset: number; readonly timestampMs: number; readonly sinceMs: number }
 }
 
 export interface AlignmentBindingReport {

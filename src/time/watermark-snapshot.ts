@@ -3,7 +3,7 @@ import type { PartitionKey } from '../base/ids.ts'
 import type { Heads } from './heads.ts'
 import type { Holds } from './holds.ts'
 import type { IdleClocks } from './idleness.ts'
-import { type Marks, unknown } from './marks.ts'
+import { type PartitionWatermarks, unknown } from './partition-watermarks.ts'
 import type { PartitionNames } from './partition-names.ts'
 import {
   type AlignmentBindingReport,
@@ -16,7 +16,7 @@ import {
 export interface WatermarkParts {
   readonly names: PartitionNames
   readonly heads: Heads
-  readonly marks: Marks
+  readonly marks: PartitionWatermarks
   readonly holds: Holds
   readonly idle: IdleClocks
 }
@@ -73,6 +73,12 @@ export class WatermarkSnapshots {
       const counted = marks.counted(p)
       if (counted > watermark) report.previewWatermarkMs = counted
       report.headHeldSinceMs = this.#wall.epochMs(behindSince)
+    }
+    if (marks.hasCeiling(p)) report.isAnnounced = true
+    const ahead = marks.ahead(p)
+    if (ahead !== undefined) {
+      const { offset, timestampMs, at } = ahead
+      report.ahead = { offset, timestampMs, sinceMs: this.#wall.epochMs(at) }
     }
     return report
   }

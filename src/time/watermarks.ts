@@ -9,15 +9,18 @@
  * Partitions are named by small integers, and nothing is allocated per record. Durations are counted on a monotonic
  * clock that the caller reads; the wall clock is only shown.
  */
+import { assert } from '../base/assert.ts'
 import type { PartitionKey, TopicPartition } from '../base/ids.ts'
+import type { Gate } from './gates.ts'
 import { noHead } from './head-order.ts'
 import { Heads } from './heads.ts'
 import { Holds } from './holds.ts'
 import { IdleClocks } from './idleness.ts'
-import { Marks, never } from './marks.ts'
+import { PartitionWatermarks, never } from './partition-watermarks.ts'
 import { PartitionNames } from './partition-names.ts'
 import type { TaskInput } from './task-inputs.ts'
-import type { WatermarkReport } from './watermark-report.ts'
+import { TaskWatermarks } from './task-watermarks.ts'
+import { clockToleranceMs, type WatermarkReport } from './watermark-report.ts'
 import { WatermarkSnapshots } from './watermark-snapshot.ts'
 
 export { noHead } from './head-order.ts'
@@ -42,6 +45,16 @@ export interface WatermarksOptions {
   readonly maxTaskIdleMs?: number
   /** A hold that lasted this long no longer waits for its laggards. Default 0: it waits for as long as they are behind. */
   readonly maxHoldMs?: number
+  /** Each task has a watermark of its own, for no other task gives it records but through a topic. */
+  readonly byTask?: boolean
+}
+
+/** A head that waits; `byWriters`: for those who write to the awaited partition, and not for records that lie in it. */
+export interface PartitionWait {
+  readonly held: PartitionKey
+  readonly awaited: PartitionKey
+  readonly byWriters: boolean
+  readonly since: number
 }
 
 /** Why nothing is dispatched although something is buffered. */
@@ -55,9 +68,11 @@ export class Watermarks {
   readonly #names = new PartitionNames()
   readonly #heads: Heads
   readonly #idle: IdleClocks
-  readonly #marks: Marks
+  readonly #marks: PartitionWatermarks
   readonly #holds: Holds
   readonly #snapshots: WatermarkSnapshots
+  /** Undefined where all tasks go by the application's watermark. */
+  readonly #tasks: TaskWatermarks | undefined
   #suspended = 0
 
   constructor(options: WatermarksOptions = {}) {
@@ -66,12 +81,13 @@ export class Watermarks {
       evidenceTtlMs: options.evidenceTtlMs ?? 3000,
       onFetchError: options.onFetchError ?? 'suspend',
     })
-    const marks = new Marks(firstCapacity, heads, idle)
+    const marks = new PartitionWatermarks(firstCapacity, heads, idle)
     const holds = new Holds(firstCapacity, options.maxHoldMs ?? 0, { heads, marks, idle })
     this.#heads = heads
     this.#idle = idle
     this.#marks = marks
     this.#holds = holds
+    this.#tasks = options.byTask === true ? new TaskWatermarks(heads, marks, idle) : undefined
     this.#snapshots = new WatermarkSnapshots({ names: this.#names, heads, marks, holds, idle })
   }
 
@@ -82,12 +98,15 @@ export class Watermarks {
   assign(tp: TopicPartition, timing: PartitionTiming, input?: TaskInput): number {
     const p = this.#names.add(tp)
     if (p >= this.#capacity) this.#grow()
+    assert(p < this.#capacity, `partition ${p} has no room among ${this.#capacity}`)
+    assert(!this.#heads.has(p), 'a partition that comes has a head of one that went')
     this.#marks.assign(p, timing.maxOutOfOrdernessMs)
     this.#idle.assign(p, timing.idlenessMs)
     this.#holds.assign(p, timing.alignment)
     this.#heads.rank(this.#names.slots)
     this.#refresh(p)
     if (input) this.#sort(this.#heads.join(p, input), input.at)
+    if (this.#tasks) this.#tasks.join(p, input?.task ?? this.#names.key(p))
     return p
   }
 
@@ -99,6 +118,7 @@ export class Watermarks {
     this.#takeHead(p, now)
     this.#sort(this.#heads.leave(p), now)
     this.#idle.assign(p, 0)
+    this.#tasks?.leave(p)
     this.#holds.revoke(p, now)
     this.#names.remove(p)
     this.#marks.revoke(p)
@@ -119,6 +139,35 @@ export class Watermarks {
     this.#refresh(p)
   }
 
+  /** The partition's next record is another one than before: an older one came. */
+  headReplaced(p: number, timestamp: number, offset: number, now: number): void {
+    this.#place(this.#heads.replaced(p, timestamp, offset))
+    this.#holds.refresh(p)
+    this.#findOldest(now)
+    this.#refresh(p)
+  }
+
+  /** The heads of these partitions wait from now on for those who write to `awaited`, one of them. */
+  gate(members: readonly number[], awaited: number, now: number): void {
+    this.#sort(this.#heads.gate(members, awaited, now), now)
+  }
+
+  /** Those who feed the gate of `p` have come so far; `known` says of each partition up to where it was read then. */
+  cameTo(p: number, gate: Gate, known: ReadonlyMap<PartitionKey, number>, now: number): void {
+    const knownOf = (q: number): number => known.get(this.#names.key(q)) ?? 0
+    this.#sort(this.#heads.cameTo(p, gate, knownOf, now), now)
+  }
+
+  /** The heads behind the gate of `p` go up to this event time, whoever has come so far or not. */
+  letGo(p: number, upToMs: number, now: number): void {
+    this.#sort(this.#heads.letGo(p, upToMs, now), now)
+  }
+
+  /** The partition has a head that waits for others of its task, or for those who write to it. */
+  isWithheld(p: number): boolean {
+    return this.#heads.isWithheld(p)
+  }
+
   /** What was buffered is given up (a seek, a restart): the position and hence all evidence is another one. */
   headDiscarded(p: number, now: number): void {
     this.#takeHead(p, now)
@@ -135,22 +184,29 @@ export class Watermarks {
     this.#marks.advance()
     if (this.#suspended !== 0) return -1
     const p = this.#heads.oldest
-    return this.#holds.stops(p, this.#names.slots, now) ? -1 : p
+    return this.#holds.any && this.#holds.stops(p, this.#names.slots, now) ? -1 : p
   }
 
   /**
-   * The head of `p` was dispatched; behind it waits the next one, or `noHead`. Answers with the application's watermark
-   * in force for the dispatched record, itself included. What the next head previews counts for later records only, or
-   * it could make the very record late.
+   * The head of `p` was dispatched; behind it waits the next one, or `noHead`. Answers with the watermark in force for the
+   * dispatched record, itself included. What the next head previews counts for later records only, or it could make the
+   * very record late.
    */
   dispatched(p: number, nextTimestamp: number, nextOffset: number, now: number): number {
-    this.#marks.dispatched(p, this.#heads.timestamp(p))
+    const heads = this.#heads
+    const marks = this.#marks
+    const timestamp = heads.timestamp(p)
+    marks.dispatched(p, timestamp, heads.offset(p), now)
     this.#holds.dispatched(p, now)
-    this.#marks.advance()
-    this.#heads.next(p, nextTimestamp, nextOffset)
+    marks.advance()
+    const inForce = this.inForce(p)
+    heads.next(p, nextTimestamp, nextOffset)
+    if (heads.isAnyGated) this.#place(heads.wentThrough(p, timestamp, now))
     if (nextTimestamp === noHead) this.#ranEmpty(p, now)
     else this.#findOldest(now)
-    return this.#marks.global
+    // Behind a gate the heads are in order: the next one's partition has nothing older than what has just gone.
+    if (heads.isAnyGated && heads.shareGate(p, heads.oldest)) marks.comeTo(heads.oldest, timestamp)
+    return inForce
   }
 
   /**
@@ -171,7 +227,10 @@ export class Watermarks {
 
   resume(cause: Suspension, now: number): void {
     this.#suspended &= ~suspensionBits[cause]
-    if (cause === 'pause') this.#idle.go(this.#names.slots, now)
+    if (cause !== 'pause') return
+    this.#idle.go(this.#names.slots, now)
+    // Nothing was fetched meanwhile: a partition that was empty has to be seen so again before others go ahead of it.
+    for (const p of this.#names.slots) this.#sort(this.#heads.forgetLag(p, now), now)
   }
 
   /** Applies what time alone brings. True when something changed, so that `pick` may answer otherwise. */
@@ -182,10 +241,11 @@ export class Watermarks {
       const due = slots.filter((p) => this.#idle.isDue(p, now))
       // First the minimum of their groups, while all of them still count.
       for (const p of due) this.#holds.groupMin(p)
-      for (const p of due) {
-        this.#idle.expire(p)
-        this.#refresh(p)
-      }
+      // Those that never had a record go first: what the others have reached counts, be they idle with them.
+      const silent = due.filter((p) => this.#marks.maxTs(p) === Number.NEGATIVE_INFINITY)
+      this.#expire(silent)
+      if (silent.length > 0) this.#marks.advance()
+      if (silent.length < due.length) this.#expire(due.filter((p) => !this.#idle.isIdle(p)))
       changed = due.length > 0
     }
     if (now >= this.#heads.nextDeadline(slots)) {
@@ -209,6 +269,30 @@ export class Watermarks {
     return this.#marks.global
   }
 
+  /** The watermark by which the task goes that this partition feeds. */
+  inForce(p: number): number {
+    return this.#tasks === undefined ? this.#marks.global : this.#tasks.of(p)
+  }
+
+  get areByTask(): boolean {
+    return this.#tasks !== undefined
+  }
+
+  /** Where tasks have their own: tells of each that has come further since the last call, by one of its partitions. */
+  tellTasks(each: (p: number, watermark: number) => void): void {
+    this.#tasks?.tell(each)
+  }
+
+  /** Where tasks have their own: the one that this partition feeds had come this far at its last commit. */
+  restoreTask(p: number, watermark: number): void {
+    this.#tasks?.restore(p, watermark)
+  }
+
+  /** There is no more input for the task that this partition feeds: it comes as far as this. True if it rose. */
+  raiseTask(p: number, watermark: number): boolean {
+    return this.#tasks?.raise(p, watermark) ?? false
+  }
+
   /** Highest event time dispatched from a partition, -Infinity before the first. */
   maxTs(p: number): number {
     return this.#marks.maxTs(p)
@@ -217,6 +301,13 @@ export class Watermarks {
   /** Whoever writes to the partition has come this far, and all that was written until then was dispatched. */
   announce(p: number, watermark: number): void {
     if (!this.#marks.raise(p, watermark)) return
+    this.#refresh(p)
+    this.#marks.advance()
+  }
+
+  /** Of this partition no record shows more than this event time: those who write to it have told no more. */
+  setCeiling(p: number, epochMs: number): void {
+    this.#marks.setCeiling(p, epochMs)
     this.#refresh(p)
     this.#marks.advance()
   }
@@ -253,16 +344,22 @@ export class Watermarks {
     return p < 0 ? 0 : now - this.#holds.heldSince(p)
   }
 
+  /** Some head waits for those who write to a topic of its task. */
+  get isWaitingForWriters(): boolean {
+    return this.#names.slots.some((p) => this.#heads.isWithheld(p) && this.#heads.isGated(p))
+  }
+
   /** Of the heads that wait for a partition of their task, the one that has waited longest. */
-  longestWait(): { readonly held: PartitionKey; readonly awaited: PartitionKey; readonly since: number } | undefined {
+  longestWait(): PartitionWait | undefined {
     const longest = this.#heads.longestWait(this.#names.slots)
     if (!longest) return undefined
-    const { held, awaited, since } = longest
-    return { held: this.#names.key(held), awaited: this.#names.key(awaited), since }
+    const { held, awaited, byWriters, since } = longest
+    return { held: this.#names.key(held), awaited: this.#names.key(awaited), byWriters, since }
   }
 
   snapshot(now: number, wallNow: number): WatermarkReport {
     this.#marks.advance()
+    this.#marks.setAheadLimit(wallNow + clockToleranceMs)
     return this.#snapshots.take(this.#bindingPartition(), now, wallNow)
   }
 
@@ -271,6 +368,13 @@ export class Watermarks {
     const p = this.#heads.oldest
     if (this.#suspended !== 0 || p < 0 || !this.#holds.isHeld(p)) return -1
     return Number.isNaN(this.#holds.heldSince(p)) ? -1 : p
+  }
+
+  #expire(due: readonly number[]): void {
+    for (const p of due) {
+      this.#idle.expire(p)
+      this.#refresh(p)
+    }
   }
 
   #holdDeadline(): number {
@@ -311,7 +415,7 @@ export class Watermarks {
 
   #takeHead(p: number, now: number): void {
     this.#holds.end(p, now)
-    this.#heads.take(p)
+    this.#sort(this.#heads.take(p), now)
     this.#findOldest(now)
   }
 

@@ -6,15 +6,27 @@ import { internalKeySerde, plainKeySerde, plainValueSerde } from './default-serd
 import type { Graph } from './graph.ts'
 import { nameFault } from './names.ts'
 import type { Getter, OperatorSpec, SpecOf } from './operator-spec.ts'
+import { levelsOf } from './levels/levels.ts'
+import { storesLookedUp, storesWritten } from './levels/stages.ts'
+import { perCommitStores } from './per-commit.ts'
 import { invalid, PhysicalBuilder, type PhysicalNode, type StoreDefinition } from './physical.ts'
 import { rewrite } from './rewrite.ts'
 
+/** How a topology is compiled. The engine compiles applications by itself, from its configuration. */
 export interface CompileOptions {
-  /** Needed for nothing but error messages. */
+  /** Shown in error messages. */
   readonly applicationId?: string
-  /** Kafka Streams' `topology.optimization=all`: source topics as changelogs, merged repartitions, cheaper self-joins. */
+  /**
+   * As Kafka Streams' `topology.optimization=all`: source topics serve as changelogs, repartitions are merged,
+   * self-joins are cheaper. Default: false.
+   */
   readonly optimize?: boolean
-  /** For topics and stores whose serde nobody knows. Default: text keys as UTF-8, the rest as JSON. */
+  /**
+   * When tables tell their changes, where an operator does not say so itself: with every update, or each row once per
+   * commit, as far as that is sound (`topology.emit`). Default: `on-update`.
+   */
+  readonly emit?: 'on-update' | 'per-commit'
+  /** For topics and stores of which no serde is known. Default: text keys as UTF-8, the rest as JSON. */
   readonly defaultSerdes?: { readonly key?: Serde<unknown>; readonly value?: Serde<unknown> }
 }
 
@@ -25,6 +37,19 @@ export function compileGraph(graph: Graph, options: CompileOptions = {}): Compil
   graph.write(builder)
   return new Compiler(builder, options).compile()
 }
+
+/** Operators whose functions are given what a source has read, null as well; aggregates and joins leave null out. */
+const functionsOfValues: ReadonlySet<OperatorSpec['op']> = new Set<OperatorSpec['op']>([
+  'filter',
+  'map',
+  'mapValues',
+  'flatMap',
+  'flatMapValues',
+  'selectKey',
+  'peek',
+  'branch',
+  'process',
+])
 
 class Compiler {
   readonly #builder: PhysicalBuilder
@@ -58,7 +83,17 @@ class Compiler {
         for (const store of nodes[child]?.stores ?? []) globalStores.set(store, source.index)
       }
     }
-    return { nodes, subtopologies, sources, boundaries, stores, globalStores, levels }
+    const perCommit = perCommitStores({ nodes, sources, boundaries, stores }, this.#wantedPerCommit())
+    return { nodes, subtopologies, sources, boundaries, stores, globalStores, levels, perCommit }
+  }
+
+  #wantedPerCommit(): Map<string, 'itself' | 'all'> {
+    const wanted = new Map<string, 'itself' | 'all'>()
+    for (const { name, emit } of this.#builder.stores.values()) {
+      if (emit === 'per-commit') wanted.set(name, 'itself')
+      else if (emit === undefined && this.#options.emit === 'per-commit') wanted.set(name, 'all')
+    }
+    return wanted
   }
 
   #checkNames(): void {
@@ -80,7 +115,7 @@ class Compiler {
     )
   }
 
-  /** Nodes hang together through their edges and through the stores they share. Numbered by their first node. */
+  /** Nodes belong together when an edge or a store connects them. A group is numbered by its first node. */
   #groups(): number[] {
     const parent = this.#physical.map((_, i) => i)
     const find = (i: number): number => {
@@ -133,7 +168,13 @@ class Compiler {
 
   #sources(groups: readonly number[], handOffs: ReadonlyMap<string, number[]>): CompiledSource[] {
     const sourceNodes = this.#physical.flatMap((node, i) => (node.source ? [i] : []))
-    const levels = this.#levels(sourceNodes, handOffs)
+    const levels = levelsOf(
+      sourceNodes,
+      this.#feeding(sourceNodes, handOffs),
+      (node) => groups[node] as number,
+      (node) => this.#physical[node]?.name ?? '',
+      this.#feeding(sourceNodes, handOffs, this.#readers(groups)),
+    )
     let boundaries = 0
     return sourceNodes.map((node, index) => {
       const physical = this.#physical[node] as PhysicalNode
@@ -154,6 +195,10 @@ class Compiler {
         watermark: definition.watermark,
         timestampExtractor: definition.timestampExtractor,
         readsValue: definition.timestampExtractor !== undefined || this.#readsValue(node, valueSerde),
+        tellsNull:
+          definition.kind === 'topics' &&
+          !definition.expectsNull &&
+          (definition.timestampExtractor !== undefined || this.#givesValue(node)),
         boundary,
         level: levels.get(node) ?? 0,
         schedule: definition.schedule,
@@ -161,7 +206,7 @@ class Compiler {
     })
   }
 
-  /** Whether anything below looks at the values of a source, rather than at their bytes or not at all. */
+  /** Whether a node below looks at the values of a source, rather than at their bytes or not at all. */
   #readsValue(node: number, valueSerde: Serde<unknown>): boolean {
     const { children } = this.#physical[node] as PhysicalNode
     return children.some((name) => {
@@ -184,46 +229,56 @@ class Compiler {
     })
   }
 
-  /** How many hand-offs deep each source lies. The graph of sources has no circles: the DSL cannot make one. */
-  #levels(sourceNodes: readonly number[], handOffs: ReadonlyMap<string, number[]>): Map<number, number> {
-    const level = new Map<number, number>()
+  /** Whether a function of the application is given the values of a source, null ones as well. */
+  #givesValue(node: number): boolean {
+    const { children } = this.#physical[node] as PhysicalNode
+    return children.some((name) => {
+      const child = this.#index.get(name) as number
+      const { op } = this.#specs[child] as OperatorSpec
+      return functionsOfValues.has(op) || ((op === 'passThrough' || op === 'nullKeyFilter') && this.#givesValue(child))
+    })
+  }
+
+  /** Of each node those that use the rows it writes. */
+  #readers(groups: readonly number[]): Map<number, readonly number[]> {
+    const nodes = this.#physical.map(({ stores, hiddenStores }, i) => {
+      const node = { spec: this.#specs[i] as OperatorSpec, stores, hiddenStores }
+      return { written: storesWritten(node), used: [...storesWritten(node), ...storesLookedUp(node)] }
+    })
+    return new Map(
+      nodes.map(({ written }, i) => [
+        i,
+        nodes.flatMap(({ used }, j) =>
+          i !== j && groups[i] === groups[j] && used.some((store) => written.includes(store)) ? [j] : [],
+        ),
+      ]),
+    )
+  }
+
+  /** Which sources feed each boundary source: those from which records come to a node that hands them over. */
+  #feeding(
+    sourceNodes: readonly number[],
+    handOffs: ReadonlyMap<string, number[]>,
+    readers?: ReadonlyMap<number, readonly number[]>,
+  ): Map<number, readonly number[]> {
     const reaching = new Map<number, number[]>()
     for (const source of sourceNodes) {
       const seen = new Set<number>([source])
-      const stack = [source]
-      while (stack.length > 0) {
-        const at = stack.pop() as number
-        for (const name of (this.#physical[at] as PhysicalNode).children) {
-          const child = this.#index.get(name) as number
-          if (seen.has(child)) continue
-          seen.add(child)
-          stack.push(child)
-          if (this.#specs[child]?.op === 'handOff') reaching.set(child, [...(reaching.get(child) ?? []), source])
-        }
+      // A set that grows while it is walked: each node is looked at once.
+      for (const at of seen) {
+        for (const name of (this.#physical[at] as PhysicalNode).children) seen.add(this.#index.get(name) as number)
+        for (const reader of readers?.get(at) ?? []) seen.add(reader)
+        if (this.#specs[at]?.op === 'handOff') reaching.set(at, [...(reaching.get(at) ?? []), source])
       }
     }
-    const visiting = new Set<number>()
-    const of = (source: number): number => {
-      const known = level.get(source)
-      if (known !== undefined) return known
-      if (visiting.has(source))
-        throw invalid(
-          `records would go round in a circle through ${this.#physical[source]?.name}; write to a topic instead`,
-        )
-      visiting.add(source)
+    const feeding = new Map<number, readonly number[]>()
+    for (const source of sourceNodes) {
       const definition = this.#physical[source]?.source
-      let result = 0
-      if (definition?.kind === 'boundary') {
-        for (const handOff of handOffs.get(definition.topics[0] as string) ?? []) {
-          for (const above of reaching.get(handOff) ?? []) result = Math.max(result, of(above) + 1)
-        }
-      }
-      visiting.delete(source)
-      level.set(source, result)
-      return result
+      if (definition?.kind !== 'boundary') continue
+      const through = handOffs.get(definition.topics[0] as string) ?? []
+      feeding.set(source, [...new Set(through.flatMap((handOff) => reaching.get(handOff) ?? []))])
     }
-    for (const source of sourceNodes) of(source)
-    return level
+    return feeding
   }
 
   #boundaries(
@@ -296,6 +351,7 @@ class Compiler {
         sources: mySources.map((source) => source.index),
         stores: global ? [] : used.filter((name) => stores.has(name)),
         global,
+        order: own.some((node) => this.#builder.takenAsArrived.has(node.name)) ? 'arrival' : 'event-time',
       }
     })
   }
@@ -322,7 +378,7 @@ function storesOfGetter(getter: Getter): readonly string[] {
   }
 }
 
-/** Stores that an operator reads by name: they have to exist. */
+/** The stores that an operator reads by name; they have to exist. */
 function storesRead(spec: OperatorSpec): readonly string[] {
   switch (spec.op) {
     case 'process':

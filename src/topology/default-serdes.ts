@@ -1,12 +1,12 @@
-/** What stands in where no serde is known: strings as UTF-8, everything else as JSON. */
+/** The serdes that are used where none is known: strings as UTF-8, everything else as JSON. */
 import { json } from '../serde/json.ts'
 import { string } from '../serde/primitive.ts'
 import type { Serde } from '../serde/serde.ts'
 
-/** Values, and keys that are no text. */
+/** For values, and for keys that are no text. */
 export const plainValueSerde: Serde<unknown> = json<unknown>()
 
-/** Keys of topics: text is text, anything else JSON; read back as text. */
+/** For keys of topics: text is text, anything else JSON. They are read back as text. */
 export const plainKeySerde: Serde<unknown> = {
   name: 'string',
   serialize: (key) => (typeof key === 'string' ? string.serialize(key) : plainValueSerde.serialize(key)),
@@ -15,8 +15,8 @@ export const plainKeySerde: Serde<unknown> = {
 }
 
 /**
- * Keys between sub-topologies and in stores, where nobody said what they are: a text stays plain UTF-8, so that it
- * meets the same key of a topic; anything else is marked by a zero byte, so that it is read back as what it was.
+ * For keys in stores and between sub-topologies whose serde is not known. A text stays plain UTF-8, so that it equals
+ * the same key of a topic. Anything else is marked by a zero byte, so that it is read back as what it was.
  */
 export const internalKeySerde: Serde<unknown> = {
   name: 'auto',

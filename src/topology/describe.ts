@@ -1,6 +1,7 @@
 /**
- * The topology as people and tools read it: the text of the field's `TopologyDescription`, and the same as JSON.
- * Nodes of a sub-topology come by the number of paths below them, largest first, then by name; lists by name.
+ * The topology as people and tools read it: the text of Kafka Streams' `TopologyDescription`, and the same as JSON.
+ * Nodes of a sub-topology are ordered by the number of paths below them, largest first, then by name. Lists are ordered
+ * by name.
  */
 import type { Boundary, CompiledNode, CompiledSource, CompiledTopology } from './compiled.ts'
 
@@ -10,6 +11,8 @@ export interface NodeDescription {
   readonly topics?: readonly string[]
   readonly topicPattern?: string
   readonly stores?: readonly string[]
+  /** Its table tells each changed row once per commit. */
+  readonly emit?: 'per-commit'
   readonly topic?: string
   readonly topicNameExtractor?: string
   readonly successors?: readonly string[]
@@ -35,7 +38,13 @@ export interface TopologyDescription {
 
 const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
-/** The JSON model. A list without entries is left out; only the topics of a source are always there. */
+/**
+ * The description of a topology as JSON, by the same model as `millrace topology --format json`. A list without entries
+ * is left out; only the topics of a source are always there.
+ *
+ * @example
+ * console.log(JSON.stringify(describeTopology(app.compile())))
+ */
 export function describeTopology(topology: CompiledTopology): TopologyDescription {
   const sizes = pathCounts(topology)
   const names = (list: readonly number[]): string[] =>
@@ -49,7 +58,8 @@ export function describeTopology(topology: CompiledTopology): TopologyDescriptio
     if (type === 'source') return { name, type, ...sourceTopics(topology, node), ...below }
     if (type === 'sink') return { name, type, ...sinkTopic(node), ...above }
     const stores = [...node.stores].sort(byText)
-    return { name, type, ...(stores.length > 0 ? { stores } : {}), ...below, ...above }
+    const emit = tellsPerCommit(topology, node) ? ({ emit: 'per-commit' } as const) : {}
+    return { name, type, ...(stores.length > 0 ? { stores } : {}), ...emit, ...below, ...above }
   }
   const subtopologies: SubtopologyDescription[] = []
   const globalStores: GlobalStoreDescription[] = []
@@ -65,7 +75,11 @@ export function describeTopology(topology: CompiledTopology): TopologyDescriptio
   return globalStores.length === 0 ? { subtopologies } : { subtopologies, globalStores }
 }
 
-/** Nodes reached from each node, counted once a path, itself included. */
+function tellsPerCommit({ perCommit }: CompiledTopology, { spec }: CompiledNode): boolean {
+  return 'store' in spec && typeof spec.store === 'object' && perCommit.has(spec.store.name)
+}
+
+/** How many nodes are reached from each node: once for every path, the node itself included. */
 function pathCounts(topology: CompiledTopology): number[] {
   const sizes: number[] = new Array(topology.nodes.length).fill(0)
   const sizeOf = (index: number): number => {
@@ -94,7 +108,12 @@ function sinkTopic(node: CompiledNode): { topic: string } | { topicNameExtractor
     : { topicNameExtractor: spec.topicFunctionName ?? 'TopicFrom' }
 }
 
-/** The text of `TopologyDescription.toString()`: the first entry is set off by three spaces, all others by two. */
+/**
+ * The description of a topology as text, in the form of Kafka Streams' `TopologyDescription`.
+ *
+ * @example
+ * console.log(describeText(app.compile()))
+ */
 export function describeText(topology: CompiledTopology): string {
   const description = describeTopology(topology)
   const entries = [

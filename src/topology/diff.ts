@@ -1,14 +1,16 @@
-/** Whether a changed application can go on with the state of the one that runs: their stores and sources compared. */
+/** Whether a changed application can go on with the state of the running one: compares their stores and sources. */
 import type { CompiledSource, CompiledTopology } from './compiled.ts'
 
-/** A store as the running application has it: what decides whether its rows can still be read. */
+/** What decides whether the rows of a store can still be read. */
 export interface StoreState {
   readonly name: string
   readonly kind: string
   readonly keySerde: string
   readonly valueSerde: string
   readonly timestamped: boolean
-  /** Size of windows, gap of sessions, milliseconds. */
+  /** What an aggregate's values begin with (`number`, `object`, …), where the serde takes any; absent where nobody knows. */
+  readonly holds?: string
+  /** Size of the windows, or gap of the sessions, in milliseconds. */
   readonly windowSizeMs?: number
   readonly retentionMs?: number
   readonly ttlMs?: number
@@ -25,7 +27,7 @@ export interface SourceState {
   readonly subtopology: number
 }
 
-/** What of a topology has to do with state: a part of `millrace topology --format json`. */
+/** The part of a topology that has to do with state; also a part of `millrace topology --format json`. */
 export interface TopologyState {
   readonly stores: readonly StoreState[]
   readonly sources: readonly SourceState[]
@@ -43,6 +45,7 @@ const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
 export function topologyState(topology: CompiledTopology): TopologyState {
   const stores: StoreState[] = []
+  const beginnings = beginningsOf(topology)
   for (const { id, stores: names } of topology.subtopologies) {
     for (const name of names) {
       const spec = topology.stores.get(name)
@@ -54,6 +57,7 @@ export function topologyState(topology: CompiledTopology): TopologyState {
         keySerde: spec.keySerde.name,
         valueSerde: spec.valueSerde.name,
         timestamped,
+        ...(beginnings.has(name) && { holds: beginnings.get(name) as string }),
         ...(windowSizeMs !== undefined && { windowSizeMs }),
         ...(retentionMs !== undefined && { retentionMs }),
         ...(ttlMs !== undefined && { ttlMs }),
@@ -65,8 +69,32 @@ export function topologyState(topology: CompiledTopology): TopologyState {
   const sources = topology.sources.filter((source) => source.kind === 'topics').map(sourceState)
   return {
     stores: stores.sort((a, b) => byText(a.name, b.name)),
-    sources: sources.sort((a, b) => byText(idOf(a), idOf(b))),
+    sources: sources.sort((a, b) => byText(sourceId(a), sourceId(b))),
     repartitions: topology.boundaries.map((boundary) => boundary.topic).sort(byText),
+  }
+}
+
+/** By store of JSON: what the first value of its aggregate is. A count and an object have the same serde. */
+export function beginningsOf({ nodes, stores }: CompiledTopology): ReadonlyMap<string, string> {
+  const found = new Map<string, string>()
+  for (const { spec } of nodes) {
+    if (!('init' in spec) || spec.init === undefined || !('store' in spec) || spec.store === undefined) continue
+    const { name } = spec.store
+    if (stores.get(name)?.valueSerde.name !== 'json') continue
+    const type = typeOfFirst(spec.init)
+    if (type !== undefined) found.set(name, type)
+  }
+  return found
+}
+
+function typeOfFirst(init: () => unknown): string | undefined {
+  try {
+    const first = init()
+    if (first === null || first === undefined) return undefined
+    return Array.isArray(first) ? 'array' : typeof first
+  } catch {
+    // It will say so by itself when a record comes.
+    return undefined
   }
 }
 
@@ -141,7 +169,7 @@ function isSameShape(a: StoreState, b: StoreState): boolean {
   )
 }
 
-/** What makes rows that are there unreadable, or readable as something else. */
+/** What makes existing rows unreadable, or lets them be read as something else. */
 const form = [
   ['kind', 'kind'],
   ['keySerde', 'key serde'],
@@ -151,9 +179,18 @@ const form = [
   ['changelogTopic', 'changelog topic'],
 ] as const
 
+/** What must not change while a store keeps its name. */
+export function formOf(store: StoreState): Array<string | number | boolean | null> {
+  return form.map(([field]) => store[field] ?? null)
+}
+
 function changesOf(old: StoreState, now: StoreState, before: TopologyState, after: TopologyState): Difference[] {
   const result: Difference[] = []
   const { name } = old
+  if (old.holds !== undefined && now.holds !== undefined && old.holds !== now.holds) {
+    const what = `the values of the store ${name} change from ${old.holds} to ${now.holds}: give it a new name`
+    result.push({ level: 'breaks', what })
+  }
   for (const [field, what] of form) {
     if (old[field] === now[field]) continue
     const change = `${shown(old[field])} to ${shown(now[field])}`
@@ -193,17 +230,18 @@ function isLess(now: number | undefined, old: number | undefined): boolean {
 
 /** The topics that decide on the number of a store's partitions. */
 function topicsAround({ sources }: TopologyState, subtopology: number): string {
-  const around = sources.filter((source) => source.subtopology === subtopology).map(idOf)
+  const around = sources.filter((source) => source.subtopology === subtopology).map(sourceId)
   return around.length === 0 ? '(handed over)' : around.join(', ')
 }
 
-function idOf(source: Pick<SourceState, 'topics' | 'pattern'>): string {
+/** What tells a source from others. */
+export function sourceId(source: Pick<SourceState, 'topics' | 'pattern'>): string {
   return source.pattern === undefined ? source.topics.join('+') : `/${source.pattern}/`
 }
 
 function sourceDifferences(before: TopologyState, after: TopologyState): Difference[] {
-  const old = new Map(before.sources.map((source) => [idOf(source), source]))
-  const now = new Map(after.sources.map((source) => [idOf(source), source]))
+  const old = new Map(before.sources.map((source) => [sourceId(source), source]))
+  const now = new Map(after.sources.map((source) => [sourceId(source), source]))
   const result: Difference[] = []
   for (const [id, source] of old) {
     const successor = now.get(id)

@@ -1,6 +1,6 @@
 /**
- * The logical graph: what the DSL's calls made, one node a call, before it is rewritten and turned into operators.
- * Nodes are written in the order of their calls as soon as all their parents are: that order gives the indices.
+ * The logical graph: the calls of the DSL, one node for each, before it is rewritten and turned into operators. Nodes
+ * are written in the order of their calls, as soon as all their parents are. That order gives the indices.
  */
 import { Names } from './names.ts'
 import type { PhysicalBuilder, SourceDefinition } from './physical.ts'
@@ -10,18 +10,18 @@ export type GraphKind = 'plain' | 'source' | 'tableSource' | 'repartition' | 'jo
 export interface RepartitionPart {
   readonly base: string
   readonly topic: string
-  /** Only repartitions that an operator asked for, not `repartition()` itself, may be merged. */
+  /** Whether it may be merged with others. Those that `repartition()` asked for by itself may not. */
   readonly mergeable: boolean
-  /** Records without a key are dropped, unless an outer join below wants them. */
+  /** Whether records without a key are dropped. An outer join below keeps them. */
   dropsNullKeys: boolean
-  /** Makes a repartition of other names in this one's stead. */
+  /** Makes the same repartition under other names. */
   readonly remake: ((base: string) => GraphNode) | undefined
 }
 
-/** When the windows of an aggregate can change no more. */
+/** When the windows of an aggregate can no longer change. */
 export interface WindowClose {
   readonly graceMs: number
-  /** The end itself belongs to the window, which closes one instant later. */
+  /** Whether the end belongs to the window, which then closes one instant later. */
   readonly inclusiveEnd: boolean
   readonly closeAfterIdleMs: number | undefined
 }
@@ -32,17 +32,19 @@ export interface GraphNodeOptions {
   readonly keyChanging?: boolean
   readonly valueChanging?: boolean
   readonly merge?: boolean
-  /** A join below that keeps records without a key. */
+  /** A join that keeps records without a key. */
   readonly relaxedNullKey?: boolean
   readonly outputVersioned?: boolean
-  /** Told for each parent whose rows come from a versioned store. */
+  /** Called for each parent whose rows come from a versioned store. */
   readonly onVersionedParent?: (parent: GraphNode) => void
   readonly source?: SourceDefinition
   readonly repartition?: RepartitionPart
-  /** Self-joins are recognised by these. */
+  /** The nodes by which a self-join is recognised. */
   readonly windowNodes?: readonly [left: GraphNode, right: GraphNode]
-  /** For operators that make windows. */
+  /** Set for operators that make windows. */
   readonly windowClose?: WindowClose
+  /** Records are taken as they arrive, by this operator and all in one task with it. */
+  readonly takesAsArrived?: boolean
 }
 
 export class GraphNode {
@@ -85,7 +87,7 @@ export class Graph {
   readonly root = new GraphNode('root')
   readonly tableSources = new Set<GraphNode>()
   readonly mergeNodes = new Set<GraphNode>()
-  /** Operators that change keys, each with the repartitions below it that may be merged. */
+  /** The operators that change keys, each with the repartitions below it that may be merged. */
   readonly keyChangers = new Map<GraphNode, Set<GraphNode>>()
   readonly versionedListeners: GraphNode[] = []
   #priority = 0
@@ -122,7 +124,7 @@ export class Graph {
     if (options.onVersionedParent && !this.versionedListeners.includes(node)) this.versionedListeners.push(node)
   }
 
-  /** The key-changing operator above, provided that no operator in between changes the value. */
+  /** The key-changing operator above, if no operator in between changes the value. */
   #keyChangerAbove(node: GraphNode): GraphNode | undefined {
     const any = findAbove(node, (n) => n.options.keyChanging === true || n.options.valueChanging === true)
     const changer = findAbove(node, (n) => n.options.keyChanging === true)
@@ -140,6 +142,7 @@ export class Graph {
       const node = queue.splice(best, 1)[0] as GraphNode
       if (!node.written && [...node.parents].every((parent) => parent.written)) {
         node.options.write?.(builder, node)
+        if (node.options.takesAsArrived) builder.takenAsArrived.add(node.name)
         node.written = true
       }
       for (const child of node.children) if (!child.written && !queue.includes(child)) queue.push(child)
@@ -147,7 +150,7 @@ export class Graph {
   }
 }
 
-/** The nearest node at or above `start` that matches; of several parents the last one that has one. */
+/** The nearest matching node at or above `start`; of several parents, that of the last parent that has one. */
 export function findAbove(start: GraphNode, matches: (node: GraphNode) => boolean): GraphNode | undefined {
   if (matches(start)) return start
   let found: GraphNode | undefined

@@ -1,9 +1,9 @@
-/** Encodings of what operators keep for themselves or send to one another: nobody else reads them. */
+/** Encodings of what operators keep for themselves or send to one another. Nothing else reads them. */
 import type { Serde } from '../serde/serde.ts'
 import { readInt64, writeInt64 } from '../serde/primitive.ts'
-import type { Headers } from '../wire/headers.ts'
+import type { Headers } from '../broker/wire/headers.ts'
 
-/** Grows as it is written to. A length of -1 stands for null. */
+/** A buffer that grows as it is written to. A length of -1 stands for null. */
 class Writer {
   #bytes = new Uint8Array(64)
   #at = 0
@@ -126,6 +126,7 @@ export interface ChangeOnWire {
 export function changeSerde(value: Serde<unknown>): Serde<ChangeOnWire> {
   return {
     name: `change(${value.name})`,
+    parts: [value],
     serialize: (change) =>
       new Writer()
         .byte(change.isLatest ? 1 : 0)
@@ -140,7 +141,7 @@ export function changeSerde(value: Serde<unknown>): Serde<ChangeOnWire> {
   }
 }
 
-/** Records of one key, side and timestamp that wait: for a partner, or for their time. */
+/** The records of one key, side and timestamp that wait: for a partner, or for their time. */
 export interface Waiting {
   readonly left: boolean
   readonly key: unknown
@@ -151,6 +152,7 @@ export interface Waiting {
 export function waitingSerde(key: Serde<unknown>, left: Serde<unknown>, right: Serde<unknown>): Serde<Waiting> {
   return {
     name: 'waiting',
+    parts: [key, left, right],
     serialize(waiting) {
       const serde = waiting.left ? left : right
       const writer = new Writer()
@@ -172,24 +174,28 @@ export function waitingSerde(key: Serde<unknown>, left: Serde<unknown>, right: S
   }
 }
 
-/** An update held back by `suppress`. */
+/** An update that `suppress` holds back. */
 export interface Suppressed {
-  /** Time that decides when it leaves: the window's end, or the timestamp of the key's first update. */
+  /** The time that decides when it leaves: the end of the window, or the timestamp of the key's first update. */
   readonly time: number
-  /** Order of the first updates that share one time. */
+  /** The order of first updates that have one time. */
   readonly order: number
   readonly timestamp: number
   readonly headers: Headers
   readonly newValue: unknown
-  /** What the newest update replaced: goes on with it, as in Kafka Streams, though it may never have left. */
+  /**
+   * The value that the newest update replaced. As in Kafka Streams it goes on with the update, although it may never
+   * have left.
+   */
   readonly oldValue: unknown
-  /** What the key had before its first update here: who looks the row up meanwhile finds this. */
+  /** The value of the key before its first update here: a look-up finds this meanwhile. */
   readonly priorValue: unknown
 }
 
 export function suppressedSerde(value: Serde<unknown>): Serde<Suppressed> {
   return {
     name: `suppressed(${value.name})`,
+    parts: [value],
     serialize: (row) =>
       new Writer()
         .int64(row.time)
@@ -213,15 +219,15 @@ export function suppressedSerde(value: Serde<unknown>): Serde<Suppressed> {
   }
 }
 
-/** What a left row of a foreign-key join tells the right side. */
+/** The message of a left row of a foreign-key join to the right side. */
 export interface Subscription {
   /**
-   * `answer-if-found` says nothing where there is no right row; `answer-again`, of a row that names the same right row
-   * as before, has its answer matter only where there is a result to take back.
+   * `answer-if-found`: no answer is wanted where there is no right row. `answer-again`: the row names the same right
+   * row as before, so the answer matters only where there is a result to take back.
    */
   readonly instruction: 'unsubscribe' | 'unsubscribe-and-answer' | 'answer-if-found' | 'answer' | 'answer-again'
   readonly primaryKey: Uint8Array
-  /** Identity of the left value; null when there is none. */
+  /** The identity of the left value; null when there is none. */
   readonly hash: number | null
 }
 
@@ -244,17 +250,18 @@ export const subscriptionSerde: Serde<Subscription> = {
   },
 }
 
-/** What the right side answers to a left row. */
+/** The answer of the right side to a left row. */
 export interface SubscriptionAnswer {
   readonly hash: number | null
   readonly value: unknown
-  /** A missing value takes back a result that is there, and is nothing otherwise. */
+  /** A missing value takes back a result, if there is one. */
   readonly quiet: boolean
 }
 
 export function answerSerde(value: Serde<unknown>): Serde<SubscriptionAnswer> {
   return {
     name: `answer(${value.name})`,
+    parts: [value],
     serialize(answer) {
       const writer = new Writer().byte((answer.hash === null ? 0 : 1) + (answer.quiet ? 2 : 0)).int64(answer.hash ?? 0)
       return writer.value(value, answer.value).done()
@@ -282,7 +289,7 @@ export function identityOf(bytes: Uint8Array): number {
   return 4294967296 * (2097151 & b) + (a >>> 0)
 }
 
-/** Bytes that sort by a time and then by what follows: times are not negative. */
+/** Bytes that sort by a time and then by what follows. Times are not negative. */
 export function timedKey(timeMs: number, tail: Uint8Array): Uint8Array {
   const bytes = new Uint8Array(8 + tail.length)
   writeInt64(bytes, 0, timeMs)

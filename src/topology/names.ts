@@ -1,9 +1,11 @@
-/** Names of operators, stores and topics as the field gives them: prefix and a ten-digit number from one counter. */
+/**
+ * Names of operators, stores and topics, as Kafka Streams gives them: a prefix and a ten-digit number from one counter.
+ */
 const repartitionSuffix = '-repartition'
 const generatedPrefix = /^KSTREAM.*-[0-9]{10}$/
 const valid = /^[a-zA-Z0-9._-]+$/
 
-/** One counter a topology. Explicit names still use up their number, so that naming one operator renames no other. */
+/** The counter of a topology. Explicit names use up their number, too, so that naming one operator renames no other. */
 export class Names {
   #next = 0
 
@@ -15,7 +17,7 @@ export class Names {
     return this.generate(`${prefix}STATE-STORE-`)
   }
 
-  /** The explicit name, or a generated one; the number is used up either way. */
+  /** The explicit name, or a generated one. The number is used up either way. */
   orGenerate(name: string | undefined, prefix: string): string {
     const generated = this.generate(prefix)
     return name ?? generated
@@ -28,7 +30,7 @@ export class Names {
 }
 
 export interface RepartitionNames {
-  /** What the topic and the nodes are named after. */
+  /** The name that the topic and the nodes are derived from. */
   readonly base: string
   readonly topic: string
   readonly sink: string
@@ -46,7 +48,7 @@ export function repartitionNames(names: Names, base: string): RepartitionNames {
   return { base, topic, sink: `${topic}-sink`, filter: `${topic}-filter`, source: `${topic}-source` }
 }
 
-/** The sentence that says what is wrong with a name, or undefined. */
+/** A sentence that says what is wrong with a name; undefined where it is fine. */
 export function nameFault(name: string): string | undefined {
   if (name.length === 0) return 'a name must not be empty'
   if (name.length > 249) return `the name ${name} is longer than 249 characters`

@@ -1,24 +1,46 @@
-/** What a node does: one variant a kind of operator. Plain data but for the user's functions and the serdes. */
+/**
+ * What a node does: one variant for each kind of operator. Plain data, except for the user's functions and the serdes.
+ */
+import type { Logger } from '../base/logger.ts'
 import type { Serde } from '../serde/serde.ts'
 import type { StoreKind } from '../state/contract.ts'
-import type { Headers } from '../wire/headers.ts'
+import type { Headers } from '../broker/wire/headers.ts'
 
-/** What a user function sees of the record at hand. */
+/** The record at hand, as user functions see it. */
 export interface RecordView<K = unknown, V = unknown> {
+  /** The key, after all operators before. */
   readonly key: K
+  /** The value, after all operators before. */
   readonly value: V
-  /** Epoch milliseconds. */
+  /** Event time, epoch milliseconds. */
   readonly timestamp: number
+  /** The headers, in their order. */
   readonly headers: Headers
-  /** Where the record that caused this one was read; '' and -1 for a scheduled or timer-made one. */
+  /** The topic that the record behind this one was read from; '' for one that a schedule or a timer made. */
   readonly topic: string
+  /** The partition that it was read from; -1 for one that a schedule or a timer made. */
   readonly partition: number
+  /** Its offset there; -1 for one that a schedule or a timer made. */
   readonly offset: number
 }
 
-export type UserFn = (value: unknown, key: unknown, record: RecordView) => unknown
+/** Where a function of a stream runs: its fourth argument. */
+export interface FunctionContext {
+  /** The id given to `defineApp`. */
+  readonly applicationId: string
+  /** The partition of the task that the function runs in. */
+  readonly partition: number
+  /**
+   * Writes to the log, under the component `app`, with the node and the record that the function was called for, also behind
+   * an `await`. It is the same object for many records: nothing is made for a record that logs nothing.
+   */
+  readonly logger: Logger
+}
+
+/** Streams give the context, tables do not. */
+export type UserFn = (value: unknown, key: unknown, record: RecordView, context?: FunctionContext) => unknown
 export type FoldFn = (aggregate: unknown, value: unknown, key: unknown, record: RecordView) => unknown
-/** Sees left and right in the order the user wrote them. */
+/** A function of left and right, in the order in which the user wrote them. */
 export type JoinFn = (left: unknown, right: unknown, key: unknown) => unknown
 export type MergeFn = (left: unknown, right: unknown, key: unknown) => unknown
 
@@ -52,12 +74,12 @@ export type Getter =
       readonly rightOuter: boolean
       readonly joiner: JoinFn
     }
-  /** What a suppressed table last let out: kept beside the waiting update, else the row above. */
+  /** What a suppressed table has let out last: kept beside the waiting update, else the row above. */
   | { readonly kind: 'suppressed'; readonly parent: Getter; readonly store: string }
 
 export type StoreRefSpec = { readonly name: string; readonly kind: StoreKind }
 
-/** Table operators keep their rows only where a store is named. */
+/** Operators that make tables. They keep their rows only where a store is named. */
 interface TableOutput {
   readonly store: StoreRefSpec | undefined
   readonly sendOldValues: boolean
@@ -67,21 +89,34 @@ export interface AggregateFns {
   /** Undefined: a reduce, whose first value is the aggregate. */
   readonly init: (() => unknown) | undefined
   readonly fold: FoldFn
-  /** False: the values play no part (a count), so that they need not be decoded. */
+  /** Whether the values matter. For a count they do not, so they need not be decoded. */
   readonly readsValue: boolean
+}
+
+/** How an asynchronous function is called, where the application says so. */
+export interface CallSpec {
+  /** At once, over all lanes of the process. */
+  readonly concurrency?: number
+  readonly timeoutMs?: number
+  readonly ratePerMs?: number
+  readonly breaker?: { readonly after: number; readonly pauseMs: number }
+}
+
+interface Calling {
+  readonly calls?: CallSpec | undefined
 }
 
 export type OperatorSpec =
   | { readonly op: 'source' }
-  | { readonly op: 'filter'; readonly predicate: UserFn; readonly not: boolean }
-  | { readonly op: 'map'; readonly fn: UserFn }
-  | { readonly op: 'mapValues'; readonly fn: UserFn }
-  | { readonly op: 'flatMap'; readonly fn: UserFn }
-  | { readonly op: 'flatMapValues'; readonly fn: UserFn }
-  | { readonly op: 'selectKey'; readonly fn: UserFn }
-  | { readonly op: 'peek'; readonly fn: UserFn }
+  | ({ readonly op: 'filter'; readonly predicate: UserFn; readonly not: boolean } & Calling)
+  | ({ readonly op: 'map'; readonly fn: UserFn } & Calling)
+  | ({ readonly op: 'mapValues'; readonly fn: UserFn } & Calling)
+  | ({ readonly op: 'flatMap'; readonly fn: UserFn } & Calling)
+  | ({ readonly op: 'flatMapValues'; readonly fn: UserFn } & Calling)
+  | ({ readonly op: 'selectKey'; readonly fn: UserFn } & Calling)
+  | ({ readonly op: 'peek'; readonly fn: UserFn } & Calling)
   | { readonly op: 'passThrough' }
-  /** One predicate a branch, in the order of the children; undefined takes what is left. */
+  /** The predicate of each branch, in the order of the children. Undefined takes the rest. */
   | { readonly op: 'branch'; readonly predicates: ReadonlyArray<UserFn | undefined> }
   | { readonly op: 'nullKeyFilter'; readonly drop: boolean }
   | {
@@ -90,18 +125,18 @@ export type OperatorSpec =
       readonly topicFunctionName: string | undefined
       readonly keySerde: Serde<unknown>
       readonly valueSerde: Serde<unknown>
-      /** Encodes the inner key of a windowed one: it alone chooses the partition. */
+      /** Encodes the inner key of a windowed one. It alone chooses the partition. */
       readonly windowedInner: Serde<unknown> | undefined
     }
   | {
       readonly op: 'handOff'
-      /** Name of the virtual topic; the index of the boundary is filled in by `compile`. */
+      /** The name of the virtual topic. `compile` fills in the index of the boundary. */
       readonly topic: string
       boundary: number
       readonly keySerde: Serde<unknown>
       readonly valueSerde: Serde<unknown>
       readonly windowedInner: Serde<unknown> | undefined
-      /** Bytes that choose the receiving partition instead of the key's, or undefined for the key. */
+      /** The bytes that choose the receiving partition; undefined: those of the key. */
       readonly routeBy: ((value: unknown) => Uint8Array | undefined) | undefined
       readonly carriesChanges: boolean
     }
@@ -112,7 +147,7 @@ export type OperatorSpec =
       readonly predicate: UserFn
       readonly not: boolean
       readonly versioned: boolean
-      /** Whether the table's own old value is needed, or that of the row above tells it. */
+      /** Whether the table's own old value is needed, rather than that of the row above. */
     } & TableOutput)
   | ({
       readonly op: 'tableMapValues'
@@ -129,14 +164,15 @@ export type OperatorSpec =
       readonly add: FoldFn
       readonly subtract: FoldFn
     } & TableOutput)
-  | ({ readonly op: 'streamAggregate' } & AggregateFns & TableOutput)
+  | ({ readonly op: 'streamAggregate' } & AggregateFns & TableOutput & Calling)
   | ({
       readonly op: 'windowAggregate'
       readonly window: WindowSpec
       readonly emit: 'update' | 'close'
       readonly merge: MergeFn | undefined
     } & AggregateFns &
-      TableOutput)
+      TableOutput &
+      Calling)
   | {
       readonly op: 'suppress'
       readonly store: string
@@ -154,7 +190,7 @@ export type OperatorSpec =
       readonly sendOldValues: boolean
     }
   | { readonly op: 'joinWindow'; readonly store: string }
-  | {
+  | ({
       readonly op: 'streamJoin'
       readonly side: 'left' | 'right'
       readonly otherStore: string
@@ -162,19 +198,21 @@ export type OperatorSpec =
       readonly afterMs: number
       readonly graceMs: number
       readonly outer: boolean
-      /** Records of either side that wait for a partner; undefined for inner joins. */
+      /** The records of either side that wait for a partner; undefined for inner joins. */
       readonly waitingStore: string | undefined
       readonly joiner: JoinFn
-    }
-  | {
+    } & Calling)
+  | ({
       readonly op: 'selfJoin'
       readonly store: string
+      /** Records without a partner are told too: there each meets itself at least. */
+      readonly outer: boolean
       readonly beforeMs: number
       readonly afterMs: number
       readonly graceMs: number
       readonly joiner: JoinFn
-    }
-  | {
+    } & Calling)
+  | ({
       readonly op: 'streamTableJoin'
       readonly getter: Getter
       readonly leftOuter: boolean
@@ -182,7 +220,7 @@ export type OperatorSpec =
       /** Undefined: the record's own key. */
       readonly foreignKey: UserFn | undefined
       readonly grace: { readonly ms: number; readonly store: string } | undefined
-    }
+    } & Calling)
   | {
       readonly op: 'tableJoin'
       readonly side: 'left' | 'right'
@@ -214,23 +252,23 @@ export type OperatorSpec =
     }
   | {
       readonly op: 'foreignKeyResolve'
-      /** Where the join's rows are kept, if they are. */
+      /** The store of the join's rows, where they are kept. */
       readonly result: StoreRefSpec | undefined
       readonly left: Getter
       readonly leftValueSerde: Serde<unknown>
       readonly leftOuter: boolean
       readonly joiner: JoinFn
     }
-  | {
+  | ({
       readonly op: 'process'
       readonly factory: (context: never) => unknown
       readonly stores: readonly string[]
       readonly fixedKey: boolean
-      /** Store of the timers per key; undefined where the processor asked for none. */
+      /** The store of the timers by key; undefined where the processor asked for none. */
       readonly timerStore: string | undefined
-      /** Global stores it may read. */
+      /** The global stores that it may read. */
       readonly globalStores: readonly string[]
-    }
+    } & Calling)
 
 /** The spec of one kind of operator. */
 export type SpecOf<Op extends OperatorSpec['op']> = Extract<OperatorSpec, { op: Op }>

@@ -1,5 +1,5 @@
-/** The physical graph while it is put together: nodes in the order of their making, stores and who uses them. */
-import { EngineError } from '../errors.ts'
+/** The physical graph while it is built: nodes in the order in which they are added, stores, and who uses them. */
+import { EngineError } from '../base/errors.ts'
 import type { Serde } from '../serde/serde.ts'
 import type { StoreKind } from '../state/contract.ts'
 import type { ScheduledTick, TimestampExtractor, WatermarkOptions } from './compiled.ts'
@@ -13,6 +13,8 @@ export interface SourceDefinition {
   readonly valueSerde: Serde<unknown> | undefined
   readonly watermark: WatermarkOptions
   readonly timestampExtractor: TimestampExtractor | undefined
+  /** Functions behind it are ready for records without a value. */
+  expectsNull: boolean
   readonly schedule:
     | {
         readonly everyMs: number | undefined
@@ -20,11 +22,11 @@ export interface SourceDefinition {
         readonly emit: (tick: ScheduledTick) => unknown
       }
     | undefined
-  /** Base name of the boundary that feeds it. */
+  /** The base name of the boundary that feeds it. */
   readonly boundaryBase: string | undefined
 }
 
-/** A store as the DSL asks for it; serdes that are not known become the defaults. */
+/** A store as the DSL describes it. Serdes that are not known become the defaults. */
 export interface StoreDefinition {
   readonly name: string
   readonly kind: StoreKind
@@ -37,6 +39,8 @@ export interface StoreDefinition {
   readonly retainDuplicates?: boolean | undefined
   readonly tumbling?: boolean | undefined
   readonly changelog: boolean
+  /** When its table tells changes; undefined: as the application says. */
+  readonly emit?: 'on-update' | 'per-commit' | undefined
   changelogTopic?: string | undefined
 }
 
@@ -59,6 +63,8 @@ export function invalid(message: string): EngineError {
 }
 
 export class PhysicalBuilder {
+  /** Names of operators that take records as they arrive. */
+  readonly takenAsArrived = new Set<string>()
   readonly nodes = new Map<string, PhysicalNode>()
   readonly stores = new Map<string, StoreDefinition>()
   readonly globalStores = new Set<string>()
@@ -118,7 +124,7 @@ export class PhysicalBuilder {
     for (const user of users) this.connect(user, store.name)
   }
 
-  /** A store of the operator's own that descriptions leave out. */
+  /** Adds a store of the operator's own, which descriptions leave out. */
   addHiddenStore(store: StoreDefinition, user: string): void {
     if (this.stores.has(store.name)) throw invalid(`two stores are named ${store.name}; give one of them another name`)
     this.stores.set(store.name, store)

@@ -1,4 +1,7 @@
-/** Rewrites the logical graph: one source a topic, versioned semantics, and what `topology.optimization=all` allows. */
+/**
+ * Rewrites the logical graph: one source for each topic, versioned semantics, and what `topology.optimization=all`
+ * allows.
+ */
 import { findAbove, type Graph, type GraphNode, type WindowClose } from './graph.ts'
 import { invalid } from './physical.ts'
 
@@ -46,6 +49,8 @@ function mergeDuplicateSources(graph: Graph): void {
 }
 
 function absorb(graph: Graph, main: GraphNode, other: GraphNode): void {
+  const { source } = main.options
+  if (source !== undefined && other.options.source?.expectsNull === false) source.expectsNull = false
   for (const child of [...other.children]) {
     other.removeChild(child)
     main.addChild(child)
@@ -78,7 +83,10 @@ function mergeRepartitions(graph: Graph): void {
   }
 }
 
-/** Where a merge lies between the key changers and all their repartitions, the merge takes their place. */
+/**
+ * Where a merge lies between the operators that change keys and all their repartitions, the repartition goes below the
+ * merge.
+ */
 function throughMerges(graph: Graph): Map<GraphNode, Set<GraphNode>> {
   const changers = new Map(graph.keyChangers)
   const replaced = new Set<GraphNode>()
@@ -103,7 +111,10 @@ function throughMerges(graph: Graph): Map<GraphNode, Set<GraphNode>> {
   return changers
 }
 
-/** A join of a stream with itself keeps its records once; each finds itself, so a left or outer join is no other. */
+/**
+ * A join of a stream with itself keeps its records once. Each record finds itself, so a left or outer join is the same
+ * as an inner one.
+ */
 function rewriteSelfJoins(node: GraphNode, visited: Set<GraphNode>): void {
   visited.add(node)
   const windows = node.options.windowNodes
@@ -133,14 +144,14 @@ function dropNullKeys(graph: Graph): void {
   }
 }
 
-/** Rows are versioned from a versioned store on, until an operator says otherwise. */
+/** Rows are versioned below a versioned store, until an operator says otherwise. */
 function isVersioned(node: GraphNode): boolean {
   if (node.options.outputVersioned !== undefined) return node.options.outputVersioned
   if (node.parents.size === 0) return false
   return [...node.parents].every((parent) => isVersioned(parent))
 }
 
-/** When the windows that the rows of this node belong to close. Refused where there are none. */
+/** When the windows of this node's rows close. Throws where there are none. */
 export function windowCloseOf(node: GraphNode): WindowClose {
   const close = node.options.windowClose
   if (close !== undefined) return close

@@ -1,8 +1,8 @@
-/** Which rows a record will ask for can often be told before it is decoded: those of its own key. */
+/** Which rows a record will read. Often that is known before it is decoded: those of its own key. */
 import type { CompiledNode, CompiledSource, CompiledTopology } from './compiled.ts'
 import type { StoreRefSpec } from './operator-spec.ts'
 
-/** The key-value store in which records of this source meet the row of the key that they come with; undefined: none. */
+/** The key-value store in which records of this source read the row of the key that they come with; undefined: none. */
 export function rowsByKey(topology: CompiledTopology, source: CompiledSource): string | undefined {
   const pending = [source.node]
   for (let at = 0; at < pending.length; at++) {

@@ -1,6 +1,7 @@
 /**
- * The topology as it runs where sub-topologies exchange records through topics instead of handing over in process:
- * every source is read from the broker, so there is one level, and nothing waits for anything within a barrier.
+ * The topology as it runs where sub-topologies exchange records through topics instead of handing them over in the
+ * process. Every source is read from the broker. So there is one level, and nothing waits for anything within a
+ * barrier. Tables tell each update there, for readers behind a topic wait for the time that writers announce.
  */
 import type { CompiledSource, CompiledTopology } from './compiled.ts'
 
@@ -12,6 +13,8 @@ export function splitTopology(topology: CompiledTopology, split: SplitMode): Com
   return {
     ...topology,
     levels: 1,
+    // What a table still has to tell would hold up those who wait for what its task has announced.
+    perCommit: new Map(),
     sources: topology.sources.map((source) => ({
       ...source,
       level: 0,
@@ -21,11 +24,11 @@ export function splitTopology(topology: CompiledTopology, split: SplitMode): Com
   }
 }
 
-/** Out-of-orderness by source: a boundary's topic is as disordered as what flows into it. */
+/** The out-of-orderness of each source. The topic of a boundary is as disordered as what flows into it. */
 function disorderOf(topology: CompiledTopology): number[] {
   const { sources, boundaries } = topology
   const disorder = sources.map((source) => source.watermark.maxOutOfOrdernessMs)
-  // Sub-topologies may feed one another in a circle: as many rounds as there are boundaries reach everyone.
+  // Sub-topologies may feed one another in a circle. As many rounds as there are boundaries reach all of them.
   for (let round = 0; round < boundaries.length; round++) {
     for (const source of sources) {
       const boundary = source.boundary === undefined ? undefined : boundaries[source.boundary]

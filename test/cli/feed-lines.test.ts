@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { parseFeedLine } from '../../src/cli/feed-lines.ts'
+import { parseFeedLine } from '../../src/cli/feed/feed-lines.ts'
 
 const parse = (text: string) => parseFeedLine(text, 'flights.ndjson', 7)
 

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
-import { parseFeed } from '../../src/cli/feed-reader.ts'
+import { parseFeed } from '../../src/cli/feed/feed-reader.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-feed-'))
 after(() => rmSync(folder, { recursive: true }))

@@ -52,7 +52,7 @@ describe('millrace ha status', () => {
     assert.equal(stderr, '')
     assert.equal(code, 0)
     assert.match(stdout, /^POD +ROLE +STATE +LAG RECORDS +LAG MS +SEEN MS AGO +PRIORITY +RESTARTING\n/)
-    assert.match(stdout, /^pod-a \* +ACTIVE +ACTIVE +0 +0 +- +- +no$/m)
+    assert.match(stdout, /^pod-a \* +ACTIVE +ACTIVE +0 +0 +- +100 +no$/m)
     assert.match(stdout, /^pod-b +STANDBY +READY_STANDBY +3 +20 +400 +1 +no$/m)
     assert.match(stdout, /^Token epoch 7, held by pod-a\. Ready standbys: 1 of 1 desired\.$/m)
   })
@@ -130,6 +130,34 @@ describe('millrace ha switch, promote, demote', () => {
     assert.match(stderr, /The switch was not carried out: it was rolled back: pod-a is ACTIVE again, in epoch 8\.\n$/)
   })
 
+  test('--wait ends where the acting pod refuses, with its reason', async () => {
+    const result = { commandOffset: 4711, command: 'PROMOTE', target: 'nobody', force: true, issuer: 'pod-a' } as const
+    const rejected = { ...result, outcome: 'REJECTED', reason: 'no pod nobody is known' } as const
+    const those = await group((published) => (published === 0 ? standby : { ...standby, commands: [rejected] }))
+    const { code, stdout, stderr } = await pods(['promote', 'nobody', '--force', '--wait'], those)
+    assert.equal(code, 1)
+    assert.equal(stdout, '')
+    assert.match(stderr, /The promote was not carried out: REJECTED, no pod nobody is known\.\n$/)
+    assert.match(
+      (await pods(['status'], those)).stdout,
+      /^Last command, at offset 4711: PROMOTE nobody \(forced\): REJ/m,
+    )
+  })
+
+  test('force is not offered where it cannot help', async () => {
+    for (const [pod, says] of [
+      ['nobody', /pod nobody is unknown, not READY_STANDBY; force does not help/],
+      ['pod-a', /pod pod-a is ACTIVE already; there is nothing to do/],
+    ] as const) {
+      const { code, stderr } = await pods(['promote', pod], await group(() => standby))
+      assert.equal(code, 1)
+      assert.match(stderr, says)
+    }
+    const lost = withPeer({ state: 'LOST' }, { readyStandbyCount: 0 })
+    const { stderr } = await pods(['switch'], await group(() => lost))
+    assert.match(stderr, /no pod is READY_STANDBY to take over, and none follows: force does not help/)
+  })
+
   test('--wait tells that another pod was faster than the one to be promoted', async () => {
     const third: HaPeer = { ...readyPeer, podId: 'pod-c' }
     const those = await group((published) => {
@@ -174,6 +202,61 @@ describe('millrace ha switch, promote, demote', () => {
       assert.equal(stdout, '')
       assert.match(stderr, /^millrace: The command is refused: no pod is READY_STANDBY .*\n$/)
     }
+  })
+})
+
+describe('millrace ha pause, resume, priority, history', () => {
+  const done = (command: string, target: string | null = null) =>
+    ({
+      commandOffset: 4711,
+      command,
+      target,
+      force: false,
+      issuer: 'pod-a',
+      outcome: 'DONE',
+      reason: 'so it is',
+    }) as const
+
+  test('are published, and --wait ends when they hold', async () => {
+    for (const [args, command] of [
+      [['pause'], { command: 'PAUSE', target: null, force: false }],
+      [['resume'], { command: 'RESUME', target: null, force: false }],
+      [['priority', 'pod-b', '0'], { command: 'PRIORITY', target: 'pod-b', force: false, value: 0 }],
+      [['priority', 'pod-b', 'default'], { command: 'PRIORITY', target: 'pod-b', force: false, value: null }],
+    ] as const) {
+      const now = { ...standby, commands: [done(command.command, command.target)] }
+      const those = await group((published) => (published === 0 ? standby : now))
+      const { code, stdout, stderr } = await pods([...args, '--wait'], those)
+      assert.equal(stderr, '')
+      assert.deepEqual([code, stdout], [0, 'so it is.\n'])
+      assert.deepEqual(those.published, [command])
+    }
+  })
+
+  test('a priority of a pod that nobody knows, or that is no number, is refused', async () => {
+    const unknown = await pods(['priority', 'pod-z', '0'], await group(() => standby))
+    assert.match(unknown.stderr, /no pod pod-z is known/)
+    const odd = await pods(['priority', 'pod-b', 'high'], await group(() => standby))
+    assert.match(odd.stderr, /'value' must be a whole number up to 999999, or default/)
+    assert.deepEqual([unknown.code, odd.code], [1, 2])
+  })
+
+  test('the status tells that failover is paused, and why a pod could not take over', async () => {
+    const now = { ...standby, failoverPaused: true, notReady: 'its stores are on another machine' }
+    const { stdout } = await pods(['status'], await group(() => now))
+    assert.match(stdout, /^Failover is paused: nobody takes over by itself; 'millrace ha resume' ends that\.$/m)
+    assert.match(stdout, /^pod-a could not take over: its stores are on another machine\.$/m)
+  })
+
+  test('the history says who, when and why', async () => {
+    const { code, stdout } = await pods(['history'], await group(() => standby))
+    assert.equal(code, 0)
+    assert.equal(
+      stdout,
+      '2026-03-01T10:00:00.000Z  epoch 7: pod-a took over (PROMOTE): pod pod-b gave the token up; ' +
+        'command at offset 4711 by pod-b\n' +
+        'time unknown  PAUSE: failover is paused: nobody takes over by itself; command at offset 12 by pod-a\n',
+    )
   })
 })
 

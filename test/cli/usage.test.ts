@@ -6,7 +6,7 @@ describe('the command line', () => {
   test('explains itself', async () => {
     const { code, stdout } = await millrace(['--help'])
     assert.equal(code, 0)
-    for (const verb of ['run', 'topology', 'demo', 'ha', 'license'])
+    for (const verb of ['run', 'topology', 'demo', 'ha', 'broker', 'license'])
       assert.match(stdout, new RegExp(`^ {2}${verb} `, 'm'))
     assert.match(stdout, /Exit codes: 0 clean, 1 crash, 2 wrong usage/)
   })

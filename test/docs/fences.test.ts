@@ -1,87 +1,29 @@
 /** Code in documents and in TSDoc is type-checked like any other, and applications in it are compiled. */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { type Application, isApplication } from '../../src/dsl/app.ts'
-import { filesBelow, repositoryRoot } from '../groups.ts'
+import type { Topology } from '../../src/index.ts'
+import { repositoryRoot } from '../groups.ts'
+import { play, playable, scriptOf } from './play.ts'
+import { compilable, documentSnippets, type Example, examples } from './snippets.ts'
 
 /** Inside the repository, so that `millrace` resolves as it does for an application. */
 const folder = join(repositoryRoot, '.cache', `fences-${process.pid}`)
 
-interface Snippet {
-  /** Where it stands, for messages. */
-  readonly place: string
-  readonly file: string
-  readonly code: string
-}
-
-/** What examples may mention without saying where it comes from. */
-const prelude = `
-import {
-  defineApp, hopping, keyValueStore, serdes, session, sliding, tumbling, withRetry,
-  type GlobalTable, type StandardSchema, type Stream, type Table, type Topology, type Windowed,
-} from 'millrace'
-import assert from 'node:assert/strict'
-import { createServer } from 'node:http'
-import { type Runtime, startEmbeddedBroker, startRuntime } from 'millrace/runtime'
-import { TopologyTestDriver } from 'millrace/testing'
-interface Order { readonly id: string; readonly customer: string; readonly amount: number; readonly product: string }
-interface Flight { readonly origin: string; readonly delay: number }
-interface User { readonly name: string; readonly city: string }
-declare const topology: Topology
-declare const orders: Stream<string, Order>
-declare const stream: Stream<string, Order>
-declare const flights: Stream<string, Flight>
-declare const users: Table<string, User>
-declare const counts: Table<Windowed<string>, number>
-declare const runtime: Runtime
-declare function ping(): Promise<boolean>
-declare const app: ReturnType<typeof defineApp>
-declare const z: { object<T>(shape: T): StandardSchema<{ id: string; amount: number }>; string(): string; number(): number }
-`
-
-function documentSnippets(): Snippet[] {
-  const documents = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', ...filesBelow('docs', '.md')]
-  return documents.flatMap((document) => {
-    const text = readFileSync(join(repositoryRoot, document), 'utf8')
-    return [...text.matchAll(/```ts\n([\s\S]*?)```/g)].map((match, i) => ({
-      place: `${document}, block ${i + 1}`,
-      file: `${document.replaceAll(/\W+/g, '-')}-${i + 1}.ts`,
-      code: `${match[1] as string}\nexport {}\n`,
-    }))
-  })
-}
-
-const publicFolders = ['src/dsl', 'src/serde', 'src/runtime', 'src/testing']
-
-function tsdocSnippets(): Snippet[] {
-  return publicFolders
-    .flatMap((path) => filesBelow(path, '.ts'))
-    .flatMap((path) => {
-      const text = readFileSync(join(repositoryRoot, path), 'utf8')
-      return [...text.matchAll(/@example\s*\n((?:\s*\*(?!\/)(?! @).*\n)+)/g)].map((match, i) => {
-        const code = (match[1] as string).replaceAll(/^\s*\* ?/gm, '').replaceAll(/^```\w*$/gm, '')
-        const whole = /^(export|import) /m.test(code)
-        return {
-          place: `${path}, example ${i + 1}`,
-          file: `${path.replaceAll(/\W+/g, '-')}-${i + 1}.ts`,
-          code: whole ? `${prelude}\n${code}` : `${prelude}\nexport async function example() {\n${code}\n}\n`,
-        }
-      })
-    })
-}
-
-const snippets = [...documentSnippets(), ...tsdocSnippets()]
+const snippets = [...documentSnippets(), ...examples().map(compilable)]
+const played = examples().filter(({ text }) => scriptOf(text).results.length > 0)
+const playedFile = (example: Example): string => `play-${example.file}`
 
 function typeErrors(): string[] {
   const options = { extends: '../../tsconfig.json', include: ['*.ts'] }
   const unused = { noUnusedLocals: false, noUnusedParameters: false }
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ ...options, compilerOptions: unused }))
-  const compiler = join(repositoryRoot, 'node_modules', '.bin', 'tsc')
-  const { stdout } = spawnSync(compiler, ['-p', folder], { encoding: 'utf8', cwd: folder })
+  const compiler = join(repositoryRoot, 'node_modules', 'typescript', 'bin', 'tsc')
+  const { stdout } = spawnSync(process.execPath, [compiler, '-p', folder], { encoding: 'utf8', cwd: folder })
   const errors = stdout.split('\n').filter((line) => line.includes('error TS'))
   return errors.filter((line) => !line.startsWith('../..'))
 }
@@ -90,6 +32,7 @@ describe('code in documents', () => {
   before(() => {
     mkdirSync(folder, { recursive: true })
     for (const { file, code } of snippets) writeFileSync(join(folder, file), code)
+    for (const example of played) writeFileSync(join(folder, playedFile(example)), playable(example))
   })
   after(() => rmSync(folder, { recursive: true, force: true }))
 
@@ -116,6 +59,16 @@ describe('code in documents', () => {
       assert.ok(isApplication(module.default))
       const topology = (module.default as Application).compile()
       assert.ok(topology.sources.length > 0)
+    })
+  }
+
+  for (const example of played) {
+    test(`gives what it says: ${example.place}`, async () => {
+      const module = (await import(pathToFileURL(join(folder, playedFile(example))).href)) as {
+        readonly build: (topology: Topology, print: (value: unknown) => void) => void
+      }
+      const { actual, expected } = await play(module.build, scriptOf(example.text))
+      assert.deepEqual(actual, expected, example.text)
     })
   }
 })

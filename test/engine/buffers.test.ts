@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { handedOverBytes } from '../../src/base/counters.ts'
 import { keySlot } from '../../src/base/hash.ts'
-import { RecordBatchBuilder } from '../../src/wire/record-batch.ts'
+import { RecordBatchBuilder } from '../../src/broker/wire/record-batch.ts'
 import { TestEngine } from './support/engine.ts'
 
 const partitions = 256

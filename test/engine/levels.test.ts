@@ -103,4 +103,25 @@ describe('records that change their key', () => {
     await engine.idle()
     await check(engine, records)
   })
+
+  for (const lanes of [1, 4]) {
+    test(`are joined, or told alone, though windows held them back for long: ${lanes} lanes`, async (t) => {
+      const engine = await TestEngine.start(t, 'joined-finals', { 'engine.lanes.count': lanes })
+      const keys = Array.from({ length: 12 }, (_, n) => `k${n + 10}`)
+      const start = Math.ceil(firstTime / 1000) * 1000
+      // Each of one time closes the windows of the time before.
+      const records = [1, 10_001, 20_001, 30_001].flatMap((at) =>
+        keys.map((key): In => ({ key, value: 1, timestamp: start + at })),
+      )
+      await engine.put('right', records)
+      await engine.put('nothing', [{ key: 'nobody', value: '', timestamp: start + 30_001 }])
+      await engine.put('left', records)
+      await engine.idle()
+      const told = async (topic: string): Promise<unknown[]> =>
+        (await engine.read(topic)).map(({ value }) => value as string).sort()
+      const thrice = (texts: readonly string[]): string[] => texts.flatMap((line) => [line, line, line])
+      assert.deepEqual(await told('alone'), thrice(keys.map((key) => `${key}1 null`)))
+      assert.deepEqual(await told('pairs'), thrice(keys.map((key) => `${key}1 ${key}1`)))
+    })
+  }
 })

@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { httpPage, renderHttpPage } from '../../scripts/docs-http.ts'
 import { metricRows, metricsPage, renderMetricsPage } from '../../scripts/docs-metrics.ts'
-import { fieldDocs } from '../../src/http/field-docs.ts'
-import { routes } from '../../src/http/routes.ts'
-import { fieldsOf, type SchemaName, schemas } from '../../src/http/schemas.ts'
+import { fieldDocs } from '../../src/http/routes/field-docs.ts'
+import { routes } from '../../src/http/routes/routes.ts'
+import { fieldsOf, type SchemaName, schemas } from '../../src/http/routes/schemas.ts'
 
 describe('reference pages', () => {
   test('docs/http.md is what the table of routes says; `node scripts/docs-http.ts` renews it', () => {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { availableParallelism } from 'node:os'
 import { after, describe, test, type TestContext } from 'node:test'
-import { EngineError } from '../../src/errors.ts'
+import { EngineError } from '../../src/base/errors.ts'
 import { startRuntime } from '../../src/runtime/index.ts'
 import { ask, type Json } from './support/client.ts'
 import { expectError } from './support/expect.ts'
@@ -232,6 +232,7 @@ function sum(
 
 describe('failures', () => {
   test('[R6] a broker that stays out of reach takes readiness away, not liveness', async (t) => {
+    const beganAtMs = Date.now()
     const live = await startLive({ app: 'scenario-app', config: { 'broker.bootstrap-servers': '127.0.0.1:1' } })
     t.after(() => live.stop())
     const broker = await live.until('the broker is DOWN', async () => {
@@ -240,9 +241,20 @@ describe('failures', () => {
       return String(found?.status) === 'DOWN' && found
     })
     assert.ok(Number(broker?.details?.downForMs) >= 10_000, 'not at the first hiccup')
+    assert.ok(Number(broker?.details?.downForMs) <= Date.now() - beganAtMs, 'no longer than it was looked for')
     assert.equal((await live.ask({ path: '/health/ready' })).status, 503)
     assert.equal((await live.ask({ path: '/health/live' })).status, 200)
     assert.equal(await live.state(), 'STARTING')
+    // On a busy machine the engine has not come to its first call yet.
+    const fault = await live.until(
+      'the first call has failed',
+      async () => (await live.get('/info')).broker?.fault ?? undefined,
+    )
+    assert.match(String(fault), /127\.0\.0\.1:1 is not reachable/)
+    const isTold = ({ message }: { readonly message: string }): boolean =>
+      /^the broker has not answered for \d+ s: .*127\.0\.0\.1:1/.test(message)
+    await live.until('the outage is told', async () => live.log.some(isTold))
+    assert.equal(live.log.filter(isTold).length, 1, 'an outage has one line')
   })
 
   test('[R6] where a restart of the process can help, a failure takes liveness too', async (t) => {

@@ -65,6 +65,7 @@ describe('hostile clients', { timeout: 60_000 }, () => {
       partition,
       committedOffset: 1_000_000_000,
       logEndOffset: 2_000_000_000,
+      withheld: 0,
     }))
     instance.fake.offsetsSnapshot = { sources: [{ topic: 'wide', partitions }], changelogs: [] }
     const { hostname, port } = new URL(instance.url)
@@ -152,7 +153,11 @@ describe('hostile clients', { timeout: 60_000 }, () => {
     const instance = await startFake()
     t.after(() => instance.stop())
     const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`
-    const said = await talk(instance.url, `${get('/debug/threads')}${get('/nope')}${get('/metrics')}GARBAGE\r\n\r\n`)
+    const said = await talk(
+      instance.url,
+      `${get('/debug/threads')}${get('/nope')}${get('/metrics')}GARBAGE\r\n\r\n`,
+      10_000,
+    )
     assert.deepEqual(
       answersIn(said).map((answer) => answer.status),
       [200, 404, 200, 400],

@@ -14,6 +14,7 @@ import {
   sourceTopicSlot,
   storeSlot,
   subtopologySlot,
+  functionSlot,
 } from '../../src/base/counters.ts'
 import { durationBounds, eventTimeBounds, observe, processBounds } from '../../src/base/histograms.ts'
 import { createMetrics, histogramTable, metricTable, observedTable } from '../../src/metrics/index.ts'
@@ -107,7 +108,12 @@ describe('metrics', () => {
       alignmentGroupMins: { feeds: epochMs },
       partitions: { 'words:0': { ...quietPartition, alignmentGroup: 'feeds', driftFromGroupMinMs: 5 } },
     }
-    const metrics = metricsOf(engine, { ha: haGroup })
+    // A function that was asynchronous has a limit.
+    const { layout, lanes } = engine.countersView as NonNullable<FakeEngine['countersView']>
+    ;(lanes[0] as Float64Array)[functionSlot(layout, 0, 'limit')] = 16
+    const times = [{ stage: 'fetch', ms: { busy: 1000, idle: 2000, held: 0, waiting: 0 } }]
+    const why = () => ({ verdict: '', status: 'FLOWING' as const, sinceMs: 0, findings: [], flow: [], times })
+    const metrics = metricsOf(engine, { ha: haGroup, why })
     metrics.observeRequest('GET', '/state', 200, 0.001)
     const families = readPrometheus(await metrics.scrape())
     metrics.close()
@@ -262,6 +268,7 @@ describe('metrics', () => {
       partition,
       committedOffset: 0,
       logEndOffset: 2,
+      withheld: 0,
     }))
     engine.offsetsSnapshot = { sources: [{ topic: 'wide', partitions }], changelogs: [] }
     const { families } = await scraped(engine)
@@ -273,7 +280,9 @@ describe('metrics', () => {
   test('labels are escaped', async () => {
     const engine = new FakeEngine()
     engine.offsetsSnapshot = {
-      sources: [{ topic: 'a"b\\c\nd', partitions: [{ partition: 0, committedOffset: 0, logEndOffset: 1 }] }],
+      sources: [
+        { topic: 'a"b\\c\nd', partitions: [{ partition: 0, committedOffset: 0, logEndOffset: 1, withheld: 0 }] },
+      ],
       changelogs: [],
     }
     const { text } = await scraped(engine)

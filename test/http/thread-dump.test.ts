@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
+import { closeSync, mkdtempSync, openSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, test, type TestContext } from 'node:test'
 import { Worker } from 'node:worker_threads'
-import { createThreadDumper, type DumpedThread, type ThreadDumper } from '../../src/engine/thread-dump.ts'
-import type { ThreadsSnapshot } from '../../src/engine/view.ts'
+import { createThreadDumper, type DumpedThread, type ThreadDumper } from '../../src/runtime/threads/thread-dump.ts'
+import type { ThreadsSnapshot } from '../../src/view/view.ts'
 
 interface Scene {
   readonly dumper: ThreadDumper
@@ -82,12 +86,12 @@ describe('thread dump', () => {
     }
   })
 
-  test('a worker in native code is BLOCKED, and goes on after the late pause is answered', async (t) => {
+  test('a worker in native code is BLOCKED, and goes on although it was asked', async (t) => {
     const { workers } = await scene(t, 'native', 'spin')
     const native = workers[0] as Worker
     const done = once(native, 'message')
     const threads = workers.map((w, i): DumpedThread => ({ name: `lane-${i}`, role: 'lane', threadId: w.threadId }))
-    const dumper = createThreadDumper({ threads: () => threads, budgetMs: 150, patienceMs: 150 })
+    const dumper = createThreadDumper({ threads: () => threads, budgetMs: 150 })
     t.after(() => dumper.close())
     const first = await untilLane(
       () => dumper.dump({ depth: 40 }),
@@ -98,6 +102,35 @@ describe('thread dump', () => {
     const again = await dumper.dump({ depth: 40 })
     assert.equal(lane(again, 0).state, 'BLOCKED')
     assert.deepEqual(await done, ['done'])
+  })
+
+  test('one that sleeps in native code is not waited for', { skip: process.platform !== 'linux' }, async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'millrace-pipe-'))
+    const pipe = join(folder, 'pipe')
+    execFileSync('mkfifo', [pipe])
+    const worker = new Worker(new URL('support/busy-worker.ts', import.meta.url), {
+      name: 'lane-0',
+      workerData: `pipe:${pipe}`,
+    })
+    await once(worker, 'message')
+    // Waiting for its answer would take an hour.
+    const threads: DumpedThread[] = [{ name: 'lane-0', role: 'lane', threadId: worker.threadId }]
+    const dumper = createThreadDumper({ threads: () => threads, budgetMs: 3_600_000 })
+    const { state, stack } = await untilLane(
+      () => dumper.dump({ depth: 40 }),
+      0,
+      (thread) => thread.state === 'BLOCKED',
+    )
+    assert.deepEqual([state, stack], ['BLOCKED', []])
+    closeSync(openSync(pipe, 'w'))
+    await untilLane(
+      () => dumper.dump({ depth: 40 }),
+      0,
+      (thread) => thread.state === 'WAITING',
+    )
+    dumper.close()
+    await worker.terminate()
+    rmSync(folder, { recursive: true })
   })
 
   test('cuts stacks at the depth asked for, innermost first', async (t) => {

@@ -6,9 +6,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { connect } from 'node:tls'
-import { EngineError } from '../../src/errors.ts'
+import { EngineError } from '../../src/base/errors.ts'
 import { defaultHttpConfig } from '../../src/http/http-config.ts'
-import { readCertificate, watchCertificate } from '../../src/http/tls.ts'
+import { readCertificate, watchCertificate } from '../../src/http/server/tls.ts'
 import { startFake } from './support/fake-subject.ts'
 
 interface Files {

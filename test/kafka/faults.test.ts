@@ -5,6 +5,8 @@ import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { connectKafka } from '../../src/broker/kafka/kafka-broker.ts'
 import type { BrokerPort } from '../../src/broker/port.ts'
+import { TopicWriter } from '../../src/runtime/topics/topic-writer.ts'
+import { plainKeySerde, plainValueSerde } from '../../src/topology/default-serdes.ts'
 import { readAll, TestProducer, transactionsSettled } from '../support/broker-io.ts'
 import { kafkaForTests, type NoKafka, type TestKafka } from '../support/kafka.ts'
 import { KafkaProxy } from '../support/proxy.ts'
@@ -67,6 +69,18 @@ for (const transactionVersion of [2, 0]) {
         assert.ok(lost.every((count) => count() === 1))
       })
     }
+
+    test('what a program writes is stored once, in order, though answers are lost', async () => {
+      const topic = await newTopic()
+      const writer = new TopicWriter(port, () => 1)
+      const lost: Array<() => number> = []
+      for (let i = 0; i < 20; i++) {
+        if (i % 4 === 1) lost.push(proxy.lose('response', 'produce'))
+        assert.equal(await writer.write(topic, [{ value: i }], { key: plainKeySerde, value: plainValueSerde }), 1)
+      }
+      assert.deepEqual(await committedValues(topic), upTo(20))
+      assert.ok(lost.every((count) => count() === 1))
+    })
 
     test('a lost answer to an init still gives a producer that can write', async () => {
       const topic = await newTopic()

@@ -1,11 +1,16 @@
 /** TLS, SASL and refused permissions: each works, or fails with one sentence that says what to do. */
 import assert from 'node:assert/strict'
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
+import { pathToFileURL } from 'node:url'
 import { connectKafka } from '../../src/broker/kafka/kafka-broker.ts'
 import type { KafkaOptions } from '../../src/broker/kafka/options.ts'
 import { BrokerError } from '../../src/broker/port.ts'
 import { TestProducer } from '../support/broker-io.ts'
+import { eventually } from '../support/millrace.ts'
 import { kafkaForTests } from '../support/kafka.ts'
 
 const secured = { username: 'alice', password: 'alice-secret' }
@@ -91,6 +96,41 @@ describe('security of Kafka connections', { skip }, () => {
     })
     assert.equal(asked, 1)
     await new Promise((resolve) => server.close(resolve))
+  })
+
+  test('OAUTHBEARER takes tokens of a module, anew before each ends, and the old one while that fails', async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), 'millrace-tokens-'))
+    t.after(() => rmSync(folder, { recursive: true, force: true }))
+    const answers = join(folder, 'answers')
+    const module = join(folder, 'tokens.mjs')
+    // It says how often it was asked, and fails every second time.
+    writeFileSync(
+      module,
+      `import { appendFileSync, readFileSync } from 'node:fs'
+       appendFileSync(${JSON.stringify(answers)}, '')
+       const part = (value) => Buffer.from(JSON.stringify(value)).toString('base64url')
+       export default ({ signal }) => {
+         signal.throwIfAborted()
+         appendFileSync(${JSON.stringify(answers)}, '.')
+         if (readFileSync(${JSON.stringify(answers)}).length % 2 === 0) throw new Error('the metadata service is away')
+         const iat = Math.floor(Date.now() / 1000)
+         const token = part({ alg: 'none' }) + '.' + part({ sub: 'alice', iat, exp: iat + 20 }) + '.'
+         return { token, expiresAtMs: Date.now() + 4000 }
+       }`,
+    )
+    const asked = (): number => readFileSync(answers).length
+    const tokenProvider = pathToFileURL(module).href
+    await withPort({ sasl: { mechanism: 'OAUTHBEARER', tokenProvider } }, async (port) => {
+      await Promise.all([port.topics(null), port.listOffsets([], 'latest')])
+      assert.equal(asked(), 1, 'once for all connections')
+      await eventually('it is asked again while nothing is opened', () => asked() >= 4)
+    })
+    await withPort({ sasl: { mechanism: 'OAUTHBEARER', tokenProvider: `${tokenProvider}?fails` } }, async (port) => {
+      if (asked() % 2 === 0) appendFileSync(answers, '.')
+      const error = await refusal(() => port.topics(null))
+      assert.equal(error.code, 'SASL_AUTHENTICATION_FAILED')
+      assert.match(error.message, /the metadata service is away.*`broker\.sasl\.token-provider`/)
+    })
   })
 
   test('a listener with SASL refuses a client without, and the sentence says so', () =>

@@ -200,5 +200,7 @@ test('INVALID: a forged key tells nothing of itself; not ready, alive', async ()
     const shown = await world.becomes('INVALID')
     assert.deepEqual([shown.customerName, shown.licenseId, shown.machinesAllowed], [null, null, 0])
     await holds(world, 'INVALID', 503)
+    const { error } = JSON.parse((await world.ask('/health/ready')).text) as { error?: string }
+    assert.match(error ?? '', /^not ready: the license is INVALID: the license key does not count: .*[^.]$/)
   })
 })

@@ -1,7 +1,13 @@
 /** What must hold of a finished run: judged from what lies in the broker, and from what was told to the engines. */
-import { compareTags } from '../../src/commit/tag.ts'
+import { compareTags } from '../../src/engine/commit/tag.ts'
 import type { RawRecord } from '../../src/ha/events.ts'
-import { type ClaimRecord, decode, type HaRecord, type ReleaseRecord, type ResultRecord } from '../../src/ha/records.ts'
+import {
+  type ClaimRecord,
+  decode,
+  type HaRecord,
+  type ReleaseRecord,
+  type ResultRecord,
+} from '../../src/ha/log/records.ts'
 import type { World } from './world.ts'
 
 type At<T> = T & { readonly offset: number }
@@ -16,8 +22,14 @@ export async function checkWorld(world: World): Promise<void> {
     // What led to a claim may lie in a log that is gone.
     if (logs.length === 1) checkPriorities(world, log)
   }
-  checkPromotions(world, logs)
-  if (logs.length === 1) checkPause(world, current)
+  // Where records are lost two pods may win the same epoch; fencing keeps the data right.
+  const whole = logs.length === 1 && !world.logFaults.emptied
+  if (whole) {
+    checkPromotions(world, current)
+    checkPause(world, current)
+    checkMaintenance(world, current)
+    checkUpdate(world, current)
+  }
   checkCommands(world, current)
 }
 
@@ -77,14 +89,59 @@ function mayFollow(release: ReleaseRecord, claim: ClaimRecord): boolean {
 }
 
 /** Only the pod whose claim of an epoch came first was told to run under it. */
-function checkPromotions(world: World, logs: ReadonlyArray<readonly RawRecord[]>): void {
-  const claims = logs.flatMap((log) => records(log, 'claim'))
+function checkPromotions(world: World, log: readonly RawRecord[]): void {
+  const claims = records(log, 'claim')
   for (const { podId, incarnation, epoch } of world.promotions) {
     const winner = claims.find((claim) => claim.epoch === epoch)
     if (winner?.podId === podId && winner.incarnation === incarnation) continue
-    // With the topic made anew two pods may win the same epoch, one in each; fencing keeps the data right.
-    if (logs.length > 1) continue
     world.violate(`${podId} runs under epoch ${epoch}, which ${winner?.podId ?? 'nobody'} has won`)
+  }
+}
+
+/** Who claims by himself, neither named by an operator nor after a release, an epoch that another pod held before. */
+function byThemselves(log: readonly RawRecord[]): Array<At<ClaimRecord>> {
+  const winners = new Map<number, ClaimRecord>()
+  const released = new Set<number>()
+  const found: Array<At<ClaimRecord>> = []
+  let epoch = 0
+  for (const record of decodeLog(log)) {
+    if (record.kind === 'release') released.add(record.epoch)
+    if (record.kind !== 'claim') continue
+    const before = winners.get(epoch)
+    const free = before === undefined || released.has(epoch) || before.podId === record.podId
+    if (!free && record.commandOffset === null) found.push(record)
+    if (!winners.has(record.epoch)) winners.set(record.epoch, record)
+    epoch = Math.max(epoch, record.epoch)
+  }
+  return found
+}
+
+/** A claim is made on a view that is fresh, and arrives soon or never. */
+const underWayMs = 2500
+
+/** While failover is paused the role stays with its pod. */
+function checkMaintenance(world: World, log: readonly RawRecord[]): void {
+  for (const claim of byThemselves(log)) {
+    const key = `t/${claim.epoch}/${claim.podId}/${claim.nonce}`
+    const pausedForMs = world.logFaults.claims.find((each) => each.key === key)?.pausedForMs
+    if (pausedForMs === undefined || pausedForMs < underWayMs) continue
+    world.violate(`${key} was claimed while failover had been paused for ${Math.round(pausedForMs)} ms`)
+  }
+}
+
+/** What is told in about half a second. */
+const toldRecords = 15
+
+/** A pod that has seen the next build run does not take over with the one before: a store would get a gap. */
+function checkUpdate(world: World, log: readonly RawRecord[]): void {
+  const actives = records(log, 'status').filter(({ role, tokenEpoch }) => role === 'ACTIVE' && tokenEpoch > 0)
+  const next = actives.find(({ incarnation }) => world.updated.has(incarnation))
+  if (next === undefined) return
+  for (const claim of byThemselves(log)) {
+    if (world.updated.has(claim.incarnation) || claim.offset < next.offset + toldRecords) continue
+    const born = records(log, 'status').find(({ incarnation }) => incarnation === claim.incarnation)
+    if (born === undefined || born.offset + toldRecords > next.offset) continue
+    world.violate(`${claim.podId} claims epoch ${claim.epoch} with a build that lacks a store of the one that ran`)
   }
 }
 
@@ -122,7 +179,9 @@ function checkCommands(world: World, log: readonly RawRecord[]): void {
   const claims = records(log, 'claim')
   for (const [offset, command] of world.commands) {
     const name = `${command.command} at ${offset}`
-    const outcomes = new Set(results.filter((result) => result.commandOffset === offset).map((r) => r.outcome))
+    const id = records(log, 'command').find((each) => each.offset === offset)?.id
+    const own = results.filter((result) => result.commandOffset === offset && result.commandId === id)
+    const outcomes = new Set(own.map((r) => r.outcome))
     // A refusal that is under way while the next active pod lets the command expire says the same: it was not done.
     if (outcomes.size === 2) outcomes.delete('EXPIRED')
     if (outcomes.size !== 1 || outcomes.has('UNKNOWN'))

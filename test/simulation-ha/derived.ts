@@ -3,9 +3,10 @@ import type { Random } from '../../src/base/random.ts'
 
 /**
  * What goes wrong in a run. `wild`: everything; the others are pure, so that what must not happen can be told:
- * nobody may take over because the broker was away, because the active restarts in place, or because a pod joins.
+ * nobody may take over because the broker was away, because the active restarts in place, because a pod joins, or
+ * because the coordinator topic was emptied meanwhile.
  */
-export type Profile = 'wild' | 'outages' | 'restarts' | 'joins'
+export type Profile = 'wild' | 'outages' | 'restarts' | 'joins' | 'emptied'
 
 export interface Derived {
   readonly profile: Profile
@@ -36,6 +37,14 @@ export interface Derived {
   readonly terminations: number
   readonly twins: number
   readonly recreations: number
+  /** Times at which the coordinator topic loses all its records, and stays the same topic. */
+  readonly emptyings: number
+  /** Times at which the broker refuses all that one pod writes to the coordinator topic, and nothing else. */
+  readonly mutes: number
+  /** Times at which an operator pauses failover for a while. */
+  readonly maintenances: number
+  /** Pods that start after the middle of the run are of the next build, which has one store more. */
+  readonly update: boolean
   readonly wallJumps: number
   readonly minPromotionIntervalMs: number
 }
@@ -58,11 +67,15 @@ export const calm = {
   terminations: 0,
   twins: 0,
   recreations: 0,
+  emptyings: 0,
+  mutes: 0,
+  maintenances: 0,
+  update: false,
 }
 
 export function derive(random: Random): Derived {
   const pods = 2 + random.int(3)
-  const profile = random.pick(['wild', 'wild', 'wild', 'wild', 'outages', 'restarts', 'joins'] as const)
+  const profile = random.pick(['wild', 'wild', 'wild', 'wild', 'outages', 'restarts', 'joins', 'emptied'] as const)
   const priorities = Array.from({ length: pods }, () => random.pick([100, 100, 100, 50, 0]))
   // Somebody must be willing.
   priorities[random.int(pods)] = 100
@@ -82,6 +95,7 @@ export function derive(random: Random): Derived {
   if (profile === 'outages') return { ...base, ...calm, outages: 1 + random.int(3), pauses: random.int(2) }
   if (profile === 'restarts') return { ...base, ...calm, restarts: 1 + random.int(4), pauses: random.int(2) }
   if (profile === 'joins') return { ...base, ...calm, crashes: 1 + random.int(4) }
+  if (profile === 'emptied') return { ...base, ...calm, crashes: 1 + random.int(4), emptyings: 1 + random.int(2) }
   return {
     ...base,
     hiccup: random.pick([0, 0, 0.01]),
@@ -101,5 +115,9 @@ export function derive(random: Random): Derived {
     terminations: random.int(3),
     twins: random.pick([0, 0, 0, 1]),
     recreations: random.pick([0, 0, 0, 0, 0, 1]),
+    emptyings: random.pick([0, 0, 0, 0, 0, 1]),
+    mutes: random.pick([0, 0, 1, 2]),
+    maintenances: random.pick([0, 0, 0, 1, 2]),
+    update: random.chance(0.2),
   }
 }

@@ -18,6 +18,8 @@ export interface Weather {
   readonly deaf: boolean
   /** The broker reads, and cannot write: too few replicas are in sync. */
   readonly readOnly: boolean
+  /** The broker refuses what this client writes, for its clock is hours off, say. */
+  readonly mute?: boolean
 }
 
 /** What somebody beside the caller wants to know of the calls, or to do to them. */
@@ -26,6 +28,8 @@ export interface Watch {
   readonly done?: (name: keyof BrokerPort, args: readonly unknown[]) => void
   /** The error with which a call fails before it leaves. */
   readonly refuse?: (name: keyof BrokerPort) => BrokerError | undefined
+  /** Another answer than the broker's. */
+  readonly answer?: (name: keyof BrokerPort, args: readonly unknown[], answer: unknown) => unknown
 }
 
 const writes = new Set<string>(['produce', 'endTransaction', 'commitOffsetsInTransaction', 'createTopics'])
@@ -62,14 +66,18 @@ export function link(
       await wait(delay())
       throw new BrokerError('NOT_ENOUGH_REPLICAS', `${name}: too few replicas are in sync`)
     }
+    if (going.mute === true && name === 'produce') {
+      await wait(delay())
+      throw new BrokerError('INVALID_TIMESTAMP', 'the timestamp of the record is out of the acceptable range')
+    }
     const refusal = watch.refuse?.(name)
     if (refusal) throw refusal
-    const answer = await (client[name] as (...a: unknown[]) => Promise<unknown>)(...args)
+    const answer = await (client as unknown as Record<string, (...a: unknown[]) => Promise<unknown>>)[name]?.(...args)
     watch.done?.(name, args)
     await wait(delay())
     const coming = weather()
     if (coming.cut || coming.deaf || scheduler.random.chance(coming.lostAnswer)) return lostWithin(name, started)
-    return answer
+    return watch.answer ? watch.answer(name, args, answer) : answer
   }
   return intercepted(client, remote)
 }

@@ -1,8 +1,9 @@
 /** Whole topics, as plain records. */
 import type { EmbeddedCluster } from '../../src/broker/embedded/core/cluster.ts'
 import { directClient } from '../../src/broker/embedded/direct-client.ts'
+import type { ProduceRequest } from '../../src/broker/port.ts'
 import type { RawRecord } from '../../src/ha/events.ts'
-import { RecordCursor } from '../../src/wire/record-batch.ts'
+import { RecordCursor } from '../../src/broker/wire/record-batch.ts'
 
 export async function readLog(cluster: EmbeddedCluster, topic: string): Promise<RawRecord[]> {
   const client = directClient(cluster)
@@ -26,4 +27,15 @@ export async function readLog(cluster: EmbeddedCluster, topic: string): Promise<
     }
     position = cursor.position
   }
+}
+
+/** Keys of the records that are written. */
+export function keysOf({ batches }: ProduceRequest): string[] {
+  const keys: string[] = []
+  for (const { records } of batches) {
+    const cursor = new RecordCursor()
+    cursor.reset(records, 0, [], 'read_uncommitted')
+    while (cursor.next()) keys.push(Buffer.from(cursor.bytes.subarray(cursor.keyStart, cursor.keyEnd)).toString())
+  }
+  return keys
 }

@@ -6,12 +6,12 @@
 import type { Timers } from '../../src/base/timers.ts'
 import { sleep } from '../../src/base/timers.ts'
 import { BrokerError, type BrokerPort, type ProducerIdentity } from '../../src/broker/port.ts'
-import { commitId, decodeTag, encodeTag } from '../../src/commit/tag.ts'
+import { commitId, decodeTag, encodeTag } from '../../src/engine/commit/tag.ts'
 import type { HaCommandToEngine, HaFact } from '../../src/engine/ha-contract.ts'
 import type { EngineFact } from '../../src/engine/protocol.ts'
 import type { SimEngine } from './stage.ts'
-import { noHeaders } from '../../src/wire/headers.ts'
-import { RecordBatchBuilder, RecordCursor, stampBatch } from '../../src/wire/record-batch.ts'
+import { noHeaders } from '../../src/broker/wire/headers.ts'
+import { RecordBatchBuilder, RecordCursor, stampBatch } from '../../src/broker/wire/record-batch.ts'
 
 export const topics = { input: 'in', output: 'out', changelog: 'app-changelog', group: 'app', transactionalId: 'app' }
 

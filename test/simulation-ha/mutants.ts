@@ -5,10 +5,10 @@
 import { vacancy } from '../../src/ha/decide.ts'
 import type { HaEffect } from '../../src/ha/events.ts'
 import { FreshClock } from '../../src/ha/fresh-clock.ts'
-import { type Claim, LogView, type Moment } from '../../src/ha/log-view.ts'
+import { type Claim, LogView, type Moment } from '../../src/ha/log/log-view.ts'
 import type { Pod } from '../../src/ha/pod.ts'
 import { defaultRules } from '../../src/ha/coordinator.ts'
-import type { Deletion, Encoded, HaRecord } from '../../src/ha/records.ts'
+import type { Deletion, Encoded, HaRecord } from '../../src/ha/log/records.ts'
 import { calm, type Derived } from './derived.ts'
 import type { Mutant } from './sim-pod.ts'
 
@@ -228,6 +228,61 @@ export const mutants: readonly Mutant[] = [
     effect: appended((record) =>
       record.key.startsWith('s/') || record.key.startsWith('l/') ? [withField(record, 'paused', false)] : [record],
     ),
+  },
+  // What the log has lost, what it does not take, and what operators and builds have said.
+  {
+    name: 'heard-active-is-no-holder',
+    world: { ...calm, profile: 'emptied', pods: 4, crashes: 4, emptyings: 2 },
+    rules: {
+      vacancy: (view, self, fresh, settings) =>
+        view.holder === undefined
+          ? { kind: 'none-yet', since: self.joinedFresh, why: 'nobody has run yet' }
+          : vacancy(view, self, fresh, settings),
+    },
+    // Nor does the active pod tell its claim again.
+    prepare: (pod) => Object.assign(pod, { retoldAt: Number.POSITIVE_INFINITY }),
+  },
+  {
+    name: 'ready-without-being-heard',
+    world: { ...calm, profile: 'wild', mutes: 4 },
+    prepare: ({ readiness }) => {
+      const check = readiness.check.bind(readiness)
+      Object.assign(readiness, {
+        check: (...[facts, settings]: Parameters<typeof check>) => check({ ...facts, ackAgeMs: 0 }, settings),
+      })
+    },
+  },
+  {
+    name: 'maintenance-ignored',
+    world: {
+      profile: 'wild',
+      maintenances: 3,
+      crashes: 8,
+      update: false,
+      emptyings: 0,
+      recreations: 0,
+      outages: 0,
+      cuts: 0,
+    },
+    event: (event, pod) => {
+      Object.defineProperty(pod.view, 'failoverPaused', { get: () => false, configurable: true })
+      return [event]
+    },
+  },
+  {
+    name: 'any-build-takes-over',
+    // Pods are replaced one by one, and then the active one dies.
+    world: {
+      ...calm,
+      profile: 'wild',
+      update: true,
+      pods: 4,
+      priorities: [100, 100, 100, 100],
+      crashes: 2,
+      terminations: 4,
+      slowestMs: 5,
+    },
+    settings: { topologyHash: 'any', topologyShape: new Map() },
   },
   // Isolation.
   {

@@ -26,7 +26,7 @@ export interface Mutant {
   /** Once, when the pod is made. */
   readonly prepare?: (pod: Pod) => void
   readonly event?: (event: HaEvent, pod: Pod) => readonly HaEvent[]
-  readonly effect?: (effect: HaEffect, pod: Pod) => readonly HaEffect[]
+  readonly effect?: ((effect: HaEffect, pod: Pod) => readonly HaEffect[]) | undefined
 }
 
 export interface SimPodOptions {

@@ -5,12 +5,13 @@
 import { Random } from '../../src/base/random.ts'
 import type { EmbeddedCluster } from '../../src/broker/embedded/core/cluster.ts'
 import { BrokerError, type OffsetToCommit } from '../../src/broker/port.ts'
-import { compareTags, decodeTag } from '../../src/commit/tag.ts'
+import { compareTags, decodeTag } from '../../src/engine/commit/tag.ts'
 import { coordinatorTopic, type HaSettings } from '../../src/ha/contract.ts'
 import type { RawRecord } from '../../src/ha/events.ts'
-import type { HaCommand } from '../../src/ha/view.ts'
+import type { HaCommand } from '../../src/ha/shown/view.ts'
 import { type Derived, derive } from './derived.ts'
 import { link, type Watch, type Weather } from './link.ts'
+import { LogFaults } from './log-faults.ts'
 import { readLog } from './logs.ts'
 import { SimulatedCluster } from '../simulation/cluster.ts'
 import { Scheduler, settleSome } from '../simulation/scheduler.ts'
@@ -49,15 +50,18 @@ const quietMs = 40_000
 const underWayMs = 250
 /** Time after which a pause that was published has been read back. */
 const pausePublishedMs = 700
+/** Pods that start from here on are of the next build. */
+const updateMs = 1300
 
 interface Bad {
   cut: boolean
   deaf: boolean
   /** The next transaction is aborted. */
   aborts: boolean
+  mute: boolean
 }
 
-const fine = (): Bad => ({ cut: false, deaf: false, aborts: false })
+const fine = (): Bad => ({ cut: false, deaf: false, aborts: false, mute: false })
 
 export class World {
   readonly scheduler: Scheduler
@@ -73,6 +77,9 @@ export class World {
   readonly commands = new Map<number, HaCommand>()
   /** What was in coordinator topics that were deleted. */
   readonly deletedLogs: RawRecord[][] = []
+  /** Lives of pods of the next build. */
+  readonly updated = new Set<string>()
+  readonly logFaults: LogFaults
   readonly pods: Array<SimPod | undefined> = []
   readonly #twins: SimPod[] = []
   readonly #mutant: Mutant | undefined
@@ -94,6 +101,7 @@ export class World {
     this.derived = { ...derive(random), ...mutant?.world }
     this.scheduler = new Scheduler(random, settleSome)
     this.#broker = new SimulatedCluster(this.scheduler, seed + 1, 1)
+    this.logFaults = new LogFaults(this, (pod) => this.#coordinatorLinks.get(pod.owner))
   }
 
   get cluster(): EmbeddedCluster {
@@ -185,10 +193,15 @@ export class World {
     times(d.terminations, () => this.#terminate())
     times(d.twins, () => this.#twin())
     times(d.recreations, () => this.#recreate())
+    times(d.emptyings, () => this.logFaults.empty())
+    times(d.mutes, () => this.logFaults.mute())
+    times(d.maintenances, () => this.logFaults.maintain())
     times(d.wallJumps, () => this.scheduler.clock.jump(random.int(7_200_000) - 3_600_000))
   }
 
   #settings(i: number): HaSettings {
+    const next = this.derived.update && this.scheduler.now > updateMs
+    const store = ['store rows', 'form'] as const
     return {
       applicationId: this.stage.applicationId,
       groupId: this.stage.applicationId,
@@ -202,7 +215,8 @@ export class World {
       allowUnreadyFailover: true,
       requireSafeTopic: false,
       commandSecret: null,
-      topologyHash: 'same',
+      topologyHash: next ? 'next' : 'same',
+      topologyShape: new Map(next ? [store, ['store new', 'form']] : [store]),
       configHashes: {},
       build: 'sim',
     }
@@ -224,11 +238,12 @@ export class World {
         () => this.#broker.wake(),
         watch,
       )
+    const settings = this.#settings(i)
     const pod: SimPod = new SimPod({
       scheduler: this.scheduler,
       owner,
-      settings: this.#settings(i),
-      coordinatorBroker: broker(this.#coordinatorLinks),
+      settings,
+      coordinatorBroker: broker(this.#coordinatorLinks, this.logFaults.watch()),
       makeEngine: (fact) =>
         this.stage.engine({
           pod: i,
@@ -273,7 +288,8 @@ export class World {
       },
     })
     this.pods[i] = pod
-    this.tell(`p${i}#${owner} starts`)
+    if (settings.topologyHash === 'next') this.updated.add(pod.incarnation)
+    this.tell(`p${i}#${owner} starts${settings.topologyHash === 'next' ? ' (next build)' : ''}`)
     pod.start()
   }
 
@@ -333,16 +349,17 @@ export class World {
       cut: bad?.cut === true || this.#outage === 'all',
       deaf: bad?.deaf === true,
       readOnly: this.#outage === 'read-only',
+      mute: bad?.mute === true,
     }
   }
 
-  #alive(): SimPod[] {
+  alive(): SimPod[] {
     return this.pods.filter((pod): pod is SimPod => pod !== undefined && !pod.dead)
   }
 
   /** A process that is stopped hears nobody. */
-  #awake(): SimPod[] {
-    return this.#alive().filter((pod) => !this.scheduler.isStopped(pod.owner))
+  awake(): SimPod[] {
+    return this.alive().filter((pod) => !this.scheduler.isStopped(pod.owner))
   }
 
   #kill(pod: SimPod): void {
@@ -351,9 +368,10 @@ export class World {
   }
 
   #crash(): void {
-    const alive = this.#alive().filter((pod) => this.derived.profile !== 'joins' || pod.ha.role !== 'ACTIVE')
+    const spares = this.derived.profile === 'joins' || this.derived.profile === 'emptied'
+    const alive = this.alive().filter((pod) => !spares || pod.ha.role !== 'ACTIVE')
     const pod = alive.length > 0 ? this.scheduler.random.pick(alive) : undefined
-    if (pod === undefined || (this.derived.profile === 'joins' && pod.ha.state === 'PROMOTING')) return
+    if (pod === undefined || (spares && pod.ha.state === 'PROMOTING')) return
     this.tell(`${pod.podId}#${pod.owner} crashes as ${pod.ha.state}`)
     this.#kill(pod)
     const i = this.pods.indexOf(pod)
@@ -363,7 +381,7 @@ export class World {
 
   #freeze(): void {
     const { random } = this.scheduler
-    const alive = this.#alive()
+    const alive = this.alive()
     if (alive.length === 0) return
     const pod = random.pick(alive)
     const ms = random.next() * 4000
@@ -374,7 +392,7 @@ export class World {
 
   #cut(): void {
     const { random } = this.scheduler
-    const alive = this.#alive()
+    const alive = this.alive()
     if (alive.length === 0) return
     const pod = random.pick(alive)
     const ms = random.next() * 3500
@@ -422,7 +440,7 @@ export class World {
   }
 
   #disturb(): void {
-    const active = this.#awake().find((pod) => pod.ha.state === 'ACTIVE')
+    const active = this.awake().find((pod) => pod.ha.state === 'ACTIVE')
     if (active === undefined) return
     const ms = this.scheduler.random.next() * 2500
     this.tell(`the engine of ${active.podId}#${active.owner} restarts for ${Math.round(ms)} ms`)
@@ -430,7 +448,7 @@ export class World {
   }
 
   #exhaust(): void {
-    const active = this.#awake().find((pod) => pod.ha.state === 'ACTIVE')
+    const active = this.awake().find((pod) => pod.ha.state === 'ACTIVE')
     if (active?.engine.exhaust === undefined) return
     const offset = this.scheduler.random.int(2)
     this.tell(`the restarts of ${active.podId}#${active.owner} are used up at offset ${offset}`)
@@ -439,26 +457,26 @@ export class World {
 
   #command(): void {
     const { random } = this.scheduler
-    const alive = this.#awake().filter((pod) => pod.ha.status() !== null)
+    const alive = this.awake().filter((pod) => pod.ha.status() !== null)
     if (alive.length === 0) return
     const target = `p${random.int(this.derived.pods + 1)}`
     const name = random.pick(['SWITCH', 'PROMOTE', 'DEMOTE'] as const)
     const command = { command: name, target: name === 'SWITCH' ? null : target, force: random.chance(0.3) }
     this.tell(`${command.command} ${command.target ?? ''}${command.force ? ' by force' : ''}`)
-    const logsBefore = this.deletedLogs.length
+    const lossesBefore = this.logFaults.losses
     random
       .pick(alive)
       .ha.publish(command)
       .then(
         // What is heard of only after the topic was deleted may have gone with it.
-        (offset) => this.deletedLogs.length === logsBefore && this.commands.set(offset, command),
+        (offset) => this.logFaults.losses === lossesBefore && this.commands.set(offset, command),
         () => this.tell('the command may have been lost'),
       )
   }
 
   #pause(): void {
     const { random } = this.scheduler
-    const active = this.#awake().find((pod) => pod.ha.state === 'ACTIVE')
+    const active = this.awake().find((pod) => pod.ha.state === 'ACTIVE')
     if (active === undefined) return
     const paused = random.chance(0.7)
     this.tell(`${active.podId}#${active.owner} is ${paused ? 'paused' : 'resumed'}`)
@@ -467,12 +485,13 @@ export class World {
     const operation = ++this.#pauseOperations
     this.#after(pausePublishedMs, () => {
       const heard = !active.dead && active.ha.state === 'ACTIVE' && active.ha.metrics().heartbeatAckAgeMs < 400
-      if (heard && operation === this.#pauseOperations && this.derived.recreations === 0) this.#pauseKnown = paused
+      const lasting = this.derived.recreations + this.derived.emptyings === 0
+      if (heard && operation === this.#pauseOperations && lasting) this.#pauseKnown = paused
     })
   }
 
   #terminate(): void {
-    const alive = this.#awake()
+    const alive = this.awake()
     if (alive.length === 0) return
     const pod = this.scheduler.random.pick(alive)
     if (pod.stopping) return
@@ -489,7 +508,7 @@ export class World {
 
   /** A second process under the same pod id, while the first goes on. */
   #twin(): void {
-    const alive = this.#alive()
+    const alive = this.alive()
     if (alive.length === 0) return
     const pod = this.scheduler.random.pick(alive)
     const i = this.pods.indexOf(pod)
@@ -503,6 +522,7 @@ export class World {
     const topic = coordinatorTopic(this.stage.applicationId)
     void this.log().then(async (records) => {
       this.tell('the coordinator topic is deleted')
+      this.logFaults.recreated()
       this.deletedLogs.push(records)
       // Commands in it are gone; nobody can answer them.
       this.commands.clear()
@@ -515,10 +535,16 @@ export class World {
     this.#quiet = true
     this.#outage = 'none'
     for (const pod of [...this.pods, ...this.#twins]) if (pod && !pod.dead) this.scheduler.cont(pod.owner)
+    this.logFaults.beQuiet()
     const keepUp = (): void => {
+      if (this.alive().some((pod) => pod.ha.status()?.failoverPaused === true)) this.logFaults.say('RESUME')
       this.pods.forEach((pod, i) => {
         if (pod === undefined || pod.dead) this.#start(i)
-        else if (pod.ha.state === 'ACTIVE' && pod.engine.paused) {
+        else if (this.derived.update && !this.updated.has(pod.incarnation)) {
+          // The update goes on to its end.
+          this.#kill(pod)
+          this.#start(i)
+        } else if (pod.ha.state === 'ACTIVE' && pod.engine.paused) {
           this.#pauseKnown = undefined
           this.#pauseOperations++
           pod.pause(false)
@@ -535,8 +561,8 @@ export class World {
     const ready = states.filter((state) => state === 'READY_STANDBY').length
     if (active !== 1 || ready !== this.derived.pods - 1) return false
     if (this.#fed < this.derived.records || !this.stage.settled(this.cluster)) return false
-    const views = this.#alive().map((pod) => pod.ha.status())
-    const holder = this.#alive().find((pod) => pod.ha.state === 'ACTIVE')?.podId
+    const views = this.alive().map((pod) => pod.ha.status())
+    const holder = this.alive().find((pod) => pod.ha.state === 'ACTIVE')?.podId
     return views.every((view) => view?.tokenHolder === holder)
   }
 }

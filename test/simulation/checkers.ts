@@ -1,14 +1,14 @@
 /** What must hold of a finished run: judged from the broker's committed records and the durable stores alone. */
 import type { EmbeddedCluster } from '../../src/broker/embedded/core/cluster.ts'
 import { directClient } from '../../src/broker/embedded/direct-client.ts'
-import { changelogTopic, restoreEntry } from '../../src/state/changelog.ts'
-import { decodeTag } from '../../src/commit/tag.ts'
+import { changelogTopic, restoreEntry } from '../../src/state/rows/changelog.ts'
+import { decodeTag } from '../../src/engine/commit/tag.ts'
 import type { StoreSpec } from '../../src/state/contract.ts'
-import { segmentMs, segmentPrefix, segmentStart, windowSuffix } from '../../src/state/layout.ts'
-import { RecordCursor } from '../../src/wire/record-batch.ts'
+import { segmentMs, segmentPrefix, segmentStart, windowSuffix } from '../../src/state/rows/layout.ts'
+import { RecordCursor } from '../../src/broker/wire/record-batch.ts'
 import { DiskBackend, type DurableBackends } from './durable-backends.ts'
 import type { Remains } from './world.ts'
-import { graceMs, type Input, outOfOrdernessMs, windowMs } from './workload.ts'
+import { graceMs, type Input, outOfOrdernessMs, totalOf, windowMs } from './workload.ts'
 
 interface Committed {
   readonly key: Buffer
@@ -25,6 +25,8 @@ export interface CheckedRun {
   /** What crashes left on the disk on the way. */
   readonly remains?: readonly Remains[]
   readonly specs: ReadonlyMap<string, StoreSpec>
+  /** Tables tell each changed row once per commit. */
+  readonly folds?: boolean
   readonly violate: (what: string) => void
 }
 
@@ -34,6 +36,7 @@ export async function checkRun(run: CheckedRun): Promise<void> {
   await checkSums(run)
   await checkWindows(run)
   await checkFinals(run)
+  if (run.folds) await checkTotals(run)
   await checkOffsets(run)
   await checkStores(run)
   await checkForgotten(run)
@@ -94,6 +97,22 @@ function compareLists(run: CheckedRun, what: string, expected: readonly string[]
   }
 }
 
+/** Of a table's updates some are told, in their order, and the newest at the end; without folding all of them. */
+function compareUpdates(run: CheckedRun, what: string, updates: readonly string[], told: readonly string[]): void {
+  if (!run.folds) {
+    compareLists(run, what, updates, told)
+    return
+  }
+  let at = -1
+  for (const each of told) {
+    at = updates.indexOf(each, at + 1)
+    if (at >= 0) continue
+    run.violate(`${what}: ${each} is told, which is no update behind the one before it`)
+    return
+  }
+  if (told.at(-1) !== updates.at(-1)) run.violate(`${what}: the last one told is ${told.at(-1)}, not ${updates.at(-1)}`)
+}
+
 /** Every prefix of every key's values, once and in order. */
 async function checkLists(run: CheckedRun): Promise<void> {
   const outputs = byKey(await committed(run.cluster, 'seen-out'), (r) => r.key.toString())
@@ -101,7 +120,7 @@ async function checkLists(run: CheckedRun): Promise<void> {
     const values = inputs.map((i) => i.value)
     const expected = values.map((_, i) => JSON.stringify(values.slice(0, i + 1)))
     const actual = (outputs.get(key) ?? []).map((r) => String(r.value))
-    compareLists(run, `seen-out of ${key}`, expected, actual)
+    compareUpdates(run, `seen-out of ${key}`, expected, actual)
   }
 }
 
@@ -129,6 +148,12 @@ async function checkSums(run: CheckedRun): Promise<void> {
       before = sum
       return step
     })
+    if (run.folds) {
+      const sum = inputs.reduce((total, { value }) => total + value, 0)
+      if (before !== sum || steps.some((step) => step < 0))
+        run.violate(`sums-out of ${group}: the last one is ${before} of ${sum}, in steps of ${steps}`)
+      continue
+    }
     const sorted = (list: number[]): string[] => list.sort((a, b) => a - b).map(String)
     compareLists(run, `sums-out of ${group}`, sorted(inputs.map((i) => i.value)), sorted(steps))
   }
@@ -141,7 +166,16 @@ async function checkWindows(run: CheckedRun): Promise<void> {
   for (const [id, inputs] of byKey(run.inputs, (i) => `${i.key}@${window(i.timestamp)}`)) {
     const expected = inputs.map((_, i) => String(i + 1))
     const actual = (outputs.get(id) ?? []).map((r) => String(r.value))
-    compareLists(run, `windows-out of ${id}`, expected, actual)
+    compareUpdates(run, `windows-out of ${id}`, expected, actual)
+  }
+}
+
+/** A table of a table: nothing is counted twice or left out, whatever was told in between. */
+async function checkTotals(run: CheckedRun): Promise<void> {
+  const outputs = byKey(await committed(run.cluster, 'totals-out'), (r) => r.key.toString())
+  for (const [group, inputs] of byKey(run.inputs, (i) => totalOf(i.key))) {
+    const last = outputs.get(group)?.at(-1)?.value
+    if (String(last) !== String(inputs.length)) run.violate(`totals-out of ${group}: ${last} of ${inputs.length}`)
   }
 }
 

@@ -1,7 +1,7 @@
 /** Stores that outlive a simulated crash: what was applied stays, what was not is gone, as with LMDB. */
-import { keyBytes, keyString } from '../../src/state/bytes.ts'
+import { keyBytes, keyString } from '../../src/state/rows/bytes.ts'
 import type { ByteChange, ByteEntry, Checkpoint, StoreBackend, StoreBackendFactory } from '../../src/state/contract.ts'
-import { MemoryBackend } from '../../src/state/memory-backend.ts'
+import { MemoryBackend } from '../../src/state/backends/memory-backend.ts'
 
 /** A change of what is written to a simulated disk, for the test of the checkers. */
 export type DiskTamper = (

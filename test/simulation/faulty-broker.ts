@@ -21,7 +21,7 @@ export type Tamper = (
   other: (name: keyof BrokerPort, args: unknown[]) => Promise<unknown>,
 ) => Promise<unknown>
 
-const passive = new Set<string>(['close', 'connected', 'kind', 'then'])
+const passive = new Set<string>(['close', 'connected', 'fault', 'kind', 'then'])
 
 export function faultyBroker(
   cluster: EmbeddedCluster,
@@ -40,7 +40,9 @@ export function faultyBroker(
   const remote = async (name: keyof BrokerPort, args: unknown[]): Promise<unknown> => {
     await delay()
     if (scheduler.random.chance(faults().lostRequest)) throw lost(name)
-    const answer = await (client[name] as (...args: unknown[]) => Promise<unknown>)(...args)
+    const answer = await (client as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>)[name]?.(
+      ...args,
+    )
     await delay()
     const { lostAnswer, leftOut } = faults()
     if (scheduler.random.chance(lostAnswer)) throw lost(name)

@@ -5,7 +5,10 @@
 import type { FetchRequest, OffsetToCommit } from '../../src/broker/port.ts'
 import type { FromLane, LaneToLane, StorePartition, ToLane } from '../../src/lanes/protocol.ts'
 import type { Checkpoint } from '../../src/state/contract.ts'
-import { eachBatch } from '../../src/wire/batch-pack.ts'
+import { Emission, Emissions } from '../../src/operators/emission.ts'
+import { RowChanges } from '../../src/state/rows/row-changes.ts'
+import { ToldRows } from '../../src/state/stores/told-rows.ts'
+import { eachBatch } from '../../src/broker/wire/batch-pack.ts'
 import type { Mutant } from './world.ts'
 
 type Ack = Extract<FromLane, { type: 'ack' }>
@@ -33,11 +36,11 @@ export const mutants: readonly Mutant[] = [
     name: 'apply-before-commit',
     // The lanes write the epoch's state as soon as the barrier has reached them, before the broker has committed.
     messages: () => {
-      const marks: Array<{ message: Extract<ToLane, { type: 'mark' }>; send: (m: ToLane) => void }> = []
+      const marks: Array<{ message: Extract<ToLane, { type: 'barrier' }>; send: (m: ToLane) => void }> = []
       const known = new Map<string, Checkpoint>()
       return {
         toLane: (message, send) => {
-          if (message.type === 'mark') marks.push({ message, send })
+          if (message.type === 'barrier') marks.push({ message, send })
           if (message.type === 'restore') known.set(`${message.store}/${message.partition}`, message.checkpoint)
           if (message.type === 'result') {
             for (const c of message.checkpoints) known.set(`${c.store}/${c.partition}`, c.checkpoint)
@@ -58,7 +61,8 @@ export const mutants: readonly Mutant[] = [
               if (checkpoint) checkpoints.push({ store, partition, checkpoint })
             })
           }
-          for (const mark of mine) mark.send({ type: 'result', run: message.run, epoch: message.epoch, checkpoints })
+          const { run, epoch } = message
+          for (const mark of mine) mark.send({ type: 'result', run, epoch, commitId: '', checkpoints })
         },
       }
     },
@@ -146,7 +150,7 @@ export const mutants: readonly Mutant[] = [
             return
           }
           send(message)
-          if (held && message.type === 'hand-mark') {
+          if (held && message.type === 'hand-barrier') {
             held.send(held.message)
             held = undefined
           }
@@ -220,6 +224,63 @@ export const mutants: readonly Mutant[] = [
               : message,
           ),
       }
+    },
+  },
+  {
+    name: 'fold-across-a-commit',
+    // What changed is told with the next commit, and as if it had changed in that epoch.
+    world: { foldsMs: 500 },
+    patch: () => {
+      const { tell } = Emission.prototype
+      let n = 0
+      Emission.prototype.tell = function (...args) {
+        return ++n % 3 === 0 ? undefined : tell.apply(this, args)
+      }
+      return () => {
+        Emission.prototype.tell = tell
+      }
+    },
+  },
+  {
+    name: 'lost-last-update',
+    // The last of the changed rows is not told.
+    world: { foldsMs: 500 },
+    patch: () => {
+      const { next } = RowChanges.prototype
+      RowChanges.prototype.next = function () {
+        return next.call(this) && (this.count === 1 || this.at < this.count)
+      }
+      return () => {
+        RowChanges.prototype.next = next
+      }
+    },
+  },
+  {
+    name: 'old-value-of-the-wrong-commit',
+    // A told row comes with the value that it has now instead of the one that was told before.
+    world: { foldsMs: 500 },
+    patch: () => {
+      const before = Object.getOwnPropertyDescriptor(ToldRows.prototype, 'before') as PropertyDescriptor
+      Object.defineProperty(ToldRows.prototype, 'before', {
+        ...before,
+        get(this: ToldRows) {
+          return before.get?.call(this) === null ? null : this.value
+        },
+      })
+      return () => Object.defineProperty(ToldRows.prototype, 'before', before)
+    },
+  },
+  {
+    name: 'watermark-ahead-of-what-is-folded',
+    // Deeper levels, and windows below in the same task, do not wait for what is still to be told.
+    world: { foldsMs: 500 },
+    patch: () => {
+      const of = (name: 'heldTo' | 'heldBelow'): PropertyDescriptor =>
+        Object.getOwnPropertyDescriptor(Emissions.prototype, name) as PropertyDescriptor
+      const was = { heldTo: of('heldTo'), heldBelow: of('heldBelow') }
+      for (const [name, each] of Object.entries(was))
+        Object.defineProperty(Emissions.prototype, name, { ...each, get: () => Number.POSITIVE_INFINITY })
+      return () => Object.defineProperties(Emissions.prototype, was)
     },
   },
 ]

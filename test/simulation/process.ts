@@ -8,7 +8,8 @@ import type { EngineSettings } from '../../src/engine/settings.ts'
 import { extractorsOf } from '../../src/lanes/extraction.ts'
 import { LaneCore } from '../../src/lanes/lane-core.ts'
 import type { FromLane, LaneToLane, ToLane } from '../../src/lanes/protocol.ts'
-import type { WriteBehindOptions } from '../../src/lanes/store-writer.ts'
+import type { ErrorPolicies } from '../../src/lanes/tasks/error-policy.ts'
+import type { WriteBehindOptions } from '../../src/lanes/stores/store-writer.ts'
 import type { StoreBackendFactory } from '../../src/state/contract.ts'
 import type { CompiledTopology } from '../../src/topology/compiled.ts'
 import { splitTopology } from '../../src/topology/split.ts'
@@ -37,6 +38,9 @@ export interface ProcessOptions {
   readonly slowLane: number
   /** When durable stores are written, where it is not with every commit. */
   readonly writeBehind?: WriteBehindOptions
+  /** Where they are not to fail at everything. */
+  readonly policies?: Partial<ErrorPolicies>
+  readonly tamperCounters?: (block: Float64Array) => void
   /** The lanes' clock, where it is not the world's. */
   readonly laneClock?: Clock
 }
@@ -47,6 +51,7 @@ export class SimulatedProcess {
   readonly engine: EngineCore
   readonly lanes: LaneCore[] = []
   readonly laneCounters: Float64Array[]
+  readonly layout: CounterLayout
   readonly #o: ProcessOptions
   #dead = false
 
@@ -54,6 +59,7 @@ export class SimulatedProcess {
     this.#o = options
     const { scheduler, owner, settings, layout, tamper } = options
     const timers = scheduler.timers(owner)
+    this.layout = layout
     this.laneCounters = Array.from({ length: settings.lanes }, () => newBlock(laneBlockLength(layout)))
     const latency = (): number => scheduler.random.next() * options.messageMs
     const toEngine = Array.from(
@@ -79,7 +85,9 @@ export class SimulatedProcess {
         scheduled = true
         scheduler.at(scheduler.random.next() * 0.2 * speed, owner, () => {
           scheduled = false
-          if (this.lanes[lane]?.run(1 + scheduler.random.int(20))) wake()
+          const more = this.lanes[lane]?.run(1 + scheduler.random.int(20))
+          options.tamperCounters?.(this.laneCounters[lane] as Float64Array)
+          if (more) wake()
         })
       }
       this.lanes.push(
@@ -96,6 +104,7 @@ export class SimulatedProcess {
             producing: 'fail',
             dropped: 'count',
             deadLetterTopic: 'dead',
+            ...options.policies,
           },
           maxInFlight: 8,
           uncommittedMaxBytes: 1 << 20,

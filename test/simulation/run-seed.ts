@@ -1,5 +1,4 @@
 /** One seed, run and judged. */
-import type { StoreSpec } from '../../src/state/contract.ts'
 import { checkRun } from './checkers.ts'
 import { type Derived, type Mutant, World } from './world.ts'
 import { application } from './workload.ts'
@@ -15,15 +14,25 @@ export interface Verdict {
   readonly restarts: number
 }
 
-let specs: ReadonlyMap<string, StoreSpec> | undefined
+const specs = [false, true].map((folds) => application({ next: () => undefined }, folds).compile().stores)
 
 export async function runSeed(seed: number, mutant?: Mutant): Promise<Verdict> {
-  specs ??= application({ next: () => undefined }).compile().stores
+  const undo = mutant?.patch?.()
   const world = new World({ seed, ...(mutant && { mutant }) })
-  await world.run()
+  try {
+    await world.run()
+  } catch (error) {
+    // An assertion of the engine notices a mistake as well as a checker does.
+    if (mutant === undefined) throw error
+    world.violate(String(error))
+  } finally {
+    undo?.()
+  }
   const { cluster, inputs, stores, remains, violations, derived, facts } = world
   if (violations.length === 0) {
-    const check = checkRun({ cluster, inputs, stores, remains, specs, violate: (what) => world.violate(what) })
+    const folds = derived.foldsMs > 0
+    const run = { cluster, inputs, stores, remains, folds, specs: specs[folds ? 1 : 0] as (typeof specs)[number] }
+    const check = checkRun({ ...run, violate: (what) => world.violate(what) })
     if (!(await world.scheduler.drive(check))) world.violate('a transaction of the end stays open')
   }
   const told = facts.filter((fact) => fact.type !== 'restore-progress')

@@ -6,17 +6,18 @@ import { Random } from '../../src/base/random.ts'
 import type { EmbeddedCluster } from '../../src/broker/embedded/core/cluster.ts'
 import type { BrokerPort } from '../../src/broker/port.ts'
 import type { Application } from '../../src/dsl/app.ts'
-import type { EngineFact } from '../../src/engine/protocol.ts'
+import type { EngineFact, EngineSnapshot } from '../../src/engine/protocol.ts'
 import type { EngineSettings } from '../../src/engine/settings.ts'
 import type { Checkpoint } from '../../src/state/contract.ts'
+import { dropReasons, dropSlot } from '../../src/base/counters.ts'
 import { counterLayout, sinkTopics } from '../../src/runtime/settings.ts'
 import { planOf } from '../../src/topology/plan.ts'
 import type { SplitMode } from '../../src/topology/split.ts'
-import { noHeaders } from '../../src/wire/headers.ts'
-import { RecordBatchBuilder } from '../../src/wire/record-batch.ts'
+import { noHeaders } from '../../src/broker/wire/headers.ts'
+import { RecordBatchBuilder } from '../../src/broker/wire/record-batch.ts'
 import { SimulatedCluster } from './cluster.ts'
 import { DiskBackend, type DiskTamper, DurableBackends } from './durable-backends.ts'
-import type { WriteBehindOptions } from '../../src/lanes/store-writer.ts'
+import type { WriteBehindOptions } from '../../src/lanes/stores/store-writer.ts'
 import { type BrokerFaults, faultyBroker, type Tamper } from './faulty-broker.ts'
 import { type MessageTamper, SimulatedProcess } from './process.ts'
 import { Scheduler, settleSome } from './scheduler.ts'
@@ -34,7 +35,11 @@ export interface Mutant {
   readonly messages?: () => MessageTamper
   readonly broker?: () => Tamper
   readonly disk?: DiskTamper
+  /** What a lane tells of itself in shared memory, after each of its turns. */
+  readonly counters?: (block: Float64Array) => void
   readonly settings?: Partial<EngineSettings>
+  /** A mistake in the operators themselves; gives what undoes it. */
+  readonly patch?: () => () => void
   /** What its runs have more or less of than others, so that what it takes for the mistake to show comes together. */
   readonly world?: Partial<Derived>
 }
@@ -60,6 +65,8 @@ export interface Derived {
   readonly split: SplitMode
   /** Chance that a fetch is answered without what lies in a topic between sub-topologies. */
   readonly lateBoundaries: number
+  /** Tables tell each changed row once per commit, and a commit comes after so many milliseconds; 0: every update. */
+  readonly foldsMs: number
   /** When the lanes write their stores to the disk; null: these are kept in memory that outlives the process. */
   readonly disk: WriteBehindOptions | null
 }
@@ -92,7 +99,7 @@ export class World {
     const random = new Random(seed)
     this.scheduler = new Scheduler(random, settleSome)
     this.#mutant = mutant
-    const fixed = { split: splitOf(seed), lateBoundaries: lateOf(seed), disk: diskOf(seed) }
+    const fixed = { split: splitOf(seed), lateBoundaries: lateOf(seed), disk: diskOf(seed), foldsMs: foldsOf(seed) }
     this.derived = { ...derive(random), ...fixed, ...mutant?.world }
     const disk = (): DiskBackend => new DiskBackend(mutant?.disk, (checkpoint) => this.#written(checkpoint))
     this.stores = new DurableBackends(this.derived.disk ? disk : undefined)
@@ -109,7 +116,7 @@ export class World {
     this.#start()
     this.#planFaults()
     const fed = (): boolean => this.inputs.length === this.derived.records
-    await this.#until(() => fed() && this.scheduler.now > faultsEndMs + longestZombieMs, 400_000)
+    await this.#until(() => fed() && this.scheduler.now > faultsEndMs + longestZombieMs, this.mostSteps)
     this.#quiet = true
     if (this.violations.length === 0) await this.#settle()
     // What is still held in memory is written, as a process does that is stopped.
@@ -149,7 +156,7 @@ export class World {
     void process?.engine.untilIdle().then(() => {
       idle = true
     })
-    await this.#until(() => idle || this.#process !== process, 400_000)
+    await this.#until(() => idle || this.#process !== process, this.mostSteps)
     if (this.violations.length === 0 && !idle) await this.#settle()
   }
 
@@ -159,7 +166,31 @@ export class World {
   }
 
   protected application(delays: Delays): Application {
-    return application(delays)
+    return application(delays, this.derived.foldsMs > 0)
+  }
+
+  /** How long a call of the asynchronous function takes; undefined: it answers at once. */
+  protected delay(owner: number): Promise<void> | undefined {
+    const { random } = this.scheduler
+    if (!random.chance(this.derived.asyncShare)) return undefined
+    return new Promise((resolve) => {
+      this.scheduler.at(random.next() * 50, owner, resolve)
+    })
+  }
+
+  /** A run that is not done after so many events does not come further. */
+  protected get mostSteps(): number {
+    return 400_000
+  }
+
+  /** The engine of the newest process shows itself. */
+  protected shown(_snapshot: EngineSnapshot): void {
+    // Worlds that look at it do so in their own way.
+  }
+
+  protected settings(): Partial<EngineSettings> {
+    const { foldsMs } = this.derived
+    return foldsMs > 0 ? { commitIntervalMs: foldsMs, commitIdleIntervalMs: foldsMs } : {}
   }
 
   /** What the broker makes of a call, beside losing it. */
@@ -242,19 +273,12 @@ export class World {
       if (backend instanceof DiskBackend) this.remains.push({ id, backend: backend.copy() })
     }
     const owner = ++this.#owner
-    const { random } = this.scheduler
-    const { lanes, messageMs, slowLane, asyncShare } = this.derived
-    const delays = {
-      next: (): Promise<void> | undefined =>
-        random.chance(asyncShare)
-          ? new Promise<void>((resolve) => {
-              this.scheduler.at(random.next() * 50, owner, resolve)
-            })
-          : undefined,
-    }
+    const { lanes, messageMs, slowLane } = this.derived
+    const delays = { next: (): Promise<void> | undefined => this.delay(owner) }
     // One for all lanes of a process: they are on one thread, and compiling takes as long as a hundred events.
-    const topology = this.application(delays).compile()
-    const settings = { ...settingsFor(this.derived, topology), ...this.#mutant?.settings }
+    const emit = this.derived.foldsMs > 0 ? 'per-commit' : 'on-update'
+    const topology = this.application(delays).compile({ emit })
+    const settings = { ...settingsFor(this.derived, topology), ...this.settings(), ...this.#mutant?.settings }
     this.#lastGlobal = Number.NEGATIVE_INFINITY
     this.#restarting = false
     this.#process = new SimulatedProcess({
@@ -276,6 +300,7 @@ export class World {
       messageMs,
       slowLane: lanes > 1 ? slowLane : -1,
       tamper: this.#mutant?.messages?.() ?? {},
+      ...(this.#mutant?.counters && { tamperCounters: this.#mutant.counters }),
       fact: (fact) => this.#fact(owner, fact),
     })
     this.#process.start()
@@ -287,6 +312,7 @@ export class World {
     if (fact.type === 'snapshot') {
       // Between two runs the last one's watermark is shown, from which the next one goes back to its last commit.
       if (!this.#restarting) this.#checkWatermark(fact.snapshot.watermarks?.globalMs ?? null)
+      this.shown(fact.snapshot)
       return
     }
     this.facts.push(fact)
@@ -325,7 +351,19 @@ export class World {
     this.#lastGlobal = Math.max(this.#lastGlobal, globalMs)
   }
 
+  /** All of the input comes in time, and so does what is told late. */
+  #checkLateness(process: SimulatedProcess): void {
+    const { layout } = process
+    for (const block of process.laneCounters) {
+      for (let subtopology = 0; subtopology < layout.subtopologies; subtopology++) {
+        const late = block[dropSlot(layout, subtopology, dropReasons.indexOf('late'))] as number
+        if (late > 0) this.violate(`${late} records of sub-topology ${subtopology} are late, though all come in time`)
+      }
+    }
+  }
+
   #checkQueues(): void {
+    if (this.derived.foldsMs > 0 && this.#process !== undefined) this.#checkLateness(this.#process)
     for (const lane of this.#process?.lanes ?? []) {
       const { inFlight, parked } = lane.backlog
       if (inFlight > 8 + 300 || parked > 8 * 16 + 300)
@@ -363,12 +401,17 @@ function diskOf(seed: number): WriteBehindOptions | null {
   return { bytes, intervalMs, rowsPerStep }
 }
 
+/** An eighth. The longer it takes to the next commit, the more is folded, and the further event time has to wait. */
+function foldsOf(seed: number): number {
+  return seed % 8 === 5 ? ([20, 100, 500][Math.floor(seed / 8) % 3] as number) : 0
+}
+
 /** Half of those. Of mistakes in what tells their time nothing shows while they are read as soon as they are written. */
 function lateOf(seed: number): number {
   return seed % 10 === 4 ? 0.9 : 0
 }
 
-function derive(random: Random): Omit<Derived, 'split' | 'lateBoundaries' | 'disk'> {
+function derive(random: Random): Omit<Derived, 'split' | 'lateBoundaries' | 'disk' | 'foldsMs'> {
   return {
     lanes: 1 + random.int(3),
     partitions: 1 + random.int(3),
@@ -400,6 +443,7 @@ export function settingsFor(
     split: derived.split ?? 'in-process',
     guarantee: 'exactly-once',
     durableStores: true,
+    lostChangelogs: 'refuse',
     idlenessMs: 0,
     maxTaskIdleMs: 0,
     bufferedRecordsPerPartition: 20,
@@ -410,6 +454,7 @@ export function settingsFor(
     bufferedMaxBytes: 1 << 14,
     laneQueueBytes: 4096,
     uncommittedMaxBytes: 1 << 20,
+    maxDirtyRows: 1_000_000,
     commitIntervalMs: 20,
     commitIdleIntervalMs: 10,
     barrierTimeoutMs: 30_000,

@@ -1,6 +1,6 @@
 /** Records in and out through the broker port, for tests: small, and without the engine. */
 import type { BrokerPort, Isolation, ProducerIdentity } from '../../src/broker/port.ts'
-import { RecordBatchBuilder, RecordCursor, stampBatch } from '../../src/wire/record-batch.ts'
+import { RecordBatchBuilder, RecordCursor, stampBatch } from '../../src/broker/wire/record-batch.ts'
 
 export interface ReadRecord {
   readonly offset: number

@@ -35,13 +35,14 @@ interface Ban {
 const pureFolders = [
   'src/topology/',
   'src/time/',
-  'src/commit/',
+  'src/engine/commit/machine.ts',
+  'src/engine/commit/tag.ts',
   'src/dsl/',
   'src/operators/',
   'src/state/',
   'src/broker/embedded/core/',
 ]
-const impureShells = [/^src\/state\/(lmdb|state-lock)/]
+const impureShells = [/^src\/state\/backends\/(lmdb|state-lock)/]
 
 const pureBans: readonly Ban[] = [
   { pattern: /\bDate\.now\b|\bnew Date\(\)/, instead: 'the `Clock` that is passed in (src/base/clock.ts)' },
@@ -72,7 +73,7 @@ describe('bans', () => {
   })
 
   test('errors in src carry a code', () => {
-    const instead = '`EngineError` with a code of src/errors.ts, `BrokerError`, `assert`, or a class of its own'
+    const instead = '`EngineError` with a code of src/base/errors.ts, `BrokerError`, `assert`, or a class of its own'
     assert.deepEqual(find(sources, code, /\bthrow new (Error|TypeError|RangeError)\(/, instead), [])
   })
 

@@ -29,13 +29,14 @@ describe('the repository', () => {
   })
 
   test('every dependency is imported somewhere, and every import is a dependency', () => {
-    const manifest = JSON.parse(read('package.json')) as { dependencies: Record<string, string> }
+    const manifest = JSON.parse(read('package.json')) as Record<string, Record<string, string>>
+    const declared = { ...manifest.dependencies, ...manifest.peerDependencies }
     const source = filesBelow('src', '.ts').map(read).join('\n')
-    const unused = Object.keys(manifest.dependencies).filter((name) => !source.includes(`'${name}`))
+    const unused = Object.keys(declared).filter((name) => !source.includes(`'${name}`))
     assert.deepEqual(unused, [], 'remove what no code of src imports')
     const foreign = new Set<string>()
     for (const match of source.matchAll(/from '(@[^/']+\/[^/']+|[a-z][^/':]*)(?:\/[^']*)?'/g)) {
-      if (!(match[1]! in manifest.dependencies)) foreign.add(match[1] as string)
+      if (!(match[1]! in declared)) foreign.add(match[1] as string)
     }
     assert.deepEqual([...foreign], [], 'declare it in dependencies')
   })

@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict'
+import { readdirSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
+import { repositoryRoot } from '../groups.ts'
 import { type SourceFile, sourcesBelow } from './sources.ts'
 
 const aimedAt = 300
-const limit = 600
+const limit = { src: 450, elsewhere: 600 }
 const longestLine = 120
+const mostEntries = 20
 
 const files = ['src', 'test', 'examples', 'conformance', 'bench', 'scripts'].flatMap(sourcesBelow)
 
@@ -13,14 +17,25 @@ function lines(file: SourceFile): string[] {
 }
 
 describe('sizes', () => {
-  test('no file is longer than 600 lines', (t) => {
+  test('no file of src is longer than 450 lines, and no other than 600', (t) => {
     const long = files.filter((file) => lines(file).length > aimedAt)
     for (const file of long) t.diagnostic(`${file.path} has ${lines(file).length} lines; aim at ${aimedAt} at most`)
-    const tooLong = long.filter((file) => lines(file).length > limit)
+    const tooLong = long.filter(
+      (file) => lines(file).length > (file.path.startsWith('src/') ? limit.src : limit.elsewhere),
+    )
     assert.deepEqual(
       tooLong.map((file) => `${file.path} has ${lines(file).length} lines; split it by what changes together`),
       [],
     )
+  })
+
+  test('no folder of src shows more than 20 entries', () => {
+    const folders = new Set(['src', ...sourcesBelow('src').map((file) => dirname(file.path))])
+    const crowded = [...folders].flatMap((folder) => {
+      const entries = readdirSync(join(repositoryRoot, folder)).length
+      return entries > mostEntries ? [`${folder} has ${entries} entries; give what belongs together a folder`] : []
+    })
+    assert.deepEqual(crowded, [])
   })
 
   test('no line of code is longer than 120 characters', () => {

@@ -28,7 +28,20 @@ declare const topology: Topology
 
 const flights = topology.stream('flights', { key: serdes.string, value: serdes.json<Flight>() })
 same<typeof flights, Stream<string, Flight>>(true)
-same<ReturnType<typeof flights.groupByKey> extends { count(): infer T } ? T : never, Table<string, number>>(true)
+same<ReturnType<typeof flights.groupByKey> extends { count(): infer T } ? T : never, Table<string, number, never>>(true)
+
+const withTombstones = topology.stream('flights', { value: serdes.json<Flight>(), tombstones: true })
+same<typeof withTombstones, Stream<string, Flight | null>>(true)
+const without = withTombstones.filter((flight) => flight !== null)
+same<typeof without, Stream<string, Flight>>(true)
+// @ts-expect-error: it may be null
+withTombstones.mapValues((flight) => flight.delay)
+topology.stream('flights', {
+  value: serdes.json<Flight>(),
+  tombstones: true,
+  // @ts-expect-error: so may the value that gives the time
+  timestamp: (flight) => flight.delay,
+})
 
 const delays = flights.filter((flight) => flight.delay > 15).mapValues((flight) => flight.delay)
 same<typeof delays, Stream<string, number>>(true)
@@ -40,6 +53,7 @@ const many = flights.flatMapValues((flight) => [flight.delay, flight.origin])
 same<typeof many, Stream<string, string | number>>(true)
 const rekeyed = flights.selectKey((flight) => flight.delay)
 same<typeof rekeyed, Stream<number, Flight>>(true)
+flights.filter((flight, _key, record, context) => flight.delay > record.partition + context.partition)
 const narrowed = many.filter((value): value is number => typeof value === 'number')
 same<typeof narrowed, Stream<string, number>>(true)
 
@@ -47,7 +61,7 @@ const counts = flights
   .groupBy((flight) => flight.origin)
   .windowedBy(tumbling('1h'))
   .count({ store: 'counts' })
-same<typeof counts, Table<Windowed<string>, number>>(true)
+same<typeof counts, Table<Windowed<string>, number, never>>(true)
 const sessions = flights
   .groupByKey()
   .windowedBy(session('5m'))
@@ -66,7 +80,28 @@ same<typeof perhaps, Stream<string, string>>(true)
 const both = flights.outerJoin(delays, (flight, delay) => [flight?.origin, delay] as const, { within: '5m' })
 same<typeof both, Stream<string, readonly [string | undefined, number | null]>>(true)
 const cities = airports.groupBy((airport) => [airport.city, 1] as const).count()
-same<typeof cities, Table<string, number>>(true)
+same<typeof cities, Table<string, number, never>>(true)
+
+// Updates of a table have null values where its rows may be deleted, and nowhere else.
+const updates = airports.toStream()
+same<typeof updates, Stream<string, Airport | null>>(true)
+updates.to('airports-again', { value: serdes.json<Airport>() })
+const perHour = counts.toStream()
+same<typeof perHour, Stream<Windowed<string>, number>>(true)
+const visits = sessions.toStream()
+same<typeof visits, Stream<Windowed<string>, number[] | null>>(true)
+const finals = sessions.suppress({ until: 'window-closes' }).toStream()
+same<typeof finals, Stream<Windowed<string>, number[]>>(true)
+const busy = counts.filter((count) => count > 10).toStream()
+same<typeof busy, Stream<Windowed<string>, number | null>>(true)
+// @ts-expect-error a deleted row has no city
+updates.mapValues((airport) => airport.city)
+// No aggregate and no table has them: they are left out there.
+const perCity = updates.groupBy((airport) => airport?.city ?? '').reduce((_, airport) => airport)
+same<typeof perCity, Table<string, Airport, never>>(true)
+same<ReturnType<typeof updates.toTable>, Table<string, Airport>>(true)
+const asTable: Table<string, number> = cities
+void asTable
 const byForeignKey = counts.join(airports, (count, airport) => `${airport.city} ${count}`, {
   on: (_count, window) => window.key,
 })

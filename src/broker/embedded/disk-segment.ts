@@ -1,29 +1,62 @@
-import { ftruncateSync, readSync, truncateSync, writeSync } from 'node:fs'
-import { BrokerError } from '../port.ts'
+import { readFileSync, readSync, truncateSync } from 'node:fs'
+import type { BrokerError } from '../port.ts'
+import { chainBehindAll, type SegmentFacts } from './core/segment-scan.ts'
 import type { SegmentFile } from './core/storage.ts'
-import type { OpenFiles } from './open-files.ts'
+import { damagedFile } from './files/damage.ts'
+import type { SegmentRow } from './files/journal-frames.ts'
+import type { Kept, Ledger } from './files/ledger.ts'
+import { appendWhole, type OpenFiles, storageError } from './open-files.ts'
+
+/** Where a partition's segments lie, and who keeps account of them. */
+export interface SegmentHome {
+  /** The broker's folder. */
+  readonly root: string
+  readonly topicId: string
+  readonly partition: number
+  readonly files: OpenFiles
+  readonly ledger: Ledger
+}
 
 /** A file that only grows at its end, save for being cut. */
-export class DiskSegment implements SegmentFile {
+export class DiskSegment implements SegmentFile, Kept {
   readonly baseOffset: number
   readonly path: string
+  readonly facts: SegmentFacts | undefined
   size: number
-  readonly #files: OpenFiles
+  #chain: number
+  /** Behind `size` lies a write that was cut short. It goes once all of the folder was read, and nothing refused. */
+  #isTorn = false
+  readonly #home: SegmentHome
 
-  constructor(baseOffset: number, path: string, size: number, files: OpenFiles) {
+  /** `facts`: what the journal says that it holds, where it was not written just now. */
+  constructor(baseOffset: number, path: string, size: number, home: SegmentHome, facts?: SegmentFacts) {
     this.baseOffset = baseOffset
     this.path = path
     this.size = size
-    this.#files = files
+    this.#home = home
+    this.facts = facts
+    this.#chain = 0
+  }
+
+  get topicId(): string {
+    return this.#home.topicId
+  }
+
+  row(): SegmentRow {
+    const { topicId, partition } = this.#home
+    return [topicId, partition, this.baseOffset, this.size, this.#chain]
   }
 
   append(bytes: Uint8Array): void {
-    appendWhole(this.#files, this.path, this.size, bytes)
+    this.cutTorn()
+    appendWhole(this.#home.files, this.path, this.size, bytes)
+    this.#chain = chainBehindAll(this.#chain, bytes)
     this.size += bytes.length
+    this.#home.ledger.changed(this)
   }
 
   copy(position: number, target: Uint8Array, at: number, length: number): void {
-    const descriptor = this.#files.descriptor(this.path)
+    const descriptor = this.#home.files.descriptor(this.path)
     for (let done = 0; done < length; ) {
       const count = readSync(descriptor, target, at + done, length - done, position + done)
       if (count === 0) throw storageError(this.path, 'it is shorter than what was written to it', undefined)
@@ -32,29 +65,42 @@ export class DiskSegment implements SegmentFile {
   }
 
   truncate(size: number): void {
-    this.#files.close(this.path)
+    const { files, ledger, topicId, partition } = this.#home
+    files.close(this.path)
+    const chain = chainBehindAll(0, readFileSync(this.path).subarray(0, size))
+    const known = ledger.known.of(topicId, partition).segments.get(this.baseOffset)
+    if (known !== undefined && known.size > size) {
+      ledger.announce({ kind: 'segments' }, [[topicId, partition, this.baseOffset, size, chain]])
+    }
     truncateSync(this.path, size)
+    this.#isTorn = false
     this.size = size
+    this.#chain = chain
+    ledger.changed(this)
   }
-}
 
-/** Appends all of the bytes or, where the disk is full, none. */
-export function appendWhole(files: OpenFiles, path: string, size: number, bytes: Uint8Array): void {
-  const descriptor = files.descriptor(path)
-  try {
-    for (let done = 0; done < bytes.length; ) done += writeSync(descriptor, bytes, done, bytes.length - done)
-  } catch (error) {
-    ftruncateSync(descriptor, size)
-    throw storageError(path, error instanceof Error ? error.message : String(error), error)
+  cutTorn(): void {
+    if (!this.#isTorn) return
+    this.#isTorn = false
+    this.#home.files.close(this.path)
+    truncateSync(this.path, this.size)
   }
-  files.written(path)
-}
 
-export function storageError(path: string, why: string, cause: unknown): BrokerError {
-  return new BrokerError(
-    'KAFKA_STORAGE_ERROR',
-    `The embedded broker cannot use ${path}: ${why}. Look at the disk and its free space.`,
-    undefined,
-    cause,
-  )
+  recovered({ size, chain }: SegmentFacts): void {
+    const { ledger } = this.#home
+    this.#isTorn = size < this.size
+    this.size = size
+    this.#chain = chain
+    ledger.changed(this)
+  }
+
+  /** It was written as a whole, and ends with this chain. */
+  written(chain: number): this {
+    this.#chain = chain
+    return this
+  }
+
+  damaged(at: number, why: string): BrokerError {
+    return damagedFile(this.#home.root, { path: this.path, at, why })
+  }
 }

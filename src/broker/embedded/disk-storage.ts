@@ -1,106 +1,187 @@
 /**
  * The embedded broker's data in a folder: a journal, and for every partition its segments of record batches as they were
  * produced. Bytes are written before they are acknowledged, so that they survive the end of the process, however sudden;
- * a write that was cut short is recognised by its checksum at the next start and cut off.
+ * a write that was cut short is recognised at the next start and cut off. The journal knows what the segments hold: whatever
+ * else is missing or changed there is refused, and left as it is.
  */
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { chainBehindAll } from './core/segment-scan.ts'
 import type { JournalEntry, PartitionFiles, SegmentFile, Storage } from './core/storage.ts'
-import { DiskSegment, storageError } from './disk-segment.ts'
+import { DiskSegment, type SegmentHome } from './disk-segment.ts'
+import { damagedFile } from './files/damage.ts'
+import { brokerEntry, type JournalRecord } from './files/journal-frames.ts'
+import { namesSegments } from './files/journal-judge.ts'
+import { Ledger } from './files/ledger.ts'
+import { listSegments, segmentPath } from './files/segment-listing.ts'
 import { lockFolder } from './folder-lock.ts'
 import { JournalFile, writeNew } from './journal-file.ts'
-import { OpenFiles } from './open-files.ts'
+import { OpenFiles, storageError } from './open-files.ts'
 
 export interface DiskStorageOptions {
-  /** Forces the bytes to the disk whenever a transaction ends. */
+  /** Forces the bytes to the disk before a transaction's end, or anything outside of one, is acknowledged. */
   readonly fsync: boolean
 }
 
-const segmentName = /^(\d{20})\.log$/
-
 class DiskPartition implements PartitionFiles {
+  readonly isComplete: boolean
   readonly #folder: string
-  readonly #files: OpenFiles
+  readonly #home: SegmentHome
   readonly #fsync: boolean
 
-  constructor(folder: string, files: OpenFiles, fsync: boolean) {
+  constructor(folder: string, home: SegmentHome, isComplete: boolean, fsync: boolean) {
     this.#folder = folder
-    this.#files = files
+    this.#home = home
+    this.isComplete = isComplete
     this.#fsync = fsync
   }
 
   list(): SegmentFile[] {
-    if (!existsSync(this.#folder)) return []
-    const segments: SegmentFile[] = []
-    for (const name of readdirSync(this.#folder).sort()) {
-      const path = join(this.#folder, name)
-      const match = segmentName.exec(name)
-      // Anything else is a compaction that did not get to its end.
-      if (match === null) rmSync(path)
-      else segments.push(new DiskSegment(Number(match[1]), path, statSync(path).size, this.#files))
-    }
-    return segments
+    const { root, topicId, partition, ledger } = this.#home
+    const known = ledger.known.of(topicId, partition)
+    const { segments, leftovers, damages } = listSegments(this.#folder, known, this.isComplete)
+    if (damages[0] !== undefined) throw damagedFile(root, damages[0])
+    for (const path of leftovers) rmSync(path)
+    return segments.map(
+      ({ baseOffset, path, size, facts }) => new DiskSegment(baseOffset, path, size, this.#home, facts),
+    )
   }
 
   create(baseOffset: number): SegmentFile {
     mkdirSync(this.#folder, { recursive: true })
-    return new DiskSegment(baseOffset, this.#path(baseOffset), 0, this.#files)
+    return new DiskSegment(baseOffset, this.#path(baseOffset), 0, this.#home)
   }
 
   replace(old: readonly DiskSegment[], content: readonly Uint8Array[]): SegmentFile {
+    const { topicId, partition, files, ledger } = this.#home
     const baseOffset = old[0]?.baseOffset ?? 0
     const path = this.#path(baseOffset)
     const next = `${path}.new`
     const bytes = Buffer.concat(content)
     writeNew(next, bytes, this.#fsync)
-    for (const segment of old) this.#files.forget(segment.path)
+    const chain = chainBehindAll(0, bytes)
+    const oldOnes = old.map((segment) => segment.baseOffset)
+    // From here on either may be what is found, in the case of a crash.
+    try {
+      ledger.announce(
+        { kind: 'replacing', old: oldOnes, by: [topicId, partition, baseOffset, bytes.length, chain] },
+        [],
+      )
+    } catch (error) {
+      rmSync(next)
+      throw error
+    }
+    for (const segment of old) {
+      files.forget(segment.path)
+      ledger.forget(segment)
+    }
     renameSync(next, path)
-    // A crash here leaves segments that the new one covers; they are recognised by that at the next start.
+    // A crash here leaves segments that the new one covers; the journal says so.
     for (const segment of old) if (segment.path !== path) rmSync(segment.path)
-    return new DiskSegment(baseOffset, path, bytes.length, this.#files)
+    const segment = new DiskSegment(baseOffset, path, bytes.length, this.#home).written(chain)
+    const gone = oldOnes.filter((base) => base !== baseOffset)
+    ledger.announceLate([...gone.map((base) => [topicId, partition, base, -1, 0] as const), segment.row()])
+    return segment
   }
 
   remove(segment: DiskSegment): void {
-    this.#files.forget(segment.path)
+    const { topicId, partition, files, ledger } = this.#home
+    if (ledger.known.of(topicId, partition).segments.has(segment.baseOffset)) {
+      ledger.announce({ kind: 'segments' }, [[topicId, partition, segment.baseOffset, -1, 0]])
+    }
+    ledger.forget(segment)
+    files.forget(segment.path)
     rmSync(segment.path, { force: true })
   }
 
   #path(baseOffset: number): string {
-    return join(this.#folder, `${String(baseOffset).padStart(20, '0')}.log`)
+    return segmentPath(this.#folder, baseOffset)
   }
 }
 
-/** Opens the folder, or makes it. Throws a `BrokerError` where another process holds it. */
+/** Opens the folder, or makes it. Throws a `BrokerError` where another process holds it, or where files are damaged. */
 export function openDiskStorage(folder: string, { fsync }: DiskStorageOptions): Storage {
-  const files = new OpenFiles(fsync)
   const topics = join(folder, 'topics')
-  const unlock = prepared(folder, topics)
-  const journal = new JournalFile(join(folder, 'journal'), files)
-  return {
-    journal: (entry) => {
-      journal.append(entry)
-    },
-    journalEntries: () => {
-      const entries = journal.read()
-      if (!journal.wasCut) removeLeftovers(topics, entries)
-      return entries
-    },
-    journalIsLong: () => journal.isLong,
-    replaceJournal: (entries) => {
-      journal.replace(entries, fsync)
-    },
-    partition: (topicId, partition) => new DiskPartition(join(topics, topicId, String(partition)), files, fsync),
-    removeTopic: (topicId) => {
-      files.closeAll()
-      rmSync(join(topics, topicId), { recursive: true, force: true })
-    },
-    transactionEnded: () => {
-      files.sync()
-    },
-    close: () => {
-      files.closeAll()
-      unlock()
-    },
+  return new DiskStorage(folder, topics, prepared(folder, topics), fsync)
+}
+
+class DiskStorage implements Storage {
+  readonly #folder: string
+  readonly #topics: string
+  readonly #unlock: () => void
+  readonly #fsync: boolean
+  readonly #files: OpenFiles
+  readonly #journal: JournalFile
+  readonly #ledger: Ledger
+  #namesSegments = true
+  /** What was read, until all of the folder was. */
+  #read: readonly JournalRecord[] | undefined
+
+  constructor(folder: string, topics: string, unlock: () => void, fsync: boolean) {
+    this.#folder = folder
+    this.#topics = topics
+    this.#unlock = unlock
+    this.#fsync = fsync
+    this.#files = new OpenFiles(fsync)
+    this.#journal = new JournalFile(join(folder, 'journal'), this.#files, fsync)
+    this.#ledger = new Ledger(this.#journal, this.#files, fsync)
+  }
+
+  get endsUnknown(): boolean {
+    return !this.#namesSegments
+  }
+
+  journal(entry: JournalEntry): void {
+    this.#ledger.entry(entry)
+  }
+
+  journalEntries(): JournalEntry[] {
+    const { frames, torn, fault } = this.#journal.read(readdirSync(this.#topics).length > 0)
+    if (fault !== undefined) throw damagedFile(this.#folder, { path: this.#journal.path, ...fault })
+    const records = frames.map(({ record }) => record)
+    this.#namesSegments = frames.length === 0 || namesSegments(frames)
+    for (const record of records) this.#ledger.known.apply(record)
+    // Where the end was lost, the deletion of a topic may have been; and where its making was, its folder is empty.
+    if (!torn) this.#read = records
+    return records.flatMap((record) => brokerEntry(record) ?? [])
+  }
+
+  journalIsLong(): boolean {
+    return this.#journal.isLong
+  }
+
+  replaceJournal(entries: readonly JournalEntry[]): void {
+    if (this.#read !== undefined) removeLeftovers(this.#topics, this.#read)
+    this.#read = undefined
+    this.#ledger.replaceJournal(entries)
+  }
+
+  partition(topicId: string, partition: number): PartitionFiles {
+    const home = { root: this.#folder, topicId, partition, files: this.#files, ledger: this.#ledger }
+    return new DiskPartition(join(this.#topics, topicId, String(partition)), home, this.#namesSegments, this.#fsync)
+  }
+
+  removeTopic(topicId: string): void {
+    this.#ledger.forgetTopic(topicId)
+    this.#files.closeAll()
+    rmSync(join(this.#topics, topicId), { recursive: true, force: true })
+  }
+
+  written(): void {
+    this.#ledger.written()
+  }
+
+  lost(topicId: string, partition: number, end: number, why: string): Error {
+    const path = join(this.#topics, topicId, String(partition))
+    const last = existsSync(path) ? readdirSync(path).sort().at(-1) : undefined
+    const file = last === undefined ? segmentPath(path, end) : join(path, last)
+    return damagedFile(this.#folder, { path: file, at: last === undefined ? 0 : statSync(file).size, why })
+  }
+
+  close(): void {
+    this.#ledger.close()
+    this.#files.closeAll()
+    this.#unlock()
   }
 }
 
@@ -114,7 +195,7 @@ function prepared(folder: string, topics: string): () => void {
 }
 
 /** Data of topics that were deleted when the process ended. Not looked for when the journal's end was lost. */
-function removeLeftovers(topics: string, entries: readonly JournalEntry[]): void {
+function removeLeftovers(topics: string, entries: readonly JournalRecord[]): void {
   const living = new Map<string, string>()
   for (const entry of entries) {
     if (entry.kind === 'topic') living.set(entry.topic, entry.topicId)

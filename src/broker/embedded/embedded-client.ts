@@ -1,6 +1,6 @@
 /** The broker port over the embedded broker, wherever that runs: a link carries the calls. */
 import type { TopicPartition } from '../../base/ids.ts'
-import { type BatchPack, BatchPacker, buffersOf } from '../../wire/batch-pack.ts'
+import { type BatchPack, BatchPacker, buffersOf } from '../wire/batch-pack.ts'
 import type { FeedMark, FeedStore } from '../feed-marks.ts'
 import type {
   BrokerPort,
@@ -13,6 +13,7 @@ import type {
   JoinRequest,
   OffsetSpec,
   OffsetToCommit,
+  OpenTransaction,
   ProducedPartition,
   ProduceRequest,
   ProducerIdentity,
@@ -147,6 +148,10 @@ export class EmbeddedClient implements BrokerPort, FeedStore {
 
   describeGroup(groupId: string): Promise<GroupDescription> {
     return this.#link.call('describeGroup', [groupId])
+  }
+
+  openTransactions(partition: TopicPartition): Promise<OpenTransaction[]> {
+    return this.#link.call('openTransactions', [partition])
   }
 
   close(): Promise<void> {

@@ -6,8 +6,10 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { BrokerError } from '../port.ts'
+import { damagedFile } from './files/damage.ts'
 
 const busy = 5
+const notADatabase = 26
 
 /** Answers the function that gives the folder free again. */
 export function lockFolder(folder: string): () => void {
@@ -17,7 +19,12 @@ export function lockFolder(folder: string): () => void {
     database.exec('PRAGMA journal_mode = MEMORY; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE')
   } catch (cause) {
     database.close()
-    if ((cause as { readonly errcode?: unknown }).errcode !== busy) throw cause
+    const { errcode } = cause as { readonly errcode?: unknown }
+    if (errcode === notADatabase) {
+      const why = "it holds something else than the broker's lock, of which nothing is lost if it is deleted"
+      throw damagedFile(folder, { path: join(folder, 'lock'), at: 0, why })
+    }
+    if (errcode !== busy) throw cause
     throw new BrokerError(
       'STORAGE_LOCKED',
       `The embedded broker's folder ${folder} is in use by ${ownerIn(ownerFile)}: end that one, or give this one a folder of its own.`,

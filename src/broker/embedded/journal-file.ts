@@ -1,79 +1,92 @@
-/** The journal on disk: one entry after the other, each with its length and checksum before it. */
-import { existsSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
-import { crc32c } from '../../wire/crc32c.ts'
-import { readInt32, writeInt32 } from '../../wire/integers.ts'
-import { BrokerError } from '../port.ts'
-import { appendWhole, storageError } from './disk-segment.ts'
+/** The journal on disk, with the file beside it that says how far it went. */
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
 import type { JournalEntry } from './core/storage.ts'
-import type { OpenFiles } from './open-files.ts'
+import { JournalEnd, type LastEntry } from './files/journal-end.ts'
+import {
+  type FilesEntry,
+  frameOf,
+  type JournalRecord,
+  journalVersion,
+  type SegmentRow,
+} from './files/journal-frames.ts'
+import { type JudgedJournal, judgeJournal } from './files/journal-judge.ts'
+import { appendWhole, type OpenFiles, storageError } from './open-files.ts'
 
-const frameHead = 8
 /** A journal is replaced by a snapshot once it is both this long and several times the last snapshot. */
 const longFrom = 4 * 2 ** 20
 const timesTheSnapshot = 4
 
 export class JournalFile {
-  readonly #path: string
+  readonly path: string
   readonly #files: OpenFiles
+  readonly #fsync: boolean
+  readonly #end: JournalEnd
   #size = 0
   #snapshotSize = 0
-  #wasCut = false
+  #last: LastEntry = { n: 0, crc: 0 }
 
-  constructor(path: string, files: OpenFiles) {
-    this.#path = path
+  constructor(path: string, files: OpenFiles, fsync: boolean) {
+    this.path = path
     this.#files = files
-  }
-
-  /** True if the last reading found a torn end. */
-  get wasCut(): boolean {
-    return this.#wasCut
+    this.#fsync = fsync
+    this.#end = new JournalEnd(`${path}.end`)
   }
 
   get isLong(): boolean {
     return this.#size > Math.max(longFrom, this.#snapshotSize * timesTheSnapshot)
   }
 
-  append(entry: JournalEntry): void {
-    const frame = frameOf(entry)
-    appendWhole(this.#files, this.#path, this.#size, frame)
-    this.#size += frame.length
+  /** Reads and judges it; changes nothing. `used`: whether the folder holds anything else that was written. */
+  read(used: boolean): JudgedJournal {
+    const bytes = existsSync(this.path) ? readFileSync(this.path) : undefined
+    const last = this.#end.read()
+    const judged = judgeJournal({ bytes, last, used: used || this.#end.exists })
+    this.#last = { n: Math.max(judged.frames.at(-1)?.record.n ?? 0, last?.n ?? 0), crc: 0 }
+    return judged
   }
 
-  /** Reads all entries; a torn one at the end is cut off. */
-  read(): JournalEntry[] {
-    if (!existsSync(this.#path)) return []
-    const bytes = readFileSync(this.#path)
-    const entries: JournalEntry[] = []
-    let at = 0
-    for (;;) {
-      const length = at + frameHead <= bytes.length ? readInt32(bytes, at) : -1
-      const end = at + frameHead + length
-      if (length < 0 || end > bytes.length) break
-      if (readInt32(bytes, at + 4) >>> 0 !== crc32c(bytes, at + frameHead, end)) {
-        // A write that was cut short is the last one: anything behind it says that the disk lost data.
-        if (end < bytes.length) throw damaged(this.#path, at)
-        break
-      }
-      entries.push(JSON.parse(bytes.toString('utf8', at + frameHead, end)) as JournalEntry)
-      at = end
-    }
-    this.#wasCut = at < bytes.length
-    if (this.#wasCut) truncateSync(this.#path, at)
-    this.#size = at
-    return entries
+  append(entry: JournalEntry | FilesEntry, segments: readonly SegmentRow[]): void {
+    const n = this.#last.n + 1
+    const { bytes, crc } = frameOf(segments.length === 0 ? { ...entry, n } : { ...entry, n, segments })
+    appendWhole(this.#files, this.path, this.#size, bytes)
+    this.#size += bytes.length
+    this.#last = { n, crc }
+    // What is not forced to the disk may be lost there, and then nobody is to expect it.
+    if (!this.#fsync) this.#end.write(this.#last)
+  }
+
+  /** All that was written has been forced to the disk. */
+  synced(): void {
+    this.#end.write(this.#last)
   }
 
   /** Puts the entries in the place of all there are, in one step. */
-  replace(entries: readonly JournalEntry[], fsync: boolean): void {
-    const content = Buffer.concat(entries.map(frameOf))
-    const next = `${this.#path}.new`
+  replace(entries: readonly JournalEntry[], segments: readonly SegmentRow[]): void {
+    const records: Array<JournalEntry | FilesEntry> = [{ kind: 'format', version: journalVersion }, ...entries]
+    let { n, crc } = this.#last
+    const frames = records.map((entry, i) => {
+      const record: JournalRecord = { ...entry, n: ++n, ...(i === 0 && { segments }) }
+      const frame = frameOf(record)
+      crc = frame.crc
+      return frame.bytes
+    })
+    const content = Buffer.concat(frames)
+    const next = `${this.path}.new`
     // Should this fail, the next attempt comes when the journal has grown by as much again.
     this.#snapshotSize = this.#size
-    writeNew(next, content, fsync)
-    this.#files.forget(this.#path)
-    renameSync(next, this.#path)
+    writeNew(next, content, this.#fsync)
+    this.#files.forget(this.path)
+    renameSync(next, this.path)
+    if (this.#fsync) syncFolder(dirname(this.path))
     this.#size = content.length
     this.#snapshotSize = content.length
+    this.#last = { n, crc }
+    this.#end.write(this.#last)
+  }
+
+  close(): void {
+    this.#end.close()
   }
 }
 
@@ -87,19 +100,9 @@ export function writeNew(path: string, content: Uint8Array, fsync: boolean): voi
   }
 }
 
-function damaged(path: string, at: number): BrokerError {
-  return new BrokerError(
-    'KAFKA_STORAGE_ERROR',
-    `The embedded broker's journal ${path} is damaged at byte ${at}, before its end: the disk lost data. Restore the folder from a copy, or delete it to begin anew.`,
-    'config',
-  )
-}
-
-function frameOf(entry: JournalEntry): Uint8Array {
-  const text = Buffer.from(JSON.stringify(entry))
-  const frame = new Uint8Array(frameHead + text.length)
-  writeInt32(frame, 0, text.length)
-  writeInt32(frame, 4, crc32c(text))
-  frame.set(text, frameHead)
-  return frame
+/** Makes a renaming in the folder last. */
+function syncFolder(folder: string): void {
+  const descriptor = openSync(folder, 'r')
+  fsyncSync(descriptor)
+  closeSync(descriptor)
 }

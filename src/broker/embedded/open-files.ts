@@ -1,4 +1,5 @@
-import { closeSync, fdatasyncSync, openSync } from 'node:fs'
+import { closeSync, fdatasyncSync, ftruncateSync, openSync, writeSync } from 'node:fs'
+import { BrokerError } from '../port.ts'
 
 /** More files than this are not held open at once; those longest unused are closed. */
 const most = 256
@@ -58,4 +59,25 @@ export class OpenFiles {
   closeAll(): void {
     for (const path of [...this.#open.keys()]) this.close(path)
   }
+}
+
+/** Appends all of the bytes or, where the disk is full, none. */
+export function appendWhole(files: OpenFiles, path: string, size: number, bytes: Uint8Array): void {
+  const descriptor = files.descriptor(path)
+  try {
+    for (let done = 0; done < bytes.length; ) done += writeSync(descriptor, bytes, done, bytes.length - done)
+  } catch (error) {
+    ftruncateSync(descriptor, size)
+    throw storageError(path, error instanceof Error ? error.message : String(error), error)
+  }
+  files.written(path)
+}
+
+export function storageError(path: string, why: string, cause: unknown): BrokerError {
+  return new BrokerError(
+    'KAFKA_STORAGE_ERROR',
+    `The embedded broker cannot use ${path}: ${why}. Look at the disk and its free space.`,
+    undefined,
+    cause,
+  )
 }

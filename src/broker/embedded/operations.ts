@@ -1,6 +1,6 @@
 /** The calls of the embedded broker by name: what goes over a message port, and how the cluster performs each. */
 import type { TopicPartition } from '../../base/ids.ts'
-import { type BatchPack, eachBatch } from '../../wire/batch-pack.ts'
+import { type BatchPack, eachBatch } from '../wire/batch-pack.ts'
 import type { FeedMark } from '../feed-marks.ts'
 import type {
   BrokerErrorClass,
@@ -13,6 +13,7 @@ import type {
   JoinRequest,
   OffsetSpec,
   OffsetToCommit,
+  OpenTransaction,
   ProducedPartition,
   ProduceRequest,
   ProducerIdentity,
@@ -57,6 +58,7 @@ export interface Operations {
   heartbeat(member: GroupMember): void
   leaveGroup(member: GroupMember): void
   describeGroup(groupId: string): GroupDescription
+  openTransactions(partition: TopicPartition): OpenTransaction[]
 }
 
 export type OperationName = keyof Operations

@@ -1,28 +1,31 @@
 /** Starting the embedded broker in a thread of its own. */
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
+import { EngineError } from '../../base/errors.ts'
 import { BrokerError } from '../port.ts'
 import type { EmbeddedClient } from './embedded-client.ts'
 import type { FromHost, HostOptions, ToHost } from './host.ts'
 import { clientOverPort } from './client.ts'
 
+/** How an embedded broker keeps its data. */
 export interface EmbeddedBrokerOptions {
-  /** Where the broker keeps its data; without a folder it keeps them in memory. */
+  /** Where it keeps its data. Default: in memory alone. */
   readonly folder?: string
-  /** Partitions of a topic that is made at its first use. */
+  /** How many partitions a topic gets that is made at its first use. */
   readonly partitions: number
-  /** Whether producing to a topic that does not exist makes it. On by default. */
+  /** Whether a topic that does not exist is made at its first use. Default: true. */
   readonly autoCreateTopics?: boolean
   /**
-   * Whether bytes are forced to the disk when a transaction ends. Off by default: what was acknowledged survives the end
-   * of the process, by whatever signal, but not that of the machine.
+   * Whether bytes are forced to the disk when a transaction ends. Without, what was acknowledged survives the end of
+   * the process, by whatever signal, but not that of the machine. Default: false.
    */
   readonly fsync?: boolean
-  /** Fixes the ids that the broker makes up, for tests. */
+  /** Fixes the ids that the broker makes up, for tests. Default: by chance. */
   readonly seed?: number
-  /** How long a group that was empty waits for further members. 0 by default. */
+  /** How long a group that was empty waits for further members, milliseconds. Default: 0. */
   readonly initialRebalanceDelayMs?: number
 }
 
+/** A broker in a thread of this process. */
 export interface EmbeddedBroker {
   /** A new connection, to be sent to another thread and used there with `clientOverPort`. */
   connect(): MessagePort
@@ -32,7 +35,16 @@ export interface EmbeddedBroker {
   close(): Promise<void>
 }
 
-/** Throws a `BrokerError` where the folder cannot be used, for one because another process holds it. */
+/**
+ * Starts an embedded broker in a thread of its own. Applications start one by themselves; start one to share it between
+ * several. Rejects with a `BrokerError` where the folder cannot be used, for example because another process holds it, and
+ * with an `EngineError` where files of it are damaged.
+ *
+ * @throws EngineError `BROKER_FILES_DAMAGED`
+ * @example
+ * const broker = await startEmbeddedBroker({ partitions: 4 })
+ * const first = await startRuntime({ application: './orders.ts', broker, config: { 'runtime.http.enabled': false } })
+ */
 export async function startEmbeddedBroker(options: EmbeddedBrokerOptions): Promise<EmbeddedBroker> {
   const workerData: HostOptions = {
     folder: options.folder ?? null,
@@ -70,5 +82,8 @@ async function ready(worker: Worker, exited: Promise<void>): Promise<void> {
   })
   if (!('failed' in message)) return
   await exited
+  if (message.failed.code === 'BROKER_FILES_DAMAGED') {
+    throw new EngineError('BROKER_FILES_DAMAGED', message.failed.message)
+  }
   throw new BrokerError(message.failed.code, message.failed.message, 'config')
 }

@@ -1,9 +1,10 @@
 /** What this client knows of the cluster: nodes, leaders, coordinators; and how a call finds its node. */
 import { findCoordinatorV4, metadataV12 } from '@platformatic/kafka'
 import type { TopicPartition } from '../../base/ids.ts'
-import { BrokerError } from '../port.ts'
+import { BrokerError, type BrokerNode, type CallKind } from '../port.ts'
 import { Connections, drop, type Link, type Role } from './connections.ts'
 import { answered, closedError, errorName, lost, neverAnswered, refused } from './errors.ts'
+import { NodesSeen } from './nodes-seen.ts'
 import { type Address, addressText, type Settings } from './options.ts'
 import { Retrier } from './retry.ts'
 
@@ -36,10 +37,12 @@ export class Cluster {
   readonly #nodes = new Map<number, Address>()
   readonly #topics = new Map<string, TopicState>()
   readonly #coordinators = new Map<string, Address>()
+  readonly #seen = new NodesSeen()
   readonly #refreshing = new Map<string, Promise<TopicState[]>>()
   #rotation = 0
   #contacted = false
   #connected = false
+  #fault: string | undefined
   #transactionVersion: number | undefined
 
   constructor(settings: Settings) {
@@ -49,6 +52,20 @@ export class Cluster {
 
   get connected(): boolean {
     return this.#connected
+  }
+
+  /** What the last exchange that failed said; undefined while the last one went well. */
+  get fault(): string | undefined {
+    return this.#connected ? undefined : this.#fault
+  }
+
+  get nodesSeen(): readonly BrokerNode[] {
+    return this.#seen.list(new Map([...this.#nodes].map(([id, address]) => [addressText(address), id])))
+  }
+
+  /** Of every node that belongs to the cluster. */
+  get addresses(): readonly Address[] {
+    return [...this.#nodes.values()]
   }
 
   /** True once any exchange went well. */
@@ -72,16 +89,28 @@ export class Cluster {
   }
 
   /** One exchange on the connection shared by a role. */
-  async on<T>(address: Address, role: Role, what: string, call: (link: Link) => Promise<T>): Promise<T> {
-    return this.#exchange(address, what, async () => {
+  async on<T>(
+    address: Address,
+    role: Role,
+    what: string,
+    call: (link: Link) => Promise<T>,
+    kind: CallKind = role === 'produce' ? 'produce' : 'other',
+  ): Promise<T> {
+    return this.#exchange(address, kind, what, async () => {
       const link = await this.connections.shared(address, role)
       return this.#attempt(link, what, call)
     })
   }
 
   /** One exchange that may keep its connection busy for a while. */
-  async alone<T>(address: Address, timeoutMs: number, what: string, call: (link: Link) => Promise<T>): Promise<T> {
-    return this.#exchange(address, what, () =>
+  async alone<T>(
+    address: Address,
+    timeoutMs: number,
+    what: string,
+    call: (link: Link) => Promise<T>,
+    kind: CallKind = 'other',
+  ): Promise<T> {
+    return this.#exchange(address, kind, what, () =>
       this.connections.exclusive(address, timeoutMs, (link) => this.#attempt(link, what, call)),
     )
   }
@@ -126,8 +155,8 @@ export class Cluster {
       const address = await this.#coordinator(kind, key)
       try {
         return aloneForMs === undefined
-          ? await this.on(address, 'coordinate', what, call)
-          : await this.alone(address, aloneForMs, what, call)
+          ? await this.on(address, 'coordinate', what, call, kind)
+          : await this.alone(address, aloneForMs, what, call, kind)
       } catch (error) {
         if (error instanceof BrokerError && movesCoordinator(error)) this.#coordinators.delete(`${kind} ${key}`)
         throw error
@@ -270,17 +299,21 @@ export class Cluster {
     }
   }
 
-  async #exchange<T>(_address: Address, what: string, exchange: () => Promise<T>): Promise<T> {
+  async #exchange<T>(address: Address, kind: CallKind, what: string, exchange: () => Promise<T>): Promise<T> {
     if (this.retrier.closed) throw closedError(what)
+    const underWay = this.#seen.begin(address, kind, what)
     try {
       const answer = await exchange()
+      this.#seen.end(underWay, null)
       this.#contacted = true
       this.#connected = true
       return answer
     } catch (error) {
       const broken = error instanceof BrokerError && isBroken(error)
+      this.#seen.end(underWay, broken ? error.message : null)
       this.#connected = !broken && !this.retrier.closed
-      if (!broken) this.#contacted = true
+      if (broken) this.#fault = error.message
+      else this.#contacted = true
       throw error
     }
   }

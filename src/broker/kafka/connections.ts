@@ -8,8 +8,8 @@ import { apiVersionsV3, Connection } from '@platformatic/kafka'
 import type { ConnectionOptions } from '@platformatic/kafka'
 import { BrokerError } from '../port.ts'
 import { closedError, notConnected } from './errors.ts'
-import { type Address, addressText, type Settings } from './options.ts'
-import { TokenSource } from './token-source.ts'
+import { type Address, addressText, type SaslOptions, type Settings } from './options.ts'
+import { endpointTokens, moduleTokens, type TokenProvider, TokenSource } from './token-source.ts'
 
 export type Role = 'produce' | 'coordinate'
 
@@ -52,7 +52,8 @@ export class Connections {
 
   constructor(settings: Settings) {
     this.#settings = settings
-    this.#token = settings.sasl?.tokenEndpoint ? new TokenSource(settings.sasl.tokenEndpoint) : undefined
+    const provider = settings.sasl && tokenProviderOf(settings.sasl)
+    this.#token = provider && new TokenSource({ provider })
   }
 
   get closed(): boolean {
@@ -170,6 +171,11 @@ export class Connections {
         : {}),
     }
   }
+}
+
+function tokenProviderOf({ tokenEndpoint, tokenProvider }: SaslOptions): TokenProvider | undefined {
+  if (tokenProvider !== undefined) return moduleTokens(tokenProvider)
+  return tokenEndpoint && endpointTokens(tokenEndpoint)
 }
 
 /** Ends a connection at once, its requests with it. */

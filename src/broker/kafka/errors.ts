@@ -49,6 +49,9 @@ export function lost(what: string, at: Address, cause: unknown): BrokerError {
 export function notConnected(at: Address, cause: unknown, tls: boolean): BrokerError {
   const chain = causes(cause)
   const where = addressText(at)
+  // Whoever gives the tokens has said already what is wrong.
+  const told = chain.find((error) => error instanceof BrokerError)
+  if (told) return told as BrokerError
   const refusal = chain.find((error) => codeOf(error) === 'PLT_KFK_AUTHENTICATION')
   if (refusal) {
     return new BrokerError(

@@ -4,7 +4,7 @@
  * `offsets.retention.minutes`: a feed taken up again later than that begins anew.
  */
 import { createHash } from 'node:crypto'
-import { type BatchHeader, batchHeader, stampBatch } from '../../wire/record-batch.ts'
+import { type BatchHeader, batchHeader, stampBatch } from '../wire/record-batch.ts'
 import type { FeedMark, FeedStore } from '../feed-marks.ts'
 import type { GroupMember, ProducedPartition, ProduceRequest, ProducerIdentity } from '../port.ts'
 import type { Groups } from './groups.ts'

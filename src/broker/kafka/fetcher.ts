@@ -7,8 +7,9 @@ import { type PartitionKey, partitionKey, type TopicPartition } from '../../base
 import { BrokerError, type FetchedPartition, type FetchRequest, type TopicInfo } from '../port.ts'
 import { type Cluster, type TopicState, unknownTopicPatienceMs } from './cluster.ts'
 import { isTransient, refused } from './errors.ts'
+import type { Link } from './connections.ts'
 import type { Address } from './options.ts'
-import { type FetchAnswerPartition, sendFetch } from './wire-calls.ts'
+import { type FetchAnswer, type FetchAnswerPartition, sendFetch } from './wire-calls.ts'
 
 type Wanted = FetchRequest['partitions'][number]
 
@@ -194,9 +195,8 @@ export class Fetcher {
     const maxWaitMs = Math.round(Math.min(requestTimeoutMs / 2, leftMs))
     const what = `fetching from ${asked[0]?.topic}${asked.length > 1 ? ' and others' : ''}`
     const limits = { maxWaitMs, maxBytes: request.maxBytes, isolation: request.isolation }
-    const answer = this.#cluster.alone(address, requestTimeoutMs, what, ({ connection }) =>
-      sendFetch(connection, limits, asked),
-    )
+    const fetch = ({ connection }: Link): Promise<FetchAnswer> => sendFetch(connection, limits, asked)
+    const answer = this.#cluster.alone(address, requestTimeoutMs, what, fetch, 'fetch')
     const flight: Flight = {
       isolation: request.isolation,
       topics,

@@ -138,10 +138,11 @@ export class Groups {
       if (group.errorCode !== 0) throw refused(group.errorCode, what)
       return {
         state: group.groupState,
-        members: group.members.map(({ memberId, groupInstanceId, clientId }) => ({
+        members: group.members.map(({ memberId, groupInstanceId, clientId, clientHost }) => ({
           memberId,
           groupInstanceId: groupInstanceId ?? null,
           clientId,
+          clientHost,
         })),
       }
     })

@@ -2,6 +2,7 @@
 import type { TopicPartition } from '../../base/ids.ts'
 import type { FeedMark, FeedStore } from '../feed-marks.ts'
 import type {
+  BrokerNode,
   BrokerPort,
   CommittedOffset,
   FetchedPartition,
@@ -12,6 +13,7 @@ import type {
   JoinRequest,
   OffsetSpec,
   OffsetToCommit,
+  OpenTransaction,
   ProducedPartition,
   ProduceRequest,
   ProducerIdentity,
@@ -22,6 +24,7 @@ import { Cluster } from './cluster.ts'
 import { KafkaFeedStore } from './feed-store.ts'
 import { Fetcher } from './fetcher.ts'
 import { Groups } from './groups.ts'
+import { openTransactionsOf } from './open-transactions.ts'
 import { type KafkaOptions, settingsOf } from './options.ts'
 import { Producer } from './producer.ts'
 import { Topics } from './topics.ts'
@@ -54,6 +57,14 @@ class KafkaBroker implements BrokerPort, FeedStore {
 
   get connected(): boolean {
     return this.#cluster.connected
+  }
+
+  get fault(): string | undefined {
+    return this.#cluster.fault
+  }
+
+  get nodes(): readonly BrokerNode[] {
+    return this.#cluster.nodesSeen
   }
 
   async topics(names: readonly string[] | null): Promise<TopicInfo[]> {
@@ -145,6 +156,10 @@ class KafkaBroker implements BrokerPort, FeedStore {
 
   describeGroup(groupId: string): Promise<GroupDescription> {
     return this.#groups.describe(groupId)
+  }
+
+  openTransactions(partition: TopicPartition): Promise<OpenTransaction[]> {
+    return openTransactionsOf(this.#cluster, partition)
   }
 
   produceFed(batches: ProduceRequest['batches'], mark: FeedMark): Promise<ProducedPartition[]> {

@@ -30,13 +30,19 @@ export function kafkaOnDemand(options: KafkaOptions): Client {
     get connected() {
       return client?.connected ?? false
     },
+    get fault() {
+      return client?.fault
+    },
+    get nodes() {
+      return client?.nodes ?? []
+    },
     close: async () => (await loading)?.close(),
     ...(Object.fromEntries(Object.keys(methods).map((method) => [method, call(method)])) as Pick<Client, Method>),
   }
 }
 
 /** Everything of a client but what has to be known without it. */
-type Method = Exclude<keyof Client, 'kind' | 'connected' | 'close'>
+type Method = Exclude<keyof Client, 'kind' | 'connected' | 'fault' | 'nodes' | 'close'>
 
 /** A table, so that none can be forgotten. */
 const methods: Readonly<Record<Method, true>> = {
@@ -57,6 +63,7 @@ const methods: Readonly<Record<Method, true>> = {
   heartbeat: true,
   leaveGroup: true,
   describeGroup: true,
+  openTransactions: true,
   produceFed: true,
   feedMark: true,
 }

@@ -12,6 +12,8 @@ export interface SaslOptions {
   readonly token?: string
   /** OAUTHBEARER with the client-credentials flow: a token is fetched here and renewed before it ends. */
   readonly tokenEndpoint?: TokenEndpoint
+  /** OAUTHBEARER with a module of the application's own: its URL. Its default export is a `TokenProvider`. */
+  readonly tokenProvider?: string
   /** SASL extensions of OAUTHBEARER. */
   readonly extensions?: Readonly<Record<string, string>>
 }

@@ -6,7 +6,7 @@ import fc from 'fast-check'
 import { Random } from '../../../src/base/random.ts'
 import { openDiskStorage } from '../../../src/broker/embedded/disk-storage.ts'
 import type { EmbeddedClient } from '../../../src/broker/embedded/embedded-client.ts'
-import { RecordBatchBuilder, stampBatch } from '../../../src/wire/record-batch.ts'
+import { RecordBatchBuilder, stampBatch } from '../../../src/broker/wire/record-batch.ts'
 import { directCluster, temporaryFolder } from './embedded-support.ts'
 import { Producer, type ReadRecord, readToEnd, text, valuesOf } from './support.ts'
 

@@ -1,9 +1,10 @@
 /** What is left after an end at any moment: between any two writes to the disk, or in the middle of one. */
 import assert from 'node:assert/strict'
-import { appendFileSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { appendFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import type { PartitionFiles, SegmentFile, Storage } from '../../../src/broker/embedded/core/storage.ts'
+import type { DiskSegment } from '../../../src/broker/embedded/disk-segment.ts'
 import { openDiskStorage } from '../../../src/broker/embedded/disk-storage.ts'
 import type { EmbeddedClient } from '../../../src/broker/embedded/embedded-client.ts'
 import { BrokerError } from '../../../src/broker/port.ts'
@@ -56,15 +57,19 @@ class FailingStorage implements Storage {
         append: (bytes) =>
           this.#write(
             () => inner.append(bytes),
-            () => inner.append(bytes.subarray(0, bytes.length >> 1)),
+            () => appendFileSync((inner as DiskSegment).path, bytes.subarray(0, bytes.length >> 1)),
           ),
         copy: (position, target, at, length) => inner.copy(position, target, at, length),
         truncate: (size) => inner.truncate(size),
+        facts: inner.facts,
+        recovered: (whole) => inner.recovered(whole),
+        damaged: (at, why) => inner.damaged(at, why),
       }
       wrapped.set(inner, outer)
       return outer
     }
     return {
+      isComplete: files.isComplete,
       list: () => files.list().map(wrap),
       create: (baseOffset) => wrap(files.create(baseOffset)),
       replace: (old, content) => {
@@ -82,8 +87,16 @@ class FailingStorage implements Storage {
     this.#inner.removeTopic(topicId)
   }
 
-  transactionEnded(): void {
-    this.#inner.transactionEnded()
+  written(): void {
+    this.#write(() => this.#inner.written())
+  }
+
+  get endsUnknown(): boolean {
+    return this.#inner.endsUnknown
+  }
+
+  lost(topicId: string, partition: number, end: number, why: string): Error {
+    return this.#inner.lost(topicId, partition, end, why)
   }
 
   close(): void {
@@ -252,24 +265,24 @@ describe('the embedded broker in a folder, ended at any moment', () => {
     cluster.close()
     const segment = segmentOf(folder)
     const journal = join(folder, 'journal')
-    const [bytes, entries] = [readFileSync(segment), readFileSync(journal)]
+    const files = [segment, journal, `${journal}.end`].map((path) => [path, readFileSync(path)] as const)
+    const bytes = readFileSync(segment)
     const half = bytes.length / 2
     for (let cut = half; cut < bytes.length; cut++) {
-      writeFileSync(segment, bytes)
-      truncateSync(segment, cut)
-      writeFileSync(journal, entries)
+      for (const [path, content] of files) writeFileSync(path, content)
+      appendFileSync(segment, bytes.subarray(half, cut))
       appendFileSync(journal, Buffer.from([0, 0, 1, 0, 7, 7, 7, 7]).subarray(0, cut % 9))
       const reopened = open()
       client = reopened.client
       cluster = reopened.cluster
-      assert.deepEqual(await valuesOf(client, 'log'), ['a'])
+      assert.deepEqual(await valuesOf(client, 'log'), ['a', 'b'])
       assert.equal((await client.committedOffsets('g', null, true))[0]?.offset, 1)
       const [c] = await client.produce({
         transactionalId: null,
         batches: [{ topic: 'log', partition: 0, records: batchOf(['c']) }],
       })
-      assert.equal(c?.baseOffset, 1)
-      assert.deepEqual(await valuesOf(client, 'log'), ['a', 'c'])
+      assert.equal(c?.baseOffset, 2)
+      assert.deepEqual(await valuesOf(client, 'log'), ['a', 'b', 'c'])
       cluster.close()
     }
   })
@@ -290,7 +303,7 @@ describe('the embedded broker in a folder, ended at any moment', () => {
     writeFileSync(segment, bytes)
     const storage = openDiskStorage(folder, { fsync: false })
     try {
-      assert.throws(() => directCluster({ storage }), { code: 'KAFKA_STORAGE_ERROR' })
+      assert.throws(() => directCluster({ storage }), { code: 'BROKER_FILES_DAMAGED' })
     } finally {
       storage.close()
     }

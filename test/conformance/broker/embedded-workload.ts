@@ -4,7 +4,7 @@
  */
 import { writeSync } from 'node:fs'
 import { startEmbeddedBroker } from '../../../src/broker/embedded/start.ts'
-import { RecordBatchBuilder } from '../../../src/wire/record-batch.ts'
+import { RecordBatchBuilder } from '../../../src/broker/wire/record-batch.ts'
 import { batchOf, outsider, Producer, text } from './support.ts'
 
 const say = (line: string): void => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { BrokerPort, FetchRequest } from '../../../src/broker/port.ts'
-import { RecordBatchBuilder } from '../../../src/wire/record-batch.ts'
+import { RecordBatchBuilder } from '../../../src/broker/wire/record-batch.ts'
 import { eventually } from '../../support/millrace.ts'
 import type { SuiteContext } from './suite.ts'
 import {

@@ -14,8 +14,8 @@ import {
   type ProducerIdentity,
 } from '../../../src/broker/port.ts'
 import type { TopicPartition } from '../../../src/base/ids.ts'
-import type { Headers } from '../../../src/wire/headers.ts'
-import { decodeHeaders, RecordBatchBuilder, RecordCursor, stampBatch } from '../../../src/wire/record-batch.ts'
+import type { Headers } from '../../../src/broker/wire/headers.ts'
+import { decodeHeaders, RecordBatchBuilder, RecordCursor, stampBatch } from '../../../src/broker/wire/record-batch.ts'
 
 export const unique = (name: string): string => `${name}-${randomUUID().slice(0, 12)}`
 export const text = (value: string): Uint8Array => new TextEncoder().encode(value)

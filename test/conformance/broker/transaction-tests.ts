@@ -21,6 +21,21 @@ export function transactionTests(context: SuiteContext): void {
     assert.equal(await stableOffset(topic), 3)
   })
 
+  test('who has an open transaction in a partition is told, until it is over', async () => {
+    const topic = await newTopic(context.one)
+    const name = unique('tx')
+    const producer = await Producer.start(context.one, name)
+    assert.deepEqual(await context.other.openTransactions({ topic, partition: 0 }), [])
+    await producer.send(topic, ['a'])
+    const [open, ...others] = await context.other.openTransactions({ topic, partition: 0 })
+    assert.deepEqual(others, [])
+    assert.deepEqual([open?.firstOffset, open?.transactionalId], [0, name])
+    assert.equal(typeof open?.producerId, 'bigint')
+    await producer.end(true)
+    assert.deepEqual(await context.other.openTransactions({ topic, partition: 0 }), [])
+    await assert.rejects(context.other.openTransactions({ topic: unique('none'), partition: 0 }))
+  })
+
   test('what an aborted transaction wrote is skipped, and the position moves past it', async () => {
     const topic = await newTopic(context.one)
     const producer = await Producer.start(context.one, unique('tx'))

@@ -4,9 +4,9 @@ import type { TestContext } from 'node:test'
 import { keySlot } from '../../../src/base/hash.ts'
 import { dropReasons, dropSlot, storeSlot, storeSlots } from '../../../src/base/counters.ts'
 import type { BrokerPort } from '../../../src/broker/port.ts'
-import type { LifecycleState } from '../../../src/engine/view.ts'
-import { type LogLine, type Runtime, startRuntime } from '../../../src/runtime/index.ts'
-import { decodeHeaders, RecordBatchBuilder, RecordCursor } from '../../../src/wire/record-batch.ts'
+import type { LifecycleState } from '../../../src/view/view.ts'
+import { type EmbeddedBroker, type LogLine, type Runtime, startRuntime } from '../../../src/runtime/index.ts'
+import { decodeHeaders, RecordBatchBuilder, RecordCursor } from '../../../src/broker/wire/record-batch.ts'
 import { eventually } from '../../support/millrace.ts'
 
 export interface In {
@@ -48,16 +48,27 @@ export class TestEngine {
     t: TestContext,
     application: string,
     config: Readonly<Record<string, unknown>> = {},
+    broker?: EmbeddedBroker,
+  ): Promise<TestEngine> {
+    const engine = await TestEngine.open(application, config, broker)
+    t.after(() => engine.stop())
+    return engine
+  }
+
+  /** Of several tests, which stop it by themselves. */
+  static async open(
+    application: string,
+    config: Readonly<Record<string, unknown>> = {},
+    broker?: EmbeddedBroker,
   ): Promise<TestEngine> {
     const log: LogLine[] = []
     const runtime = await startRuntime({
       application: appFile(application),
       config: { 'runtime.http.enabled': false, 'engine.lanes.count': 2, 'commit-barrier.interval-ms': 20, ...config },
       log: (line) => log.push(line),
+      ...(broker && { broker }),
     })
-    const engine = new TestEngine(runtime, log, Number(config['broker.embedded.partitions'] ?? 4))
-    t.after(() => engine.stop())
-    return engine
+    return new TestEngine(runtime, log, Number(config['broker.embedded.partitions'] ?? 4))
   }
 
   get broker(): BrokerPort {
@@ -79,6 +90,14 @@ export class TestEngine {
   /** Everything committed so far, by partition and offset. */
   read(topic: string): Promise<Out[]> {
     return consume(this.broker, topic)
+  }
+
+  /** As `read`, with the values' bytes as they are. */
+  readBytes(topic: string): Promise<Array<{ readonly key: string | null; readonly value: Uint8Array }>> {
+    return consumeAs(this.broker, topic, (cursor, partition) => {
+      const { bytes, valueStart, valueEnd } = cursor
+      return { key: outOf(cursor, partition).key, value: bytes.slice(valueStart, valueEnd) }
+    })
   }
 
   async idle(): Promise<void> {
@@ -141,9 +160,17 @@ export async function produce(broker: BrokerPort, topic: string, records: readon
   if (batches.length > 0) await broker.produce({ transactionalId: null, batches })
 }
 
-export async function consume(broker: BrokerPort, topic: string): Promise<Out[]> {
+export function consume(broker: BrokerPort, topic: string): Promise<Out[]> {
+  return consumeAs(broker, topic, outOf)
+}
+
+export async function consumeAs<T>(
+  broker: BrokerPort,
+  topic: string,
+  take: (cursor: RecordCursor, partition: number) => T,
+): Promise<T[]> {
   const [info] = await broker.topics([topic])
-  const out: Out[] = []
+  const out: T[] = []
   const cursor = new RecordCursor()
   for (let partition = 0; partition < (info?.partitions ?? 0); partition++) {
     const [end] = await broker.listOffsets([{ topic, partition }], 'stable')
@@ -157,7 +184,7 @@ export async function consume(broker: BrokerPort, topic: string): Promise<Out[]>
       })
       if (!fetched || fetched.records.length === 0) continue
       cursor.reset(fetched.records, offset, fetched.aborted, 'read_committed')
-      while (cursor.next()) out.push(outOf(cursor, partition))
+      while (cursor.next()) out.push(take(cursor, partition))
       offset = Math.max(offset, cursor.position)
     }
   }

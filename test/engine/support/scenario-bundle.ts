@@ -82,7 +82,7 @@ export function timedScenarios(optimize: boolean): Recorded[] {
 }
 
 /** An endless window that begins at an instant begins as much later as the times are moved. */
-function beginningLater(scenario: Recorded, by: number): Recorded {
+export function beginningLater(scenario: Recorded, by: number): Recorded {
   const nodes = scenario.topology.nodes.map((node) => {
     const { window } = node
     if (!window || !('type' in window) || window.start === undefined) return node
@@ -112,11 +112,11 @@ export function moved<S extends Recorded>(scenario: S, by: number): S {
 /** What was made of moved times, as if they had not been moved. */
 export function movedBack(value: Json, by: number): Json {
   if (by === 0) return value
-  const back = (time: number): number => (Math.abs(time - by) < spacing / 2 ? time - by : time)
-  return JSON.parse(JSON.stringify(value), (_name, part: unknown) => {
-    if (typeof part === 'number') return back(part)
-    return typeof part === 'string' ? part.replace(/\d{12,}/g, (time) => `${back(Number(time))}`) : part
-  }) as Json
+  const back = (text: string): string => {
+    const time = Number(text)
+    return Math.abs(time - by) < spacing / 2 ? `${time - by}` : text
+  }
+  return JSON.parse(JSON.stringify(value).replace(/\d{12,}/g, back)) as Json
 }
 
 /** Whether a window would begin below zero: there is none, but with moved times there is. */

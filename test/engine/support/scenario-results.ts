@@ -3,14 +3,14 @@ import assert from 'node:assert/strict'
 import { canonical, type Json, jsonOf } from '../../../conformance/expr.ts'
 import { runScenario } from '../../../conformance/run.ts'
 import type { BrokerPort } from '../../../src/broker/port.ts'
-import { keyBytesOf, valueBytesOf } from '../../../src/cli/print.ts'
-import { PrintDecoder } from '../../../src/cli/topic-codec.ts'
-import { changelogTopic, restoreEntry } from '../../../src/state/changelog.ts'
+import { keyBytesOf, valueBytesOf } from '../../../src/cli/feed/print.ts'
+import { PrintDecoder } from '../../../src/cli/feed/topic-codec.ts'
+import { changelogTopic, restoreEntry } from '../../../src/state/rows/changelog.ts'
 import type { ByteChange, StoreSpec } from '../../../src/state/contract.ts'
-import { MemoryBackend } from '../../../src/state/memory-backend.ts'
+import { MemoryBackend } from '../../../src/state/backends/memory-backend.ts'
 import { openStore } from '../../../src/state/open-store.ts'
 import type { CompiledTopology } from '../../../src/topology/compiled.ts'
-import { decodeHeaders, RecordBatchBuilder, RecordCursor } from '../../../src/wire/record-batch.ts'
+import { decodeHeaders, RecordBatchBuilder, RecordCursor } from '../../../src/broker/wire/record-batch.ts'
 import {
   beginsBelowZero,
   contentOf,
@@ -25,7 +25,7 @@ import {
 } from './scenario-bundle.ts'
 
 /** Results by topic and key, each in order. */
-type Outputs = Record<string, string[]>
+export type Outputs = Record<string, string[]>
 type Contents = Record<string, string[]>
 
 /** Where the engine's one watermark, or what its documentation promises, gives another result than Kafka Streams. */
@@ -55,7 +55,7 @@ export interface Placed {
   readonly by: number
 }
 
-async function expected({ scenario, by }: Placed): Promise<{ outputs: Outputs; stores: Contents }> {
+export async function expected({ scenario, by }: Placed): Promise<{ outputs: Outputs; stores: Contents }> {
   const own = ownResult.has(scenario.name) || scenario.tags?.some((tag) => ownResult.has(tag))
   // The recording has no windows below zero, moved times have them: there the test driver's word stands for it.
   const otherWindows = by !== 0 && beginsBelowZero(scenario)
@@ -70,13 +70,13 @@ async function expected({ scenario, by }: Placed): Promise<{ outputs: Outputs; s
   return { outputs, stores: sortedRows(stores ?? {}, by) }
 }
 
-function add(outputs: Outputs, topic: string, key: Json, shown: Json, by: number): void {
+export function add(outputs: Outputs, topic: string, key: Json, shown: Json, by: number): void {
   const id = `${topic} ${canonical(movedBack(key, by))}`
   outputs[id] ??= []
   outputs[id].push(canonical(movedBack(shown, by)))
 }
 
-function sortedRows(stores: Readonly<Record<string, readonly Json[]>>, by: number): Contents {
+export function sortedRows(stores: Readonly<Record<string, readonly Json[]>>, by: number): Contents {
   return Object.fromEntries(
     Object.entries(stores).map(([name, rows]) => [name, rows.map((row) => canonical(movedBack(row, by))).sort()]),
   )
@@ -159,25 +159,34 @@ function headersOf(cursor: RecordCursor): Json {
   ]) as Json
 }
 
-/** The difference between what the engine gave and what it should have given; undefined when there is none. */
-export async function difference(engine: Running, placed: Placed): Promise<string | undefined> {
+/** What the engine wrote, and what its changelogs hold of these stores; a global store has none but its topic. */
+export async function found(
+  engine: Running,
+  placed: Placed,
+  names: readonly string[],
+): Promise<{ outputs: Outputs; stores: Readonly<Record<string, readonly Json[]>> }> {
   const { topology, broker } = engine
-  const { scenario, index, kinds, lanes, by } = placed
+  const { scenario, index, kinds, by } = placed
   const prefix = prefixOf(index)
-  const want = await expected(placed)
   const times = recordsOf(scenario).map((record) => record.timestamp + by)
   const stores: Record<string, Json[]> = {}
-  for (const name of Object.keys(want.stores)) {
+  for (const name of names) {
     const spec = topology.stores.get(prefix + name)
     const how = kinds.get(prefix + name)
     assert.ok(spec && how, `${scenario.name} has no store ${name}`)
-    // A global store has no changelog but its topic: nothing to see there.
-    if (topology.globalStores.has(prefix + name)) stores[name] = want.stores[name]?.map((row) => JSON.parse(row)) ?? []
-    else stores[name] = await storeContent(engine, spec, how, times)
+    if (!topology.globalStores.has(prefix + name)) stores[name] = await storeContent(engine, spec, how, times)
   }
   const own = new Set([...topology.stores.values()].map((spec) => changelogTopic(applicationId, spec)))
   const topics = (await broker.topics(null)).map((info) => info.topic).filter((topic) => !own.has(topic))
-  const outputs = await outputsOf(engine, placed, topics)
+  return { outputs: await outputsOf(engine, placed, topics), stores }
+}
+
+/** The difference between what the engine gave and what it should have given; undefined when there is none. */
+export async function difference(engine: Running, placed: Placed): Promise<string | undefined> {
+  const { scenario, lanes, by } = placed
+  const want = await expected(placed)
+  const { outputs, stores } = await found(engine, placed, Object.keys(want.stores))
+  for (const name of Object.keys(want.stores)) if (!(name in stores)) delete want.stores[name]
   if (lanes > 1 && countsTimers.has(scenario.name)) {
     assert.ok((outputs['out "tick"']?.length ?? 0) <= 3 * lanes, `${scenario.name}: more ticks than lanes count`)
     for (const results of [outputs, want.outputs]) delete results['out "tick"']

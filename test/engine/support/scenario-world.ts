@@ -21,6 +21,8 @@ export class ScenarioWorld {
   readonly problems: string[] = []
   readonly #scheduler: Scheduler
   readonly #process: SimulatedProcess
+  /** So many steps of the scheduler at most until something is done. */
+  patience = 200_000
   /** Stands at zero until it is told to move, as a scenario's does. */
   readonly #wallClock = new VirtualClock()
 
@@ -72,7 +74,7 @@ export class ScenarioWorld {
     const done = promise.finally(() => {
       settled = true
     })
-    const limit = this.#scheduler.steps + 200_000
+    const limit = this.#scheduler.steps + this.patience
     for (;;) {
       await new Promise((resolve) => setImmediate(resolve))
       if (settled) return done
@@ -104,6 +106,7 @@ function settingsFor(applicationId: string, lanes: number, topology: CompiledTop
     split: 'in-process',
     guarantee: 'exactly-once',
     durableStores: false,
+    lostChangelogs: 'refuse',
     idlenessMs,
     maxTaskIdleMs: 0,
     bufferedRecordsPerPartition: 1000,
@@ -114,6 +117,7 @@ function settingsFor(applicationId: string, lanes: number, topology: CompiledTop
     bufferedMaxBytes: 1 << 22,
     laneQueueBytes: 1 << 20,
     uncommittedMaxBytes: 1 << 20,
+    maxDirtyRows: 1_000_000,
     commitIntervalMs: 20,
     commitIdleIntervalMs: 10,
     barrierTimeoutMs: 30_000,

@@ -4,6 +4,7 @@ import { Random } from '../../../src/base/random.ts'
 import type { BrokerPort } from '../../../src/broker/port.ts'
 import type { EngineFact, EngineSnapshot } from '../../../src/engine/protocol.ts'
 import type { EngineSettings } from '../../../src/engine/settings.ts'
+import type { ErrorPolicies } from '../../../src/lanes/tasks/error-policy.ts'
 import { counterLayout } from '../../../src/runtime/settings.ts'
 import type { CompiledTopology } from '../../../src/topology/compiled.ts'
 import { SimulatedCluster } from '../../simulation/cluster.ts'
@@ -17,6 +18,7 @@ import { consume, type In, type Out, produce } from './engine.ts'
 export interface VirtualEngineOptions {
   readonly compile: () => CompiledTopology
   readonly settings?: Partial<EngineSettings>
+  readonly policies?: Partial<ErrorPolicies>
   /** Stands between the engine and the broker. */
   readonly tamper?: Tamper
   /** What is in the topics before the engine starts. */
@@ -44,7 +46,7 @@ export class VirtualEngine {
 
   /** Starts a process with stores of its own: whatever ran before is killed. */
   async start(): Promise<void> {
-    const { compile, settings, tamper, before } = this.#o
+    const { compile, settings, policies, tamper, before } = this.#o
     if (!this.#process) for (const [topic, records] of Object.entries(before ?? {})) await this.put(topic, records)
     this.kill()
     this.facts.length = 0
@@ -63,6 +65,7 @@ export class VirtualEngine {
       layout: counterLayout(topology),
       messageMs: 0.1,
       slowLane: -1,
+      ...(policies !== undefined && { policies }),
       tamper: {},
       fact: (fact) => {
         if (fact.type === 'snapshot') this.snapshot = fact.snapshot

@@ -1,6 +1,6 @@
 /** How long a reader of the output waits between two committed results: what a change of the active pod costs. */
 import type { BrokerPort } from '../../../src/broker/port.ts'
-import { endOfBatches } from '../../../src/wire/record-batch.ts'
+import { endOfBatches } from '../../../src/broker/wire/record-batch.ts'
 import type { Pods } from './pods.ts'
 
 export class Gaps {

@@ -2,7 +2,7 @@
 import type { TestContext } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { BrokerPort } from '../../../src/broker/port.ts'
-import type { HaStatus } from '../../../src/ha/view.ts'
+import type { HaStatus } from '../../../src/ha/shown/view.ts'
 import {
   type EmbeddedBroker,
   type LogLine,
@@ -107,10 +107,10 @@ export class Pods {
     return pods
   }
 
-  async add(id: string, settings: Settings = {}): Promise<Pod> {
+  async add(id: string, settings: Settings = {}, application = this.#application): Promise<Pod> {
     const log: LogLine[] = []
     const runtime = await startRuntime({
-      application: this.#application,
+      application,
       environment: {},
       broker: this.broker,
       config: { ...quick, 'broker.embedded.partitions': partitions, ...this.#settings, 'ha.pod-id': id, ...settings },

@@ -4,7 +4,7 @@
  */
 import { consume } from '../../engine/support/engine.ts'
 import { coordinatorTopic } from '../../../src/ha/contract.ts'
-import { RecordBatchBuilder } from '../../../src/wire/record-batch.ts'
+import { RecordBatchBuilder } from '../../../src/broker/wire/record-batch.ts'
 import type { Pods } from './pods.ts'
 
 const everyMs = 100

@@ -252,6 +252,34 @@ const licenseFields = [
 
 export const section23: readonly Row[] = [
   {
+    rules: ['1.json'],
+    name: '/flow and /stores are answered, and what shows data is off at first',
+    check: async (instance) => {
+      expectKeys((await instance.ask({ path: '/flow' })).json, [
+        'sources',
+        'sinks',
+        'nodes',
+        'lanes',
+        'stages',
+        'history',
+      ])
+      expectKeys((await instance.ask({ path: '/stores' })).json, ['rowsShown', 'stores'])
+      for (const path of ['/stores/{name}', '/dead-letters']) expectError(await instance.ask({ path }), 404)
+      expectError(await instance.ask({ method: 'POST', path: '/dead-letters/redrive' }), 404)
+    },
+  },
+  {
+    rules: ['1.json', '1.text'],
+    name: '/why gives verdict, status, findings and flow, and text to whom prefers it',
+    check: async (instance) => {
+      const answer = await instance.ask({ path: '/why' })
+      expectJson(answer)
+      expectKeys(answer.json, ['verdict', 'status', 'since', 'findings', 'flow'])
+      const told = await instance.ask({ path: '/why', headers: { Accept: 'text/plain' } })
+      assert.match(told.body, /^[A-Z_]+ since \d{4}-/)
+    },
+  },
+  {
     rules: ['2.3.no-key', 'R45', '2.3.fields', 'R24', '4.license', 'R23'],
     name: 'without a key the status is NO_KEY with all fields',
     check: async (instance) => {
@@ -378,11 +406,21 @@ export const section24: readonly Row[] = [
     },
   },
   {
+    rules: ['4.config'],
+    name: '/config/sources tells where each value comes from',
+    check: async (instance) => {
+      const answer = await instance.ask({ path: '/config/sources' })
+      expectJson(answer)
+      const { sources } = answer.json as unknown as { sources: Record<string, string> }
+      assert.ok(['environment', 'application'].includes(sources['runtime.http.port'] ?? ''), JSON.stringify(sources))
+    },
+  },
+  {
     rules: ['R12', '7.404'],
     name: 'a disabled /config is unknown',
     when: { config: { configEndpointEnabled: false } },
     check: async (instance) => {
-      expectError(await instance.ask({ path: '/config' }), 404)
+      for (const path of ['/config', '/config/sources']) expectError(await instance.ask({ path }), 404)
       expectError(await instance.ask({ method: 'POST', path: '/config' }), 404)
     },
   },

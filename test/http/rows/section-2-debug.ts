@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { commitPhases } from '../../../src/engine/view.ts'
+import { commitPhases } from '../../../src/view/view.ts'
 import type { Json } from '../support/client.ts'
 import { expectError, expectJson, expectKeys, metricsType } from '../support/expect.ts'
 import type { Row } from '../support/subject.ts'

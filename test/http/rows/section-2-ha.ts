@@ -112,7 +112,13 @@ const cases: readonly Case[] = [
     status: 202,
     ack: { command: 'PROMOTE', target: 'pod-z', force: true },
   },
-  { rules: ['4.3.4'], name: 'promotion of an unknown pod', path: '/ha/promote?pod=pod-z', status: 409 },
+  {
+    rules: ['4.3.4'],
+    name: 'promotion of an unknown pod',
+    path: '/ha/promote?pod=pod-z',
+    status: 409,
+    saying: /force does not help/,
+  },
   {
     rules: ['4.ha-demote', 'R22', '4.3.5'],
     name: 'demote the active with a ready standby',
@@ -159,6 +165,21 @@ const cases: readonly Case[] = [
     status: 503,
     saying: /\d+ s old/,
   },
+  {
+    rules: ['2.12.ack'],
+    name: 'failover is paused',
+    path: '/ha/pause',
+    status: 202,
+    ack: { command: 'PAUSE', target: null, force: false },
+  },
+  {
+    rules: ['2.12.ack'],
+    name: 'failover is resumed',
+    path: '/ha/resume',
+    status: 202,
+    ack: { command: 'RESUME', target: null, force: false },
+  },
+  { rules: ['R13'], name: 'a priority that is no number', path: '/ha/priority?pod=pod-b&value=high', status: 400 },
   { rules: ['4.2.pod', '7.400'], name: 'promote without a pod', path: '/ha/promote', status: 400, saying: /pod/ },
   { rules: ['4.2.pod', '7.400'], name: 'demote without a pod', path: '/ha/demote', status: 400, saying: /pod/ },
   { rules: ['4.2.pod'], name: 'promote of an empty pod', path: '/ha/promote?pod=', status: 400 },
@@ -208,7 +229,8 @@ const commandRows: Row[] = cases.map(({ rules, name, path, ha = standby, status,
 function expectStatusLike(seen: Json, sample: HaStatus): void {
   assert.deepEqual(Object.keys(seen), Object.keys(sample))
   const measured = ['replicationLagMs', 'tailFreshnessMs', 'tokenEpoch']
-  const { peers, ...rest } = sample
+  assert.ok(Array.isArray(seen.commands))
+  const { peers, commands: _, ...rest } = sample
   for (const [name, value] of Object.entries(rest)) {
     if (measured.includes(name)) assert.equal(typeof seen[name], 'number', name)
     else assert.equal(seen[name], value, name)
@@ -226,6 +248,17 @@ const off: Situation = {}
 
 export const section211: readonly Row[] = [
   ...commandRows,
+  {
+    rules: ['2.11.fields'],
+    name: '/ha/history tells who became active, and /health/active that it is this pod',
+    when: { ha: { ...standby, peers: [readyPeer] } },
+    check: async (instance) => {
+      const history = await instance.ask({ path: '/ha/history' })
+      expectJson(history)
+      assert.ok(Array.isArray(history.json.events))
+      expectJson(await instance.ask({ path: '/health/active' }))
+    },
+  },
   {
     rules: ['2.11.fields', '4.ha-status'],
     name: '/ha/status holds every field',

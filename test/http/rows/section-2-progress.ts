@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { StateTransition } from '../../../src/engine/view.ts'
+import type { StateTransition } from '../../../src/view/view.ts'
 import { epochMs, quietPartition, sampleConsumer, sampleWatermarks } from '../support/fake-engine.ts'
 import { expectError, expectIso, expectJson, expectKeys } from '../support/expect.ts'
 import type { Json } from '../support/client.ts'

@@ -1,5 +1,6 @@
 /** A worker that is stuck in the way it is told. */
 import { pbkdf2Sync } from 'node:crypto'
+import { openSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
 
 function spinForEver(): void {
@@ -35,7 +36,13 @@ function recurse(depth: number): void {
   else spinForEver()
 }
 
+/** Asleep in the operating system, until somebody opens the other end of the pipe. */
+function waitForPipe(path: string): void {
+  openSync(path, 'r')
+}
+
 parentPort?.postMessage('ready')
+if (String(workerData).startsWith('pipe:')) waitForPipe(workerData.slice('pipe:'.length))
 switch (workerData) {
   case 'spin':
     spinForEver()

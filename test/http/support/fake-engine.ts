@@ -19,7 +19,7 @@ import type {
   StateTransition,
   ThreadsSnapshot,
   WatermarkSnapshot,
-} from '../../../src/engine/view.ts'
+} from '../../../src/view/view.ts'
 import type { CompiledTopology } from '../../../src/topology/compiled.ts'
 import { sampleTopology } from './sample-topology.ts'
 
@@ -80,7 +80,8 @@ export class FakeEngine implements EngineView, EngineCommands {
   barrierSnapshot: BarrierSnapshot | null
   threadsSnapshot: ThreadsSnapshot = sampleThreads
   countersView: CountersView | null
-  link = { connected: true, sinceMs: epochMs, bootstrapServers: 'broker-1:9092' }
+  full: string | null = null
+  link = { connected: true, sinceMs: epochMs, fault: null as string | null, bootstrapServers: 'broker-1:9092' }
   silenceMs = 5
   readonly askedDepths: number[] = []
   readonly given: string[] = []
@@ -126,6 +127,10 @@ export class FakeEngine implements EngineView, EngineCommands {
     }))
     return { ...this.threadsSnapshot, engineThreads }
   }
+  diskFull(): string | null {
+    return this.full
+  }
+
   broker(): ReturnType<EngineView['broker']> {
     return this.link
   }
@@ -177,8 +182,8 @@ const sampleOffsets: OffsetsSnapshot = {
     {
       topic: 'words',
       partitions: [
-        { partition: 0, committedOffset: 40, logEndOffset: 100 },
-        { partition: 1, committedOffset: 7, logEndOffset: 7 },
+        { partition: 0, committedOffset: 40, logEndOffset: 100, withheld: 0 },
+        { partition: 1, committedOffset: 7, logEndOffset: 7, withheld: 0 },
       ],
     },
   ],

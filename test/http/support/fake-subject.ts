@@ -3,10 +3,11 @@ import type { HaCommand, HaView } from '../../../src/http/ha-seam.ts'
 import { HealthRegistry } from '../../../src/http/health.ts'
 import { defaultHttpConfig } from '../../../src/http/http-config.ts'
 import { noKeyLicense } from '../../../src/http/license-seam.ts'
-import { createHttpServer } from '../../../src/http/server.ts'
+import { createHttpServer } from '../../../src/http/server/server.ts'
 import { createMetrics } from '../../../src/metrics/index.ts'
 import { ask } from './client.ts'
 import { epochMs, FakeEngine } from './fake-engine.ts'
+import { sampleHistory } from './ha-samples.ts'
 import type { Instance, Situation, Subject } from './subject.ts'
 
 export const sampleConfigView = {
@@ -34,6 +35,7 @@ export async function startFake(
       ? null
       : {
           status: () => situation.ha ?? null,
+          history: () => (situation.ha === undefined ? null : sampleHistory),
           publish: async (command) => {
             published.push(command)
             return 4711
@@ -66,6 +68,7 @@ export async function startFake(
     license: licenseSource,
     metrics,
     configView: () => sampleConfigView,
+    configSources: () => ({ 'runtime.http.port': 'environment' }),
     ha,
     clock,
     startedAtMs: epochMs - 93_784_500,

@@ -1,5 +1,5 @@
 import type { HaMetrics } from '../../../src/ha/contract.ts'
-import type { HaPeer, HaStatus } from '../../../src/http/ha-seam.ts'
+import type { HaHistory, HaPeer, HaStatus } from '../../../src/http/ha-seam.ts'
 
 export const readyPeer: HaPeer = {
   podId: 'pod-b',
@@ -30,6 +30,35 @@ export const standby: HaStatus = {
   tokenHolder: 'pod-a',
   restartRequired: null,
   peers: [readyPeer],
+  notReady: null,
+  failoverPaused: false,
+  selfFailoverPriority: 100,
+  commands: [],
+}
+
+export const sampleHistory: HaHistory = {
+  events: [
+    {
+      at: '2026-03-01T10:00:00.000Z',
+      event: 'TAKEOVER',
+      podId: 'pod-a',
+      tokenEpoch: 7,
+      cause: 'PROMOTE',
+      why: 'pod pod-b gave the token up',
+      commandOffset: 4711,
+      issuer: 'pod-b',
+    },
+    {
+      at: null,
+      event: 'PAUSE',
+      podId: null,
+      tokenEpoch: 0,
+      cause: null,
+      why: 'failover is paused: nobody takes over by itself',
+      commandOffset: 12,
+      issuer: 'pod-a',
+    },
+  ],
 }
 
 export const withPeer = (over: Partial<HaPeer>, self: Partial<HaStatus> = {}): HaStatus => ({

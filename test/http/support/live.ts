@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { keySlot } from '../../../src/base/hash.ts'
 import type { LogLine, Runtime } from '../../../src/runtime/contract.ts'
 import { startRuntime } from '../../../src/runtime/index.ts'
-import { RecordBatchBuilder } from '../../../src/wire/record-batch.ts'
+import { RecordBatchBuilder } from '../../../src/broker/wire/record-batch.ts'
 import { type Answer, type Ask, ask, type Json } from './client.ts'
 
 export interface LiveOptions {

@@ -70,6 +70,7 @@ function source(index: number, at: CompiledNode, over: Partial<CompiledSource>):
     watermark,
     timestampExtractor: undefined,
     readsValue: true,
+    tellsNull: false,
     boundary: undefined,
     level: 0,
     schedule: undefined,
@@ -92,8 +93,8 @@ const at = (index: number): CompiledNode => nodes[index] as CompiledNode
 export const sampleTopology: CompiledTopology = {
   nodes,
   subtopologies: [
-    { id: 0, level: 0, nodes: [0, 1, 2, 7], sources: [0, 2], stores: [], global: false },
-    { id: 1, level: 1, nodes: [3, 4, 5, 6], sources: [1], stores: ['counts'], global: false },
+    { id: 0, level: 0, nodes: [0, 1, 2, 7], sources: [0, 2], stores: [], global: false, order: 'event-time' },
+    { id: 1, level: 1, nodes: [3, 4, 5, 6], sources: [1], stores: ['counts'], global: false, order: 'event-time' },
   ],
   sources: [
     source(0, at(0), { topics: ['words'] }),
@@ -116,4 +117,5 @@ export const sampleTopology: CompiledTopology = {
   stores: new Map([['counts', store('counts')]]),
   globalStores: new Map(),
   levels: 2,
+  perCommit: new Map(),
 }

@@ -1,5 +1,5 @@
 /** What the rows of the conformance suite are run against: a fake engine, or the running one. */
-import type { LifecycleState } from '../../../src/engine/view.ts'
+import type { LifecycleState } from '../../../src/view/view.ts'
 import type { HaStatus } from '../../../src/http/ha-seam.ts'
 import type { HttpConfig } from '../../../src/http/http-config.ts'
 import type { LicenseState } from '../../../src/http/license-seam.ts'

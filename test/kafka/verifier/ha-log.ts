@@ -3,9 +3,9 @@
  * output, and how long a reader of committed results saw nothing new.
  */
 import type { BrokerPort } from '../../../src/broker/port.ts'
-import { compareTags, decodeTag } from '../../../src/commit/tag.ts'
-import { batchHeader, batchSize, RecordCursor } from '../../../src/wire/record-batch.ts'
-import { controlType } from '../../../src/wire/record-cursor.ts'
+import { compareTags, decodeTag } from '../../../src/engine/commit/tag.ts'
+import { batchHeader, batchSize, RecordCursor } from '../../../src/broker/wire/record-batch.ts'
+import { controlType } from '../../../src/broker/wire/record-cursor.ts'
 
 const maxBytes = 1 << 22
 /** Type of the marker of a transaction that took effect. */

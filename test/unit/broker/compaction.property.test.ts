@@ -6,9 +6,9 @@ import { Random } from '../../../src/base/random.ts'
 import { maintain } from '../../../src/broker/embedded/core/compaction.ts'
 import { MemoryStorage } from '../../../src/broker/embedded/core/memory-storage.ts'
 import { type Partition, Topics } from '../../../src/broker/embedded/core/topics.ts'
-import { batchField, batchHeaderSize, sealBatch } from '../../../src/wire/batch-header.ts'
-import { writeInt16, writeInt32 } from '../../../src/wire/integers.ts'
-import { checksumHolds, RecordBatchBuilder, RecordCursor, stampBatch } from '../../../src/wire/record-batch.ts'
+import { batchField, batchHeaderSize, sealBatch } from '../../../src/broker/wire/batch-header.ts'
+import { writeInt16, writeInt32 } from '../../../src/broker/wire/integers.ts'
+import { checksumHolds, RecordBatchBuilder, RecordCursor, stampBatch } from '../../../src/broker/wire/record-batch.ts'
 
 const tombstoneMs = 1000
 const maxBatchBytes = 2 ** 24

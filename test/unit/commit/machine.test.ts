@@ -2,15 +2,21 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { type CommitEffect, type CommitEvent, CommitMachine, type CommitPhase } from '../../../src/commit/machine.ts'
+import {
+  type CommitEffect,
+  type CommitEvent,
+  CommitMachine,
+  type CommitPhase,
+} from '../../../src/engine/commit/machine.ts'
 
 const lanes = 2
 const barrierTimeoutMs = 1000
 
-const ack = (lane: number, epoch = 1, sent = 0, received = 0): CommitEvent => ({
+const ack = (lane: number, epoch = 1, sent = 0, received = 0, taken = 0): CommitEvent => ({
   type: 'lane-ack',
   lane,
   epoch,
+  taken,
   sent,
   received,
 })
@@ -55,7 +61,7 @@ const events: Readonly<Record<string, CommitEvent>> = {
 
 /** What each event does where it means something; everywhere else nothing happens. */
 const table: Readonly<Record<string, Partial<Record<CommitPhase, readonly [CommitPhase, ...string[]]>>>> = {
-  trigger: { IDLE: ['AWAITING_LANE_ACKS', 'mark'] },
+  trigger: { IDLE: ['AWAITING_LANE_ACKS', 'barrier'] },
   flushed: { FLUSHING: ['SENDING_OFFSETS', 'send-offsets'] },
   'offsets-sent': { SENDING_OFFSETS: ['IN_TX_COMMIT', 'end-transaction'] },
   committed: { IN_TX_COMMIT: ['APPLYING_STORES', 'apply'] },
@@ -112,6 +118,15 @@ describe('the commit machine', () => {
     assert.match(JSON.stringify(effect), /5 records were handed over and 4 arrived/)
   })
 
+  test('starts over when records were dispatched that no lane has done', () => {
+    const machine = machineIn('AWAITING_LANE_ACKS')
+    machine.step({ type: 'barrier-sent', dispatched: 7 }, 0)
+    machine.step(ack(0, 1, 0, 0, 4), 1)
+    const [effect] = machine.step(ack(1, 1, 0, 0, 2), 1)
+    assert.equal(effect?.type, 'restart')
+    assert.match(JSON.stringify(effect), /7 records were dispatched and 6 were done/)
+  })
+
   test('gives lanes the barrier timeout, and not a moment less', () => {
     const machine = machineIn('AWAITING_LANE_ACKS')
     machine.step(ack(1), 10)
@@ -129,7 +144,7 @@ describe('the commit machine', () => {
     const effects = machine.step(applied(1), 2)
     assert.deepEqual(
       effects.map((e) => e.type),
-      ['done', 'mark'],
+      ['done', 'barrier'],
     )
     assert.equal(machine.trigger, 'bytes')
     assert.equal(machine.queued, false)
@@ -140,7 +155,7 @@ describe('the commit machine', () => {
     assert.deepEqual(machine.step(trigger, 1), [])
     assert.deepEqual(
       machine.step({ type: 'hold', held: false }, 1).map((e) => e.type),
-      ['mark'],
+      ['barrier'],
     )
   })
 
@@ -150,6 +165,7 @@ describe('the commit machine', () => {
       type: fc.constant('lane-ack' as const),
       lane: fc.nat(lanes - 1),
       epoch: fc.integer({ min: 1, max: 4 }),
+      taken: fc.constant(0),
       sent: fc.constant(0),
       received: fc.constant(0),
     }),
@@ -162,7 +178,7 @@ describe('the commit machine', () => {
   )
 
   test('in whatever order events come: each step once and in order, the epoch rises by one with each commit', () => {
-    const order = ['mark', 'flush', 'send-offsets', 'end-transaction', 'apply', 'done']
+    const order = ['barrier', 'flush', 'send-offsets', 'end-transaction', 'apply', 'done']
     fc.assert(
       fc.property(fc.array(anyEvent, { maxLength: 60 }), (sequence) => {
         const machine = new CommitMachine({ lanes, barrierTimeoutMs, firstEpoch: 1 })

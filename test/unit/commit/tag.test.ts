@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { commitId, compareTags, decodeTag, encodeTag, parseCommitId } from '../../../src/commit/tag.ts'
+import { commitId, compareTags, decodeTag, encodeTag, parseCommitId } from '../../../src/engine/commit/tag.ts'
 
 const time = fc.oneof(fc.maxSafeInteger(), fc.constant(Number.NEGATIVE_INFINITY))
 const number = fc.nat()

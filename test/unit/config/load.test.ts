@@ -9,7 +9,7 @@ import { type ConfigSources, loadConfig } from '../../../src/config/load.ts'
 import { crossRules, selfFenceTimeoutMs } from '../../../src/config/rules.ts'
 import { environmentName } from '../../../src/config/sources.ts'
 import { configKeys, rowOf } from '../../../src/config/table.ts'
-import { EngineError } from '../../../src/errors.ts'
+import { EngineError } from '../../../src/base/errors.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-config-'))
 after(() => rmSync(folder, { recursive: true }))
@@ -156,12 +156,18 @@ describe('sources', () => {
   test('OAUTHBEARER wants a token or an endpoint, and an endpoint its credentials', () => {
     const oauth = ['broker.sasl.mechanism=OAUTHBEARER']
     const endpoint = 'broker.sasl.token-endpoint'
-    assert.throws(() => loadConfig({ set: oauth }), /OAUTHBEARER needs a token, or a token endpoint/)
+    assert.throws(
+      () => loadConfig({ set: oauth }),
+      /OAUTHBEARER needs one of a token, a token endpoint .* and a token provider/,
+    )
     const half = [...oauth, `${endpoint}.url=https://tokens.example/token`]
     assert.throws(() => loadConfig({ set: half }), /wants a client id and a client secret/)
     const config = loadConfig({ set: [...half, `${endpoint}.client-id=engine`, `${endpoint}.client-secret=hush`] })
     assert.equal(config.get('broker.sasl.token-endpoint.client-id'), 'engine')
     loadConfig({ set: [...oauth, 'broker.sasl.token=x'] })
+    loadConfig({ set: [...oauth, 'broker.sasl.token-provider=./tokens.ts'] })
+    const both = [...oauth, 'broker.sasl.token=x', 'broker.sasl.token-provider=./tokens.ts']
+    assert.throws(() => loadConfig({ set: both }), /needs one of/)
   })
 
   test('client options pass through, with the rows of their section', () => {
@@ -294,6 +300,9 @@ describe('faults', () => {
     'consumer.heartbeat.interval.ms': ['consumer.heartbeat.interval.ms=9s'],
     'commit-barrier.interval-ms': ['commit-barrier.interval-ms=10s'],
     'runtime.http.tls.cert-file': ['runtime.http.tls.cert-file=a.pem'],
+    'runtime.endpoints.stores.enabled': ['runtime.endpoints.stores.enabled=true'],
+    'schema-registry.give-up-after': ['schema-registry.url=embedded', 'schema-registry.give-up-after=30s'],
+    'schema-registry.tls.cert-file': ['schema-registry.tls.key-file=a.pem'],
     'broker.tls.cert-file': ['broker.tls.key-file=a.pem'],
     'broker.sasl.mechanism': ['broker.sasl.mechanism=plain', 'broker.sasl.username=u'],
     'broker.sasl.token': ['broker.sasl.mechanism=oauthbearer'],

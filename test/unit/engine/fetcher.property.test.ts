@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { BrokerError, type BrokerPort, type FetchRequest } from '../../../src/broker/port.ts'
-import { Fetcher } from '../../../src/engine/fetcher.ts'
+import { Fetcher } from '../../../src/engine/input/fetcher.ts'
 import { World } from './world.ts'
 
 type Step =

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
 import { BrokerError, type BrokerPort, type FetchRequest } from '../../../src/broker/port.ts'
-import { Fetcher, type FetcherOptions } from '../../../src/engine/fetcher.ts'
-import type { PartitionBuffer } from '../../../src/engine/partition-buffer.ts'
-import type { EngineError } from '../../../src/errors.ts'
+import { Fetcher, type FetcherOptions } from '../../../src/engine/input/fetcher.ts'
+import type { PartitionBuffer } from '../../../src/engine/input/partition-buffer.ts'
+import type { EngineError } from '../../../src/base/errors.ts'
 import { batchOf, World } from './world.ts'
 
 const tp = (partition: number, topic = 't') => ({ topic, partition })
@@ -100,6 +100,33 @@ function takeAll(buffer: PartitionBuffer): number[] {
 }
 
 describe('fetching', () => {
+  test('asks at a pace where little trickles in, and at once where more is known to lie there', async () => {
+    const world = await worldWith(1)
+    const harness = new Harness(world, { paceMs: 5, bufferCapacity: 1000 })
+    const [buffer] = (await harness.start(1)) as [PartitionBuffer]
+    // It has waited for longer than its pace: the first record is taken as it comes.
+    await world.pass(20)
+    const before = harness.requests.length
+    for (let ms = 1; ms <= 20; ms++) {
+      await world.produce('t', 0, [ms])
+      await world.pass(1)
+    }
+    await world.pass(5)
+    assert.deepEqual(takeAll(buffer), range(1, 20))
+    const asked = harness.requests.length - before
+    assert.ok(asked <= 7, `${asked} requests for records that came one a millisecond`)
+
+    await world.pass(20)
+    const records = 50
+    const small = new Harness(world, { paceMs: 5, bufferCapacity: 1000, maxPartitionBytes: 100, maxBytes: 100 })
+    for (let i = 0; i < records; i++) await world.produce('t', 0, [100 + i])
+    const started = world.clock.monotonic()
+    const [backlog] = (await small.start(1, 20)) as [PartitionBuffer]
+    for (let round = 0; round < records && backlog.buffered < records; round++) await world.settle()
+    assert.equal(backlog.buffered, records)
+    assert.equal(world.clock.monotonic(), started)
+  })
+
   test('brings records in order, and goes on where it stopped', async () => {
     const world = await worldWith(1)
     await world.produce('t', 0, [5, 3, 9])

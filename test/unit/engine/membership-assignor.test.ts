@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { partitionKey, type TopicPartition } from '../../../src/base/ids.ts'
-import { type AssignorMember, assignCooperatively } from '../../../src/engine/membership-assignor.ts'
+import { type AssignorMember, assignCooperatively } from '../../../src/engine/group/membership-assignor.ts'
 
 const keys = (partitions: readonly TopicPartition[]): string[] =>
   partitions.map(({ topic, partition }) => partitionKey(topic, partition))

@@ -3,9 +3,9 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { partitionKey, type TopicPartition } from '../../../src/base/ids.ts'
 import { BrokerError, type BrokerPort } from '../../../src/broker/port.ts'
-import { Membership, type MembershipOptions, type RosterEntry } from '../../../src/engine/membership.ts'
-import { decodeSubscription, encodeSubscription } from '../../../src/engine/membership-codec.ts'
-import type { EngineError } from '../../../src/errors.ts'
+import { Membership, type MembershipOptions, type RosterEntry } from '../../../src/engine/group/membership.ts'
+import { decodeSubscription, encodeSubscription } from '../../../src/engine/group/membership-codec.ts'
+import type { EngineError } from '../../../src/base/errors.ts'
 import { World } from './world.ts'
 
 const keys = (partitions: readonly TopicPartition[]): string[] =>

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { BrokerError, type BrokerPort, type ProducedPartition, type ProduceRequest } from '../../../src/broker/port.ts'
-import { Producer, type ToProduce, unpack } from '../../../src/engine/producer.ts'
-import { BatchPacker } from '../../../src/wire/batch-pack.ts'
-import { batchHeader, RecordBatchBuilder } from '../../../src/wire/record-batch.ts'
+import { Producer, type ToProduce, unpack } from '../../../src/engine/commit/producer.ts'
+import { BatchPacker } from '../../../src/broker/wire/batch-pack.ts'
+import { batchHeader, RecordBatchBuilder } from '../../../src/broker/wire/record-batch.ts'
 
 interface UnderWay {
   readonly request: ProduceRequest
@@ -147,6 +147,60 @@ describe('producer of a run', () => {
     await producer.flush()
     assert.equal(buffer.detached, true)
     assert.equal(producer.queuedBytes, 0)
+  })
+
+  describe('a batch that is larger than its topic takes', () => {
+    /** Takes batches up to `most` bytes, each once: the batches before a refused one of the same request are taken. */
+    function narrow(most: number): { port: BrokerPort; log: Map<number, number[]>; repeats: () => number } {
+      const log = new Map<number, number[]>()
+      let repeats = 0
+      const produce = async ({ batches }: ProduceRequest): Promise<ProducedPartition[]> =>
+        batches.map(({ topic, partition, records }) => {
+          const { baseSequence, recordCount } = batchHeader(records, 0)
+          const written = log.get(partition) ?? []
+          if (records.length > most) throw new BrokerError('MESSAGE_TOO_LARGE', 'too large')
+          if (baseSequence < written.length) repeats++
+          else {
+            assert.equal(baseSequence, written.length, 'the sequence has no gap')
+            for (let i = 0; i < recordCount; i++) written.push(records.length)
+            log.set(partition, written)
+          }
+          return { topic, partition, baseOffset: baseSequence }
+        })
+      const port: Partial<BrokerPort> = { produce, initProducer: async () => ({ producerId: 7n, producerEpoch: 0 }) }
+      return { port: port as BrokerPort, log, repeats: () => repeats }
+    }
+
+    test('is written in parts, with all sequences in order, and so are those after it', async () => {
+      const { port, log, repeats } = narrow(1000)
+      const producer = await ready(port)
+      const offsets: number[] = []
+      const note = ({ count }: ToProduce, offset: number): number => offsets.push(offset + count)
+      producer.send([batch(0, 5), batch(1, 100), batch(2, 5)], 0)
+      producer.send([batch(1, 100), batch(1, 1, 900), batch(1, 3)], 0, note)
+      await producer.flush()
+      assert.deepEqual([...log].map(([partition, written]) => [partition, written.length]).sort(), [
+        [0, 5],
+        [1, 204],
+        [2, 5],
+      ])
+      assert.equal(repeats(), 1, 'what was taken before the refusal is known by its sequence')
+      assert.equal(offsets.at(-1), 204, 'the end of the last part is told')
+      assert.deepEqual(
+        offsets,
+        offsets.toSorted((a, b) => a - b),
+      )
+      assert.equal(producer.queuedBytes, 0)
+    })
+
+    test('is refused where a single record is, first for the replay to find it, then for good', async () => {
+      const { port } = narrow(1000)
+      for (const errorClass of ['abortable', 'record']) {
+        const producer = await ready(port)
+        producer.send([batch(0, 3), batch(0, 1, 2000)], 0)
+        await assert.rejects(producer.flush(), { errorClass, message: /A record of 20\d\d bytes for t:0 is too large/ })
+      }
+    })
   })
 
   test('keeps what the broker refused', async () => {

@@ -8,7 +8,7 @@ import { MemoryStorage } from '../../../src/broker/embedded/core/memory-storage.
 import { directClient } from '../../../src/broker/embedded/direct-client.ts'
 import type { BrokerPort, ProducerIdentity } from '../../../src/broker/port.ts'
 import { TimerQueue } from '../../support/timer-queue.ts'
-import { RecordBatchBuilder, stampBatch } from '../../../src/wire/record-batch.ts'
+import { RecordBatchBuilder, stampBatch } from '../../../src/broker/wire/record-batch.ts'
 
 export class World implements Timers {
   readonly clock = new VirtualClock(1_700_000_000_000)

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { StatusRecord } from '../../../src/ha/records.ts'
-import { signatureOf } from '../../../src/ha/signature.ts'
-import { judgeHaCommand } from '../../../src/ha/view.ts'
+import type { StatusRecord } from '../../../src/ha/log/records.ts'
+import { signatureOf } from '../../../src/ha/log/signature.ts'
+import { judgeHaCommand } from '../../../src/ha/shown/view.ts'
 import { Bench, commandRecord, result, standingBy, statusRecord } from './support.ts'
 
 describe('commands', () => {
@@ -204,5 +204,56 @@ describe('pause, stop, poison', () => {
     bench.write(commandRecord({ id: 'c', target: 'me', force: false, expectEpoch: 1 }))
     bench.pass(50)
     assert.equal(bench.keys('t/2/me').length, 1)
+  })
+})
+
+describe('commands that stand', () => {
+  const standing = (id: string, command: 'PAUSE' | 'RESUME' | 'PRIORITY', target: string | null = null) =>
+    ({ ...commandRecord({ id, target, force: false, expectEpoch: 0 }), command }) as const
+
+  test('outlive a topic that is made anew, and are written again by the active pod', () => {
+    const bench = new Bench()
+    bench.active()
+    bench.write(standing('p', 'PAUSE'))
+    bench.pass(100)
+    assert.equal(bench.status.failoverPaused, true)
+    bench.step({ type: 'topic-recreated', tagEpoch: 1 })
+    assert.equal(bench.status.failoverPaused, true)
+    bench.pass(50)
+    assert.equal(bench.keys('c/p').length, 2)
+  })
+
+  test('are never tidied away, however long ago they were said', () => {
+    const bench = new Bench()
+    bench.active()
+    bench.write(standing('p', 'PAUSE'))
+    bench.write(standing('q', 'PRIORITY', 'me'))
+    for (let i = 0; i < 100; i++) {
+      bench.write(commandRecord({ id: `old-${i}`, target: 'nobody', force: true, expectEpoch: 1 }))
+    }
+    bench.pass(10_000)
+    const deleted = bench.log.filter(({ value }) => value === null).map(({ key }) => key)
+    assert.ok(deleted.includes('c/old-0'))
+    assert.deepEqual(
+      deleted.filter((key) => key === 'c/p' || key === 'c/q'),
+      [],
+    )
+    assert.equal(bench.status.failoverPaused, true)
+  })
+
+  test('count only when signed, where there is a secret', () => {
+    const bench = new Bench({ commandSecret: 'secret' })
+    bench.active()
+    const pause = standing('p', 'PAUSE')
+    bench.write(pause)
+    bench.pass(50)
+    assert.equal(bench.status.failoverPaused, false)
+    const never = { ...standing('q', 'PRIORITY', 'me'), value: 0 }
+    bench.write({ ...never, signature: signatureOf('secret', 'app', { ...never, value: 7 }) })
+    bench.pass(50)
+    assert.equal(bench.status.selfFailoverPriority, 100, 'another value was signed')
+    bench.write({ ...never, signature: signatureOf('secret', 'app', never) })
+    bench.pass(50)
+    assert.equal(bench.status.selfFailoverPriority, 0)
   })
 })

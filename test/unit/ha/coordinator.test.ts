@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { encode } from '../../../src/ha/records.ts'
+import { encode } from '../../../src/ha/log/records.ts'
 import { Bench, claimOf, commandRecord, result, standingBy, statusRecord } from './support.ts'
 
 describe('a life of a pod', () => {
@@ -145,6 +145,38 @@ describe('suspicion', () => {
     bench.write(statusRecord({ ...active, role: 'STANDBY', state: 'FAILED' }))
     bench.pass(100)
     assert.equal(bench.keys('t/2/me').length, 1)
+  })
+
+  test('a holder whose claim alone is there, for the log was emptied, is given time to be heard', () => {
+    const bench = new Bench()
+    bench.write(claimOf(1, 'active'))
+    bench.join(1)
+    bench.pass(75)
+    const beats = bench.beats({ podId: 'active', role: 'ACTIVE', state: 'ACTIVE', tokenEpoch: 1 })
+    bench.pass(3000, beats)
+    assert.equal(bench.keys('t/2/').length, 0)
+    assert.equal(bench.state, 'READY_STANDBY')
+  })
+
+  test('a pod that is heard to run holds the token, whatever the log has lost', () => {
+    const bench = new Bench()
+    bench.join(1)
+    const beats = bench.beats({ podId: 'active', role: 'ACTIVE', state: 'ACTIVE', tokenEpoch: 1 })
+    bench.pass(5000, beats)
+    assert.equal(bench.keys('t/').length, 0)
+    assert.deepEqual([bench.status.tokenHolder, bench.status.tokenEpoch], ['active', 1])
+    bench.pass(3000)
+    assert.match(bench.keys('t/')[0] ?? '', /^t\/2\/me/)
+  })
+
+  test('an active pod tells its claim again to one that does not know it', () => {
+    const bench = new Bench()
+    bench.active()
+    bench.pass(300, bench.beats({ podId: 'peer', tokenEpochSeen: 1 }))
+    assert.equal(bench.keys('t/1/me').length, 1)
+    bench.pass(100, bench.beats({ podId: 'peer', tokenEpochSeen: 0 }))
+    assert.equal(bench.keys('t/1/me').length, 2)
+    assert.equal(bench.state, 'ACTIVE')
   })
 
   test('a holder that has said goodbye, or was started anew, is followed at once', () => {

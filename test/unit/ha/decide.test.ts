@@ -3,8 +3,8 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { compareCandidates, meetsCriteria, Readiness, type Self, turn, vacancy } from '../../../src/ha/decide.ts'
 import { FreshClock } from '../../../src/ha/fresh-clock.ts'
-import { LogView } from '../../../src/ha/log-view.ts'
-import { decode, type Encoded, encode, type HaRecord } from '../../../src/ha/records.ts'
+import { LogView } from '../../../src/ha/log/log-view.ts'
+import { decode, type Encoded, encode, type HaRecord } from '../../../src/ha/log/records.ts'
 import { settings, statusRecord } from './support.ts'
 
 const moment = { now: 0, fresh: 0, live: true }
@@ -22,7 +22,10 @@ function fold(log: ReadonlyArray<Encoded & { readonly offset: number }>): LogVie
 const record: fc.Arbitrary<HaRecord> = fc.oneof(
   fc
     .record({ epoch: fc.integer({ min: 1, max: 5 }), podId: fc.constantFrom(...pods), nonce: fc.uuid() })
-    .map((fields) => ({ kind: 'claim', incarnation: 'life', cause: 'BOOT', commandOffset: null, ...fields }) as const),
+    .map(
+      (fields) =>
+        ({ kind: 'claim', incarnation: 'life', cause: 'BOOT', commandOffset: null, why: '', ...fields }) as const,
+    ),
   fc
     .record({ podId: fc.constantFrom(...pods), tokenEpoch: fc.integer({ min: 0, max: 5 }), paused: fc.boolean() })
     .map((fields) => statusRecord(fields)),
@@ -77,7 +80,7 @@ describe('the fold of the log', () => {
   test('only the holder of an epoch can release it', () => {
     const view = new LogView()
     const claim = { kind: 'claim', epoch: 1, podId: 'a', nonce: 'n', incarnation: 'life' } as const
-    view.apply({ ...claim, cause: 'BOOT', commandOffset: null }, 0, moment)
+    view.apply({ ...claim, cause: 'BOOT', commandOffset: null, why: '' }, 0, moment)
     const release = { kind: 'release', epoch: 1, target: null, commitId: null, paused: true } as const
     const rest = { commandOffset: null, exhausted: false, faults: [] }
     view.apply({ ...release, ...rest, podId: 'b', incarnation: 'life' }, 1, moment)
@@ -92,7 +95,7 @@ describe('the fold of the log', () => {
     const view = new LogView()
     const claim = { kind: 'claim', epoch: 1, podId: 'a', nonce: 'n', incarnation: 'life' } as const
     const holder = { podId: 'a', incarnation: 'life', tokenEpoch: 1 }
-    view.apply({ ...claim, cause: 'BOOT', commandOffset: null }, 0, moment)
+    view.apply({ ...claim, cause: 'BOOT', commandOffset: null, why: '' }, 0, moment)
     view.apply(statusRecord({ ...holder, generation: 0 }), 1, moment)
     view.apply(statusRecord({ podId: 'a', incarnation: 'younger', generation: 2 }), 2, moment)
     assert.equal(view.paused, false)
@@ -107,6 +110,7 @@ describe('whose turn it is', () => {
     {
       podId: fc.constantFrom('b', 'c', 'd', 'e'),
       ready: fc.boolean(),
+      barred: fc.constant(false),
       failoverPriority: fc.integer({ min: 0, max: 3 }),
       lagRecords: fc.nat(3),
     },
@@ -120,7 +124,7 @@ describe('whose turn it is', () => {
   ) {
     const view = new LogView()
     const claim = { kind: 'claim', epoch: 1, podId: 'gone', nonce: 'n', incarnation: 'life' } as const
-    view.apply({ ...claim, cause: 'BOOT', commandOffset: null }, 0, { ...moment, live: false })
+    view.apply({ ...claim, cause: 'BOOT', commandOffset: null, why: '' }, 0, { ...moment, live: false })
     group.forEach(({ ready, ...fields }, i) => {
       const state = ready ? 'READY_STANDBY' : 'CATCHING_UP'
       view.apply(statusRecord({ ...fields, state }), i + 1, moment)
@@ -162,9 +166,10 @@ describe('whose turn it is', () => {
 })
 
 describe('readiness', () => {
-  const facts = (lagRecords: number, tailAgeMs = 0) => ({
+  const facts = (lagRecords: number, tailAgeMs = 0, ackAgeMs = 0) => ({
     progress: { open: true, lagRecords, lagMs: 0, freshnessMs: 0 },
     tailAgeMs,
+    ackAgeMs,
     caughtUp: true,
     blocked: false,
   })
@@ -181,6 +186,7 @@ describe('readiness', () => {
   test('a stale view is no view', () => {
     assert.equal(meetsCriteria(facts(0, 301), settings(), 1), false)
     assert.equal(meetsCriteria(facts(0, 299), settings(), 1), true)
+    assert.equal(meetsCriteria(facts(0, 0, 301), settings(), 1), false)
     assert.equal(meetsCriteria({ ...facts(0), progress: undefined }, settings(), 1), false)
   })
 })

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { decode, encode, type HaRecord, keyOf, largestRecordBytes, states } from '../../../src/ha/records.ts'
-import { signatureHolds, signatureOf } from '../../../src/ha/signature.ts'
+import { decode, encode, type HaRecord, keyOf, largestRecordBytes, states } from '../../../src/ha/log/records.ts'
+import { signatureHolds, signatureOf } from '../../../src/ha/log/signature.ts'
 import { commandRecord, statusRecord } from './support.ts'
 
 const name = fc.stringMatching(/^[A-Za-z0-9._-]{1,40}$/)
@@ -32,6 +32,7 @@ const anyRecord: fc.Arbitrary<HaRecord> = fc.oneof(
     incarnation: name,
     cause: fc.constantFrom('FAILOVER' as const, 'BOOT' as const),
     commandOffset: fc.option(whole),
+    why: fc.string({ maxLength: 50 }),
   }),
   fc.record({ kind: fc.constant('verify' as const), podId: name, nonce: name }),
   fc.record({ id: name, target: fc.option(name), force: fc.boolean(), expectEpoch: whole }).map(commandRecord),
@@ -50,6 +51,7 @@ const anyRecord: fc.Arbitrary<HaRecord> = fc.oneof(
   fc.record({
     kind: fc.constant('result' as const),
     commandOffset: whole,
+    commandId: name,
     outcome: fc.constantFrom('DONE' as const, 'REJECTED' as const, 'EXPIRED' as const),
     reason: fc.string({ maxLength: 50 }),
   }),

@@ -11,9 +11,9 @@ import {
   type HaRecord,
   type ResultRecord,
   type StatusRecord,
-} from '../../../src/ha/records.ts'
-import { statusOf } from '../../../src/ha/status.ts'
-import type { HaStatus } from '../../../src/ha/view.ts'
+} from '../../../src/ha/log/records.ts'
+import { statusOf } from '../../../src/ha/shown/status.ts'
+import type { HaStatus } from '../../../src/ha/shown/view.ts'
 
 export function settings(change: Partial<HaSettings> = {}): HaSettings {
   return {
@@ -35,6 +35,7 @@ export function settings(change: Partial<HaSettings> = {}): HaSettings {
     requireSafeTopic: false,
     commandSecret: null,
     topologyHash: 'same',
+    topologyShape: new Map(),
     configHashes: {},
     build: 'test',
     ...change,
@@ -59,6 +60,7 @@ export function statusRecord(fields: Partial<StatusRecord>): StatusRecord {
     lagMs: 0,
     failoverPriority: 100,
     topologyHash: 'same',
+    topologyShape: new Map(),
     configHashes: new Map(),
     build: 'test',
     faults: [],
@@ -74,7 +76,7 @@ export function commandRecord(fields: {
   force: boolean
   expectEpoch: number
 }): CommandRecord {
-  return { kind: 'command', command: 'PROMOTE', issuer: 'me', signature: null, ...fields }
+  return { kind: 'command', command: 'PROMOTE', issuer: 'me', value: null, signature: null, ...fields }
 }
 
 const caughtUp: StandbyProgress = { open: true, lagRecords: 0, lagMs: 0, freshnessMs: 0 }
@@ -190,7 +192,7 @@ export const result = (bench: Bench, offset: number): ResultRecord | undefined =
     .at(0)
 
 export const claimOf = (epoch: number, podId: string, incarnation = 'life') =>
-  ({ kind: 'claim', epoch, podId, nonce: 'n', incarnation, cause: 'BOOT', commandOffset: null }) as const
+  ({ kind: 'claim', epoch, podId, nonce: 'n', incarnation, cause: 'BOOT', commandOffset: null, why: '' }) as const
 
 /** This pod stands by; another one is active under epoch 1, and beats. */
 export function standingBy(change: ConstructorParameters<typeof Bench>[0] = {}, fields: Partial<StatusRecord> = {}) {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { keySlot } from '../../../src/base/hash.ts'
-import { Affinity, affinityOf, changelogPartitions } from '../../../src/lanes/affinity.ts'
+import { Affinity, affinityOf, changelogPartitions } from '../../../src/topology/affinity.ts'
 import type { SourcePlan, TopologyPlan } from '../../../src/topology/plan.ts'
 
 function source(index: number, subtopology: number, kind: SourcePlan['kind'], boundary?: number): SourcePlan {
@@ -29,6 +29,7 @@ function plan(sources: readonly SourcePlan[], stores: ReadonlyArray<readonly str
       id,
       level: 0,
       global: false,
+      order: 'event-time' as const,
       stores: names,
       sources: sources.filter((s) => s.subtopology === id).map((s) => s.index),
     })),

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { restoreInto } from '../../../src/lanes/restore.ts'
+import { restoreInto } from '../../../src/lanes/stores/restore.ts'
 import type { StoreBackend, StoreLifecycle, StoreSpec } from '../../../src/state/contract.ts'
-import { MemoryBackend } from '../../../src/state/memory-backend.ts'
-import { RecordBatchBuilder, setBaseOffset } from '../../../src/wire/record-batch.ts'
+import { MemoryBackend } from '../../../src/state/backends/memory-backend.ts'
+import { RecordBatchBuilder, setBaseOffset } from '../../../src/broker/wire/record-batch.ts'
 import { checkpointAt } from '../state/backend-suite.ts'
 import { open, specOf } from '../state/store-suite.ts'
 

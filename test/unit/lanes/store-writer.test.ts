@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { StoreWriter } from '../../../src/lanes/store-writer.ts'
+import { StoreWriter } from '../../../src/lanes/stores/store-writer.ts'
 import type { Checkpoint, StoreBackend } from '../../../src/state/contract.ts'
 import { DiskBackend } from '../../simulation/durable-backends.ts'
 

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { TransferReader, TransferWriter } from '../../../src/lanes/transfer.ts'
-import type { Headers } from '../../../src/wire/headers.ts'
-import { decodeHeaders, RecordBatchBuilder, RecordCursor } from '../../../src/wire/record-batch.ts'
+import type { Headers } from '../../../src/broker/wire/headers.ts'
+import { decodeHeaders, RecordBatchBuilder, RecordCursor } from '../../../src/broker/wire/record-batch.ts'
 
 const bytes = fc.uint8Array({ maxLength: 300 })
 const nullable = fc.option(bytes)
@@ -59,8 +59,11 @@ describe('records on their way between threads', () => {
             headers.from,
             headers.start,
             headers.end,
+            0,
+            0,
+            0,
           )
-          writer.setLastWatermark(e.watermark)
+          writer.setLast(e.watermark, e.watermark - 1, e.offset)
         }
         assert.equal(writer.records, entries.length)
         const { length } = writer

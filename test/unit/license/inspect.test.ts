@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { EngineError } from '../../../src/errors.ts'
+import { EngineError } from '../../../src/base/errors.ts'
 import { inspectLicense } from '../../../src/license/inspect.ts'
 import { customer, dayMs, startMs, world } from './support.ts'
 

@@ -187,6 +187,17 @@ describe('statuses', () => {
     assert.equal(license.state().status, 'VALID')
   })
 
+  test('what is no license key is INVALID also while the public keys cannot be read', async () => {
+    for (const garbage of ['garbage', 'a.b.c', `${'x'.repeat(40)}.${'y'.repeat(40)}.${'z'.repeat(40)}`]) {
+      const w = world()
+      const license = w.license([`license.key=${garbage}`, 'license.public-keys=/nowhere/keys.json'])
+      license.start()
+      await w.timers.advance(6 * minuteMs)
+      assert.equal(license.state().status, 'INVALID', garbage)
+      assert.match(license.readiness().reason as string, /the license key does not count/)
+    }
+  })
+
   test('no public keys: INVALID with the key to set; nothing of the unverified key is shown', async () => {
     const w = world()
     const license = w.license([`license.key=${await keyOf(w)}`, 'license.public-keys='])

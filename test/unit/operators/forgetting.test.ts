@@ -4,8 +4,9 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { compile, serdes, session, sliding, type Topology, tumbling } from '../../../src/index.ts'
 import { Task } from '../../../src/operators/task.ts'
+import { originAt } from '../../../src/operators/contract.ts'
 import type { StoreLifecycle, StoreSpec } from '../../../src/state/contract.ts'
-import { MemoryBackend } from '../../../src/state/memory-backend.ts'
+import { MemoryBackend } from '../../../src/state/backends/memory-backend.ts'
 import { openStore } from '../../../src/state/open-store.ts'
 import { checkpointAt } from '../state/backend-suite.ts'
 
@@ -55,11 +56,13 @@ function outputs(build: (topology: Topology) => void, inputs: readonly Input[]):
   let watermark = 0
   let epoch = 0
   inputs.forEach(({ key, by, back, advance, seal }, offset) => {
+    // A record finds its task advanced to the watermark before its dispatch.
+    void task.advance(watermark)
+    const origin = { ...originAt('in', 0, offset, watermark + by, 1), at: watermark }
     watermark += by
-    const origin = { topic: 'in', partition: 0, offset, watermark, epoch: 1 }
     const timestamp = Math.max(0, watermark + 5 - back)
-    task.process(0, task.decode(0, bytes(key), bytes('x'), timestamp, [], origin))
-    if (advance) task.advance(watermark)
+    void task.process(0, task.decode(0, bytes(key), bytes('x'), timestamp, [], origin))
+    if (advance) void task.advance(watermark)
     if (!seal) return
     epoch++
     for (const store of stores.values() as Iterable<StoreLifecycle>) {
@@ -67,7 +70,7 @@ function outputs(build: (topology: Topology) => void, inputs: readonly Input[]):
       store.committed(epoch)
     }
   })
-  task.advance(watermark)
+  void task.advance(watermark)
   return out
 }
 

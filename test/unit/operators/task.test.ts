@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { compile, EngineError, serdes, type Topology, tumbling } from '../../../src/index.ts'
-import type { Rec } from '../../../src/operators/contract.ts'
+import { originAt, type Rec } from '../../../src/operators/contract.ts'
 import { Task } from '../../../src/operators/task.ts'
 import type { AnyStore, StoreLifecycle, StoreSpec } from '../../../src/state/contract.ts'
-import { MemoryBackend } from '../../../src/state/memory-backend.ts'
+import { MemoryBackend } from '../../../src/state/backends/memory-backend.ts'
 import { openStore } from '../../../src/state/open-store.ts'
 
 const text = (bytes: Uint8Array | null): string | null => (bytes === null ? null : new TextDecoder().decode(bytes))
@@ -43,14 +43,14 @@ class Harness {
         dropped: (_rec, reason) => this.out.push(`dropped ${reason}`),
         wallClock: () => 0,
         requestCommit: () => undefined,
-        probe: { currentNode: -1, counts: this.counts },
+        probe: { currentNode: -1, steps: 0, counts: this.counts },
       },
     })
     this.task.init()
   }
 
   rec(key: string, value: string, timestamp: number, watermark = timestamp): Rec {
-    const origin = { topic: 'in', partition: 0, offset: timestamp, watermark, epoch: 1 }
+    const origin = originAt('in', 0, timestamp, watermark, 1)
     return this.task.decode(0, bytes(key), bytes(value), timestamp, [], origin)
   }
 }
@@ -96,14 +96,14 @@ describe('a task', () => {
       ['a', 12],
       ['b', 13],
     ] as const) {
-      before.task.process(0, before.rec(key, 'x', at))
-      before.task.advance(at)
+      void before.task.process(0, before.rec(key, 'x', at))
+      void before.task.advance(at)
     }
     assert.deepEqual(before.out, ['out a@0=1@1'])
     const after = new Harness(build, before.stores)
-    after.task.advance(15)
+    void after.task.advance(15)
     assert.deepEqual(after.out, [])
-    after.task.advance(20)
+    void after.task.advance(20)
     assert.deepEqual(after.out, ['out a@10=1@12', 'out b@10=1@13'])
   })
 
@@ -119,11 +119,11 @@ describe('a task', () => {
         .to('out'),
     )
     assert.equal(harness.task.nextWake, Number.POSITIVE_INFINITY)
-    harness.task.process(0, harness.rec('a', 'x', 3))
+    void harness.task.process(0, harness.rec('a', 'x', 3))
     assert.equal(harness.task.nextWake, 10)
-    harness.task.advance(9)
+    void harness.task.advance(9)
     assert.deepEqual(harness.out, [])
-    harness.task.advance(10)
+    void harness.task.advance(10)
     assert.equal(harness.out.length, 1)
     assert.equal(harness.task.nextWake, Number.POSITIVE_INFINITY)
   })
@@ -141,7 +141,7 @@ describe('a task', () => {
         )
         .to('out'),
     )
-    for (const value of ['x', 'skip', 'y']) harness.task.process(0, harness.rec('a', value, 1))
+    for (const value of ['x', 'skip', 'y']) void harness.task.process(0, harness.rec('a', value, 1))
     assert.deepEqual([...harness.counts], [3, 3, 2, 2])
     assert.throws(
       () => harness.task.process(0, harness.rec('a', 'bad', 7)),
@@ -153,10 +153,10 @@ describe('a task', () => {
   test('sends bytes on as they came where nothing changed them', () => {
     const harness = new Harness((topology) => topology.stream('in').to('out'))
     const value = bytes('{ "spaces": "kept" }')
-    const origin = { topic: 'in', partition: 0, offset: 0, watermark: 1, epoch: 1 }
+    const origin = originAt('in', 0, 0, 1, 1)
     const rec = harness.task.decode(0, bytes('k'), value, 1, [], origin)
     assert.equal(rec.value, undefined)
-    harness.task.process(0, rec)
+    void harness.task.process(0, rec)
     assert.deepEqual(harness.out, ['out k={ "spaces": "kept" }@1'])
   })
 })

@@ -28,7 +28,7 @@ function assertAsText(serde: Serde<unknown>, value: unknown): void {
   }
   expected = Buffer.from(expected).toString()
   assert.equal(written(serde, value), expected)
-  const brief = serde.serializeBriefly?.(value)
+  const brief = serde.serializeTransient?.(value)
   assert.equal(brief && Buffer.from(brief).toString(), expected)
 }
 
@@ -73,12 +73,12 @@ describe('JSON that is written', () => {
     })
   })
 
-  test('stays as it is when others are written briefly, which last until the next of them', () => {
+  test('stays as it is when others are written for the length of a call, which last until the next of them', () => {
     const serde = serdes.json<unknown>()
-    const first = serde.serializeBriefly?.({ n: 1, text: 'x'.repeat(40) })
+    const first = serde.serializeTransient?.({ n: 1, text: 'x'.repeat(40) })
     const kept = serde.serialize({ n: 2, text: 'kept' })
     assert.equal(first && Buffer.from(first).toString(), JSON.stringify({ n: 1, text: 'x'.repeat(40) }))
-    const second = serde.serializeBriefly?.({ n: 3, text: '' })
+    const second = serde.serializeTransient?.({ n: 3, text: '' })
     assert.equal(second && Buffer.from(second).toString(), '{"n":3,"text":""}')
     assert.equal(Buffer.from(kept).toString(), '{"n":2,"text":"kept"}')
   })

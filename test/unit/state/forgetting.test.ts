@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import fc from 'fast-check'
 import { lmdbBackends } from '../../../src/state/backends.ts'
-import { restoreEntry } from '../../../src/state/changelog.ts'
+import { restoreEntry } from '../../../src/state/rows/changelog.ts'
 import type {
   ByteChange,
   SealedChanges,
@@ -22,9 +22,9 @@ import type {
   VersionedStore,
   WindowStore,
 } from '../../../src/state/contract.ts'
-import { MemoryBackend } from '../../../src/state/memory-backend.ts'
+import { MemoryBackend } from '../../../src/state/backends/memory-backend.ts'
 import { readOnlyView } from '../../../src/state/read-only-view.ts'
-import { WriteBehind } from '../../../src/state/write-behind.ts'
+import { WriteBehind } from '../../../src/state/backends/write-behind.ts'
 import { checkpointAt } from './backend-suite.ts'
 import { open, specOf } from './store-suite.ts'
 
@@ -204,7 +204,7 @@ class Run {
       else if (what !== undefined && this.#backend instanceof WriteBehind) write(this.#backend, what)
     }
     this.#commit(this.#inputs.length)
-    for (let left = 20; this.#store.isForgetting; left--) {
+    for (let left = 20; this.#store.hasExpired; left--) {
       assert.ok(left > 0, 'the store comes to rest')
       this.#commit(this.#inputs.length)
     }

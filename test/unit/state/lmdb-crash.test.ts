@@ -9,7 +9,7 @@ import { VirtualClock } from '../../../src/base/clock.ts'
 import { Random } from '../../../src/base/random.ts'
 import { lmdbBackends } from '../../../src/state/backends.ts'
 import type { StoreBackend } from '../../../src/state/contract.ts'
-import { lockStateFolder } from '../../../src/state/state-lock.ts'
+import { lockStateFolder } from '../../../src/state/backends/state-lock.ts'
 import { checkpointAt } from './backend-suite.ts'
 
 const dirs: string[] = []
@@ -236,7 +236,7 @@ describe('the lock of a state folder', () => {
     for (const child of children) child.kill('SIGKILL')
   })
   const holder = (dir: string): ChildProcess => {
-    const lock = JSON.stringify(join(import.meta.dirname, '../../../src/state/state-lock.ts'))
+    const lock = JSON.stringify(join(import.meta.dirname, '../../../src/state/backends/state-lock.ts'))
     const code = `import(${lock}).then(({ lockStateFolder }) => {
       lockStateFolder(${JSON.stringify(dir)}, 'app'); gc(); console.log('held'); setInterval(() => undefined, 1000) })`
     const child = spawn(process.execPath, ['--expose-gc', '-e', code], { stdio: ['ignore', 'pipe', 'inherit'] })

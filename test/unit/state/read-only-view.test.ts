@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { TimestampedKeyValueStore, WindowStore } from '../../../src/state/contract.ts'
-import { MemoryBackend } from '../../../src/state/memory-backend.ts'
+import { MemoryBackend } from '../../../src/state/backends/memory-backend.ts'
 import { type ReadOnlyWindowStore, readOnlyView } from '../../../src/state/read-only-view.ts'
 import { checkpointAt } from './backend-suite.ts'
 import { open, specOf } from './store-suite.ts'

@@ -8,7 +8,7 @@ import type {
   VersionedStore,
   WindowStore,
 } from '../../../src/state/contract.ts'
-import { MemoryBackend } from '../../../src/state/memory-backend.ts'
+import { MemoryBackend } from '../../../src/state/backends/memory-backend.ts'
 import { checkpointAt } from './backend-suite.ts'
 import { open, specOf } from './store-suite.ts'
 

@@ -1,9 +1,11 @@
 /** What every store promises over any backend: each property holds the store against a naive model. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import { serdes } from '../../../src/serde/index.ts'
 import type {
+  ChangedRows,
   KeyValueStore,
   SealedChanges,
   SessionStore,
@@ -14,9 +16,9 @@ import type {
   VersionedStore,
   WindowStore,
 } from '../../../src/state/contract.ts'
-import { restoreEntry } from '../../../src/state/changelog.ts'
-import { MemoryBackend } from '../../../src/state/memory-backend.ts'
-import { WriteBehind } from '../../../src/state/write-behind.ts'
+import { restoreEntry } from '../../../src/state/rows/changelog.ts'
+import { MemoryBackend } from '../../../src/state/backends/memory-backend.ts'
+import { WriteBehind } from '../../../src/state/backends/write-behind.ts'
 import { openStore } from '../../../src/state/open-store.ts'
 import { checkpointAt } from './backend-suite.ts'
 
@@ -86,6 +88,36 @@ const someStep = (time: fc.Arbitrary<number>): fc.Arbitrary<Step> =>
   )
 const someSteps = (time: fc.Arbitrary<number>) => fc.array(someStep(time), { maxLength: 60 })
 
+/** How the model of a store names a row that is shown as changed, and what of the model is its value. */
+interface Shown {
+  readonly name: (row: ChangedRows) => string
+  readonly value: (content: unknown) => unknown
+}
+
+/** What the open epoch has changed is shown once, as it was before and as it is; what came and went is not. */
+function lookAtChanges(
+  store: StoreLifecycle,
+  before: ReadonlyMap<string, unknown>,
+  now: ReadonlyMap<string, unknown>,
+  { name, value }: Shown,
+): void {
+  const valueIn = (model: ReadonlyMap<string, unknown>, at: string) => (model.has(at) ? value(model.get(at)) : null)
+  const seen = new Set<string>()
+  const rows = store.changedRows()
+  while (rows.next()) {
+    const at = name(rows)
+    assert.ok(!seen.has(at), `${at} is shown twice`)
+    seen.add(at)
+    assert.ok(before.has(at) || now.has(at), `${at} came and went`)
+    assert.equal(rows.row, store.rowOf(rows.key, rows.start, rows.end))
+    assert.deepEqual([rows.before, rows.value], [valueIn(before, at), valueIn(now, at)])
+    assert.equal(rows.isThere, now.has(at))
+  }
+  assert.ok(seen.size <= store.changedCount)
+  for (const at of new Set([...before.keys(), ...now.keys()]))
+    assert.ok(seen.has(at) || isDeepStrictEqual(before.get(at), now.get(at)), `${at} has changed`)
+}
+
 /**
  * Runs steps against a store and a model that is a plain map; the model's committed, sealed and open contents are
  * three copies of it.
@@ -96,10 +128,13 @@ function run(
   steps: readonly Step[],
   write: (step: Extract<Step, { do: 'put' }>, model: Map<string, unknown>) => void,
   look: (model: ReadonlyMap<string, unknown>) => void,
+  shown?: Shown,
 ): Changelog {
   const changelog = new Changelog()
   let committed = new Map<string, unknown>()
   let open = new Map<string, unknown>()
+  /** What was there when the open epoch began. */
+  let before = new Map<string, unknown>()
   const sealed: Array<{ epoch: number; content: Map<string, unknown>; changes: SealedChanges | null }> = []
   let epoch = 0
   const apply = (): void => {
@@ -109,23 +144,32 @@ function run(
     if (oldest.changes !== null) store.applied(oldest.epoch, checkpointAt(oldest.epoch))
     committed = oldest.content
   }
+  const seal = (): void => {
+    before = new Map(open)
+    sealed.push({ epoch: ++epoch, changes: store.seal(epoch), content: before })
+  }
+  const lookAtAll = (): void => {
+    look(open)
+    if (shown !== undefined) lookAtChanges(store, before, open, shown)
+  }
   for (const step of steps) {
     if (step.do === 'put') write(step, open)
-    else if (step.do === 'seal') sealed.push({ epoch: ++epoch, changes: store.seal(epoch), content: new Map(open) })
+    else if (step.do === 'seal') seal()
     else if (step.do === 'apply') apply()
     else if (step.do === 'discard') {
       store.discard()
       sealed.length = 0
       open = new Map(committed)
+      before = committed
     } else if (step.do === 'write') {
       if (below instanceof WriteBehind && below.write(3) >= 0) below.written(step.keep)
-    } else look(open)
+    } else lookAtAll()
   }
-  look(open)
-  sealed.push({ epoch: ++epoch, changes: store.seal(epoch), content: new Map(open) })
-  look(open)
+  lookAtAll()
+  seal()
+  lookAtAll()
   while (sealed.length > 0) apply()
-  look(open)
+  lookAtAll()
   assert.equal(store.uncommittedBytes, 0)
   return changelog
 }
@@ -155,6 +199,7 @@ export function storeSuite(name: string, backend: () => StoreBackend, numRuns: n
             else model.set(key, value)
           },
           look,
+          { name: ({ key }) => `${key}`, value: (content) => content },
         )
         assert.deepEqual([...changelog.restored<KeyValueStore<string, unknown>>(spec).all()], [...store.all()])
         below.wipe()
@@ -184,6 +229,7 @@ export function storeSuite(name: string, backend: () => StoreBackend, numRuns: n
             )
             for (const key of keys) assert.deepEqual(store.get(key), model.get(key))
           },
+          { name: ({ key }) => `${key}`, value: (content) => (content as { value: unknown }).value },
         )
         const restored = changelog.restored<TimestampedKeyValueStore<string, unknown>>(spec)
         assert.deepEqual([...restored.all()], [...store.all()])
@@ -200,7 +246,7 @@ export function storeSuite(name: string, backend: () => StoreBackend, numRuns: n
         const below = backend()
         const spec = specOf({ kind: 'window', windowSizeMs: 10, retentionMs: 2 ** 42 })
         const store = open<WindowStore<string, unknown>>(spec, below)
-        type Cell = { key: string; start: number; row: unknown }
+        type Cell = { key: string; start: number; row: { value: unknown } }
         const look = (model: ReadonlyMap<string, unknown>): void => {
           const cells = [...model.values()] as Cell[]
           cells.sort((x, y) => x.start - y.start || byBytes(x.key, y.key))
@@ -225,6 +271,7 @@ export function storeSuite(name: string, backend: () => StoreBackend, numRuns: n
             else model.set(`${key}/${time}`, { key, start: time, row: { value, timestamp: end } })
           },
           look,
+          { name: ({ key, start }) => `${key}/${start}`, value: (content) => (content as Cell).row.value },
         )
         assert.deepEqual([...changelog.restored<WindowStore<string, unknown>>(spec).all()], [...store.all()])
         below.wipe()
@@ -297,6 +344,7 @@ export function storeSuite(name: string, backend: () => StoreBackend, numRuns: n
             else model.set(`${key}/${time}/${end}`, { key, start: time, end, value })
           },
           look,
+          { name: ({ key, start, end }) => `${key}/${start}/${end}`, value: (content) => (content as Cell).value },
         )
         assert.deepEqual([...changelog.restored<SessionStore<string, unknown>>(spec).all()], [...store.all()])
         below.wipe()

@@ -7,10 +7,10 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { lmdbBackends } from '../../../src/state/backends.ts'
 import type { StoreBackend, StoreLifecycle, WindowsOfStart, WindowStore } from '../../../src/state/contract.ts'
-import { MemoryBackend } from '../../../src/state/memory-backend.ts'
-import { SlotTable } from '../../../src/state/slot-table.ts'
-import { sortedSlots } from '../../../src/state/window-order.ts'
-import { WriteBehind } from '../../../src/state/write-behind.ts'
+import { MemoryBackend } from '../../../src/state/backends/memory-backend.ts'
+import { CellTable } from '../../../src/state/table/cell-table.ts'
+import { sortedCells } from '../../../src/state/windows/window-order.ts'
+import { WriteBehind } from '../../../src/state/backends/write-behind.ts'
 import { checkpointAt } from './backend-suite.ts'
 import { open, specOf } from './store-suite.ts'
 
@@ -122,7 +122,7 @@ describe('windows in columns', () => {
       behind.write(100)
       behind.written(true)
       behind.shrink()
-      assert.equal(behind.frontBytes, 0)
+      assert.equal(behind.bufferBytes, 0)
       store.put('c', 1, 0, 5)
       assert.equal(store.windowsOf(0), undefined)
       assert.deepEqual(
@@ -137,13 +137,13 @@ describe('windows in columns', () => {
       assert.equal(behind.entries(), 1)
     }))
 
-  test('slots are put into the order of their keys', () => {
+  test('cells are put into the order of their keys', () => {
     const key = fc.oneof(fc.stringMatching(/^u\d{1,5}$/), fc.stringMatching(/^a{0,30}[ab]{0,3}$/), fc.constant(''))
     const property = fc.property(fc.uniqueArray(key, { maxLength: 200 }), (keys) => {
-      const table = new SlotTable(8)
-      const slots = keys.map((text) => table.add(text))
+      const table = new CellTable(8)
+      const cells = keys.map((text) => table.add(text))
       assert.deepEqual(
-        sortedSlots(table, slots).map((slot) => table.keyOf(slot)),
+        sortedCells(table, cells).map((cell) => table.keyOf(cell)),
         [...keys].sort(),
       )
     })

@@ -5,12 +5,19 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { lmdbBackends } from '../../../src/state/backends.ts'
-import type { StoreBackend, StoreLifecycle, TimestampedKeyValueStore } from '../../../src/state/contract.ts'
-import { KeyFilter } from '../../../src/state/key-filter.ts'
-import { sortByKey } from '../../../src/state/key-order.ts'
-import { MemoryBackend } from '../../../src/state/memory-backend.ts'
-import { hashOf } from '../../../src/state/slot-table.ts'
-import { WriteBehind } from '../../../src/state/write-behind.ts'
+import type {
+  SessionStore,
+  StoreBackend,
+  StoreLifecycle,
+  StoreSpec,
+  TimestampedKeyValueStore,
+  WindowStore,
+} from '../../../src/state/contract.ts'
+import { KeyFilter } from '../../../src/state/backends/key-filter.ts'
+import { sortByKey } from '../../../src/state/backends/key-order.ts'
+import { MemoryBackend } from '../../../src/state/backends/memory-backend.ts'
+import { hashOf } from '../../../src/state/table/cell-table.ts'
+import { WriteBehind } from '../../../src/state/backends/write-behind.ts'
 import { checkpointAt } from './backend-suite.ts'
 import { open, specOf } from './store-suite.ts'
 
@@ -35,6 +42,59 @@ function commit(store: Counts, epoch: number, rows: Readonly<Record<string, numb
 
 const keysOf = (backend: StoreBackend): string[] =>
   [...backend.range(undefined, undefined)].map(([key]) => `${Buffer.from(key)}`)
+
+type Put = (store: StoreLifecycle, value: number | null) => void
+
+const stores: ReadonlyArray<readonly [StoreSpec, Put]> = [
+  [specOf({}), (store, value) => (store as Counts).put('k', value, 7)],
+  [
+    specOf({ kind: 'window', windowSizeMs: 10, retentionMs: 1000 }),
+    (store, value) => (store as WindowStore<string, number> & StoreLifecycle).put('k', value, 5, 7),
+  ],
+  [
+    specOf({ kind: 'session', timestamped: false, retentionMs: 1000 }),
+    (store, value) => (store as SessionStore<string, number> & StoreLifecycle).put('k', 5, 7, value),
+  ],
+]
+
+for (const [spec, put] of stores) {
+  test(`what an epoch changes in a ${spec.kind} store is shown beside what it was, wherever that lies`, () =>
+    withBackend((below) => {
+      const behind = new WriteBehind(below)
+      const store = open<StoreLifecycle>(spec, behind)
+      const changed = (): unknown[] => {
+        const rows = store.changedRows()
+        const found: unknown[] = []
+        while (rows.next()) found.push([rows.key, rows.before, rows.value])
+        return found
+      }
+      const settle = (epoch: number): void => {
+        store.seal(epoch)
+        store.applied(epoch, checkpointAt(epoch))
+      }
+      put(store, 1)
+      assert.deepEqual(changed(), [['k', null, 1]])
+      put(store, null)
+      assert.deepEqual(changed(), [], 'it came and went')
+      put(store, 1)
+      settle(1)
+      assert.deepEqual(changed(), [])
+      behind.writeAll()
+      put(store, 2)
+      assert.deepEqual(changed(), [['k', 1, 2]], 'the backend alone has what it was')
+      settle(2)
+      put(store, 3)
+      assert.deepEqual(changed(), [['k', 2, 3]], 'it is still to be written')
+      behind.writeAll()
+      assert.deepEqual(changed(), [['k', 2, 3]], 'it was written behind the change')
+      put(store, null)
+      assert.deepEqual(changed(), [['k', 2, null]])
+      settle(3)
+      put(store, 4)
+      behind.writeAll()
+      assert.deepEqual(changed(), [['k', null, 4]], 'its deletion was written behind the change')
+    }))
+}
 
 describe('a backend that is written behind', () => {
   test('has nothing before it is written, and then everything, at the newest commit', () =>

@@ -107,13 +107,16 @@ export class NaiveWatermarks {
   }
 
   tick(now: number): void {
-    for (const p of this.partitions) {
-      if (p.since !== undefined && p.accrued + now - p.since >= p.timing.idlenessMs) {
+    const due = this.partitions.filter((p) => p.since !== undefined && p.accrued + now - p.since >= p.timing.idlenessMs)
+    const isSilent = (p: NaivePartition): boolean => p.maxTs === Number.NEGATIVE_INFINITY
+    // Those without a record first: what the others have reached counts, be they idle at the same moment.
+    for (const step of [due.filter(isSilent), due.filter((p) => !isSilent(p))]) {
+      for (const p of step) {
         p.idle = true
         p.since = undefined
       }
+      this.advance()
     }
-    this.advance()
   }
 
   binding(): { partition: string; emptyLaggards: string[]; since: number } | null {

@@ -89,7 +89,12 @@ describe('partitions that feed one task', () => {
     assert.deepEqual(story.all(), ['stream@5/5', 'table@10/10'])
     story.at(20)
     assert.equal(story.shown('stream').headHeldSinceMs, epoch)
-    assert.deepEqual(story.watermarks.longestWait(), { held: 'stream:0', awaited: 'table:0', since: 0 })
+    assert.deepEqual(story.watermarks.longestWait(), {
+      held: 'stream:0',
+      awaited: 'table:0',
+      byWriters: false,
+      since: 0,
+    })
     story.feed('table', [11])
     assert.equal(story.watermarks.longestWait(), undefined)
   })

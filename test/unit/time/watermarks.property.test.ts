@@ -75,6 +75,8 @@ class Pair {
       case 'resume':
         this.real.resume('pause', this.now)
         this.naive.setPaused(false, this.now)
+        // What lies at the broker may be something else by now.
+        for (const partition of this.naive.partitions) partition.lag = undefined
         break
       case 'revoke':
         this.revoke(each.p % this.timings.length)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { PartitionKey } from '../../../src/base/ids.ts'
-import type { WatermarkSnapshot } from '../../../src/engine/view.ts'
+import type { WatermarkSnapshot } from '../../../src/view/view.ts'
 import { noHead, Watermarks } from '../../../src/time/watermarks.ts'
 import { epoch, Story } from './story.ts'
 
@@ -120,6 +120,15 @@ describe("the application's watermark", () => {
     story.next()
     assert.equal(story.global, null)
     assert.equal(story.at(100).global, 50)
+  })
+
+  test('is known when those with a watermark turn idle at the same moment as those without', () => {
+    const story = new Story().assign('a', { idle: 100 }).assign('b', { idle: 100 })
+    story.empty('b').feed('a', [50])
+    story.all()
+    story.at(100)
+    assert.deepEqual([story.shown('a').idle, story.shown('b').idle], [true, true])
+    assert.equal(story.global, 50)
   })
 
   test('can be set back to a commit, the one time it falls', () => {

@@ -58,7 +58,8 @@ describe('what the compiler makes of a topology', () => {
     assert.deepEqual(
       compiled.sources.map(({ kind, level }) => [kind, level]),
       [
-        ['topics', 0],
+        // The right side takes its records where the subscriptions of the left side come in.
+        ['topics', 1],
         ['topics', 0],
         ['boundary', 1],
         ['boundary', 2],

@@ -1,8 +1,8 @@
 /** The records of a batch as ranges of bytes, without an object for any of them. */
-import { decompress } from '../../../wire/compression.ts'
-import { damaged } from '../../../wire/corrupt.ts'
-import { type BatchHeader, batchHeaderSize } from '../../../wire/record-batch.ts'
-import { VarintReader } from '../../../wire/varint.ts'
+import { decompress } from '../../wire/compression.ts'
+import { damaged } from '../../wire/corrupt.ts'
+import { type BatchHeader, batchHeaderSize } from '../../wire/record-batch.ts'
+import { VarintReader } from '../../wire/varint.ts'
 import { hashOf } from './key-set.ts'
 
 /** Integers of a record: where it starts, its offset in the batch, where its key starts, its length, what it is. */

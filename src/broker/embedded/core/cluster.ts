@@ -5,7 +5,7 @@
 import type { TopicPartition } from '../../../base/ids.ts'
 import type { Clock } from '../../../base/clock.ts'
 import type { Random } from '../../../base/random.ts'
-import { batchHeader, CorruptBatchError } from '../../../wire/record-batch.ts'
+import { batchHeader, CorruptBatchError } from '../../wire/record-batch.ts'
 import type { FeedMark } from '../../feed-marks.ts'
 import {
   BrokerError,
@@ -18,6 +18,7 @@ import {
   type JoinRequest,
   type OffsetSpec,
   type OffsetToCommit,
+  type OpenTransaction,
   type ProducedPartition,
   type ProduceRequest,
   type ProducerIdentity,
@@ -26,7 +27,7 @@ import {
 } from '../../port.ts'
 import { maintain } from './compaction.ts'
 import { FeedMarks, plannedWrites } from './feed-marks.ts'
-import { answer, type FetchWaiter, isReady } from './fetch-waiter.ts'
+import { answer, type FetchWaiter, type FindLog, isReady } from './fetch-waiter.ts'
 import { Group, type Reply } from './group.ts'
 import { Offsets } from './offsets.ts'
 import { recover } from './recovery.ts'
@@ -68,6 +69,7 @@ export class EmbeddedCluster {
   readonly #feeds = new FeedMarks()
   readonly #groups = new Map<string, Group>()
   readonly #fetches = new Set<FetchWaiter>()
+  readonly #logOf: FindLog = (asked) => this.#topics.find(asked)?.log
   readonly #offsetWaiters = new Set<OffsetWaiter>()
   readonly #touched = new Set<Partition>()
   #stopped: BrokerError | undefined
@@ -88,8 +90,8 @@ export class EmbeddedCluster {
     })
     const entries = options.storage.journalEntries()
     const [topics, transactions, offsets, feeds] = [this.#topics, this.#transactions, this.#offsets, this.#feeds]
-    recover(entries, { topics, transactions, offsets, feeds }, options.clock)
-    if (entries.length > 0) options.storage.replaceJournal(this.#snapshot())
+    recover(entries, { topics, transactions, offsets, feeds }, options.clock, options.storage)
+    options.storage.replaceJournal(this.#snapshot())
   }
 
   topics(names: readonly string[] | null): TopicInfo[] {
@@ -99,6 +101,7 @@ export class EmbeddedCluster {
   createTopics(specs: readonly TopicSpec[]): void {
     this.#checkRunning()
     for (const spec of specs) this.#topics.create(spec)
+    this.#storage.written()
   }
 
   deleteTopics(names: readonly string[]): void {
@@ -109,6 +112,7 @@ export class EmbeddedCluster {
       this.#feeds.dropTopic(name)
       for (const partition of topic.partitions) this.#touched.add(partition)
     }
+    this.#storage.written()
     this.#wake()
   }
 
@@ -128,9 +132,9 @@ export class EmbeddedCluster {
 
   /** Answers through `done`; the function that comes back ends the wait early. */
   fetch(request: Omit<FetchRequest, 'signal'>, done: (fetched: FetchedPartition[]) => void): () => void {
-    const isReadyNow = request.partitions.some((asked) => isReady(this.#topics, asked, request.isolation))
+    const isReadyNow = request.partitions.some((asked) => isReady(this.#logOf, asked, request.isolation))
     if (request.maxWaitMs <= 0 || isReadyNow) {
-      done(answer(this.#topics, request, this.#turn++))
+      done(answer(this.#logOf, request, this.#turn++))
       return () => undefined
     }
     const partitions = request.partitions.flatMap((asked) => this.#topics.find(asked) ?? [])
@@ -145,6 +149,7 @@ export class EmbeddedCluster {
   initProducer(transactionalId: string | null, timeoutMs: number, current?: ProducerIdentity): ProducerIdentity {
     this.#checkRunning()
     const identity = this.#transactions.initProducer(transactionalId, timeoutMs, current)
+    this.#storage.written()
     this.#wake()
     return identity
   }
@@ -157,7 +162,10 @@ export class EmbeddedCluster {
       this.#transactions.enter(transactionalId, identityIn(first.records), this.#clock.monotonic())
     }
     try {
-      return batches.map((batch) => this.#append(batch))
+      const produced = batches.map((batch) => this.#append(batch))
+      // What is part of a transaction becomes known with its end.
+      if (transactionalId === null) this.#storage.written()
+      return produced
     } finally {
       this.#afterWrite()
     }
@@ -172,6 +180,7 @@ export class EmbeddedCluster {
     try {
       const produced = batches.map((batch) => this.#append(batch))
       this.#feeds.set(mark)
+      this.#storage.written()
       return produced
     } catch (error) {
       this.#orStop(() => {
@@ -218,6 +227,7 @@ export class EmbeddedCluster {
     this.#checkRunning()
     this.#validateCommit(member, offsets, false)
     this.#storage.journal({ kind: 'offsets', groupId: member.groupId, offsets })
+    this.#storage.written()
     this.#offsets.commit(member.groupId, offsets)
   }
 
@@ -264,6 +274,11 @@ export class EmbeddedCluster {
     const group = this.#groups.get(groupId)
     if (group !== undefined) return group.describe()
     return { state: this.#offsets.groupIds().includes(groupId) ? 'Empty' : 'Dead', members: [] }
+  }
+
+  openTransactions(partition: TopicPartition): OpenTransaction[] {
+    const { open } = this.#topics.partition(partition).log
+    return this.#transactions.describe(open)
   }
 
   /** Monotonic time at which `tick` has something to do next; infinite while nothing is due. */
@@ -337,7 +352,7 @@ export class EmbeddedCluster {
       }
     }
     this.#offsets.end(producerId, commit)
-    this.#storage.transactionEnded()
+    this.#storage.written()
   }
 
   #afterWrite(): void {
@@ -385,7 +400,7 @@ export class EmbeddedCluster {
     for (const partition of this.#touched) {
       if (partition.waiters.size === 0) continue
       for (const [waiter, asked] of [...partition.waiters]) {
-        if (isReady(this.#topics, asked, waiter.request.isolation)) this.#answer(waiter)
+        if (isReady(this.#logOf, asked, waiter.request.isolation)) this.#answer(waiter)
       }
     }
     this.#touched.clear()
@@ -400,7 +415,7 @@ export class EmbeddedCluster {
   #answer(waiter: FetchWaiter): void {
     if (!this.#fetches.delete(waiter)) return
     for (const partition of waiter.partitions) partition.waiters.delete(waiter)
-    waiter.done(answer(this.#topics, waiter.request, this.#turn++))
+    waiter.done(answer(this.#logOf, waiter.request, this.#turn++))
   }
 
   #snapshot(): JournalEntry[] {

@@ -2,8 +2,9 @@
  * Compaction keeps the last record of every key; retention drops the oldest segments. Offsets stay what they are, and
  * open transactions are waited for. Both run inside a write, once enough has come in since the last time.
  */
-import { attributeBits, batchField, compressionOf, sealBatch } from '../../../wire/batch-header.ts'
-import { readInt16, writeInt16, writeInt32 } from '../../../wire/integers.ts'
+import { assert } from '../../../base/assert.ts'
+import { attributeBits, batchField, compressionOf, sealBatch } from '../../wire/batch-header.ts'
+import { readInt16, writeInt16, writeInt32 } from '../../wire/integers.ts'
 import {
   type BatchHeader,
   batchHeader,
@@ -11,7 +12,7 @@ import {
   batchSize,
   CorruptBatchError,
   stampBatch,
-} from '../../../wire/record-batch.ts'
+} from '../../wire/record-batch.ts'
 import { BrokerError } from '../../port.ts'
 import { BatchRecords } from './batch-records.ts'
 import { KeySet } from './key-set.ts'
@@ -32,20 +33,20 @@ export function maintain(partition: Partition, now: number, compactionBytes: num
     // No sooner than two thirds of it are new: a record is looked at twice or so in its life.
     const isDue = log.bytes - partition.cleanBytes >= Math.max(compactionBytes, 2 * partition.cleanBytes)
     if (isDue && log.open.size === 0) {
-      tryCompact(partition, now)
+      unlessRefused(() => compact(partition, now))
       partition.cleanBytes = log.bytes
     }
   }
-  if (topic.retentionBytes >= 0 || topic.retentionMs >= 0) expireSegments(partition)
+  if (topic.retentionBytes >= 0 || topic.retentionMs >= 0) unlessRefused(() => expireSegments(partition))
 }
 
 /**
  * Without room on the disk, or where a batch cannot be read, the log stays as it is, until it has grown by as much again:
  * no write fails for that.
  */
-function tryCompact(partition: Partition, now: number): void {
+function unlessRefused(work: () => void): void {
   try {
-    compact(partition, now)
+    work()
   } catch (error) {
     if (!(error instanceof BrokerError || error instanceof CorruptBatchError)) throw error
   }
@@ -72,6 +73,7 @@ function compact(partition: Partition, now: number): void {
   }
   records.clear()
   log.replaceFirst(segments.length, kept.reverse(), covered)
+  assert(log.highWatermark === covered, 'a log ends after its compaction where it ended before')
   partition.cleanEnd = covered
   partition.cleanKeys = pass.newer.size
   pass.newer.release()
@@ -169,6 +171,7 @@ function keepRecords({ baseOffset }: BatchHeader, { newer, cleanEnd, seen }: Pas
     }
     end = start
   }
+  assert(left >= 0, `a batch has ${left} records left`)
   return left
 }
 

@@ -1,4 +1,4 @@
-import { batchHeader } from '../../../wire/record-batch.ts'
+import { batchHeader } from '../../wire/record-batch.ts'
 import type { FeedMark } from '../../feed-marks.ts'
 import { BrokerError, type ProduceRequest } from '../../port.ts'
 import type { PartitionLog } from './partition-log.ts'

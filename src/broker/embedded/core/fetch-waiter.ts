@@ -1,12 +1,20 @@
 /** A fetch: what it gets from the logs as they are, and its wait while there is nothing to get. */
 import type { FetchedPartition, FetchRequest } from '../../port.ts'
-import type { Partition, Topics } from './topics.ts'
+import type { PartitionLog } from './partition-log.ts'
 
 const none = new Uint8Array(0)
 
+/** A partition that somebody may wait for, with what they ask of it. */
+interface Awaited {
+  readonly waiters: Map<FetchWaiter, Asked>
+}
+
+/** The log of a partition; undefined: there is none. */
+export type FindLog = (asked: Asked) => PartitionLog | undefined
+
 export interface FetchWaiter {
   readonly request: Omit<FetchRequest, 'signal'>
-  readonly partitions: readonly Partition[]
+  readonly partitions: readonly Awaited[]
   readonly deadline: number
   readonly done: (answer: FetchedPartition[]) => void
 }
@@ -14,8 +22,8 @@ export interface FetchWaiter {
 export type Asked = FetchRequest['partitions'][number]
 
 /** True if there is something to say of the partition at once: records, or an error. */
-export function isReady(topics: Topics, asked: Asked, isolation: FetchRequest['isolation']): boolean {
-  const log = topics.find(asked)?.log
+export function isReady(logOf: FindLog, asked: Asked, isolation: FetchRequest['isolation']): boolean {
+  const log = logOf(asked)
   if (log === undefined || asked.offset < log.logStart || asked.offset > log.highWatermark) return true
   return asked.offset < (isolation === 'read_committed' ? log.lastStableOffset : log.highWatermark)
 }
@@ -24,14 +32,14 @@ export function isReady(topics: Topics, asked: Asked, isolation: FetchRequest['i
  * The answer with what there is. `turn` says which partition is served first, so that a long list with much to read does
  * not starve its end; the order of the answer is that of the request.
  */
-export function answer(topics: Topics, request: Omit<FetchRequest, 'signal'>, turn: number): FetchedPartition[] {
+export function answer(logOf: FindLog, request: Omit<FetchRequest, 'signal'>, turn: number): FetchedPartition[] {
   const asked = request.partitions
   const fetched: FetchedPartition[] = new Array(asked.length)
   let room = request.maxBytes
   let first = true
   for (let i = 0; i < asked.length; i++) {
     const at = (i + turn) % asked.length
-    const one = fetchOne(topics, asked[at] as Asked, request.isolation, room, first)
+    const one = fetchOne(logOf, asked[at] as Asked, request.isolation, room, first)
     if (one.records.length > 0) first = false
     room -= one.records.length
     fetched[at] = one
@@ -40,14 +48,14 @@ export function answer(topics: Topics, request: Omit<FetchRequest, 'signal'>, tu
 }
 
 function fetchOne(
-  topics: Topics,
+  logOf: FindLog,
   asked: Asked,
   isolation: FetchRequest['isolation'],
   room: number,
   first: boolean,
 ): FetchedPartition {
   const { topic, partition, offset } = asked
-  const log = topics.find(asked)?.log
+  const log = logOf(asked)
   if (log === undefined) {
     const error = 'UNKNOWN_TOPIC_OR_PARTITION'
     const unknown = { highWatermark: -1, lastStableOffset: -1, logStartOffset: -1, aborted: [] }

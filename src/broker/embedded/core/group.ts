@@ -1,4 +1,5 @@
 /** One consumer group under the classic protocol: members, generations, rebalances, static membership. */
+import { assert } from '../../../base/assert.ts'
 import type { Random } from '../../../base/random.ts'
 import type { GroupDescription, GroupMember, JoinedGroup, JoinRequest } from '../../port.ts'
 import { BrokerError } from '../../port.ts'
@@ -89,6 +90,7 @@ export class Group {
     }
     member.sync = reply
     if (member.memberId !== this.#leader) return
+    assert(this.#state === 'CompletingRebalance', `a leader assigns partitions while the group is ${this.#state}`)
     const given = new Map(assignments.map((a) => [a.memberId, a.assignment]))
     this.#state = 'Stable'
     this.#syncDeadline = never
@@ -174,6 +176,7 @@ export class Group {
       sync: undefined,
       expiresAt: 0,
     }
+    assert(!this.#members.has(member.memberId), 'two members drew one id')
     this.#members.set(member.memberId, member)
     if (member.groupInstanceId !== null) this.#static.set(member.groupInstanceId, member.memberId)
     this.#prepareRebalance()
@@ -181,7 +184,8 @@ export class Group {
 
   /** A static member came back under its instance id: it takes the place of its predecessor, who is fenced. */
   #takeOver(oldId: string, request: JoinRequest, clientId: string, reply: Reply<JoinedGroup>): void {
-    const old = this.#members.get(oldId) as Member
+    const old = this.#members.get(oldId)
+    assert(old !== undefined, `the instance id ${request.groupInstanceId} belongs to nobody`)
     const fenced = new BrokerError(
       'FENCED_INSTANCE_ID',
       `Another process joined the group ${this.groupId} under the instance id ${old.groupInstanceId}.`,
@@ -287,6 +291,8 @@ export class Group {
     }
     this.#generation++
     this.#protocol = this.#chooseProtocol()
+    assert(this.#members.has(this.#leader), 'a generation is led by one of its members')
+    assert(this.#protocol !== '', 'members that joined have a protocol in common')
     this.#state = 'CompletingRebalance'
     this.#syncDeadline = this.#now() + this.#longestRebalance()
     for (const member of this.#members.values()) {

@@ -1,47 +1,62 @@
 /** Reading a segment back at start: what its batches say about producers and transactions, and where it breaks off. */
-import {
-  type BatchHeader,
-  batchHeader,
-  batchSize,
-  CorruptBatchError,
-  checksumHolds,
-} from '../../../wire/record-batch.ts'
-import { controlType } from '../../../wire/record-cursor.ts'
-import { BrokerError } from '../../port.ts'
-import type { PartitionLog } from './partition-log.ts'
+import type { BatchHeader } from '../../wire/record-batch.ts'
+import { controlType } from '../../wire/record-cursor.ts'
 import { ProducerState } from './producer-state.ts'
-import type { SegmentFile } from './storage.ts'
+import { scanSegment } from './segment-scan.ts'
+import type { PartitionFiles, SegmentFile } from './storage.ts'
 
-/** Adds the segment to the log. The torn end of the last one, a write that nobody was told of, is cut off. */
-export function recoverSegment(log: PartitionLog, file: SegmentFile, last: boolean): void {
-  // Left over from a compaction that ended in a crash: what it holds is in the segment before.
-  if (file.baseOffset < log.highWatermark) {
+/** The log that the segments are added to: it takes each batch as if it had just been written. */
+interface RecoveredLog<S> {
+  readonly segments: readonly S[]
+  readonly highWatermark: number
+  readonly files: PartitionFiles
+  readonly producers: Map<bigint, ProducerState>
+  addSegment(file: SegmentFile): S
+  noteBatch(header: BatchHeader, offset: number, segment: S, at: number): void
+  noteMarker(header: BatchHeader, commit: boolean): void
+}
+
+export interface LogRules {
+  /** Compaction may have left gaps between offsets. */
+  readonly gaps: boolean
+  /** The beginning may have been dropped. */
+  readonly expires: boolean
+}
+
+/**
+ * Adds the segment to the log. At the end of the last one a write that was cut short, of which nobody was told, is cut off;
+ * anything else that is missing or wrong is an error.
+ */
+export function recoverSegment<S>(
+  log: RecoveredLog<S>,
+  file: SegmentFile,
+  last: boolean,
+  { gaps, expires }: LogRules,
+): void {
+  const isFirst = log.segments.length === 0
+  // Left over from a compaction that ended in a crash, in a folder whose journal does not name the segments.
+  if (!isFirst && file.baseOffset < log.highWatermark && !log.files.isComplete) {
     log.files.remove(file)
     return
+  }
+  // Where somebody knows of all segments, the first of them is the first.
+  const begin = expires || log.files.isComplete ? file.baseOffset : 0
+  const from = isFirst ? begin : log.highWatermark
+  if (file.baseOffset !== from) {
+    throw file.damaged(0, `it begins at offset ${file.baseOffset}, and what comes before it ends at ${from}`)
   }
   const bytes = new Uint8Array(file.size)
   file.copy(0, bytes, 0, bytes.length)
   const segment = log.addSegment(file)
-  let at = 0
-  while (at < bytes.length) {
-    const header = wholeBatch(bytes, at)
-    if (header === undefined) {
-      if (!last) throw damaged(file, at)
-      file.truncate(at)
-      break
-    }
+  const { facts } = file
+  const { size, chain, fault } = scanSegment(bytes, { from, gaps, facts, last }, (header, at) => {
     note(log, bytes, at, header, segment)
-    at += header.size
-  }
+  })
+  if (fault !== undefined) throw file.damaged(fault.at, fault.why)
+  file.recovered({ size, chain })
 }
 
-function note(
-  log: PartitionLog,
-  bytes: Uint8Array,
-  at: number,
-  header: BatchHeader,
-  segment: PartitionLog['segments'][number],
-): void {
+function note<S>(log: RecoveredLog<S>, bytes: Uint8Array, at: number, header: BatchHeader, segment: S): void {
   log.noteBatch(header, header.baseOffset, segment, at)
   if (header.control) log.noteMarker(header, controlType(bytes, at, header.size) === 1)
   else if (header.producerId >= 0n) {
@@ -49,22 +64,4 @@ function note(
     state.record(header, header.baseOffset)
     log.producers.set(header.producerId, state)
   }
-}
-
-function wholeBatch(bytes: Uint8Array, at: number): BatchHeader | undefined {
-  try {
-    const size = batchSize(bytes, at)
-    return size < 0 || !checksumHolds(bytes, at, size) ? undefined : batchHeader(bytes, at)
-  } catch (error) {
-    if (error instanceof CorruptBatchError) return undefined
-    throw error
-  }
-}
-
-function damaged(file: SegmentFile, at: number): BrokerError {
-  return new BrokerError(
-    'KAFKA_STORAGE_ERROR',
-    `The embedded broker's segment from offset ${file.baseOffset} on is damaged at byte ${at}, before its end: the disk lost data. Restore the folder from a copy, or delete it to begin anew.`,
-    'config',
-  )
 }

@@ -69,6 +69,14 @@ class MemorySegment implements SegmentFile {
     this.size = size
   }
 
+  recovered(): void {
+    // Memory is not read back.
+  }
+
+  damaged(at: number, why: string): Error {
+    return new Error(`The segment from offset ${this.baseOffset} on is damaged at byte ${at}: ${why}.`)
+  }
+
   #add(bytes: Uint8Array): void {
     this.#starts.push(this.size)
     this.#chunks.push(bytes)
@@ -87,6 +95,8 @@ class MemorySegment implements SegmentFile {
 }
 
 class MemoryPartition implements PartitionFiles {
+  readonly isComplete = true
+
   list(): SegmentFile[] {
     return []
   }
@@ -108,6 +118,7 @@ class MemoryPartition implements PartitionFiles {
 
 /** Keeps everything in memory; gone with the process, so that nothing needs to be journalled. */
 export class MemoryStorage implements Storage {
+  readonly endsUnknown = false
   readonly #files = new MemoryPartition()
 
   journal(): void {
@@ -134,8 +145,12 @@ export class MemoryStorage implements Storage {
     // As for segments.
   }
 
-  transactionEnded(): void {
-    // There is no disk to force anything to.
+  written(): void {
+    // There is nothing that could know less than the segments.
+  }
+
+  lost(topicId: string, partition: number, end: number, why: string): Error {
+    return new Error(`The partition ${partition} of ${topicId} ends at ${end}: ${why}.`)
   }
 
   close(): void {

@@ -1,4 +1,6 @@
 /** Byte positions of some batches of a segment, by their base offsets: enough to find any batch with a short walk. */
+import { assert } from '../../../base/assert.ts'
+
 const interval = 4096
 
 export class OffsetIndex {
@@ -8,6 +10,7 @@ export class OffsetIndex {
   /** Notes a batch, unless the last one noted is near. */
   add(offset: number, position: number): void {
     const last = this.#positions.at(-1)
+    assert(last === undefined || position >= last, `a batch at ${position} comes behind one at ${last}`)
     if (last !== undefined && position - last < interval) return
     this.#offsets.push(offset)
     this.#positions.push(position)

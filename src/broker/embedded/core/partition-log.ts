@@ -1,6 +1,7 @@
 /** The log of one partition: batches in segments, who wrote them, and which transactions are open or aborted. */
-import { attributeBits, batchField, sealBatch, setLeaderEpoch } from '../../../wire/batch-header.ts'
-import { writeInt16 } from '../../../wire/integers.ts'
+import { assert } from '../../../base/assert.ts'
+import { attributeBits, batchField, sealBatch, setLeaderEpoch } from '../../wire/batch-header.ts'
+import { writeInt16 } from '../../wire/integers.ts'
 import {
   type BatchHeader,
   batchHeader,
@@ -11,9 +12,9 @@ import {
   RecordBatchBuilder,
   setBaseOffset,
   stampBatch,
-} from '../../../wire/record-batch.ts'
+} from '../../wire/record-batch.ts'
 import { type AbortedTransaction, BrokerError } from '../../port.ts'
-import { recoverSegment } from './log-recovery.ts'
+import { type LogRules, recoverSegment } from './log-recovery.ts'
 import { OffsetIndex } from './offset-index.ts'
 import { admit, ProducerState } from './producer-state.ts'
 import type { PartitionFiles, SegmentFile } from './storage.ts'
@@ -83,12 +84,12 @@ export class PartitionLog {
   #end = 0
   readonly #head = new Uint8Array(batchHeaderSize)
 
-  constructor(files: PartitionFiles, segmentBytes: number) {
+  constructor(files: PartitionFiles, segmentBytes: number, rules: LogRules) {
     this.files = files
     this.#segmentBytes = segmentBytes
     const found = files.list()
     found.forEach((file, i) => {
-      recoverSegment(this, file, i === found.length - 1)
+      recoverSegment(this, file, i === found.length - 1, rules)
     })
     this.logStart = this.segments[0]?.file.baseOffset ?? 0
   }
@@ -129,6 +130,7 @@ export class PartitionLog {
       at += header.size
     }
     this.#write(records, admitted)
+    assert(this.#end === next, `the log ends at ${this.#end} behind a write that went up to ${next}`)
     for (const [producerId, state] of tentative) this.producers.set(producerId, state)
     return baseOffset
   }
@@ -176,6 +178,7 @@ export class PartitionLog {
   /** Cuts everything from `offset` on, a write that was never acknowledged. */
   truncate(offset: number): void {
     if (offset >= this.#end) return
+    assert(offset >= this.logStart, `the log is cut at ${offset}, before it begins`)
     while (this.segments.length > 0 && (this.segments.at(-1) as Segment).file.baseOffset >= offset) {
       this.files.remove((this.segments.pop() as Segment).file)
     }
@@ -190,6 +193,8 @@ export class PartitionLog {
 
   /** Puts compacted content in the place of the first segments, which end before `end`. */
   replaceFirst(count: number, content: readonly Uint8Array[], end: number): void {
+    assert(count < this.segments.length, 'the segment that is written to is not compacted')
+    assert(end <= this.#end, `the log is compacted up to ${end}, and ends at ${this.#end}`)
     const old = this.segments.slice(0, count)
     const file = this.files.replace(
       old.map((segment) => segment.file),
@@ -210,10 +215,11 @@ export class PartitionLog {
 
   /** Deletes the first segment; the log then begins with the next. */
   dropFirst(): void {
-    const first = this.segments.shift()
-    const next = this.segments[0]
+    const [first, next] = this.segments
     if (first === undefined || next === undefined) return
     this.files.remove(first.file)
+    this.segments.shift()
+    assert(next.file.baseOffset > this.logStart, 'a log that loses its first segment begins later')
     this.logStart = next.file.baseOffset
     this.aborted = this.aborted.filter((a) => a.lastOffset >= this.logStart)
   }
@@ -224,12 +230,15 @@ export class PartitionLog {
   }
 
   addSegment(file: SegmentFile): Segment {
+    const last = this.segments.at(-1)
+    assert(last === undefined || file.baseOffset >= last.file.baseOffset, 'segments follow one another')
     const segment = { file, index: new OffsetIndex(), maxTimestamp: -1 }
     this.segments.push(segment)
     return segment
   }
 
   noteBatch(header: BatchHeader, baseOffset: number, segment: Segment, position: number): void {
+    assert(baseOffset >= this.#end, `a batch at offset ${baseOffset} comes behind the end at ${this.#end}`)
     segment.index.add(baseOffset, position)
     if (header.maxTimestamp > segment.maxTimestamp) segment.maxTimestamp = header.maxTimestamp
     this.#end = baseOffset + (header.lastOffset - header.baseOffset) + 1
@@ -243,6 +252,7 @@ export class PartitionLog {
     const transaction = this.open.get(header.producerId)
     this.open.delete(header.producerId)
     const offset = header.baseOffset
+    assert(offset >= this.#end - 1, `a transaction ends at offset ${offset} of a log that goes up to ${this.#end}`)
     if (!commit && transaction !== undefined) {
       const { firstOffset } = transaction
       this.aborted.push({ producerId: header.producerId, firstOffset, lastOffset: offset })

@@ -1,5 +1,6 @@
 /** What a partition remembers of a producer: its epoch and its last batches, to tell repeats from gaps. */
-import type { BatchHeader } from '../../../wire/record-batch.ts'
+import { assert } from '../../../base/assert.ts'
+import type { BatchHeader } from '../../wire/record-batch.ts'
 import { BrokerError } from '../../port.ts'
 
 const remembered = 5
@@ -28,6 +29,7 @@ export class ProducerState {
   }
 
   record(header: BatchHeader, baseOffset: number): void {
+    assert(header.producerEpoch >= this.epoch, `producer ${header.producerId} wrote under an epoch that is over`)
     if (header.producerEpoch !== this.epoch) this.batches = []
     this.epoch = header.producerEpoch
     this.lastSequence = lastSequenceOf(header)

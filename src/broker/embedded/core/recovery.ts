@@ -2,7 +2,7 @@
 import type { Clock } from '../../../base/clock.ts'
 import type { FeedMarks } from './feed-marks.ts'
 import type { Offsets } from './offsets.ts'
-import type { JournalEntry } from './storage.ts'
+import type { JournalEntry, Storage } from './storage.ts'
 import type { Topics } from './topics.ts'
 import type { Transactions } from './transactions.ts'
 
@@ -14,10 +14,11 @@ interface State {
 }
 
 /** Fills the empty state, takes back a fed write that did not get to its end, and finishes decided transactions. */
-export function recover(entries: readonly JournalEntry[], state: State, clock: Clock): void {
+export function recover(entries: readonly JournalEntry[], state: State, clock: Clock, storage: Storage): void {
   // The logs of topics that were deleted are not opened at all.
   state.topics.restore(livingTopics(entries))
   for (const entry of entries) replay(entry, state)
+  if (storage.endsUnknown) refuseLostEnds(entries, state, storage)
   state.feeds.undoTornWrite(state.topics)
   finishTransactions(state, clock)
 }
@@ -46,6 +47,30 @@ function replay(entry: JournalEntry, { transactions, offsets, feeds }: State): v
       return
     case 'feed':
       feeds.restore(entry)
+  }
+}
+
+/**
+ * In a folder whose journal does not name the segments, offsets and feed marks tell how far these went. The last fed write
+ * alone may have been cut short.
+ */
+function refuseLostEnds(entries: readonly JournalEntry[], { topics, offsets }: State, storage: Storage): void {
+  const reached = (topic: string, partition: number, end: number, who: string): void => {
+    const found = topics.find({ topic, partition })
+    const actual = found?.log.highWatermark ?? end
+    if (found === undefined || actual >= end) return
+    const why = `its records of ${topic}:${partition} end at offset ${actual}, but ${who} went up to ${end}`
+    throw storage.lost(found.topic.id, partition, actual, why)
+  }
+  for (const groupId of offsets.groupIds()) {
+    for (const { topic, partition, offset } of offsets.committed(groupId, null)) {
+      reached(topic, partition, offset, `the group ${groupId}`)
+    }
+  }
+  const lastFeed = entries.findLast((entry) => entry.kind === 'feed')
+  for (const entry of entries) {
+    if (entry.kind !== 'feed' || entry === lastFeed || topics.get(entry.topic) === undefined) continue
+    for (const { partition, to } of entry.writes) reached(entry.topic, partition, to, `the feed of ${entry.file}`)
   }
 }
 

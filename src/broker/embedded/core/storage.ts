@@ -3,6 +3,7 @@
  * one journal, and at start reads both back. What an append returned from is stored, in the order of the appends.
  */
 import type { OffsetToCommit } from '../../port.ts'
+import type { SegmentFacts } from './segment-scan.ts'
 
 /** A run of record batches. Positions are byte positions within it. */
 export interface SegmentFile {
@@ -14,10 +15,18 @@ export interface SegmentFile {
   /** All of it in pieces of whole batches, in the memory where they lie: absent where they lie elsewhere. */
   chunks?(): Uint8Array[]
   truncate(size: number): void
+  /** What it held at least, as far as somebody besides itself knows. */
+  readonly facts?: SegmentFacts | undefined
+  /** It was read back, and holds this; anything behind it is a write that was cut short. */
+  recovered(whole: SegmentFacts): void
+  /** The error that says where and how it is damaged. */
+  damaged(at: number, why: string): Error
 }
 
 /** The segments of one partition. */
 export interface PartitionFiles {
+  /** Whether all segments are known by name, so that one that is not is no leftover. */
+  readonly isComplete: boolean
   /** Those that exist, in the order of their base offsets. Asked once, at start. */
   list(): SegmentFile[]
   create(baseOffset: number): SegmentFile
@@ -35,8 +44,15 @@ export interface Storage {
   replaceJournal(entries: readonly JournalEntry[]): void
   partition(topicId: string, partition: number): PartitionFiles
   removeTopic(topicId: string): void
-  /** Called when a transaction ended: a storage may force its bytes to the disk. */
-  transactionEnded(): void
+  /**
+   * Called behind the end of a transaction and behind whatever is written outside of one, before it is acknowledged: a
+   * storage may force its bytes to the disk.
+   */
+  written(): void
+  /** True where nobody but the segments themselves knew how far they go. Asked at start, behind `journalEntries`. */
+  readonly endsUnknown: boolean
+  /** The error for segments that end before `offset`, up to which somebody knows them to have gone. */
+  lost(topicId: string, partition: number, end: number, why: string): Error
   close(): void
 }
 

@@ -1,3 +1,4 @@
+import { assert } from '../../../base/assert.ts'
 import type { TopicPartition } from '../../../base/ids.ts'
 import type { Random } from '../../../base/random.ts'
 import { BrokerError, type TopicInfo, type TopicSpec } from '../../port.ts'
@@ -65,10 +66,11 @@ export class Topic {
     this.retentionBytes = expires ? Number(this.config['retention.bytes']) : -1
     this.retentionMs = expires ? Number(this.config['retention.ms']) : -1
     const ownSegmentBytes = Math.min(segmentBytes, Number(this.config['segment.bytes'] ?? segmentBytes))
+    const rules = { gaps: this.compacted, expires: this.retentionBytes >= 0 || this.retentionMs >= 0 }
     this.partitions = Array.from({ length: partitions }, (_, partition) => ({
       topic: this,
       partition,
-      log: new PartitionLog(storage.partition(id, partition), ownSegmentBytes),
+      log: new PartitionLog(storage.partition(id, partition), ownSegmentBytes, rules),
       waiters: new Map<FetchWaiter, Asked>(),
       cleanBytes: 0,
       cleanEnd: 0,
@@ -147,6 +149,7 @@ export class Topics {
     this.#storage.journal({ kind: 'topic-deleted', topic: name })
     this.#byName.delete(name)
     if (topic.compacted) this.#compacted -= topic.partitions.length
+    assert(this.#compacted >= 0, `${this.#compacted} partitions are compacted`)
     this.#storage.removeTopic(topic.id)
     return topic
   }
@@ -166,6 +169,8 @@ export class Topics {
   }
 
   #add(name: string, id: string, partitions: number, config: Readonly<Record<string, string>>): Topic {
+    assert(partitions > 0, `the topic ${name} has no partitions`)
+    assert(!this.#byName.has(name), `the topic ${name} is made twice`)
     const topic = new Topic(name, id, partitions, config, this.#storage, this.#segmentBytes)
     this.#byName.set(name, topic)
     if (topic.compacted) this.#compacted += partitions

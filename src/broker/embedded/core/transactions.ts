@@ -2,7 +2,8 @@
  * The transaction coordinator, as Kafka's behaves under transaction version 2: every end of a transaction raises the
  * producer's epoch, so that nothing that was sent late can touch the next one. Ends take effect at once.
  */
-import type { ProducerIdentity } from '../../port.ts'
+import { assert } from '../../../base/assert.ts'
+import type { OpenTransaction, ProducerIdentity } from '../../port.ts'
 import { BrokerError } from '../../port.ts'
 import type { JournalEntry } from './storage.ts'
 
@@ -108,6 +109,19 @@ export class Transactions {
     return identityOf(producer)
   }
 
+  /** Oldest first; `open`: those of one partition, by producer id. */
+  describe(open: ReadonlyMap<bigint, { readonly firstOffset: number; readonly epoch: number }>): OpenTransaction[] {
+    const names = new Map([...this.#producers.values()].map((each) => [each.producerId, each.transactionalId]))
+    return [...open]
+      .map(([producerId, { firstOffset, epoch }]) => ({
+        producerId,
+        producerEpoch: epoch,
+        firstOffset,
+        transactionalId: names.get(producerId) ?? null,
+      }))
+      .sort((a, b) => a.firstOffset - b.firstOffset)
+  }
+
   /** Aborts the transactions that are open for longer than their producers allowed. */
   expire(now: number): void {
     for (const producer of this.#producers.values()) {
@@ -166,7 +180,9 @@ export class Transactions {
 
   #end(producer: Producer, commit: boolean): void {
     const { producerId, epoch } = producer
+    assert(producer.startedAt !== undefined, `${producer.transactionalId} ends a transaction that nobody began`)
     this.#setNext(producer)
+    assert(producer.epoch !== epoch, 'the end of a transaction raises the epoch')
     producer.ended = { producerId, epoch, commit }
     producer.startedAt = undefined
     // The decision is stored first: a crash between this and the markers is made good from it at the next start.

@@ -1,0 +1,57 @@
+import type { ComponentChildren, JSX } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
+
+interface ConfirmProps {
+  readonly title: string
+  readonly children: ComponentChildren
+  /** What has to be typed; undefined: nothing. */
+  readonly word?: string
+  readonly action: string
+  readonly act: () => Promise<void>
+  readonly close: () => void
+}
+
+/** Asks before something is done. What is grave is typed. */
+export function Confirm({ title, children, word, action, act, close }: ConfirmProps): JSX.Element {
+  const dialog = useRef<HTMLDialogElement>(null)
+  const [typed, setTyped] = useState('')
+  const [fault, setFault] = useState('')
+  useEffect(() => dialog.current?.showModal(), [])
+  const submit = async (event: Event): Promise<void> => {
+    event.preventDefault()
+    if (word !== undefined && typed !== word) return
+    try {
+      await act()
+      close()
+    } catch (error) {
+      setFault(error instanceof Error ? error.message : String(error))
+    }
+  }
+  return (
+    <dialog ref={dialog} onClose={close} aria-labelledby="confirm-title">
+      <form onSubmit={(event) => void submit(event)}>
+        <h2 id="confirm-title">{title}</h2>
+        {children}
+        {word !== undefined && (
+          <label>
+            Type <b>{word}</b> to confirm
+            <input value={typed} autocomplete="off" onInput={(event) => setTyped(event.currentTarget.value)} />
+          </label>
+        )}
+        {fault !== '' && (
+          <p class="stale" role="alert">
+            {fault}
+          </p>
+        )}
+        <p class="actions">
+          <button type="submit" disabled={word !== undefined && typed !== word}>
+            {action}
+          </button>
+          <button type="button" onClick={close}>
+            Cancel
+          </button>
+        </p>
+      </form>
+    </dialog>
+  )
+}

@@ -1,0 +1,20 @@
+/** Where in the application something was thrown: in code of its own, not in this package's or in Node's. */
+
+/** Folder of this package's code: two up from here in the sources, and the package itself where it is built. */
+const ownFolder = new URL('..', import.meta.url).href
+const frameLine = /^\s+at (?:async )?(?:(.*?) \()?((?:file:\/\/)?\/[^()]*|[A-Za-z]:\\[^()]*):(\d+):\d+\)?$/
+
+/** As `matchBags (app.ts:31)` or `app.ts:31`; undefined where the stack tells of no such place. */
+export function thrownAt(error: unknown): string | undefined {
+  if (!(error instanceof Error) || typeof error.stack !== 'string') return undefined
+  for (const line of error.stack.split('\n')) {
+    const [, name, file, row] = frameLine.exec(line) ?? []
+    if (file === undefined || row === undefined) continue
+    const url = file.startsWith('file:') ? file : `file://${file}`
+    if (url.startsWith(ownFolder) || url.includes('/node_modules/')) continue
+    const place = `${url.slice(url.lastIndexOf('/') + 1)}:${row}`
+    // Of a function without a name V8 makes up one, from where it stands: that says nothing.
+    return name !== undefined && /^[\w$#]+(\.[\w$#]+)?$/.test(name) ? `${name} (${place})` : place
+  }
+  return undefined
+}

@@ -1,0 +1,273 @@
+/**
+ * Sends the lines of feeds to their topics. How many lines of a file are stored is kept in the same write as the
+ * records, so that a run that was cut short goes on where it stopped.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { keySlot } from '../../base/hash.ts'
+import type { FeedStore } from '../../broker/feed-marks.ts'
+import type { BrokerPort, ProduceRequest } from '../../broker/port.ts'
+import { EngineError, messageOf } from '../../base/errors.ts'
+import type { CompiledTopology } from '../../topology/compiled.ts'
+import { RecordBatchBuilder } from '../../broker/wire/record-batch.ts'
+import { FeedLineError, type FeedRecord, parseFeedLine } from './feed-lines.ts'
+import type { Feed } from './feed-reader.ts'
+import { grouped, type ProgressLine } from '../progress.ts'
+import { FeedEncoder } from './topic-codec.ts'
+
+const flushRecords = 5000
+const flushBytes = 768 * 1024
+/** With a rate, what is due is sent this often. */
+const paceMs = 50
+
+export interface FeederOptions {
+  readonly broker: BrokerPort
+  readonly topology: () => CompiledTopology | null
+  /** Records a second over all feeds; undefined: as fast as it goes. */
+  readonly rate: number | undefined
+  readonly progress: ProgressLine
+  /** Told in a sentence what is worth knowing: where a feed was taken up again. */
+  readonly note: (message: string) => void
+  readonly signal: AbortSignal
+  /** Resolves when the serdes of the topology may be used. */
+  readonly ready?: Promise<void>
+}
+
+export class Feeder {
+  readonly #options: FeederOptions
+  #startedAt = 0
+  #paced = 0
+
+  constructor(options: FeederOptions) {
+    this.#options = options
+  }
+
+  /** Sends all feeds, one after the other; resolves once the last record is stored, or when the signal fires. */
+  async run(feeds: readonly Feed[]): Promise<void> {
+    this.#startedAt = performance.now()
+    for (const feed of feeds) {
+      if (this.#options.signal.aborted) return
+      await this.#feed(feed)
+    }
+    this.#options.progress.clear()
+  }
+
+  async #feed(feed: Feed): Promise<void> {
+    const { broker, topology, signal, note, ready } = this.#options
+    await ready
+    if (signal.aborted) return
+    const patience = { signal, note }
+    const partitions = await throughOutages(patience, () => partitionsOf(broker, feed.topic))
+    if (partitions === undefined) return
+    const writer = new FeedWriter(broker, feed, partitions, topology(), patience)
+    const stored = await throughOutages(patience, () => writer.storedLines())
+    if (stored === undefined) return
+    if (stored > 0) note(`Feed ${feed.source}: ${grouped(stored)} lines are stored already, going on behind them.`)
+    let line = 0
+    for await (const lines of feed.open()) {
+      for (const text of lines) {
+        line++
+        if (line <= stored || isBlank(text)) continue
+        await this.#take(writer, text, feed, line)
+        if (writer.isFull || this.#isDue()) await this.#pace(writer, line)
+        if (signal.aborted) return
+      }
+      this.#show(feed, line, writer)
+    }
+    await writer.flush(line)
+    await writer.settled()
+  }
+
+  /** What stands before a malformed line is stored; nothing from it on is. */
+  async #take(writer: FeedWriter, text: string, feed: Feed, line: number): Promise<void> {
+    try {
+      const record = parseFeedLine(text, feed.source, line)
+      writer.check(record, line)
+      writer.add(record, line)
+    } catch (error) {
+      await writer.flush(line - 1)
+      await writer.settled()
+      throw error
+    }
+  }
+
+  #isDue(): boolean {
+    const { rate } = this.#options
+    if (rate === undefined) return false
+    this.#paced++
+    return this.#paced % Math.max(1, Math.round((rate * paceMs) / 1000)) === 0
+  }
+
+  async #pace(writer: FeedWriter, line: number): Promise<void> {
+    const { rate, signal } = this.#options
+    await writer.flush(line)
+    if (rate === undefined) return
+    const dueAt = this.#startedAt + (this.#paced / rate) * 1000
+    const waitMs = dueAt - performance.now()
+    // An abort during the wait is seen by the caller, at its next look at the signal.
+    if (waitMs > 1) await sleep(waitMs, undefined, { signal }).catch(() => undefined)
+  }
+
+  #show(feed: Feed, line: number, writer: FeedWriter): void {
+    const { progress } = this.#options
+    if (!progress.enabled) return
+    const seconds = (performance.now() - this.#startedAt) / 1000
+    const speed = seconds > 0.5 ? `, ${grouped(writer.sent / seconds)} records/s` : ''
+    progress.show(`feeding ${feed.topic}: ${grouped(line)} lines${speed}`)
+  }
+}
+
+/** The partitions of the topic; a topic that does not exist is made with the broker's own number of them. */
+async function partitionsOf(broker: BrokerPort, topic: string): Promise<number> {
+  const [existing] = await broker.topics([topic])
+  if (existing) return existing.partitions
+  await broker.createTopics([{ topic, partitions: -1 }])
+  for (let attempt = 0; attempt < 50; attempt++) {
+    const [made] = await broker.topics([topic])
+    if (made) return made.partitions
+    await sleep(100)
+  }
+  throw new EngineError('TOPIC_MISSING', `The topic '${topic}' of --feed does not exist and could not be created.`)
+}
+
+const outagePauseMs = 1000
+
+interface Patience {
+  readonly signal: AbortSignal
+  readonly note: (message: string) => void
+}
+
+/** A broker that does not answer is asked again until it does, as the engine does it; undefined once the signal fires. */
+async function throughOutages<T>({ signal, note }: Patience, call: () => Promise<T>): Promise<T | undefined> {
+  for (let isTold = false; !signal.aborted; ) {
+    try {
+      const answer = await call()
+      if (isTold) note('The broker answers again, the feed goes on.')
+      return answer
+    } catch (error) {
+      const { errorClass } = error as { errorClass?: string }
+      if (errorClass !== 'unreachable' && errorClass !== 'retriable') throw error
+      if (!isTold) note(`The feed waits for the broker: ${messageOf(error)}`)
+      isTold = true
+      // An abort during the wait is seen by the loop's condition.
+      await sleep(outagePauseMs, undefined, { signal }).catch(() => undefined)
+    }
+  }
+  return undefined
+}
+
+/** Collects records by partition and stores them in the order of the feed, one write at a time. */
+class FeedWriter {
+  readonly #broker: BrokerPort
+  /** Undefined where the broker cannot keep marks: such a feed begins anew each time. */
+  readonly #store: FeedStore | undefined
+  readonly #feed: Feed
+  readonly #partitions: number
+  readonly #encoder: FeedEncoder
+  readonly #patience: Patience
+  readonly #builders: RecordBatchBuilder[]
+  #records = 0
+  #bytes = 0
+  #writing: Promise<unknown> = Promise.resolve()
+  sent = 0
+
+  constructor(
+    broker: BrokerPort,
+    feed: Feed,
+    partitions: number,
+    topology: CompiledTopology | null,
+    patience: Patience,
+  ) {
+    this.#patience = patience
+    this.#broker = broker
+    this.#store = hasMarks(broker) ? broker : undefined
+    this.#feed = feed
+    this.#partitions = partitions
+    this.#encoder = new FeedEncoder(topology, feed.topic)
+    this.#builders = Array.from({ length: partitions }, () => new RecordBatchBuilder())
+  }
+
+  async storedLines(): Promise<number> {
+    const { mark, topic } = this.#feed
+    return mark === undefined || !this.#store ? 0 : await this.#store.feedMark(topic, mark)
+  }
+
+  get isFull(): boolean {
+    return this.#records >= flushRecords || this.#bytes >= flushBytes
+  }
+
+  check({ partition }: FeedRecord, line: number): void {
+    if (partition === undefined || partition < this.#partitions) return
+    const has = this.#partitions === 1 ? 'partition 0 alone' : `partitions 0 to ${this.#partitions - 1}`
+    const { source, topic } = this.#feed
+    throw new FeedLineError(source, line, `names partition ${partition}, but '${topic}' has ${has}`)
+  }
+
+  add(record: FeedRecord, line: number): void {
+    const { key, value } = this.#encoded(record, line)
+    // Keyless records go round by line, not by a counter: a feed that is taken up again puts them where they belong.
+    const chosen = record.partition ?? (key === null ? line : keySlot(key)) % this.#partitions
+    const builder = this.#builders[chosen] as RecordBatchBuilder
+    builder.append(record.timestamp ?? Date.now(), key, value, record.headers)
+    this.#records++
+    this.#bytes += (key?.length ?? 0) + (value?.length ?? 0) + 16
+  }
+
+  #encoded(record: FeedRecord, line: number): { key: Uint8Array | null; value: Uint8Array | null } {
+    try {
+      return { key: this.#encoder.key(record), value: this.#encoder.value(record) }
+    } catch (error) {
+      throw new FeedLineError(
+        this.#feed.source,
+        line,
+        `does not fit the serde of '${this.#feed.topic}': ${messageOf(error).replace(/\.$/, '')}`,
+      )
+    }
+  }
+
+  /** Sends what was collected; `lines` is how many lines of the feed are stored with it. */
+  async flush(lines: number): Promise<void> {
+    if (this.#records === 0) return
+    const batches: Array<ProduceRequest['batches'][number]> = []
+    this.#builders.forEach((builder, partition) => {
+      if (builder.count > 0) batches.push({ topic: this.#feed.topic, partition, records: builder.finish() })
+    })
+    const count = this.#records
+    this.#records = 0
+    this.#bytes = 0
+    // The write before must be stored first: order within a partition, and marks that only grow.
+    await this.#writing
+    this.#writing = this.#write(batches, lines).then(() => {
+      this.sent += count
+    })
+    // Awaited by the next flush or by `settled`; a failure in between is not unhandled.
+    this.#writing.catch(() => undefined)
+  }
+
+  async settled(): Promise<void> {
+    await this.#writing
+  }
+
+  async #write(batches: ProduceRequest['batches'], lines: number): Promise<void> {
+    const { mark, topic } = this.#feed
+    const store = this.#store
+    let isRepeated = false
+    await throughOutages(this.#patience, async () => {
+      if (mark === undefined || !store) {
+        await this.#broker.produce({ transactionalId: null, batches })
+        return
+      }
+      // Of a write that nobody answered the mark tells whether it took effect.
+      if (isRepeated && (await store.feedMark(topic, mark)) >= lines) return
+      isRepeated = true
+      await store.produceFed(batches, { topic, file: mark, lines })
+    })
+  }
+}
+
+function hasMarks(broker: BrokerPort): broker is BrokerPort & FeedStore {
+  return 'produceFed' in broker && 'feedMark' in broker
+}
+
+function isBlank(text: string): boolean {
+  return text === '' || text === '\r' || text.trim() === ''
+}

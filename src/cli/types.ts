@@ -1,0 +1,73 @@
+/** `millrace types`: TypeScript types for Avro schemas, of files or of the subjects of a registry. */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { loadConfig } from '../config/load.ts'
+import { EngineError, messageOf } from '../base/errors.ts'
+import { registryCallOf } from '../runtime/schemas/registry-call.ts'
+import { type AvroNode, parseAvro } from '../serde/registry/avro/avro-schema.ts'
+import { avroTypeScript } from '../serde/registry/avro/avro-typescript.ts'
+import { RegistryClient } from '../serde/registry/client.ts'
+
+export interface TypesArguments {
+  readonly config?: string
+  readonly set: readonly string[]
+  readonly longs: string
+  readonly out?: string
+}
+
+const head = '/** Made by `millrace types` from Avro schemas; make it anew rather than change it. */\n\n'
+
+/** Writes the types to the file, or gives their text. */
+export async function makeTypes(sources: readonly string[], args: TypesArguments): Promise<string> {
+  const { longs, out } = args
+  if (longs !== 'number' && longs !== 'bigint') {
+    throw new EngineError('USAGE', `--longs is '${longs}'; it is number or bigint.`)
+  }
+  const schemas: AvroNode[] = []
+  let client: RegistryClient | undefined
+  for (const source of sources) {
+    if (source.endsWith('.avsc')) {
+      schemas.push(schemaOf(readFile(source), source))
+      continue
+    }
+    client ??= clientOf(args)
+    schemas.push(...(await subjectSchemas(client, source)))
+  }
+  const text = head + avroTypeScript(schemas, { longs })
+  if (out === undefined) return text
+  writeFileSync(out, text)
+  return ''
+}
+
+function clientOf({ config: file, set }: TypesArguments): RegistryClient {
+  const config = loadConfig({ environment: process.env, set, ...(file !== undefined && { file }) })
+  if (config.get('schema-registry.url') === null)
+    throw new EngineError('USAGE', 'Subjects are read from a registry: name it with --set schema-registry.url=…')
+  return new RegistryClient(registryCallOf(config))
+}
+
+async function subjectSchemas(client: RegistryClient, subject: string): Promise<AvroNode[]> {
+  const schema = await client.newest(subject).catch((error: unknown) => {
+    throw new EngineError('USAGE', `The subject ${subject} cannot be had from the registry: ${messageOf(error)}.`)
+  })
+  if (schema.type !== 'AVRO') {
+    const instead = schema.type === 'PROTOBUF' ? 'protoc-gen-es' : 'json-schema-to-typescript'
+    throw new EngineError('USAGE', `The subject ${subject} holds ${schema.type}; make its types with ${instead}.`)
+  }
+  return [...schema.references.map(({ text }) => text), schema.text].map((text) => schemaOf(text, subject))
+}
+
+function readFile(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    throw new EngineError('USAGE', `The file ${path} cannot be read (${(error as NodeJS.ErrnoException).code}).`)
+  }
+}
+
+function schemaOf(text: string, source: string): AvroNode {
+  try {
+    return parseAvro(text)
+  } catch (error) {
+    throw new EngineError('USAGE', `${source} is no Avro schema: ${messageOf(error)}.`)
+  }
+}

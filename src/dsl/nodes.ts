@@ -1,0 +1,226 @@
+/** The graph nodes behind those operators that take more than a line. */
+import { GraphNode, type WindowClose } from '../topology/graph.ts'
+import { repartitionNames } from '../topology/names.ts'
+import type { OperatorSpec, WindowSpec } from '../topology/operator-spec.ts'
+import type { PhysicalBuilder, StoreDefinition } from '../topology/physical.ts'
+import {
+  type AnySerde,
+  keyInfo,
+  partitionSerde,
+  serdeFor,
+  settingsOf,
+  tableStore,
+  topicKeySerde,
+  valueSerdeOr,
+} from './build.ts'
+import {
+  addProcessor,
+  asUserFn,
+  following,
+  makeRepartition,
+  repartitioned,
+  type StreamParts,
+  type TableParts,
+} from './handle.ts'
+import { type AggregateTable, SourceTable } from './table-model.ts'
+import type { Named, RecordFn, Stored, StreamFn, WithSerdes } from './types.ts'
+
+/** The topic of a record: a name, or a function of the record. */
+export type TopicChoice<K, V> = string | ((value: V, key: K, record: Parameters<RecordFn<K, V, string>>[2]) => string)
+
+/** One branch of `Stream.split`, where its predicate needs a name of its own beside it. */
+export interface Branch<K, V, S extends V = V> extends Named {
+  /** Records for which it holds go to this branch, if no earlier branch took them. */
+  readonly when:
+    | ((value: V, key: K, record: Parameters<RecordFn<K, V, boolean>>[2]) => value is S)
+    | StreamFn<K, V, boolean>
+}
+
+/** The stream behind an operator of one node. */
+export function addOperator(
+  parts: StreamParts,
+  name: string | undefined,
+  prefix: string,
+  spec: Parameters<typeof addProcessor>[2],
+  change: Partial<StreamParts>,
+  flags: Parameters<typeof addProcessor>[3] = {},
+): StreamParts {
+  return following(parts, addProcessor(parts, parts.build.names.orGenerate(name, prefix), spec, flags), change)
+}
+
+/** What a new key changes of a stream. */
+export function rekeyed<K, V>(options: WithSerdes<K, V> | undefined): Partial<StreamParts> {
+  return {
+    key: keyInfo(options?.key as AnySerde | undefined),
+    value: options?.value as AnySerde | undefined,
+    rekeyed: true,
+  }
+}
+
+/** The same stream, with the serdes that were named for what follows. */
+export function withSerdes<K, V>(parts: StreamParts, options: WithSerdes<K, V> | undefined): StreamParts {
+  const key = options?.key ? keyInfo(options.key as AnySerde) : parts.key
+  return { ...parts, key, value: (options?.value as AnySerde | undefined) ?? parts.value }
+}
+
+/** The records of two streams. */
+export function mergeStreams(left: StreamParts, right: StreamParts, options: Named | undefined): StreamParts {
+  const name = left.build.names.orGenerate(options?.name, 'KSTREAM-MERGE-')
+  const write = (builder: PhysicalBuilder, node: GraphNode): void =>
+    builder.addProcessor(name, () => ({ op: 'passThrough' }), node.parentNames())
+  const node = left.build.graph.add([left.node, right.node], new GraphNode(name, { merge: true, write }))
+  return following(left, node, {
+    rekeyed: left.rekeyed || right.rekeyed,
+    key: left.key.serde === right.key.serde ? left.key : keyInfo(undefined),
+    value: left.value === right.value ? left.value : undefined,
+  })
+}
+
+export interface SplitOptions extends Named {
+  readonly default?: string | ({ readonly as: string } & Named)
+}
+
+/** The parts of each branch by its name, in the order of the branches. The rest comes last. */
+export function splitStream(
+  parts: StreamParts,
+  branches: Readonly<Record<string, unknown>>,
+  options: SplitOptions | undefined,
+): Map<string, StreamParts> {
+  const { names, graph } = parts.build
+  const name = names.orGenerate(options?.name, 'KSTREAM-BRANCH-')
+  const entries = Object.entries(branches).map(([id, branch], i) => {
+    const { when, name: own } = typeof branch === 'function' ? { when: branch } : (branch as Named & { when: unknown })
+    return { id, when: asUserFn(when), name: own ?? String(i + 1) }
+  })
+  const rest =
+    typeof options?.default === 'object'
+      ? options.default
+      : options?.default && { as: options.default, name: undefined }
+  const predicates = [...entries.map((entry) => entry.when), ...(rest ? [undefined] : [])]
+  const node = addProcessor(parts, name, { op: 'branch', predicates })
+  const all = [...entries, ...(rest ? [{ id: rest.as, name: rest.name ?? '0' }] : [])]
+  const result = new Map<string, StreamParts>()
+  for (const entry of all) {
+    names.generate('KSTREAM-BRANCH-')
+    const childName = name + entry.name
+    const write = (builder: PhysicalBuilder, child: GraphNode): void =>
+      builder.addProcessor(childName, () => ({ op: 'passThrough' }), child.parentNames())
+    result.set(entry.id, following(parts, graph.add(node, new GraphNode(childName, { write })), {}))
+  }
+  return result
+}
+
+/** The table of the newest values of a stream. */
+export function tableOf(parts: StreamParts, options: Stored | undefined): TableParts {
+  const { names, graph } = parts.build
+  const settings = settingsOf(options?.store)
+  const name = names.orGenerate(options?.name, 'KSTREAM-TOTABLE-')
+  const storeName = settings.name ?? names.store('KSTREAM-TOTABLE-')
+  const source = parts.rekeyed ? repartitioned(parts, name, true) : parts
+  const definition = tableStore({
+    name: storeName,
+    key: parts.key,
+    valueSerde: parts.value,
+    settings,
+    emit: options?.emit,
+  })
+  const model = new SourceTable(definition, settings.name !== undefined || options?.emit === 'per-commit')
+  const write = (builder: PhysicalBuilder, node: GraphNode): void => {
+    builder.addProcessor(name, () => ({ op: 'tableSource', ...model.output() }), node.parentNames())
+    if (model.kept) builder.addStore(definition, name)
+  }
+  const node = graph.add(source.node, new GraphNode(name, { outputVersioned: settings.type === 'versioned', write }))
+  return { build: parts.build, name, node, key: parts.key, value: parts.value, model }
+}
+
+/** Writes a stream to a topic, or to the topic that a function chooses. */
+export function addSink(parts: StreamParts, topic: unknown, options: WithSerdes<never, never> | undefined): void {
+  const name = parts.build.names.orGenerate(options?.name, 'KSTREAM-SINK-')
+  const given = options?.key as AnySerde | undefined
+  const named = typeof topic === 'function' ? undefined : (topic as string)
+  const spec = {
+    op: 'sink',
+    topic: typeof topic === 'function' ? asUserFn(topic) : (topic as string),
+    topicFunctionName: typeof topic === 'function' ? topic.name || 'TopicFrom' : undefined,
+    keySerde: given === undefined ? topicKeySerde(parts.key, named) : serdeFor(given, named, 'key'),
+    valueSerde: serdeFor((options?.value as AnySerde | undefined) ?? valueSerdeOr(parts.value), named, 'value'),
+    windowedInner: partitionSerde(parts.key, false),
+  } as const
+  const write = (builder: PhysicalBuilder, node: GraphNode): void =>
+    builder.addSink(name, () => spec, node.parentNames())
+  parts.build.graph.add(parts.node, new GraphNode(name, { write }))
+}
+
+/** A grouping. If it has a name, its aggregates share one repartition. */
+export interface GroupParts extends StreamParts {
+  readonly groupName: string | undefined
+  readonly takesAsArrived: boolean
+  readonly shared: { repartition: GraphNode | undefined }
+}
+
+/** The node that an aggregate of this grouping follows. */
+export function groupedParent(parts: GroupParts, storeName: string): GraphNode {
+  if (!parts.rekeyed) return parts.node
+  const base = parts.groupName ?? storeName
+  const shape = { key: parts.key, value: parts.value }
+  if (parts.shared.repartition !== undefined && parts.groupName !== undefined) {
+    // The shared repartition uses up the numbers of its names, too.
+    repartitionNames(parts.build.names, base)
+    return parts.shared.repartition
+  }
+  const node = makeRepartition(parts.build, base, shape, true)
+  parts.shared.repartition = node
+  parts.build.graph.add(parts.node, node)
+  return node
+}
+
+function windowClose(window: WindowSpec): WindowClose {
+  if (window.type === 'unlimited') return { graceMs: 0, inclusiveEnd: false, closeAfterIdleMs: undefined }
+  const { graceMs, closeAfterIdleMs } = window
+  if (window.type === 'session') return { graceMs: graceMs + window.gapMs, inclusiveEnd: true, closeAfterIdleMs }
+  return { graceMs, inclusiveEnd: window.type === 'sliding', closeAfterIdleMs }
+}
+
+function progressStore(store: string): StoreDefinition {
+  return {
+    name: `${store}-closed`,
+    kind: 'key-value',
+    keySerde: undefined,
+    valueSerde: undefined,
+    timestamped: false,
+    changelog: true,
+  }
+}
+
+export interface AggregateShape {
+  readonly name: string
+  readonly definition: StoreDefinition
+  readonly window: WindowSpec | undefined
+  readonly spec: (output: ReturnType<AggregateTable['output']>) => OperatorSpec
+  /** Whether this operator adds the store; false where another one has added it. Default: true. */
+  readonly addsStore?: boolean
+  /** Whether a store keeps how far the windows were closed, too. */
+  readonly finalOnly?: boolean
+}
+
+export function addAggregate(
+  parts: GroupParts,
+  parent: GraphNode,
+  shape: AggregateShape,
+  model: AggregateTable,
+): GraphNode {
+  const { name, definition, window } = shape
+  const write = (builder: PhysicalBuilder, node: GraphNode): void => {
+    builder.addProcessor(name, () => shape.spec(model.output()), node.parentNames())
+    if (shape.addsStore ?? true) builder.addStore(definition, name)
+    else builder.connect(name, definition.name)
+    if (shape.finalOnly) builder.addHiddenStore(progressStore(definition.name), name)
+  }
+  const node = new GraphNode(name, {
+    outputVersioned: definition.kind === 'versioned',
+    ...(window ? { windowClose: windowClose(window) } : {}),
+    takesAsArrived: parts.takesAsArrived,
+    write,
+  })
+  return parts.build.graph.add(parent, node)
+}

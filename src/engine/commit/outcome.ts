@@ -1,0 +1,62 @@
+/** Whether a transaction took effect whose end nobody saw: the tag in the committed offsets says so. It is never guessed. */
+import { assert } from '../../base/assert.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { TopicPartition } from '../../base/ids.ts'
+import { EngineError } from '../../base/errors.ts'
+import { BrokerError, type BrokerPort } from '../../broker/port.ts'
+import type { EngineSettings } from '../settings.ts'
+import type { Producer } from './producer.ts'
+import { compareTags, decodeTag } from './tag.ts'
+
+interface Tag {
+  readonly tokenEpoch: number
+  readonly seq: number
+}
+
+export interface OutcomeParts {
+  readonly broker: BrokerPort
+  readonly producer: Producer
+  readonly clock: Clock
+  readonly settings: EngineSettings
+  readonly groupId: string
+}
+
+/** `mine`: the tag of the commit; `last`: the one known to be committed before it. */
+export async function outcomeOf(
+  parts: OutcomeParts,
+  offsets: readonly TopicPartition[],
+  mine: () => Tag,
+  last: () => Tag,
+): Promise<'committed' | 'aborted'> {
+  const { broker, groupId } = parts
+  await retake(parts)
+  const partitions = offsets.map(({ topic, partition }) => ({ topic, partition }))
+  const committed = await broker.committedOffsets(groupId, partitions, true)
+  assert(compareTags(mine(), last()) > 0, 'the tag of a commit lies behind all that were committed before it')
+  let newest: Tag | undefined
+  for (const { metadata } of committed) {
+    const tag = decodeTag(metadata)
+    if (tag && (!newest || compareTags(tag, newest) > 0)) newest = tag
+  }
+  if (newest && compareTags(newest, mine()) === 0) return 'committed'
+  if (!newest || compareTags(newest, last()) <= 0) return 'aborted'
+  throw new EngineError(
+    'FENCED',
+    'another process committed for this application while the outcome of a commit was unknown',
+  )
+}
+
+/** Takes the identity again: from here on the transaction in question is decided. */
+async function retake({ producer, clock, settings }: OutcomeParts): Promise<void> {
+  const startedAt = clock.monotonic()
+  for (;;) {
+    try {
+      await producer.init(true)
+      return
+    } catch (error) {
+      const unreachable = error instanceof BrokerError && error.errorClass === 'unreachable'
+      if (!unreachable && clock.monotonic() - startedAt > settings.resolveTimeoutMs) throw error
+      if (!(error instanceof BrokerError) || !['unreachable', 'retriable'].includes(error.errorClass)) throw error
+    }
+  }
+}

@@ -1,0 +1,86 @@
+/**
+ * The commit tag: what every transaction writes into the metadata of the offsets it commits. Being part of the
+ * transaction it tells, after any interruption, which commits took effect. It also carries the event time of each
+ * partition, so that a restart continues with the watermarks of that commit.
+ */
+import type { Kept } from '../input/repartition/sorted-buffer.ts'
+
+export interface CommitTag {
+  /** Identity of the run that committed: promotion token epoch, or the run's number without high availability. */
+  readonly tokenEpoch: number
+  readonly seq: number
+  /** Highest event time dispatched of this partition; -Infinity before the first. */
+  readonly maxTimestamp: number
+  /** The application's watermark at this commit, or that of the partition's task where each has its own. */
+  readonly watermark: number
+  /** The partition was idle: it held nobody back. */
+  readonly idle?: boolean
+  /** What was done of the records behind the committed offset, where they are not taken in the order of offsets. */
+  readonly kept?: Kept
+  /** What the commit remembers of the stores (`state-marks.ts`); one partition of each commit has it. */
+  readonly stores?: string
+  /** How far changelogs go (`changelog-ends.ts`). */
+  readonly ends?: string
+}
+
+const storesMark = 'stores='
+const endsMark = 'ends='
+const keptMark = 'kept='
+
+const time = (ms: number): string => (Number.isFinite(ms) ? String(ms) : '')
+const parseTime = (text: string | undefined): number => (text ? Number(text) : Number.NEGATIVE_INFINITY)
+
+export function encodeTag(tag: CommitTag): string {
+  const idle = tag.idle ? '|idle' : ''
+  const kept = tag.kept ? `|${keptMark}${tag.kept.end},${time(tag.kept.timestamp)},${tag.kept.offset}` : ''
+  const stores = tag.stores ? `|${storesMark}${tag.stores}` : ''
+  return `v1|${tag.tokenEpoch}|${tag.seq}|${time(tag.maxTimestamp)}|${time(tag.watermark)}${idle}${kept}${stores}`
+}
+
+/** The encoded tag, with that beside it. */
+export function withEnds(tag: string, ends: string): string {
+  return ends === '' ? tag : `${tag}|${endsMark}${ends}`
+}
+
+/** Undefined for metadata that is not ours. */
+export function decodeTag(metadata: string): CommitTag | undefined {
+  const parts = metadata.split('|')
+  const ends = parts.at(-1)?.startsWith(endsMark) ? parts.pop()?.slice(endsMark.length) : undefined
+  const stores = parts.at(-1)?.startsWith(storesMark) ? parts.pop()?.slice(storesMark.length) : undefined
+  const kept = parts.at(-1)?.startsWith(keptMark) ? parseKept(parts.pop()?.slice(keptMark.length) ?? '') : undefined
+  const idle = parts.length === 6 && parts[5] === 'idle'
+  if (parts[0] !== 'v1' || !(parts.length === 5 || idle)) return undefined
+  const [, tokenEpoch, seq, maxTimestamp, watermark] = parts
+  const tag = {
+    tokenEpoch: Number(tokenEpoch),
+    seq: Number(seq),
+    maxTimestamp: parseTime(maxTimestamp),
+    watermark: parseTime(watermark),
+    ...(idle && { idle }),
+    ...(kept && { kept }),
+    ...(stores && { stores }),
+    ...(ends && { ends }),
+  }
+  return Number.isSafeInteger(tag.tokenEpoch) && Number.isSafeInteger(tag.seq) ? tag : undefined
+}
+
+function parseKept(text: string): Kept {
+  const [end, timestamp, offset] = text.split(',')
+  return { end: Number(end), timestamp: parseTime(timestamp), offset: Number(offset) }
+}
+
+/** Order of commits over all runs. */
+export function compareTags(a: { tokenEpoch: number; seq: number }, b: { tokenEpoch: number; seq: number }): number {
+  return a.tokenEpoch - b.tokenEpoch || a.seq - b.seq
+}
+
+export function commitId(tag: { tokenEpoch: number; seq: number }): string {
+  return `${tag.tokenEpoch}.${tag.seq}`
+}
+
+export function parseCommitId(id: string): { tokenEpoch: number; seq: number } | undefined {
+  const [tokenEpoch, seq] = id.split('.').map(Number)
+  return Number.isSafeInteger(tokenEpoch) && Number.isSafeInteger(seq)
+    ? { tokenEpoch: tokenEpoch as number, seq: seq as number }
+    : undefined
+}

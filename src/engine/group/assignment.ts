@@ -1,0 +1,202 @@
+/** What is assigned to this process: partitions, the tasks that go with them, and where each was left. */
+import { type PartitionKey, partitionKey, type TopicPartition } from '../../base/ids.ts'
+import type { BrokerPort, CommittedOffset } from '../../broker/port.ts'
+import { endsIn, type KnownEnds } from '../commit/changelog-ends.ts'
+import { type CommitTag, compareTags, decodeTag } from '../commit/tag.ts'
+import type { Kept } from '../input/repartition/sorted-buffer.ts'
+import { EngineError } from '../../base/errors.ts'
+import type { StartingTask } from '../../lanes/protocol.ts'
+import type { Affinity, TaskRef } from '../../topology/affinity.ts'
+import type { EngineSettings } from '../settings.ts'
+import type { ResolvedTopics } from './topics.ts'
+
+export interface StartingPoint extends TopicPartition {
+  readonly offset: number
+  /** Highest event time of the partition at that commit. */
+  readonly maxTimestamp: number
+  /** The watermark at that commit: the application's, or that of the task where each has its own. */
+  readonly watermark: number
+  /** What that commit had done of the records behind its offset. */
+  readonly kept?: Kept | undefined
+  /** Whether the group has an offset of it; else the next commit says where it began. */
+  readonly committed: boolean
+  /** End of what can be read of it at this moment: how far behind the start is, before anything is fetched. */
+  readonly logEnd: number
+  /** End of the log at this moment, with what open transactions hold back. */
+  readonly highWatermark: number
+}
+
+export interface GroupPosition {
+  readonly partitions: readonly StartingPoint[]
+  readonly newestTag: CommitTag | undefined
+  readonly watermark: number
+  /** How far the changelogs went at the last commit that told of each. */
+  readonly ends: KnownEnds
+}
+
+const unknown = Number.NEGATIVE_INFINITY
+
+/** The group's offsets and what their tags say; partitions without an offset begin as the application says. */
+export async function groupPosition(
+  settings: EngineSettings,
+  broker: BrokerPort,
+  partitions: readonly TopicPartition[],
+): Promise<GroupPosition> {
+  if (partitions.length === 0) return { partitions: [], newestTag: undefined, watermark: unknown, ends: new Map() }
+  const [committed, stable, latest] = await Promise.all([
+    broker.committedOffsets(settings.applicationId, partitions, true),
+    broker.listOffsets(partitions, 'stable'),
+    broker.listOffsets(partitions, 'latest'),
+  ])
+  const newestTag = newest(committed)
+  const fresh = committed.filter((c) => c.offset < 0)
+  const starts = await startOffsets(settings, broker, fresh)
+  const ends = byPartition(stable)
+  const highWatermarks = byPartition(latest)
+  const result = committed.map((c) => ({
+    topic: c.topic,
+    partition: c.partition,
+    offset: c.offset >= 0 ? c.offset : (starts.get(partitionKey(c.topic, c.partition)) ?? 0),
+    maxTimestamp: decodeTag(c.metadata)?.maxTimestamp ?? unknown,
+    watermark: decodeTag(c.metadata)?.watermark ?? unknown,
+    kept: c.offset >= 0 ? decodeTag(c.metadata)?.kept : undefined,
+    committed: c.offset >= 0,
+    logEnd: ends.get(partitionKey(c.topic, c.partition)) ?? -1,
+    highWatermark: highWatermarks.get(partitionKey(c.topic, c.partition)) ?? -1,
+  }))
+  return { partitions: result, newestTag, watermark: newestTag?.watermark ?? unknown, ends: endsIn(committed) }
+}
+
+/** To begin anew over state that is there would count everything twice. */
+export function offsetsMissing({ applicationId }: EngineSettings): EngineError {
+  return new EngineError(
+    'OFFSETS_MISSING',
+    `the changelogs of ${applicationId} hold committed state, but its group has no offsets: they were deleted or have expired`,
+  )
+}
+
+function newest(committed: readonly CommittedOffset[]): CommitTag | undefined {
+  let result: CommitTag | undefined
+  for (const { metadata } of committed) {
+    const tag = decodeTag(metadata)
+    if (tag && (!result || compareTags(tag, result) > 0)) result = tag
+  }
+  return result
+}
+
+async function startOffsets(
+  settings: EngineSettings,
+  broker: BrokerPort,
+  fresh: readonly TopicPartition[],
+): Promise<Map<PartitionKey, number>> {
+  if (fresh.length === 0) return new Map()
+  if (settings.offsetsReset === 'fail') {
+    const [first] = fresh as [TopicPartition]
+    throw new EngineError(
+      'OFFSETS_MISSING',
+      `the group ${settings.applicationId} has no offset for ${first.topic}:${first.partition} and offsets.reset is fail`,
+    )
+  }
+  if (settings.offsetsReset === 'earliest') return byPartition(await broker.listOffsets(fresh, 'earliest'))
+  // A partition that came to a topic which the group reads already: all that lies in it was written since.
+  const read = await broker.committedOffsets(settings.applicationId, null, true)
+  const known = new Set(read.filter(({ offset }) => offset >= 0).map(({ topic }) => topic))
+  const added = fresh.filter(({ topic }) => known.has(topic))
+  const others = fresh.filter(({ topic }) => !known.has(topic))
+  const fromStart = await broker.listOffsets(added, 'earliest')
+  return byPartition([...fromStart, ...(await broker.listOffsets(others, 'latest'))])
+}
+
+function byPartition(offsets: ReadonlyArray<TopicPartition & { readonly offset: number }>): Map<PartitionKey, number> {
+  return new Map(offsets.map((o) => [partitionKey(o.topic, o.partition), o.offset]))
+}
+
+/** All tasks of a process that has every partition: the in-process split. */
+export function allTasks(settings: EngineSettings, affinity: Affinity): TaskRef[] {
+  const tasks: TaskRef[] = []
+  for (const { id, global } of settings.plan.subtopologies) {
+    if (global) continue
+    for (let partition = 0; partition < affinity.tasks(id); partition++) tasks.push({ subtopology: id, partition })
+  }
+  return tasks
+}
+
+/** The tasks that go with partitions, where sub-topologies exchange records through topics. */
+export function tasksOf(
+  settings: EngineSettings,
+  topics: ResolvedTopics,
+  partitions: readonly TopicPartition[],
+): TaskRef[] {
+  const seen = new Map<string, TaskRef>()
+  for (const { topic, partition } of partitions) {
+    settings.plan.sources.forEach((source, index) => {
+      if (source.kind === 'global' || !(topics.bySource[index] ?? []).includes(topic)) return
+      const { subtopology } = source
+      seen.set(`${subtopology}_${partition}`, { subtopology, partition })
+    })
+  }
+  return [...seen.values()]
+}
+
+/** Where sub-topologies exchange records through topics: these tasks, and how far each had come at its last commit. */
+export function startingTasks(
+  settings: EngineSettings,
+  topics: ResolvedTopics,
+  tasks: readonly TaskRef[],
+  { partitions }: GroupPosition,
+): readonly StartingTask[] {
+  if (settings.split === 'in-process') return tasks
+  const reached = new Map<string, number>()
+  for (const at of partitions) {
+    for (const { subtopology, partition } of tasksOf(settings, topics, [at])) {
+      const id = `${subtopology}_${partition}`
+      reached.set(id, Math.max(at.watermark, reached.get(id) ?? unknown))
+    }
+  }
+  return tasks.map((task) => ({ ...task, watermark: reached.get(`${task.subtopology}_${task.partition}`) ?? unknown }))
+}
+
+/** Every partition of every source, for a process that shares them with nobody. */
+export function allPartitions(settings: EngineSettings, topics: ResolvedTopics): TopicPartition[] {
+  const names = new Set<string>()
+  for (const { index, kind } of settings.plan.sources) {
+    if (kind !== 'global') for (const topic of topics.bySource[index] ?? []) names.add(topic)
+  }
+  return [...names].flatMap((topic) =>
+    Array.from({ length: topics.topics.get(topic)?.partitions ?? 0 }, (_, partition) => ({ topic, partition })),
+  )
+}
+
+/** End of every changelog partition behind the last commit; a source topic that serves as one ends where it was read to. */
+export function changelogEndsOf(
+  { changelogs }: ResolvedTopics,
+  next: ReadonlyMap<string, number>,
+  sources: ReadonlyArray<TopicPartition & { readonly committedOffset: number }>,
+): Record<string, number> {
+  const ends: Record<string, number> = {}
+  for (const [store, { topic, partitions }] of changelogs) {
+    for (let partition = 0; partition < partitions; partition++) {
+      const offset = next.get(`${store}/${partition}`)
+      if (offset !== undefined) ends[`${topic}/${partition}`] = offset
+    }
+  }
+  for (const { topic, partition, committedOffset } of sources) {
+    const id = `${topic}/${partition}`
+    if (id in ends) ends[id] = committedOffset
+  }
+  return ends
+}
+
+/** The tasks of a process that has these partitions. */
+export function tasksFor(
+  settings: EngineSettings,
+  topics: ResolvedTopics,
+  affinity: Affinity,
+  partitions: readonly TopicPartition[],
+): TaskRef[] {
+  return settings.split === 'in-process' ? allTasks(settings, affinity) : tasksOf(settings, topics, partitions)
+}
+
+export function notAmong(known: readonly string[], partitions: readonly TopicPartition[]): TopicPartition[] {
+  return partitions.filter(({ topic, partition }) => !known.includes(partitionKey(topic, partition)))
+}

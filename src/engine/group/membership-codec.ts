@@ -1,0 +1,214 @@
+/**
+ * What members tell one another, in the encoding of Kafka's consumer protocol, so that Kafka's own tools show the
+ * subscription and the assignment. Ours goes into the free field (`userData`), behind a magic number.
+ */
+import type { TopicPartition } from '../../base/ids.ts'
+import { CorruptBatchError } from '../../broker/wire/corrupt.ts'
+
+/** What a member of ours says of itself. */
+export interface MemberIdentity {
+  /** Name of the process. */
+  readonly instance: string
+  /** It needs every partition for itself: its sub-topologies hand records to one another in process. */
+  readonly exclusive: boolean
+  /** Name of its machine or pod. */
+  readonly host?: string
+}
+
+export interface Subscription {
+  readonly topics: readonly string[]
+  readonly owned: readonly TopicPartition[]
+  /** Generation in which it owned them; -1 for none. */
+  readonly generationId: number
+  /** Undefined for a member that is not of ours. */
+  readonly identity: MemberIdentity | undefined
+}
+
+/** A member as the leader saw it. */
+export interface RosterEntry {
+  readonly memberId: string
+  readonly groupInstanceId: string | null
+  /** Null for a member that is not of ours. */
+  readonly identity: MemberIdentity | null
+}
+
+export interface Assignment {
+  readonly partitions: readonly TopicPartition[]
+  /** All members, the senior one first; empty where the leader was not of ours. */
+  readonly roster: readonly RosterEntry[]
+}
+
+const magic = Buffer.from('MLR1')
+const subscriptionVersion = 2
+const assignmentVersion = 0
+
+export function encodeSubscription(subscription: Subscription): Uint8Array {
+  const out = new Writer()
+  out.int16(subscriptionVersion)
+  out.int32(subscription.topics.length)
+  for (const topic of subscription.topics) out.string(topic)
+  out.bytes(subscription.identity ? ours(subscription.identity) : null)
+  out.partitions(subscription.owned)
+  out.int32(subscription.generationId)
+  return out.finish()
+}
+
+export function decodeSubscription(bytes: Uint8Array): Subscription {
+  const input = new Reader(bytes)
+  const version = input.int16()
+  const topics = Array.from({ length: input.count() }, () => input.string())
+  const identity = parseOurs(input.bytes(), isIdentity)
+  const owned = version >= 1 ? input.partitions() : []
+  const generationId = version >= 2 && input.left >= 4 ? input.int32() : -1
+  return { topics, owned, generationId, identity }
+}
+
+export function encodeAssignment({ partitions, roster }: Assignment): Uint8Array {
+  const out = new Writer()
+  out.int16(assignmentVersion)
+  out.partitions(partitions)
+  out.bytes(ours(roster))
+  return out.finish()
+}
+
+/** No bytes at all are an empty assignment: so a coordinator answers a member that the leader left out. */
+export function decodeAssignment(bytes: Uint8Array): Assignment {
+  if (bytes.length === 0) return { partitions: [], roster: [] }
+  const input = new Reader(bytes)
+  input.int16()
+  const partitions = input.partitions()
+  return { partitions, roster: parseOurs(input.bytes(), isRoster) ?? [] }
+}
+
+function ours(value: unknown): Uint8Array {
+  return Buffer.concat([magic, Buffer.from(JSON.stringify(value))])
+}
+
+function parseOurs<T>(bytes: Uint8Array | null, is: (value: unknown) => value is T): T | undefined {
+  if (bytes === null || bytes.length < magic.length || magic.compare(bytes, 0, magic.length) !== 0) return undefined
+  let value: unknown
+  try {
+    value = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8', magic.length))
+  } catch {
+    // Our magic before something that is not ours: it is treated as a member of another kind.
+    return undefined
+  }
+  return is(value) ? value : undefined
+}
+
+function isIdentity(value: unknown): value is MemberIdentity {
+  const v = value as Partial<MemberIdentity> | null
+  return typeof v === 'object' && v !== null && typeof v.instance === 'string' && typeof v.exclusive === 'boolean'
+}
+
+function isRoster(value: unknown): value is RosterEntry[] {
+  return Array.isArray(value) && value.every((v) => typeof (v as RosterEntry | null)?.memberId === 'string')
+}
+
+class Writer {
+  readonly #parts: Buffer[] = []
+
+  int16(value: number): void {
+    const part = Buffer.allocUnsafe(2)
+    part.writeInt16BE(value)
+    this.#parts.push(part)
+  }
+
+  int32(value: number): void {
+    const part = Buffer.allocUnsafe(4)
+    part.writeInt32BE(value)
+    this.#parts.push(part)
+  }
+
+  string(value: string): void {
+    const part = Buffer.from(value)
+    this.int16(part.length)
+    this.#parts.push(part)
+  }
+
+  bytes(value: Uint8Array | null): void {
+    this.int32(value === null ? -1 : value.length)
+    if (value !== null) this.#parts.push(Buffer.from(value))
+  }
+
+  partitions(partitions: readonly TopicPartition[]): void {
+    const byTopic = Map.groupBy(partitions, ({ topic }) => topic)
+    this.int32(byTopic.size)
+    for (const [topic, list] of byTopic) {
+      this.string(topic)
+      this.int32(list.length)
+      for (const { partition } of list) this.int32(partition)
+    }
+  }
+
+  finish(): Uint8Array {
+    return new Uint8Array(Buffer.concat(this.#parts))
+  }
+}
+
+class Reader {
+  readonly #view: DataView
+  readonly #bytes: Uint8Array
+  #at = 0
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes
+    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
+  }
+
+  get left(): number {
+    return this.#bytes.length - this.#at
+  }
+
+  int16(): number {
+    return this.#view.getInt16(this.#take(2))
+  }
+
+  int32(): number {
+    return this.#view.getInt32(this.#take(4))
+  }
+
+  /** Length of an array, each element of which takes two bytes at the least. */
+  count(): number {
+    const count = this.int32()
+    if (count < 0) return 0
+    if (count * 2 > this.left) throw cutOff()
+    return count
+  }
+
+  string(): string {
+    const length = Math.max(0, this.int16())
+    const at = this.#take(length)
+    return Buffer.from(this.#bytes.subarray(at, at + length)).toString()
+  }
+
+  bytes(): Uint8Array | null {
+    if (this.left < 4) return null
+    const length = this.int32()
+    if (length < 0) return null
+    const at = this.#take(length)
+    return this.#bytes.subarray(at, at + length)
+  }
+
+  partitions(): TopicPartition[] {
+    const result: TopicPartition[] = []
+    for (let topics = this.count(); topics > 0; topics--) {
+      const topic = this.string()
+      for (let partitions = this.count(); partitions > 0; partitions--) {
+        result.push({ topic, partition: this.int32() })
+      }
+    }
+    return result
+  }
+
+  #take(length: number): number {
+    const at = this.#at
+    if (length > this.left) throw cutOff()
+    this.#at = at + length
+    return at
+  }
+}
+
+function cutOff(): CorruptBatchError {
+  return new CorruptBatchError('What a member of the group says of itself is cut off: its bytes end too early.')
+}

@@ -1,0 +1,66 @@
+/** The leader's part in a rebalance: it sees all members and gives everybody's assignment. */
+import type { BrokerPort, JoinedGroup, TopicInfo } from '../../broker/port.ts'
+import { CorruptBatchError } from '../../broker/wire/corrupt.ts'
+import { assignCooperatively } from './membership-assignor.ts'
+import { decodeSubscription, encodeAssignment, type MemberIdentity, type Subscription } from './membership-codec.ts'
+
+export interface LeaderOptions {
+  readonly broker: BrokerPort
+  readonly identity: MemberIdentity
+  readonly coPartitioned: ReadonlyArray<readonly string[]>
+}
+
+/** `topics`: those that the leader itself reads. */
+export async function assignAll(
+  { broker, identity, coPartitioned }: LeaderOptions,
+  topics: readonly TopicInfo[],
+  joined: JoinedGroup,
+): Promise<Array<{ memberId: string; assignment: Uint8Array }>> {
+  const members = joined.members
+    .map(({ memberId, groupInstanceId, metadata }) => ({ memberId, groupInstanceId, ...subscriptionOf(metadata) }))
+    .sort(bySeniority)
+  const roster = members.map(({ memberId, groupInstanceId, identity: said }) => ({
+    memberId,
+    groupInstanceId,
+    identity: said ?? null,
+  }))
+  const partitions = await partitionCounts(broker, topics, members)
+  const assigned = assignCooperatively({ members, partitions, coPartitioned, exclusive: identity.exclusive })
+  return [...assigned].map(([memberId, list]) => ({
+    memberId,
+    assignment: encodeAssignment({ partitions: list, roster }),
+  }))
+}
+
+/** A member whose words cannot be read is one of another kind: it is shown, and gets nothing. */
+function subscriptionOf(metadata: Uint8Array): Subscription {
+  try {
+    return decodeSubscription(metadata)
+  } catch (error) {
+    if (!(error instanceof CorruptBatchError)) throw error
+    return { topics: [], owned: [], generationId: -1, identity: undefined }
+  }
+}
+
+/** Also of topics that only others read. */
+async function partitionCounts(
+  broker: BrokerPort,
+  topics: readonly TopicInfo[],
+  members: readonly Subscription[],
+): Promise<Map<string, number>> {
+  const counts = new Map(topics.map(({ topic, partitions }) => [topic, partitions]))
+  const others = new Set(members.flatMap((member) => member.topics).filter((topic) => !counts.has(topic)))
+  if (others.size > 0) {
+    for (const { topic, partitions } of await broker.topics([...others])) counts.set(topic, partitions)
+  }
+  return counts
+}
+
+/** Those that have partitions, then those that had a place, then the rest. */
+function bySeniority(a: Subscription & { memberId: string }, b: Subscription & { memberId: string }): number {
+  return (
+    Number(b.owned.length > 0) - Number(a.owned.length > 0) ||
+    b.generationId - a.generationId ||
+    (a.memberId < b.memberId ? -1 : 1)
+  )
+}

@@ -1,0 +1,60 @@
+/**
+ * What the group says of this process. Its member id changes when it joins anew, and an answer to a call that still bore
+ * an earlier one reads as if another process had taken the place (`FENCED_INSTANCE_ID`): it was this process itself.
+ */
+import { sleep, type Timers } from '../../base/timers.ts'
+import { BrokerError, type BrokerPort, type GroupMember } from '../../broker/port.ts'
+import { RunOver } from '../run-scope.ts'
+
+const againMs = 100
+
+/** Whether an answer to a call as `asked` says nothing of who we are `now`. */
+function isAboutEarlierSelf(error: unknown, asked: GroupMember, now: GroupMember): boolean {
+  if (!(error instanceof BrokerError) || error.code !== 'FENCED_INSTANCE_ID') return false
+  return asked.memberId === '' || asked.memberId !== now.memberId
+}
+
+/** A call as the present member. An answer about an earlier self means no more than that the group went on meanwhile. */
+export async function asMember(member: () => GroupMember, call: (member: GroupMember) => Promise<void>): Promise<void> {
+  const asked = member()
+  try {
+    await call(asked)
+  } catch (error) {
+    if (!isAboutEarlierSelf(error, asked, member())) throw error
+    throw new BrokerError(
+      'UNKNOWN_MEMBER_ID',
+      `the group ${asked.groupId} knew this process by an earlier member id: it has joined anew`,
+      'abortable',
+      error,
+    )
+  }
+}
+
+export interface PlaceOptions {
+  readonly broker: BrokerPort
+  readonly timers: Timers
+  readonly member: () => GroupMember
+  /** Whoever asks does not wait for the answer any more. */
+  readonly over: () => boolean
+}
+
+/**
+ * Resolves where the group still has this process in its place, and rejects where another has taken it. While the place
+ * is being taken anew it waits: without an id there is nobody to ask for.
+ */
+export async function confirmPlace({ broker, timers, member, over }: PlaceOptions): Promise<void> {
+  for (;;) {
+    if (over()) throw new RunOver('the run has ended')
+    const asked = member()
+    if (asked.memberId === '') {
+      await sleep(timers, againMs)
+      continue
+    }
+    try {
+      await broker.heartbeat(asked)
+      return
+    } catch (error) {
+      if (!isAboutEarlierSelf(error, asked, member())) throw error
+    }
+  }
+}

@@ -1,0 +1,222 @@
+/** Which topics the application reads, how many partitions they have, and the internal topics it needs. */
+import type { BrokerPort, TopicInfo } from '../../broker/port.ts'
+import { EngineError } from '../../base/errors.ts'
+import { changelogPartitions } from '../../topology/affinity.ts'
+import { changelogTopic, changelogConfig } from '../../state/rows/changelog.ts'
+import type { BoundaryPlan, SourcePlan, StorePlan } from '../../topology/plan.ts'
+import type { EngineSettings } from '../settings.ts'
+
+export interface ResolvedTopics {
+  readonly topics: ReadonlyMap<string, TopicInfo>
+  /** Topics of every source, by source index. */
+  readonly bySource: ReadonlyArray<readonly string[]>
+  /** Changelog partitions of every sub-topology. */
+  readonly changelogPartitions: readonly number[]
+  /** Changelog topics by store. */
+  readonly changelogs: ReadonlyMap<string, TopicInfo>
+  /** Topics through which sub-topologies exchange records; none where they hand over in process. */
+  readonly boundaries: readonly TopicInfo[]
+}
+
+export function boundaryTopic(settings: EngineSettings, boundary: BoundaryPlan): string {
+  return `${settings.applicationId}-${boundary.topic}`
+}
+
+export function changelogOf(settings: EngineSettings, store: StorePlan): string {
+  return changelogTopic(settings.applicationId, store)
+}
+
+/** Describes what exists, makes what is the application's own, and refuses what is missing. */
+export async function resolveTopics(settings: EngineSettings, broker: BrokerPort): Promise<ResolvedTopics> {
+  const { plan } = settings
+  const named = new Set(plan.sources.flatMap((s) => (s.kind === 'topics' || s.kind === 'global' ? s.topics : [])))
+  const topics = new Map<string, TopicInfo>()
+  const needsPattern = plan.sources.some((s) => s.pattern !== undefined)
+  for (const info of await broker.topics(needsPattern ? null : [...named])) topics.set(info.topic, info)
+  const missing = [...named].filter((topic) => !topics.has(topic))
+  if (missing.length > 0) await createMissing(settings, broker, missing, topics)
+
+  const bySource = plan.sources.map((source) => topicsOf(settings, source, topics))
+  const partitionsOf = (topic: string): number => topics.get(topic)?.partitions ?? 1
+  refuseUnequalSides(settings, bySource, partitionsOf)
+  const made = await madeBefore(settings, broker)
+  const partitions = changelogPartitions(
+    plan,
+    partitionsOf,
+    (source) => bySource[source] ?? [],
+    (subtopology) => made.get(subtopology),
+  )
+  const boundaries = await createBoundaryTopics(settings, broker, partitions)
+  for (const info of boundaries) topics.set(info.topic, info)
+  const changelogs = await createChangelogs(settings, broker, partitions)
+  return { topics, bySource, changelogPartitions: partitions, changelogs, boundaries }
+}
+
+/**
+ * Partition counts by sub-topology that an earlier run settled. In process a key finds its state by its hash, so the
+ * changelogs' count stands, however many partitions the input has by now; where records go through topics, the count
+ * of the topic that feeds a sub-topology stands, for its partitions are the tasks.
+ */
+async function madeBefore(settings: EngineSettings, broker: BrokerPort): Promise<Map<number, number>> {
+  const { plan, split } = settings
+  const made = new Map<number, number>()
+  const inProcess = split === 'in-process'
+  const fedByTopics = new Set(plan.sources.filter((s) => s.kind === 'topics').map((s) => s.subtopology))
+  const sharesTopic = new Set(plan.stores.filter((s) => s.changelogTopic !== undefined).map((s) => s.subtopology))
+  const names = new Map<string, number>()
+  if (inProcess) {
+    for (const store of plan.stores) {
+      if (!sharesTopic.has(store.subtopology)) names.set(changelogOf(settings, store), store.subtopology)
+    }
+  } else {
+    for (const boundary of plan.boundaries) {
+      const { toSubtopology } = boundary
+      if (!fedByTopics.has(toSubtopology)) names.set(boundaryTopic(settings, boundary), toSubtopology)
+    }
+  }
+  if (names.size === 0) return made
+  for (const { topic, partitions } of await broker.topics([...names.keys()])) {
+    const subtopology = names.get(topic) as number
+    made.set(subtopology, Math.max(partitions, made.get(subtopology) ?? 0))
+  }
+  return made
+}
+
+/**
+ * Input that got more partitions while the application runs is read, unless the state of keys lies where the old number
+ * put it.
+ */
+export function refuseOtherCounts(settings: EngineSettings, before: ResolvedTopics, now: ResolvedTopics): void {
+  for (const store of settings.plan.stores) {
+    const [old, other] = [before, now].map(({ changelogPartitions: counts }) => counts[store.subtopology] ?? 1)
+    if (old !== other) throw otherCount(changelogOf(settings, store), old as number, other as number)
+  }
+}
+
+/**
+ * Where a partition is a task, records of one key meet only if both sides of a join put it into the same partition. In
+ * process it is the key's hash that finds the task, whatever the topics have.
+ */
+function refuseUnequalSides(
+  settings: EngineSettings,
+  bySource: ReadonlyArray<readonly string[]>,
+  partitionsOf: (topic: string) => number,
+): void {
+  const { plan, split } = settings
+  if (split === 'in-process') return
+  for (const { name, sources } of plan.copartitioned ?? []) {
+    const topics = sources.flatMap((source) =>
+      plan.sources[source]?.kind === 'topics' ? (bySource[source] ?? []) : [],
+    )
+    if (new Set(topics.map(partitionsOf)).size <= 1) continue
+    const counts = [...new Set(topics)]
+      .sort()
+      .map((topic) => `${topic} has ${partitionsOf(topic)}`)
+      .join(', ')
+    throw new EngineError(
+      'TOPOLOGY_INVALID',
+      `${name} brings together topics with different numbers of partitions (${counts}): with ` +
+        '`topology.sub-topology-split: repartition-topics` their keys do not meet; put `.repartition()` before all sides ' +
+        'but one, or set the split to `in-process`',
+    )
+  }
+}
+
+function otherCount(topic: string, has: number, wanted: number): EngineError {
+  return new EngineError(
+    'PARTITIONS_CHANGED',
+    `the topic ${topic} has ${has} partitions where the source topics now ask for ${wanted}, and it holds what was ` +
+      'shared out by that number: the number of partitions of a stateful application cannot change',
+  )
+}
+
+function topicsOf(
+  settings: EngineSettings,
+  source: SourcePlan,
+  topics: ReadonlyMap<string, TopicInfo>,
+): readonly string[] {
+  if (source.kind === 'boundary') {
+    const boundary = settings.plan.boundaries[source.boundary ?? -1]
+    return settings.split === 'repartition-topics' && boundary ? [boundaryTopic(settings, boundary)] : []
+  }
+  if (source.pattern === undefined) return source.topics
+  const pattern = new RegExp(`^(?:${source.pattern})$`)
+  return [...topics.keys()].filter((topic) => pattern.test(topic) && !isInternal(settings, topic)).sort()
+}
+
+function isInternal(settings: EngineSettings, topic: string): boolean {
+  if (settings.plan.boundaries.some((boundary) => boundaryTopic(settings, boundary) === topic)) return true
+  return topic.startsWith(`${settings.applicationId}-`) && /-(changelog|repartition)$/.test(topic)
+}
+
+async function createMissing(
+  settings: EngineSettings,
+  broker: BrokerPort,
+  missing: readonly string[],
+  topics: Map<string, TopicInfo>,
+): Promise<void> {
+  if (broker.kind === 'kafka') {
+    const plural = missing.length > 1
+    throw new EngineError(
+      'TOPIC_MISSING',
+      `the source topic${plural ? 's' : ''} ${missing.join(', ')} ${plural ? 'do' : 'does'} not exist on the broker: ` +
+        `create ${plural ? 'them' : 'it'} first, the number of partitions is for you to choose`,
+    )
+  }
+  await broker.createTopics(missing.map((topic) => ({ topic, partitions: settings.defaultPartitions })))
+  for (const info of await broker.topics(missing)) topics.set(info.topic, info)
+}
+
+async function createBoundaryTopics(
+  settings: EngineSettings,
+  broker: BrokerPort,
+  partitions: readonly number[],
+): Promise<TopicInfo[]> {
+  if (settings.split === 'in-process') return []
+  const specs = settings.plan.boundaries.map((boundary) => ({
+    topic: boundaryTopic(settings, boundary),
+    partitions: partitions[boundary.toSubtopology] ?? 1,
+    config: { 'cleanup.policy': 'delete', 'retention.ms': '-1', 'segment.bytes': '52428800' },
+  }))
+  if (specs.length === 0) return []
+  await broker.createTopics(specs)
+  const infos = await broker.topics(specs.map((s) => s.topic))
+  for (const { topic, partitions: wanted } of specs) {
+    const has = infos.find((info) => info.topic === topic)?.partitions ?? wanted
+    if (has !== wanted) throw otherCount(topic, has, wanted)
+  }
+  return infos
+}
+
+async function createChangelogs(
+  settings: EngineSettings,
+  broker: BrokerPort,
+  partitions: readonly number[],
+): Promise<Map<string, TopicInfo>> {
+  const own = settings.plan.stores.filter((store) => store.changelogTopic === undefined)
+  if (own.length > 0) {
+    await broker.createTopics(
+      own.map((store) => ({
+        topic: changelogOf(settings, store),
+        partitions: partitions[store.subtopology] ?? 1,
+        config: changelogConfig(store),
+      })),
+    )
+  }
+  const infos = await broker.topics(settings.plan.stores.map((store) => changelogOf(settings, store)))
+  const byName = new Map(infos.map((info) => [info.topic, info]))
+  const changelogs = new Map<string, TopicInfo>()
+  for (const store of settings.plan.stores) {
+    const topic = changelogOf(settings, store)
+    const info = byName.get(topic)
+    if (!info)
+      throw new EngineError(
+        'TOPIC_MISSING',
+        `the changelog topic ${topic} could not be created; create it, or grant the right to`,
+      )
+    const expected = partitions[store.subtopology] ?? 1
+    if (info.partitions !== expected) throw otherCount(topic, info.partitions, expected)
+    changelogs.set(store.name, info)
+  }
+  return changelogs
+}

@@ -1,0 +1,411 @@
+/**
+ * The fetch loop: one request at a time names every partition that may be fetched, each with its own share of bytes, so
+ * that a partition whose buffer is full never keeps another from being filled. A request that waits at the broker is
+ * ended early when a further partition may be fetched.
+ *
+ * What all partitions have buffered is bounded in bytes, however many they are: no more is asked for than there is room.
+ * A broker gives one batch at least, and each of several brokers its own answer: by so much the bound may be exceeded.
+ */
+import type { Clock } from '../../base/clock.ts'
+import { type PartitionKey, partitionKey, type TopicPartition } from '../../base/ids.ts'
+import type { Timers } from '../../base/timers.ts'
+import { BrokerError, type BrokerPort, type FetchedPartition, type Isolation } from '../../broker/port.ts'
+import { EngineError, messageOf } from '../../base/errors.ts'
+import type { RecordCursor } from '../../broker/wire/record-batch.ts'
+import { PartitionBuffer, type PartitionBufferEvents } from './partition-buffer.ts'
+
+export interface FetcherOptions {
+  readonly broker: BrokerPort
+  readonly clock: Clock
+  readonly timers: Timers
+  readonly isolation: Isolation
+  /** Records at which the fetching of a partition stops. */
+  readonly bufferCapacity: number
+  readonly maxPollRecords: number
+  readonly maxWaitMs: number
+  /** Where little comes at a time and all of it was read, so long passes from one request to the next. Default 0. */
+  readonly paceMs?: number
+  /** Most bytes of one fetch, and of one partition in it. */
+  readonly maxBytes: number
+  readonly maxPartitionBytes: number
+  /** Most bytes that all partitions together may have buffered. */
+  readonly maxBufferedBytes: number
+  /** What happens where the offset asked for no longer exists. */
+  readonly outOfRange: 'fail' | 'earliest' | 'latest'
+}
+
+export interface FetcherEvents {
+  /** A partition that had nothing buffered has a head now. */
+  records(buffer: PartitionBuffer): void
+  /** So many bytes are buffered, of all partitions. Told after each answer of the broker, when it has risen. */
+  buffered?(bytes: number): void
+  /** Whether nothing is let through for want of a record of a partition that has none. */
+  starving?(): boolean
+  /** A request took so long, the wait for records at the broker included. */
+  requested?(ms: number): void
+  /** A poll let records into a buffer. */
+  polled?(buffer: PartitionBuffer, records: number): void
+  /** What a fetch said of a partition: how much of its log was not fetched, or that fetching failed. */
+  evidence(buffer: PartitionBuffer, lag: number, failed: boolean): void
+  /** Whether the broker answers. Told when it changes. */
+  connected(connected: boolean, why: string | undefined): void
+  /** Something was set right that somebody should know of. */
+  warning?(message: string): void
+  /** Fetching a partition, or altogether, has ended for good; the loop does not ask again. */
+  failed(error: EngineError, partition: TopicPartition | undefined): void
+}
+
+/** Why a partition is not fetched although its buffer is not full. */
+export type FetchPause = 'application' | 'restoring'
+
+interface Slot {
+  readonly buffer: PartitionBuffer
+  readonly key: PartitionKey
+  readonly pauses: Set<FetchPause>
+  /** Least to ask for: grows while the next batch does not fit. */
+  least: number
+  failed: boolean
+}
+
+const largestBatchBytes = 1 << 30
+const shortestBackoffMs = 50
+const longestBackoffMs = 2000
+/** A partition asks for this much, however many others there are: most batches are smaller. */
+const leastShare = 16 * 1024
+
+export class Fetcher {
+  readonly #o: FetcherOptions
+  readonly #events: FetcherEvents
+  readonly #bufferEvents: PartitionBufferEvents
+  readonly #slots = new Map<PartitionKey, Slot>()
+  #paused = false
+  #closed = false
+  #running: Promise<void> | undefined
+  /** Ends the wait under way: of a request, of a backoff, or for something to ask for. */
+  #wake: (() => void) | undefined
+  #connected = true
+  #backoffMs = shortestBackoffMs
+  #rotation = 0
+  /** Nothing is asked for until some of what is buffered was dispatched. */
+  #overloaded = false
+
+  constructor(options: FetcherOptions, events: FetcherEvents) {
+    this.#o = options
+    this.#events = events
+    this.#bufferEvents = {
+      arrived: (buffer) => events.records(buffer),
+      polled: (buffer, records) => events.polled?.(buffer, records),
+      released: () => {
+        if (this.#overloaded) this.#changed()
+      },
+      hungry: () => this.#changed(),
+      failed: (buffer, error) => this.#bufferFailed(buffer, error),
+    }
+  }
+
+  get connected(): boolean {
+    return this.#connected
+  }
+
+  /** Bytes buffered of all partitions. */
+  get bufferedBytes(): number {
+    let bytes = 0
+    for (const { buffer } of this.#slots.values()) bytes += buffer.bytes + buffer.held
+    return bytes
+  }
+
+  get buffers(): PartitionBuffer[] {
+    return [...this.#slots.values()].map((slot) => slot.buffer)
+  }
+
+  /** Adds a partition, to be read from `offset`; `timestampOf`: see `PartitionBufferOptions`. */
+  add(tp: TopicPartition, offset: number, timestampOf?: (cursor: RecordCursor) => number): PartitionBuffer {
+    const { bufferCapacity: capacity, maxPollRecords, isolation } = this.#o
+    const { topic, partition } = tp
+    const buffer = new PartitionBuffer(
+      { topic, partition, offset, capacity, maxPollRecords, isolation, timestampOf },
+      this.#bufferEvents,
+    )
+    const key = partitionKey(topic, partition)
+    this.#slots.set(key, { buffer, key, pauses: new Set(), least: 0, failed: false })
+    this.#changed()
+    return buffer
+  }
+
+  /** Removes a partition. What a request under way brings for it is thrown away. */
+  remove(tp: TopicPartition): void {
+    this.#slots.delete(partitionKey(tp.topic, tp.partition))
+  }
+
+  buffer(tp: TopicPartition): PartitionBuffer | undefined {
+    return this.#slots.get(partitionKey(tp.topic, tp.partition))?.buffer
+  }
+
+  /** Gives up what is buffered of a partition and reads it from `offset` on. */
+  seek(tp: TopicPartition, offset: number): void {
+    const slot = this.#slots.get(partitionKey(tp.topic, tp.partition))
+    if (!slot) return
+    slot.failed = false
+    slot.buffer.seek(offset)
+    this.#changed()
+  }
+
+  /** Stops fetching one partition, or all, for this cause, until `resume`. A request under way is still taken over. */
+  pause(cause: FetchPause, tp?: TopicPartition): void {
+    if (!tp && cause === 'application') this.#paused = true
+    for (const slot of this.#affected(tp)) slot.pauses.add(cause)
+  }
+
+  resume(cause: FetchPause, tp?: TopicPartition): void {
+    if (!tp && cause === 'application') this.#paused = false
+    for (const slot of this.#affected(tp)) slot.pauses.delete(cause)
+    this.#changed()
+  }
+
+  /** Whether the partition is not being fetched: its buffer is full, or there is a pause. */
+  isPaused(tp: TopicPartition): boolean {
+    const slot = this.#slots.get(partitionKey(tp.topic, tp.partition))
+    return slot === undefined || this.#overloaded || !this.#mayFetch(slot)
+  }
+
+  /** The same, but for the pause of the whole application: whether the partition waits for something beside it. */
+  isHeld(tp: TopicPartition): boolean {
+    const slot = this.#slots.get(partitionKey(tp.topic, tp.partition))
+    if (slot === undefined) return true
+    const pauses = slot.pauses.size - (slot.pauses.has('application') ? 1 : 0)
+    return pauses > 0 || slot.failed || slot.buffer.full || this.#overloaded
+  }
+
+  start(): void {
+    this.#running ??= this.#loop()
+  }
+
+  /** Ends the loop; resolves when no request is under way any more. */
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#changed()
+    await this.#running
+  }
+
+  #affected(tp: TopicPartition | undefined): Slot[] {
+    if (!tp) return [...this.#slots.values()]
+    const slot = this.#slots.get(partitionKey(tp.topic, tp.partition))
+    return slot ? [slot] : []
+  }
+
+  #mayFetch(slot: Slot): boolean {
+    return !this.#paused && slot.pauses.size === 0 && !slot.failed && !slot.buffer.full
+  }
+
+  #changed(): void {
+    this.#wake?.()
+  }
+
+  async #loop(): Promise<void> {
+    while (!this.#closed) {
+      const wanted = [...this.#slots.values()].filter((slot) => this.#mayFetch(slot))
+      const room = this.#o.maxBufferedBytes - this.bufferedBytes
+      if (wanted.length === 0) await this.#pauseUntilChange(undefined)
+      else if (room >= this.#share || room === this.#o.maxBufferedBytes) await this.#round(wanted, room)
+      else await this.#withoutRoom(wanted)
+    }
+  }
+
+  /**
+   * The buffers are full, with batches larger than a partition's share. Where what they hold waits for a record of a
+   * partition that has none, that partition gets a batch all the same: else all would stand still for ever.
+   */
+  async #withoutRoom(wanted: readonly Slot[]): Promise<void> {
+    const empty = wanted.filter(({ buffer }) => buffer.bytes === 0)
+    if (empty.length > 0 && this.#events.starving?.()) {
+      await this.#round(empty, 1)
+      return
+    }
+    this.#overloaded = true
+    await this.#pauseUntilChange(this.#o.maxWaitMs)
+    this.#overloaded = false
+  }
+
+  /** What a partition may ask for: what it has at hand and what it asks for, twice that, fit for all of them. */
+  get #share(): number {
+    const { maxBufferedBytes, maxPartitionBytes } = this.#o
+    const fair = Math.floor(maxBufferedBytes / (2 * Math.max(1, this.#slots.size)))
+    return Math.min(maxPartitionBytes, Math.max(leastShare, fair))
+  }
+
+  async #round(wanted: readonly Slot[], room: number): Promise<void> {
+    const asked = new Map<PartitionKey, { readonly slot: Slot; readonly offset: number }>()
+    for (const slot of wanted) asked.set(slot.key, { slot, offset: slot.buffer.position })
+    const began = this.#o.clock.monotonic()
+    let answer: FetchedPartition[]
+    try {
+      answer = await this.#request(this.#rotated(wanted), room)
+    } catch (error) {
+      await this.#requestFailed(error, wanted)
+      return
+    }
+    if (this.#closed) return
+    this.#setConnected(true, undefined)
+    this.#backoffMs = shortestBackoffMs
+    for (const fetched of answer) {
+      const key = partitionKey(fetched.topic, fetched.partition)
+      const { slot, offset } = asked.get(key) ?? {}
+      // Removed, or moved, while the request was under way: this is no answer to what is wanted now.
+      if (!slot || this.#slots.get(key) !== slot || slot.buffer.position !== offset) continue
+      await this.#take(slot, fetched)
+    }
+    this.#events.buffered?.(this.bufferedBytes)
+    await this.#pace(wanted, began)
+  }
+
+  /** Each request wakes threads and the broker: what trickles in is taken together. A backlog is never kept waiting. */
+  async #pace(wanted: readonly Slot[], began: number): Promise<void> {
+    const left = (this.#o.paceMs ?? 0) - (this.#o.clock.monotonic() - began)
+    if (left <= 0 || wanted.some(({ buffer }) => buffer.lag > 0) || this.#events.starving?.()) return
+    await this.#pauseUntilChange(left)
+  }
+
+  /** The order changes from request to request: brokers fill an answer from the front until it is full. */
+  #rotated(wanted: readonly Slot[]): readonly Slot[] {
+    this.#rotation = (this.#rotation + 1) % wanted.length
+    return [...wanted.slice(this.#rotation), ...wanted.slice(0, this.#rotation)]
+  }
+
+  async #request(wanted: readonly Slot[], room: number): Promise<FetchedPartition[]> {
+    const { broker, maxWaitMs, isolation } = this.#o
+    const maxBytes = Math.min(this.#o.maxBytes, room)
+    const share = this.#share
+    const abort = new AbortController()
+    this.#wake = () => abort.abort()
+    const asked = this.#o.clock.monotonic()
+    try {
+      return await broker.fetch({
+        partitions: wanted.map(({ buffer: { topic, partition, position }, least }) => ({
+          topic,
+          partition,
+          offset: position,
+          maxBytes: Math.max(share, least),
+        })),
+        maxWaitMs,
+        maxBytes,
+        isolation,
+        signal: abort.signal,
+      })
+    } finally {
+      this.#wake = undefined
+      this.#events.requested?.(this.#o.clock.monotonic() - asked)
+    }
+  }
+
+  async #take(slot: Slot, fetched: FetchedPartition): Promise<void> {
+    const { buffer } = slot
+    if (fetched.error !== undefined) {
+      await this.#partitionFailed(slot, fetched.error)
+      return
+    }
+    const end = this.#o.isolation === 'read_committed' ? fetched.lastStableOffset : fetched.highWatermark
+    buffer.sawEnds(Math.max(end, 0), fetched.highWatermark, this.#o.clock.monotonic())
+    try {
+      const progress = buffer.append(fetched.records, fetched.aborted)
+      if (progress) slot.least = 0
+      else if (fetched.records.length > 0) this.#askForMore(slot, largestBatchBytes)
+      // There may have been no room left in the answer, or a batch is larger than this partition's share.
+      else if (buffer.lag > 0) this.#askForMore(slot, this.#o.maxPartitionBytes)
+    } catch (error) {
+      this.#bufferFailed(buffer, error)
+    }
+    if (!slot.failed) this.#events.evidence(buffer, buffer.lag, false)
+  }
+
+  #askForMore(slot: Slot, atMost: number): void {
+    slot.least = Math.max(slot.least, Math.min(Math.max(this.#share, slot.least) * 2, atMost))
+  }
+
+  #bufferFailed(buffer: PartitionBuffer, error: unknown): void {
+    const { topic, partition, nextOffset: offset } = buffer
+    const slot = this.#slots.get(partitionKey(topic, partition))
+    if (slot?.buffer !== buffer) return
+    const message = `${slot.key} cannot be read at offset ${offset}: ${messageOf(error)}`
+    const shown = EngineError.is(error)
+      ? error
+      : new EngineError('BROKER_REFUSED', message, { cause: error, topic, partition, offset })
+    this.#fail(slot, shown)
+  }
+
+  async #partitionFailed(slot: Slot, code: string): Promise<void> {
+    const { topic, partition, position } = slot.buffer
+    const details = { topic, partition, offset: position }
+    if (code !== 'OFFSET_OUT_OF_RANGE') {
+      const missing = ['UNKNOWN_TOPIC_OR_PARTITION', 'UNKNOWN_TOPIC_ID', 'INCONSISTENT_TOPIC_ID'].includes(code)
+      const message = `${slot.key} cannot be fetched, the broker says ${code}`
+      this.#fail(slot, new EngineError(missing ? 'TOPIC_MISSING' : 'BROKER_REFUSED', message, details))
+      return
+    }
+    const { outOfRange, broker } = this.#o
+    if (outOfRange === 'fail') {
+      const message =
+        `offset ${position} of ${slot.key} no longer exists at the broker and source.reset is fail: ` +
+        'set it to earliest or latest to go on without the records that are lost'
+      this.#fail(slot, new EngineError('OFFSETS_MISSING', message, details))
+      return
+    }
+    this.#events.evidence(slot.buffer, 0, true)
+    try {
+      const [found] = await broker.listOffsets([{ topic, partition }], outOfRange)
+      if (!found || this.#slots.get(slot.key) !== slot || slot.buffer.position !== position) return
+      slot.buffer.skipTo(found.offset)
+      const message = `offset ${position} of ${slot.key} no longer exists; reading on from ${outOfRange}, ${found.offset}`
+      this.#events.warning?.(message)
+    } catch (error) {
+      await this.#requestFailed(error, [slot])
+    }
+  }
+
+  #fail(slot: Slot, error: EngineError): void {
+    slot.failed = true
+    this.#events.evidence(slot.buffer, 0, true)
+    this.#events.failed(error, { topic: slot.buffer.topic, partition: slot.buffer.partition })
+  }
+
+  /** A broker that cannot be reached, or not now, is asked again for ever; what it refuses is refused. */
+  async #requestFailed(error: unknown, wanted: readonly Slot[]): Promise<void> {
+    if (this.#closed) return
+    const passing = error instanceof BrokerError && ['unreachable', 'retriable'].includes(error.errorClass)
+    for (const slot of wanted) if (this.#slots.get(slot.key) === slot) this.#events.evidence(slot.buffer, 0, true)
+    if (!passing) {
+      this.#closed = true
+      const code = error instanceof BrokerError ? 'BROKER_REFUSED' : 'INVARIANT_BROKEN'
+      const shown = EngineError.is(error) ? error : new EngineError(code, messageOf(error), { cause: error })
+      this.#events.failed(shown, undefined)
+      return
+    }
+    this.#setConnected(false, error.message)
+    const backoffMs = this.#backoffMs
+    this.#backoffMs = Math.min(longestBackoffMs, backoffMs * 2)
+    const until = this.#o.clock.monotonic() + backoffMs
+    // A change elsewhere does not make the broker answer: only closing cuts the wait short.
+    for (let left = backoffMs; left > 0 && !this.#closed; left = until - this.#o.clock.monotonic()) {
+      await this.#pauseUntilChange(left)
+    }
+  }
+
+  /** Until something changes, and not longer than `atMostMs`. */
+  #pauseUntilChange(atMostMs: number | undefined): Promise<void> {
+    return new Promise((resolve) => {
+      let cancel: (() => void) | undefined
+      const done = (): void => {
+        cancel?.()
+        this.#wake = undefined
+        resolve()
+      }
+      if (atMostMs !== undefined) cancel = this.#o.timers.after(atMostMs, done)
+      this.#wake = done
+    })
+  }
+
+  #setConnected(connected: boolean, why: string | undefined): void {
+    if (connected === this.#connected) return
+    this.#connected = connected
+    this.#events.connected(connected, why)
+  }
+}

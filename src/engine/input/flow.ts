@@ -1,0 +1,450 @@
+/** The way in: fetched partitions, their watermarks, and dispatch to the lanes. One instance a run of the engine. */
+import { assert } from '../../base/assert.ts'
+import { handedOverBytes } from '../../base/counters.ts'
+import { type PartitionKey, partitionKey, type TopicPartition } from '../../base/ids.ts'
+import type { Affinity } from '../../topology/affinity.ts'
+import type { EmittedRecord } from '../../lanes/protocol.ts'
+import { noHead, Watermarks } from '../../time/watermarks.ts'
+import type { StartingPoint } from '../group/assignment.ts'
+import { Alarm } from './alarm.ts'
+import { Admission } from './admission.ts'
+import { Dispatcher, type Route } from './dispatcher.ts'
+import type { EngineOptions } from '../engine-options.ts'
+import type { Fetcher } from './fetcher.ts'
+import { closeInput, isExhausted, progressOf } from './input-end.ts'
+import { inputFetcher } from './input-fetcher.ts'
+import { InputSources } from './input-sources.ts'
+import { firstWithheld, LogEnds } from './log-ends.ts'
+import { LongWait } from './long-wait.ts'
+import { type FrozenPosition, Positions } from './positions.ts'
+import type { PartitionProgress } from '../snapshots.ts'
+import { timingOf } from './source-timing.ts'
+import type { Announcements } from './repartition/announcements.ts'
+import { announcementsOf } from './repartition/announcing.ts'
+import { isGroupAtEnd } from './repartition/group-end.ts'
+import { SortedInput } from './repartition/sorted-input.ts'
+import { taskNames } from './task-names.ts'
+import type { ResolvedTopics } from '../group/topics.ts'
+import type { ConsumerSnapshot, WatermarkSnapshot } from '../../view/view.ts'
+
+export interface FlowHost {
+  run(): number
+  failed(error: unknown): void
+  connected(connected: boolean, why: string | undefined): void
+  /** Bytes of output that wait for the next transaction. */
+  heldBytes(): number
+  commitWanted(): void
+  /** What could be dispatched was, or a lane has done some of it. */
+  worked(): void
+}
+
+/** What lanes have handed to one another is looked at again after this long. */
+const fullPauseMs = 2
+
+/** Records dispatched before the event loop gets its turn again. */
+const dispatchBudget = 2048
+
+export class Flow {
+  readonly #o: EngineOptions
+  readonly #host: FlowHost
+  readonly #watermarks: Watermarks
+  readonly #admission: Admission
+  readonly dispatcher: Dispatcher
+  readonly #fetcher: Fetcher
+  readonly #logEnds: LogEnds
+  readonly #routes = new Map<PartitionKey, Route>()
+  readonly #positions: Positions
+  readonly #sources: InputSources
+  #paused = false
+  #begun = false
+  #closed = false
+  #scheduled = false
+  readonly #deadline: Alarm
+  #stalled = false
+  readonly #overloaded = new Set<number>()
+  #again: (() => void) | undefined
+  readonly #longWait: LongWait
+  readonly #sorted: SortedInput
+
+  constructor(options: EngineOptions, affinity: Affinity, host: FlowHost) {
+    this.#o = options
+    this.#host = host
+    const { settings, clock, timers } = options
+    // An empty partition is proved empty once a fetch, which may wait as long as this.
+    this.#watermarks = new Watermarks({
+      evidenceTtlMs: settings.fetchMaxWaitMs + 2500,
+      maxTaskIdleMs: settings.maxTaskIdleMs,
+      byTask: settings.split === 'repartition-topics',
+    })
+    this.#sources = new InputSources(options)
+    this.#deadline = new Alarm(timers, () => this.wake())
+    this.#positions = new Positions(settings, this.#watermarks, this.#routes)
+    this.#sorted = new SortedInput(settings, this.#watermarks, this.#routes, clock)
+    this.#longWait = new LongWait(
+      options,
+      () => this.#watermarks.longestWait(),
+      (message) => options.fact({ type: 'log', level: 'warn', message }),
+    )
+    const { laneCounters, layout } = options
+    const { commitIntervalMs, split, plan } = settings
+    const levels = split === 'in-process' && plan.levels > 1
+    this.#admission = new Admission({ laneCounters, layout, commitIntervalMs, levels }, clock.monotonic())
+    this.dispatcher = new Dispatcher(
+      this.#watermarks,
+      affinity,
+      this.#admission,
+      { run: () => host.run(), send: options.send },
+      settings.laneQueueBytes,
+      options.layout,
+      options.counters,
+      settings.split === 'in-process' && settings.plan.levels > 1,
+    )
+    this.#fetcher = inputFetcher(options, {
+      records: (buffer) => this.#arrived(buffer.topic, buffer.partition),
+      starving: () => this.#starving(),
+      evidence: (buffer, lag, failed) => this.#evidence(buffer.topic, buffer.partition, lag, failed),
+      connected: (connected, why) => host.connected(connected, why),
+      // Behind the dispatch that may be under way: what restarts takes all of it back.
+      failed: (error) => queueMicrotask(() => host.failed(error)),
+    })
+    this.#fetcher.pause('restoring')
+    this.#logEnds = new LogEnds(options, () => this.#fetcher.buffers)
+    this.#logEnds.start()
+  }
+
+  /** Adds partitions, to be read from where the group left them. */
+  assign(partitions: readonly StartingPoint[], topics: ResolvedTopics): void {
+    const now = this.#o.clock.monotonic()
+    this.#sources.name(topics, this.#host.run())
+    this.#topics = topics
+    const taskOf = taskNames(this.#o.settings, topics)
+    for (const start of partitions) {
+      const { topic, partition, offset, maxTimestamp, watermark, logEnd, highWatermark } = start
+      const key = partitionKey(topic, partition)
+      if (this.#routes.has(key)) continue
+      const source = this.#sources.sourceOf(topic, topics)
+      assert(source >= 0, `${topic} is assigned, which no source reads`)
+      const buffer = this.#fetcher.add(start, offset, this.#sources.extractor(source, topic, partition))
+      buffer.sawEnds(logEnd, highWatermark, now)
+      if (!this.#begun) this.#fetcher.pause('restoring', start)
+      const lag = logEnd < 0 ? undefined : buffer.lag
+      const input = { task: taskOf(source, partition), lag, at: now }
+      const handle = this.#watermarks.assign(start, timingOf(this.#o.settings, source), input)
+      if (maxTimestamp > Number.NEGATIVE_INFINITY) this.#watermarks.restore(handle, maxTimestamp)
+      this.#watermarks.restoreTask(handle, watermark)
+      const route: Route = {
+        handle,
+        topic,
+        partition,
+        source,
+        subtopology: this.#o.settings.plan.sources[source]?.subtopology ?? 0,
+        originTopic: this.#sources.originTopics.indexOf(topic),
+        counter: this.#o.layout.sourceTopics.indexOf(topic),
+        buffer,
+        sorted: this.#sorted.bufferFor(source, buffer, start.kept),
+      }
+      this.#routes.set(key, route)
+      this.dispatcher.assign(route)
+      this.#positions.assigned(start)
+      if (route.sorted === undefined && buffer.hasHead)
+        this.#watermarks.headArrived(handle, buffer.headTimestamp, buffer.headOffset, now)
+    }
+    this.#sorted.assigned(partitions, now)
+  }
+
+  revoke(partitions: readonly TopicPartition[]): void {
+    const now = this.#o.clock.monotonic()
+    for (const tp of partitions) {
+      const key = partitionKey(tp.topic, tp.partition)
+      const route = this.#routes.get(key)
+      if (!route) continue
+      this.#positions.revoked(route)
+      this.#sorted.revoked(route)
+      this.#fetcher.remove(tp)
+      this.#watermarks.revoke(tp, now)
+      this.dispatcher.revoke(route.handle)
+      this.#routes.delete(key)
+    }
+    // What waited for one of them goes on.
+    this.wake()
+  }
+
+  /** Stores are complete: fetch and dispatch. */
+  begin(): void {
+    assert(!this.#closed, 'input begins in a run that is over')
+    this.#begun = true
+    this.#fetcher.resume('restoring')
+    this.#fetcher.start()
+    this.#announcing()
+    this.wake()
+  }
+
+  /** Of the topics between sub-topologies whose time is announced; undefined where there are none. */
+  #announcements: Announcements | undefined
+  #topics: ResolvedTopics | undefined
+  #announcing(): void {
+    if (this.#announcements) return
+    this.#announcements = announcementsOf(this.#o, {
+      routes: this.#routes,
+      sorted: this.#sorted,
+      topics: () => this.#topics as ResolvedTopics,
+      wake: () => this.wake(),
+      failed: (error) => this.#host.failed(error),
+    })
+    if (!this.#announcements) return
+    this.#positions.announced = true
+    this.#announcements.start()
+  }
+
+  setPaused(paused: boolean): void {
+    if (paused === this.#paused) return
+    this.#paused = paused
+    this.dispatcher.paused = paused
+    const now = this.#o.clock.monotonic()
+    if (paused) {
+      this.#watermarks.suspend('pause', now)
+      this.#fetcher.pause('application')
+    } else {
+      this.#watermarks.resume('pause', now)
+      this.#fetcher.resume('application')
+      this.wake()
+    }
+  }
+
+  consumed(lane: number, bytes: number): void {
+    this.dispatcher.consumed(lane, bytes)
+    if (this.#stalled) this.wake()
+    else this.#host.worked()
+  }
+
+  get admission(): Pick<Admission, 'paces' | 'aimMs'> {
+    return this.#admission
+  }
+
+  /** A lane is done with records of these keys. */
+  finished(lane: number, keys: readonly number[]): void {
+    this.#admission.finished(lane, keys)
+    if (this.#stalled) this.wake()
+  }
+
+  /** All input that is known to lie at the broker was dispatched, and the lanes have all but done it. */
+  get caughtUp(): boolean {
+    if (!this.dispatcher.settled) return false
+    for (const { buffer } of this.#routes.values()) if (buffer.lag > 0) return false
+    return true
+  }
+
+  /** A lane has too much before it already, or no longer. */
+  overloaded(lane: number, overloaded: boolean): void {
+    if (overloaded) this.#overloaded.add(lane)
+    else this.#overloaded.delete(lane)
+    this.wake()
+  }
+
+  wake(): void {
+    if (this.#scheduled || this.#closed || !this.#begun) return
+    this.#scheduled = true
+    this.#o.timers.soon(() => {
+      this.#scheduled = false
+      if (!this.#closed) this.#dispatch()
+    })
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#announcements?.close()
+    this.#longWait.close()
+    this.#deadline.close()
+    this.#again?.()
+    this.#logEnds.close()
+    void this.#fetcher.close()
+  }
+
+  /** Topics by the number that records carry. */
+  get originTopics(): readonly string[] {
+    return this.#sources.originTopics
+  }
+
+  get watermark(): number {
+    return this.#watermarks.global()
+  }
+
+  /** The application had come this far at its last commit; tasks that have their own watermarks bring them along. */
+  restoreWatermark(watermark: number): void {
+    if (this.#watermarks.areByTask) return
+    if (watermark > this.#watermarks.global()) this.#watermarks.restoreGlobal(watermark)
+  }
+
+  /** Dispatches the records of a scheduled source. */
+  inject(source: number, records: readonly EmittedRecord[]): void {
+    const subtopology = this.#o.settings.plan.sources[source]?.subtopology ?? 0
+    for (const { key, value, timestamp } of records) {
+      // Where no topic tells the time, the schedules do.
+      if (this.#routes.size === 0) this.restoreWatermark(timestamp)
+      this.dispatcher.inject(source, subtopology, key, value, timestamp)
+    }
+    this.dispatcher.flush()
+  }
+
+  // ── committing ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** True when a partition has moved past what is committed, or a barrier has records to close in. */
+  moved(): boolean {
+    return this.dispatcher.sinceBarrier > 0 || this.#positions.moved()
+  }
+
+  /** Everything dispatched so far is on its way; these are the offsets behind it. */
+  freeze(): FrozenPosition[] {
+    this.dispatcher.flush()
+    this.dispatcher.sinceBarrier = 0
+    return this.#positions.freeze()
+  }
+
+  /** Where the last commit left the partition; undefined where it is not read here. */
+  positionOf({ topic, partition }: TopicPartition): number | undefined {
+    return this.#positions.of({ topic, partition })
+  }
+
+  committed(offsets: ReadonlyArray<TopicPartition & { readonly offset: number }>): void {
+    this.#positions.committed(offsets)
+    this.#announcements?.hurry()
+  }
+
+  // ── the end of the input ────────────────────────────────────────────────────────────────────────────────────────
+
+  /** All that is at hand waits for those who write to a topic between sub-topologies, which a commit may help. */
+  get awaitsWriters(): boolean {
+    return this.#watermarks.isWaitingForWriters
+  }
+
+  /** Whether the group has done all that lay in its input, be it read here, elsewhere or, between two owners, by nobody. */
+  async isDrained(): Promise<boolean> {
+    if (this.#announcements) return await this.#announcements.isDrained()
+    return await isGroupAtEnd(this.#o.settings, this.#o.broker, this.#topics as ResolvedTopics)
+  }
+
+  /** True when every partition is read and dispatched to the end that it has at this moment. */
+  exhausted(): Promise<boolean> {
+    return isExhausted(this.#o.broker, this.#routes)
+  }
+
+  /** Where open transactions of others hold input back, which is not the end of it. Ask behind a commit of one's own. */
+  withheld(): ReturnType<typeof firstWithheld> {
+    const partitions = [...this.#routes.values()].map(({ topic, partition }) => ({ topic, partition }))
+    return firstWithheld(this.#o.broker, partitions)
+  }
+
+  /**
+   * There is no more input: partitions that lie behind others do not hold the watermark back any longer. True when it
+   * rose.
+   */
+  closeInput(): boolean {
+    const rose = closeInput(this.#o.settings, this.#watermarks, this.#routes)
+    if (rose) this.dispatcher.flush()
+    return rose
+  }
+
+  // ── showing ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  watermarkSnapshot(): WatermarkSnapshot {
+    return this.#watermarks.snapshot(this.#o.clock.monotonic(), this.#o.clock.now())
+  }
+
+  /** How many are assigned. */
+  get partitions(): number {
+    return this.#routes.size
+  }
+
+  /** Bytes of input that were fetched and not yet dispatched. */
+  get bufferedBytes(): number {
+    return this.#fetcher.bufferedBytes
+  }
+
+  progress(): PartitionProgress[] {
+    return progressOf(this.#positions, this.#routes)
+  }
+
+  /** `paused` leaves the operator's pause out: the control thread knows of it first, and of its end. */
+  assignment(ready: boolean): ConsumerSnapshot['assignment'] {
+    const { bufferedRecordsPerPartition: bufferCapacity } = this.#o.settings
+    const entries = [...this.#routes].map(([key, route]) => {
+      const paused = !ready || this.#fetcher.isHeld(route)
+      const buffered = route.buffer.buffered + (route.sorted?.size ?? 0)
+      return [key, { buffered, bufferCapacity, paused }] as const
+    })
+    return Object.fromEntries(entries)
+  }
+
+  // ── dispatch ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #dispatch(): void {
+    const now = this.#o.clock.monotonic()
+    this.#watermarks.tick(now)
+    // Outputs that wait for the transaction under way are memory too: no more input until it is through.
+    const held = this.#host.heldBytes() > this.#o.settings.uncommittedMaxBytes
+    if (held) this.#host.commitWanted()
+    const full = handedOverBytes(this.#o.laneCounters) > this.#o.settings.lanes * this.#o.settings.laneQueueBytes
+    this.#admission.look(now)
+    const blocked = held || full || this.#overloaded.size > 0 || this.dispatcher.refuses
+    const more = !blocked && this.dispatcher.dispatch(dispatchBudget, now)
+    const { refuses } = this.dispatcher
+    if (full || refuses) this.#lookAgain(full ? fullPauseMs : this.#admission.pauseMs)
+    this.#backpressure(blocked || refuses || !this.dispatcher.hasCredits, now)
+    if (more) {
+      this.wake()
+      return
+    }
+    this.#deadline.set(this.#watermarks.nextDeadline(), now)
+    this.#longWait.check()
+    this.#announcements?.settle()
+    if (this.#sorted.settle()) this.wake()
+    this.#host.worked()
+  }
+
+  /** Nobody tells when lanes have done what they handed to one another. */
+  #lookAgain(afterMs: number): void {
+    this.#again ??= this.#o.timers.after(afterMs, () => {
+      this.#again = undefined
+      this.wake()
+    })
+  }
+
+  #backpressure(stalled: boolean, now: number): void {
+    if (stalled === this.#stalled) return
+    this.#stalled = stalled
+    if (stalled) this.#watermarks.suspend('backpressure', now)
+    else this.#watermarks.resume('backpressure', now)
+    if (!stalled) this.wake()
+  }
+
+  #arrived(topic: string, partition: number): void {
+    const route = this.#routes.get(partitionKey(topic, partition))
+    if (!route) return
+    const { buffer, handle } = route
+    if (route.sorted !== undefined) {
+      if (this.#sorted.arrived(route)) this.#announcements?.hurry()
+      this.wake()
+      return
+    }
+    if (buffer.headTimestamp === noHead) return
+    this.#watermarks.headArrived(handle, buffer.headTimestamp, buffer.headOffset, this.#o.clock.monotonic())
+    this.wake()
+  }
+
+  /** Heads wait for a record of a partition that has none, and for nothing else. */
+  #starving(): boolean {
+    if (this.#paused || this.#stalled) return false
+    if (this.#sorted.isReadingAgain) return true
+    return this.#watermarks.holdMs(this.#o.clock.monotonic()) > 0 || this.#watermarks.longestWait() !== undefined
+  }
+
+  #evidence(topic: string, partition: number, lag: number, failed: boolean): void {
+    const route = this.#routes.get(partitionKey(topic, partition))
+    if (!route) return
+    this.#watermarks.evidence(route.handle, lag, failed, this.#o.clock.monotonic())
+    // What came may have been nothing but markers, behind which all is read again that was at hand before.
+    if (route.sorted?.isReadingAgain) this.#sorted.arrived(route)
+    this.#announcements?.settle()
+    this.wake()
+  }
+}

@@ -1,0 +1,38 @@
+/** Which source of the topology a topic belongs to, and the number by which records name the topic that they came from. */
+import type { RecordCursor } from '../../broker/wire/record-batch.ts'
+import type { EngineOptions } from '../engine-options.ts'
+import type { ResolvedTopics } from '../group/topics.ts'
+
+export class InputSources {
+  /** Topics by the number that records carry: places stay what they are, for records under way name their topic by them. */
+  readonly originTopics: string[] = []
+  readonly #o: EngineOptions
+
+  constructor(options: EngineOptions) {
+    this.#o = options
+  }
+
+  /** Gives numbers to topics that have none; lanes that know the others already are told. */
+  name(topics: ResolvedTopics, run: number): void {
+    const known = this.originTopics
+    const first = known.length === 0
+    const fresh = [...new Set(topics.bySource.flat())].filter((topic) => !known.includes(topic))
+    known.push(...fresh)
+    if (first || fresh.length === 0) return
+    const { send, settings } = this.#o
+    for (let lane = 0; lane < settings.lanes; lane++) {
+      send(lane, { type: 'origins', run, originTopics: [...known] }, [])
+    }
+  }
+
+  sourceOf(topic: string, topics: ResolvedTopics): number {
+    const { sources } = this.#o.settings.plan
+    return topics.bySource.findIndex((names, index) => names.includes(topic) && sources[index]?.kind !== 'global')
+  }
+
+  /** The application's own function for the time of a record; undefined where it has none. */
+  extractor(source: number, topic: string, partition: number): ((cursor: RecordCursor) => number) | undefined {
+    const extract = this.#o.extractors?.get(source)
+    return extract && ((cursor) => extract(cursor, topic, partition))
+  }
+}

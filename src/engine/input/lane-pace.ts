@@ -1,0 +1,158 @@
+/** One lane as the engine sees it: how fast it is, what it has before it, and how much that may be. */
+import { type CounterLayout, finishedSlot, laneIndex } from '../../base/counters.ts'
+
+/** Of every lane at first: one record at work, and one that waits. No fewer at any time. */
+export const least = 2
+/** A rate is taken over no less than this, unless the lane has run dry; what took no time is taken to have had this much. */
+const sampleMs = 10
+const shortestSampleMs = 0.01
+/** In which time at work an older rate is forgotten. */
+const memoryMs = 50
+/** Answers of asynchronous functions come in crowds, and what they bring to deeper levels is done at once: longer for them. */
+const asyncMemoryMs = 1000
+/** Of quick functions no more records than this, or what they do within a moment: they may become slow with any record. */
+const mostRecords = 4096
+const momentMs = 25
+/** As slow as they have been of late they take no longer than this for what is before them. */
+const worstMs = 5000
+/** Of slow functions some more, or lanes and keys would wait for one another: so many records, within this time. */
+export const someRecords = 5
+/** What is let in ahead of asynchronous functions, and for one key. */
+export const patienceMs = 500
+/** How far what is let in grows at a time. Where all of it is under way at once, more may help. */
+export const growth = 4
+/** A sub-topology that is done with so many is known. */
+const knownRecords = 1024
+
+export class LanePace {
+  readonly #block: Float64Array
+  readonly #given: Float64Array
+  readonly #lane: number
+  pending = 0
+  /** Records a millisecond. */
+  rate = 0
+  /** Records of each key that were let in and are not done; undefined while no function has been asynchronous there. */
+  keys: Map<number, number> | undefined
+  /** Most records that may be before it, whatever its rate: so many times what it has done at a time. */
+  #most = least
+  #countedAt: number
+  #counted = 0
+  #occupiedMs = 0
+  /** Records that came through, and how long the lane had something to do; what is older counts for less. */
+  #done = 0
+  #ms = 0
+  #longDone = 0
+  #longMs = 0
+
+  /** By sub-topology: records given, and how many that may be. What comes of one says nothing of another. */
+  readonly #givenOf: Float64Array
+  readonly #mostOf: Float64Array
+  readonly #layout: CounterLayout
+
+  /** `given`: records given to each lane in this run. */
+  constructor(block: Float64Array, given: Float64Array, lane: number, layout: CounterLayout, now: number) {
+    this.#block = block
+    this.#given = given
+    this.#lane = lane
+    this.#layout = layout
+    this.#countedAt = now
+    this.#givenOf = new Float64Array(layout.subtopologies)
+    this.#mostOf = new Float64Array(layout.subtopologies).fill(least)
+  }
+
+  /** The sub-topology may have another record: at first few, until some have come through. */
+  admits(subtopology: number): boolean {
+    return (this.#givenOf[subtopology] as number) < (this.#mostOf[subtopology] as number)
+  }
+
+  /** So much of the sub-topology has come through that as many records of it may be given as of any other. */
+  knows(subtopology: number): boolean {
+    return this.#mostOf[subtopology] === Number.POSITIVE_INFINITY
+  }
+
+  gave(subtopology: number): void {
+    this.#givenOf[subtopology]!++
+  }
+
+  get given(): number {
+    return this.#given[this.#lane] as number
+  }
+
+  get block(): Float64Array {
+    return this.#block
+  }
+
+  get callMs(): number {
+    return this.#block[laneIndex.callMs] as number
+  }
+
+  get slowestMs(): number {
+    return this.#block[laneIndex.slowestMs] as number
+  }
+
+  look(now: number): void {
+    const block = this.#block
+    const finished = block[laneIndex.finishedRecords] as number
+    const occupiedMs = block[laneIndex.occupiedMs] as number
+    const pending = Math.max(0, this.given + (block[laneIndex.arrivedRecords] as number) - finished)
+    const done = finished - this.#counted
+    const dry = pending === 0
+    this.pending = pending
+    this.#know()
+    if (done > 0 && (dry || now - this.#countedAt >= sampleMs)) {
+      this.#sample(done, occupiedMs - this.#occupiedMs)
+      this.#most = Math.max(growth * done, Math.min(this.#most, growth * this.rate * patienceMs))
+      this.#counted = finished
+      this.#occupiedMs = occupiedMs
+      this.#countedAt = now
+    } else if (dry) {
+      this.#countedAt = now
+    }
+  }
+
+  #know(): void {
+    const most = this.#mostOf
+    for (let i = 0; i < most.length; i++) {
+      if (most[i] === Number.POSITIVE_INFINITY) continue
+      const finished = this.#block[finishedSlot(this.#layout, i)] as number
+      most[i] = finished < knownRecords ? least + growth * finished : Number.POSITIVE_INFINITY
+    }
+  }
+
+  /** What a lane does quickly and rarely, such as what it is handed, says as little of its speed as it takes. */
+  #sample(done: number, ms: number): void {
+    const kept = Math.exp(-ms / memoryMs)
+    this.#done = this.#done * kept + done
+    this.#ms = this.#ms * kept + ms
+    const keptLong = Math.exp(-ms / asyncMemoryMs)
+    this.#longDone = this.#longDone * keptLong + done
+    this.#longMs = this.#longMs * keptLong + ms
+    const isAsync = this.callMs > 0
+    this.rate = isAsync
+      ? this.#longDone / Math.max(this.#longMs, shortestSampleMs)
+      : this.#done / Math.max(this.#ms, shortestSampleMs)
+  }
+
+  /** How many records it may have before it. */
+  window(now: number, aheadMs: number): number {
+    return Math.max(least, Math.floor(Math.min(this.#most, this.#ahead(now, aheadMs))))
+  }
+
+  #ahead(now: number, aheadMs: number): number {
+    const spent = now - this.#countedAt
+    // While nothing comes through it is slower than it was.
+    const rate = spent > sampleMs ? Math.min(this.rate, 1 / spent + this.#doneSince() / spent) : this.rate
+    const { callMs, slowestMs } = this
+    if (callMs === 0) {
+      const ahead = Math.min(rate * aheadMs, Math.max(mostRecords, rate * momentMs), worstMs / slowestMs)
+      return Math.max(ahead, Math.min(someRecords, rate * patienceMs))
+    }
+    const underWay = this.#block[laneIndex.inFlightAsync] as number
+    const calls = this.pending - underWay < this.pending / growth ? growth : 2
+    return rate * Math.max(aheadMs, patienceMs, calls * callMs)
+  }
+
+  #doneSince(): number {
+    return (this.#block[laneIndex.finishedRecords] as number) - this.#counted
+  }
+}

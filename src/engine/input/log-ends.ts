@@ -1,0 +1,87 @@
+/**
+ * Where the logs end that are not fetched just now: of partitions that are paused, full or restoring. What is written to
+ * them meanwhile is lag as well, and nobody would know of it before they are fetched again.
+ */
+import type { Clock } from '../../base/clock.ts'
+import { partitionKey, type TopicPartition } from '../../base/ids.ts'
+import type { Timers } from '../../base/timers.ts'
+import type { BrokerPort } from '../../broker/port.ts'
+import type { PartitionBuffer } from './partition-buffer.ts'
+
+export interface LogEndsOptions {
+  readonly broker: BrokerPort
+  readonly clock: Clock
+  readonly timers: Timers
+}
+
+/** A fetch tells the ends about twice a second, so only those that are not fetched are asked for. */
+const everyMs = 1000
+
+export class LogEnds {
+  readonly #o: LogEndsOptions
+  readonly #buffers: () => readonly PartitionBuffer[]
+  #started = false
+  #closed = false
+  #cancel: (() => void) | undefined
+
+  constructor(options: LogEndsOptions, buffers: () => readonly PartitionBuffer[]) {
+    this.#o = options
+    this.#buffers = buffers
+  }
+
+  start(): void {
+    if (this.#started) return
+    this.#started = true
+    this.#later()
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#cancel?.()
+  }
+
+  #later(): void {
+    if (this.#closed) return
+    this.#cancel = this.#o.timers.after(everyMs, () => void this.#look().then(() => this.#later()))
+  }
+
+  async #look(): Promise<void> {
+    const askedAt = this.#o.clock.monotonic()
+    const stale = this.#buffers().filter(({ endsAt }) => askedAt - endsAt >= everyMs)
+    if (stale.length === 0) return
+    const partitions = stale.map(({ topic, partition }) => ({ topic, partition }))
+    const { broker } = this.#o
+    // The end of all first: what is written in between must not look as if a transaction held it back.
+    const known = await broker
+      .listOffsets(partitions, 'latest')
+      .then(async (ends) => ({ ends, stable: await broker.listOffsets(partitions, 'stable') }))
+      // Fetches and commits tell of a broker that does not answer; until it does the ends stay what they were.
+      .catch(() => undefined)
+    if (known === undefined || this.#closed) return
+    const ends = new Map(known.ends.map((end) => [partitionKey(end.topic, end.partition), end.offset]))
+    const stable = new Map(known.stable.map((end) => [partitionKey(end.topic, end.partition), end.offset]))
+    for (const buffer of stale) {
+      // A fetch that was answered meanwhile knows better.
+      if (buffer.endsAt >= askedAt) continue
+      const key = partitionKey(buffer.topic, buffer.partition)
+      const readable = stable.get(key)
+      if (readable !== undefined) buffer.sawEnds(readable, ends.get(key) ?? readable, this.#o.clock.monotonic())
+    }
+  }
+}
+
+/** A partition in which open transactions hold back so many records at this moment; undefined where none do. */
+export async function firstWithheld(
+  broker: BrokerPort,
+  partitions: readonly TopicPartition[],
+): Promise<(TopicPartition & { readonly records: number }) | undefined> {
+  const ends = await broker.listOffsets(partitions, 'latest')
+  const stable = new Map(
+    (await broker.listOffsets(partitions, 'stable')).map((at) => [partitionKey(at.topic, at.partition), at.offset]),
+  )
+  for (const { topic, partition, offset } of ends) {
+    const records = offset - (stable.get(partitionKey(topic, partition)) ?? offset)
+    if (records > 0) return { topic, partition, records }
+  }
+  return undefined
+}

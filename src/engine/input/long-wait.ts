@@ -1,0 +1,59 @@
+/** Tells once when records wait long for a partition of their task that cannot be fetched: nothing else would say why. */
+import type { Clock } from '../../base/clock.ts'
+import type { Timers } from '../../base/timers.ts'
+import type { PartitionWait as Wait } from '../../time/watermarks.ts'
+
+const longMs = 10_000
+
+export class LongWait {
+  readonly #clock: Clock
+  readonly #timers: Timers
+  readonly #longest: () => Wait | undefined
+  readonly #tell: (message: string) => void
+  #cancel: (() => void) | undefined
+  #told: Wait | undefined
+
+  constructor(
+    { clock, timers }: { readonly clock: Clock; readonly timers: Timers },
+    longest: () => Wait | undefined,
+    tell: (message: string) => void,
+  ) {
+    this.#clock = clock
+    this.#timers = timers
+    this.#longest = longest
+    this.#tell = tell
+  }
+
+  /** To be called when nothing can be dispatched at the moment. */
+  check(): void {
+    if (this.#cancel) return
+    const wait = this.#longest()
+    if (wait) this.#look(wait)
+  }
+
+  close(): void {
+    this.#cancel?.()
+    this.#cancel = undefined
+  }
+
+  #look(wait: Wait): void {
+    const leftMs = wait.since + longMs - this.#clock.monotonic()
+    if (leftMs <= 0 && this.#told?.awaited !== wait.awaited) {
+      this.#told = wait
+      const waited = `${wait.held} has waited for ${Math.round((longMs - leftMs) / 1000)} s: ${wait.awaited}`
+      this.#tell(
+        wait.byWriters
+          ? `${waited} feeds the same task, and not all who write to it have told that they have come as far; see whether ` +
+              'all processes of the application run and commit'
+          : `${waited} feeds the same task and has more records, which could not be fetched; see whether the broker that ` +
+              'leads it can be reached',
+      )
+    }
+    this.#cancel = this.#timers.after(Math.max(longMs / 10, leftMs), () => {
+      this.#cancel = undefined
+      const next = this.#longest()
+      if (next) this.#look(next)
+      else this.#told = undefined
+    })
+  }
+}

@@ -1,0 +1,132 @@
+/** How far the input was read and dispatched, and what of that the group knows: what each commit has to tell. */
+import { assert } from '../../base/assert.ts'
+import { type PartitionKey, partitionKey, type TopicPartition } from '../../base/ids.ts'
+import type { Watermarks } from '../../time/watermarks.ts'
+import type { StartingPoint } from '../group/assignment.ts'
+import type { Route } from './dispatcher.ts'
+import type { EngineSettings } from '../settings.ts'
+import type { Kept } from './repartition/sorted-buffer.ts'
+
+export interface FrozenPosition extends TopicPartition {
+  readonly offset: number
+  readonly maxTimestamp: number
+  readonly idle: boolean
+  /** The application's, or that of the partition's task. */
+  readonly watermark: number
+  /** The commit has something to tell of it; else it stands where the last one left it. */
+  readonly isTold: boolean
+  /** What is done of the records behind the offset. */
+  readonly kept?: Kept | undefined
+}
+
+/** The oldest offset of the partition that is not done. */
+function nextOffsetOf({ buffer, sorted }: Route): number {
+  return sorted === undefined ? buffer.nextOffset : sorted.nextOffset
+}
+
+function isSame(a: Kept | undefined, b: Kept | undefined): boolean {
+  return a?.end === b?.end && a?.timestamp === b?.timestamp && a?.offset === b?.offset
+}
+
+export class Positions {
+  readonly #settings: EngineSettings
+  readonly #watermarks: Watermarks
+  readonly #routes: ReadonlyMap<PartitionKey, Route>
+  /** Offsets that the group's last commit holds. */
+  readonly #committed = new Map<PartitionKey, number>()
+  /**
+   * Partitions of which the group has no offset yet. One of which nothing was read is committed all the same: else a
+   * start without an offset could not be told from one after which records came.
+   */
+  readonly #unsaid = new Set<PartitionKey>()
+  /** What the last commits tell of records behind their offsets. */
+  readonly #kept = new Map<PartitionKey, Kept | undefined>()
+  /** Revoked since the last commit: what was dispatched of them has still to be committed. */
+  #revoked: FrozenPosition[] = []
+  /** What the last commit told of a partition; of interest to those who are fed by it. */
+  readonly #told = new Map<PartitionKey, { readonly maxTimestamp: number; readonly idle: boolean }>()
+  /** Topics between sub-topologies are told by commits how far those who feed them have come. */
+  announced = false
+
+  constructor(settings: EngineSettings, watermarks: Watermarks, routes: ReadonlyMap<PartitionKey, Route>) {
+    this.#settings = settings
+    this.#watermarks = watermarks
+    this.#routes = routes
+  }
+
+  assigned({ topic, partition, offset, committed, kept }: StartingPoint): void {
+    const key = partitionKey(topic, partition)
+    assert(offset >= 0, `${key} is to be read from offset ${offset}`)
+    this.#kept.set(key, kept)
+    this.#committed.set(key, offset)
+    if (!committed) this.#unsaid.add(key)
+  }
+
+  revoked(route: Route): void {
+    const { topic, partition, handle, sorted } = route
+    const maxTimestamp = this.#watermarks.maxTs(handle)
+    const offset = nextOffsetOf(route)
+    assert(offset >= 0, `${topic}:${partition} is given away at offset ${offset}`)
+    const watermark = this.#watermarks.inForce(handle)
+    const kept = sorted?.kept
+    this.#revoked.push({ topic, partition, offset, maxTimestamp, watermark, idle: false, isTold: true, kept })
+  }
+
+  /** Where the last commit left the partition; undefined where it is not read here. */
+  of({ topic, partition }: TopicPartition): number | undefined {
+    return this.#committed.get(partitionKey(topic, partition))
+  }
+
+  /** True when a partition has moved past what is committed, or there is something else to tell of it. */
+  moved(): boolean {
+    if (this.announced && [...this.#routes].some(([key, route]) => this.#hasNews(key, route))) return true
+    // From its end on means from now on, also for a process that is started again before the first record has come.
+    if (this.#unsaid.size > 0 && this.#settings.offsetsReset === 'latest') return true
+    for (const [key, route] of this.#routes) if (nextOffsetOf(route) !== this.#committed.get(key)) return true
+    return false
+  }
+
+  /** All partitions, and which of them the next commit is to tell of. */
+  freeze(): FrozenPosition[] {
+    const positions: FrozenPosition[] = []
+    let anchored = false
+    for (const [key, route] of [...this.#routes].sort(([a], [b]) => (a < b ? -1 : 1))) {
+      const { topic, partition, handle, sorted } = route
+      const offset = nextOffsetOf(route)
+      const kept = sorted?.kept
+      // The first partition is committed every time: its metadata carries the tag of each commit.
+      const news =
+        this.#unsaid.has(key) ||
+        (this.announced && this.#hasNews(key, route)) ||
+        (sorted !== undefined && !isSame(kept, this.#kept.get(key)))
+      const isTold = !anchored || offset !== this.#committed.get(key) || news
+      anchored = true
+      const [maxTimestamp, idle] = [this.#watermarks.maxTs(handle), this.#watermarks.isIdle(handle)]
+      if (isTold) {
+        if (this.announced) this.#told.set(key, { maxTimestamp, idle })
+        this.#kept.set(key, kept)
+      }
+      const watermark = this.#watermarks.inForce(handle)
+      positions.push({ topic, partition, offset, maxTimestamp, watermark, idle, isTold, kept })
+    }
+    positions.push(...this.#revoked)
+    this.#revoked = []
+    return positions
+  }
+
+  committed(offsets: ReadonlyArray<TopicPartition & { readonly offset: number }>): void {
+    for (const { topic, partition, offset } of offsets) {
+      const key = partitionKey(topic, partition)
+      this.#committed.set(key, offset)
+      this.#unsaid.delete(key)
+    }
+  }
+
+  /** Whether the next commit has something to tell of a partition, though not a record was read of it. */
+  #hasNews(key: PartitionKey, { handle, subtopology }: Route): boolean {
+    const { boundaries } = this.#settings.plan
+    if (!boundaries.some(({ fromSubtopology }) => fromSubtopology === subtopology)) return false
+    const told = this.#told.get(key)
+    return told?.maxTimestamp !== this.#watermarks.maxTs(handle) || told.idle !== this.#watermarks.isIdle(handle)
+  }
+}

@@ -1,0 +1,232 @@
+/**
+ * How far event time has come in a topic between sub-topologies. What its records show is not enough: several tasks of
+ * several processes write to one partition, and the records of one that is behind would come late although they are in
+ * time. So each partition is told by those who feed it, and plain records stay what other readers find in the topic.
+ *
+ * What is told needs no channel of its own. With every commit a process leaves the event time of each partition that it
+ * reads in the metadata of its offset, in the same transaction as the records that came of it. Whoever has read a
+ * repartition topic up to the end that it had after those offsets were looked up has all of these records, and knows how
+ * far those who write have come (`upstream.ts`).
+ */
+import { type PartitionKey, partitionKey, type TopicPartition } from '../../../base/ids.ts'
+import type { Clock } from '../../../base/clock.ts'
+import type { Timers } from '../../../base/timers.ts'
+import { BrokerError, type BrokerPort } from '../../../broker/port.ts'
+import { decodeTag } from '../../commit/tag.ts'
+import type { Gate } from '../../../time/gates.ts'
+import type { SourcePlan, TopologyPlan } from '../../../topology/plan.ts'
+import type { ResolvedTopics } from '../../group/topics.ts'
+import { type Frontier, isAnnounced, isSorted, type Reached, Upstream } from './upstream.ts'
+
+export interface AnnouncementsOptions {
+  readonly broker: BrokerPort
+  readonly clock: Clock
+  readonly timers: Timers
+  readonly groupId: string
+  readonly plan: TopologyPlan
+  readonly everyMs: number
+  readonly maxTaskIdleMs: number
+}
+
+/** A partition of this process. */
+export interface OwnPartition extends TopicPartition {
+  readonly source: number
+  readonly subtopology: number
+}
+
+export interface AnnouncementsHost {
+  /** All partitions of this process. */
+  partitions(): readonly OwnPartition[]
+  topics(): ResolvedTopics
+  /** Up to where the partition was fetched. */
+  position(partition: TopicPartition): number
+  /** Everything below this offset is at hand: it was dispatched, or has its place among what waits. */
+  reached(partition: TopicPartition, offset: number): boolean
+  /** Those who write to the partition have come so far in event time. */
+  shows(partition: TopicPartition, epochMs: number): void
+  /** The heads of the partition's sub-topology may go so far; `known`: what of each partition was read when this was known. */
+  cameTo(partition: TopicPartition, gate: Gate, known: ReadonlyMap<PartitionKey, number>): void
+  failed(error: unknown): void
+}
+
+/** What one round has told of a sub-topology: in force once its partitions are read up to these ends. */
+interface Told {
+  readonly partitions: ReadonlyArray<{ readonly at: OwnPartition; readonly end: number; readonly frontier: Frontier }>
+  readonly known: ReadonlyMap<PartitionKey, number>
+}
+
+/** Soon enough for what waits, and not so soon that the broker does nothing else. */
+const hurryMs = 5
+
+export class Announcements {
+  readonly #o: AnnouncementsOptions
+  readonly #host: AnnouncementsHost
+  readonly #upstream: Upstream
+  /** By sub-topology: the oldest that is not reached yet, and the newest. */
+  readonly #waiting = new Map<number, readonly Told[]>()
+  /** What of each partition was read before the round before. */
+  #known: ReadonlyMap<PartitionKey, number> = new Map()
+  #asking: Promise<void> | undefined
+  #cancel: (() => void) | undefined
+  #hurried = 0
+  #closed = false
+
+  constructor(options: AnnouncementsOptions, host: AnnouncementsHost) {
+    this.#o = options
+    this.#host = host
+    this.#upstream = new Upstream(options.plan, (source) => this.#partitionsOf(source), options.maxTaskIdleMs)
+  }
+
+  start(): void {
+    this.#later(this.#o.everyMs)
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#cancel?.()
+  }
+
+  /** Something waits for the next two rounds: what is known in the first is let go by the second. */
+  hurry(): void {
+    this.#hurried = 2
+    if (!this.#closed && this.#asking === undefined && this.#cancel !== undefined) this.#later(hurryMs)
+  }
+
+  #later(afterMs: number): void {
+    this.#cancel?.()
+    this.#cancel = this.#o.timers.after(afterMs, () => {
+      this.#cancel = undefined
+      if (!this.#closed) void this.#round()
+    })
+  }
+
+  async #round(): Promise<void> {
+    try {
+      if (this.#sources().length > 0) await this.#askOnce()
+    } catch (error) {
+      if (this.#closed) return
+      // Asked again soon; a broker that stays away is told of by the fetches.
+      if (!(error instanceof BrokerError)) {
+        this.#host.failed(error)
+        return
+      }
+    }
+    if (this.#closed) return
+    this.#hurried = Math.max(0, this.#hurried - 1)
+    this.#later(this.#hurried > 0 ? Math.min(hurryMs, this.#o.everyMs) : this.#o.everyMs)
+  }
+
+  #askOnce(): Promise<void> {
+    this.#asking ??= this.#ask().finally(() => {
+      this.#asking = undefined
+    })
+    return this.#asking
+  }
+
+  /** Lets in force what was read up to; called when records have been dispatched or a fetch brought something. */
+  settle(): void {
+    for (const [subtopology, told] of this.#waiting) {
+      const reached = told.filter((each) => each.partitions.every(({ at, end }) => this.#host.reached(at, end)))
+      if (reached.length === 0) continue
+      this.#waiting.set(
+        subtopology,
+        told.filter((each) => !reached.includes(each)),
+      )
+      for (const each of reached) this.#inForce(each)
+    }
+  }
+
+  /** Whether the group has done all that its input held when this was asked, in whosever hands, or in nobody's. */
+  async isDrained(): Promise<boolean> {
+    // Two rounds for the first partitions, of which one may have begun before, and one for each hop, the last one's reader.
+    const rounds = this.#o.plan.boundaries.length + 3
+    for (let round = 0; round < rounds; round++) await this.#askOnce()
+    return this.#upstream.isAtRest
+  }
+
+  #inForce({ partitions, known }: Told): void {
+    let upToMs = Number.POSITIVE_INFINITY
+    let knownUpToMs = Number.POSITIVE_INFINITY
+    let sorted: OwnPartition | undefined
+    for (const { at, frontier } of partitions) {
+      if (frontier.showsMs !== undefined && frontier.showsMs > Number.NEGATIVE_INFINITY)
+        this.#host.shows(at, frontier.showsMs)
+      if (!isSorted(this.#o.plan, this.#o.plan.sources[at.source])) continue
+      sorted = at
+      upToMs = Math.min(upToMs, frontier.upToMs)
+      knownUpToMs = Math.min(knownUpToMs, frontier.knownUpToMs)
+    }
+    if (sorted) this.#host.cameTo(sorted, { upToMs, knownUpToMs }, known)
+  }
+
+  #isTold(source: SourcePlan | undefined): source is SourcePlan {
+    return isAnnounced(this.#o.plan, source) || isSorted(this.#o.plan, source)
+  }
+
+  /** Sources of this process that are told of. */
+  #sources(): SourcePlan[] {
+    const { sources } = this.#o.plan
+    const own = new Set(this.#host.partitions().map(({ source }) => source))
+    return [...own].map((index) => sources[index]).filter((source) => this.#isTold(source))
+  }
+
+  async #ask(): Promise<void> {
+    const own = this.#host.partitions()
+    const { broker, groupId, clock, plan } = this.#o
+    const known = new Map(own.map((tp) => [partitionKey(tp.topic, tp.partition), this.#host.position(tp)]))
+    const sources = plan.sources.filter(({ kind }) => kind !== 'global')
+    const through = sources.filter(({ kind }) => kind === 'boundary').flatMap((each) => this.#partitionsOf(each))
+    const first = sources.filter(({ kind }) => kind !== 'boundary').flatMap((each) => this.#partitionsOf(each))
+    const asked = await broker.committedOffsets(groupId, [...through, ...first], false)
+    // First what is committed, then how far the topics go: not the other way round. A commit's records may not be
+    // readable yet while its offsets are, so it is the end of all that counts.
+    const [ends, readable] = await Promise.all([
+      through.length > 0 ? broker.listOffsets(through, 'latest') : [],
+      first.length > 0 ? broker.listOffsets(first, 'stable') : [],
+    ])
+    if (this.#closed) return
+    const endOf = new Map([...ends, ...readable].map((at) => [partitionKey(at.topic, at.partition), at.offset]))
+    const committed = new Map(
+      asked.map(({ topic, partition, offset, metadata }): [PartitionKey, Reached] => {
+        const { maxTimestamp = Number.NEGATIVE_INFINITY, idle = false } = decodeTag(metadata) ?? {}
+        return [partitionKey(topic, partition), { offset, maxTimestamp, idle }]
+      }),
+    )
+    this.#upstream.look({ committed, ends: endOf, now: clock.monotonic() })
+    this.#tell(own, endOf)
+    this.#known = known
+    this.settle()
+  }
+
+  #tell(own: readonly OwnPartition[], ends: ReadonlyMap<PartitionKey, number>): void {
+    const { plan } = this.#o
+    const bySubtopology = Map.groupBy(
+      own.filter(({ source }) => this.#isTold(plan.sources[source])),
+      ({ subtopology }) => subtopology,
+    )
+    const frontiers = new Map(
+      this.#sources().map((source) => [source.index, this.#upstream.frontierOf(source)] as const),
+    )
+    for (const subtopology of this.#waiting.keys())
+      if (!bySubtopology.has(subtopology)) this.#waiting.delete(subtopology)
+    for (const [subtopology, partitions] of bySubtopology) {
+      const told: Told = {
+        partitions: partitions.map((at) => ({
+          at,
+          end: ends.get(partitionKey(at.topic, at.partition)) ?? Number.POSITIVE_INFINITY,
+          frontier: frontiers.get(at.source) as Frontier,
+        })),
+        known: this.#known,
+      }
+      const [oldest] = this.#waiting.get(subtopology) ?? []
+      this.#waiting.set(subtopology, oldest === undefined ? [told] : [oldest, told])
+    }
+  }
+
+  #partitionsOf({ index }: SourcePlan): TopicPartition[] {
+    const { bySource, topics } = this.#host.topics()
+    return (bySource[index] ?? []).flatMap((topic) =>
+      Array.from({ length: topics.get(topic)?.partitions ?? 0 }, (_, partition) => ({ topic, partition })),
+    )
+  }
+}

@@ -1,0 +1,45 @@
+/** Announcements of a run: what they look up, and what they let go. */
+import { type PartitionKey, partitionKey, type TopicPartition } from '../../../base/ids.ts'
+import type { EngineOptions } from '../../engine-options.ts'
+import type { ResolvedTopics } from '../../group/topics.ts'
+import type { Route } from '../dispatcher.ts'
+import { Announcements } from './announcements.ts'
+import type { SortedInput } from './sorted-input.ts'
+import { isAnnounced, isSorted } from './upstream.ts'
+
+export interface AnnouncingHost {
+  readonly routes: ReadonlyMap<PartitionKey, Route>
+  readonly sorted: SortedInput
+  topics(): ResolvedTopics
+  wake(): void
+  failed(error: unknown): void
+}
+
+/** Undefined where nobody tells how far those who write to a topic have come. */
+export function announcementsOf(options: EngineOptions, host: AnnouncingHost): Announcements | undefined {
+  const { settings, broker, clock, timers } = options
+  const { plan, split, applicationId: groupId, commitIntervalMs, maxTaskIdleMs } = settings
+  if (split !== 'repartition-topics') return undefined
+  if (!plan.sources.some((source) => isAnnounced(plan, source) || isSorted(plan, source))) return undefined
+  const { routes, sorted } = host
+  const routeOf = ({ topic, partition }: TopicPartition) => routes.get(partitionKey(topic, partition))
+  const everyMs = Math.max(50, commitIntervalMs)
+  return new Announcements(
+    { broker, clock, timers, groupId, plan, everyMs, maxTaskIdleMs },
+    {
+      partitions: () => [...routes.values()],
+      topics: () => host.topics(),
+      position: (tp) => routeOf(tp)?.buffer.position ?? 0,
+      reached: (tp, offset) => sorted.reached(routeOf(tp), offset),
+      shows: (tp, epochMs) => {
+        sorted.shows(routeOf(tp), epochMs)
+        host.wake()
+      },
+      cameTo: (tp, gate, known) => {
+        sorted.cameTo(routeOf(tp), gate, known)
+        host.wake()
+      },
+      failed: (error) => host.failed(error),
+    },
+  )
+}

@@ -1,0 +1,99 @@
+/**
+ * Whether the broker answers, and since when it does not. Several parts of the engine talk to it, and each hears of an
+ * outage at a moment of its own; a single answer in between, or one part that knows nothing yet, is not its end.
+ */
+import type { Clock } from '../../base/clock.ts'
+
+/** Who tells: each takes back what it has told itself. */
+export type LinkSource = 'input' | 'group'
+
+export interface BrokerLinkOptions {
+  readonly clock: Clock
+  readonly log: (level: 'info' | 'warn', message: string) => void
+}
+
+export interface LinkState {
+  readonly connected: boolean
+  /** Epoch milliseconds. */
+  readonly sinceMs: number
+  /** Why it is not connected, with the broker's address. */
+  readonly fault: string | null
+}
+
+/** So long without a fault, and an outage is over. */
+const settledMs = 1000
+/** An outage that lasts is worth a line, a hiccup is not. */
+const toldAfterMs = 2000
+
+export class BrokerLink {
+  readonly #o: BrokerLinkOptions
+  readonly #cut = new Map<LinkSource, string | undefined>()
+  #state: LinkState
+  #badSince: number | undefined
+  #lastBadAt = Number.NEGATIVE_INFINITY
+  #hiccup = false
+  #told = false
+
+  constructor(options: BrokerLinkOptions) {
+    this.#o = options
+    const { clock } = options
+    this.#state = { connected: true, sinceMs: clock.now(), fault: null }
+  }
+
+  get state(): LinkState {
+    return this.#state
+  }
+
+  told(source: LinkSource, connected: boolean, why?: string): void {
+    if (connected) this.#cut.delete(source)
+    else this.#cut.set(source, why)
+  }
+
+  /** A call failed for want of an answer; whoever made it does not tell when the next one succeeds. */
+  failed(): void {
+    this.#hiccup = true
+  }
+
+  /** A run is over: what its input knew of the broker is void. */
+  forget(source: LinkSource): void {
+    this.#cut.delete(source)
+  }
+
+  /** To be called a few times a second. `fault`: what the client says of its last exchange. */
+  look(connected: boolean, fault: string | undefined): void {
+    const now = this.#o.clock.monotonic()
+    const isBad = !connected || this.#cut.size > 0 || this.#hiccup
+    this.#hiccup = false
+    if (isBad) {
+      this.#lastBadAt = now
+      if (this.#badSince === undefined) this.#turn(now, false)
+      const why = fault ?? [...this.#cut.values()].find((each) => each !== undefined) ?? this.#state.fault
+      if (why !== this.#state.fault) this.#state = { ...this.#state, fault: why }
+      this.#tell(now)
+    } else if (this.#badSince !== undefined && now - this.#lastBadAt >= settledMs) {
+      this.#tellEnd(now)
+      this.#turn(now, true)
+    }
+  }
+
+  #turn(now: number, connected: boolean): void {
+    this.#badSince = connected ? undefined : now
+    this.#told = false
+    this.#state = { connected, sinceMs: this.#o.clock.now(), fault: null }
+  }
+
+  #tell(now: number): void {
+    const since = this.#badSince as number
+    if (this.#told || now - since < toldAfterMs) return
+    this.#told = true
+    const why = this.#state.fault === null ? '' : `: ${this.#state.fault}`
+    this.#o.log('warn', `the broker has not answered for ${seconds(now - since)} s${why}`)
+  }
+
+  #tellEnd(now: number): void {
+    if (this.#told)
+      this.#o.log('info', `the broker answers again, after ${seconds(now - (this.#badSince as number))} s`)
+  }
+}
+
+const seconds = (ms: number): number => Math.round(ms / 1000)

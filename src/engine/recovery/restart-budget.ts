@@ -1,0 +1,49 @@
+/**
+ * How often the engine may restart in place: so many times within a sliding window, and never more often than that in a
+ * row without a commit in between. The second rule ends what the first cannot see: a record at which every run ends in
+ * the same way, but slowly.
+ */
+import { assert } from '../../base/assert.ts'
+
+export class RestartBudget {
+  readonly #max: number
+  readonly #windowMs: number
+  #used: Array<{ at: number; cause: string }> = []
+  #commits = Number.NaN
+  #fruitless = 0
+
+  constructor(max: number, windowMs: number) {
+    assert(max >= 0 && windowMs > 0, 'a budget of restarts has a number and a window')
+    this.#max = max
+    this.#windowMs = windowMs
+  }
+
+  /** Takes one restart; false when the budget is spent. `commits`: how many the engine has made so far. */
+  take(cause: string, now: number, commits: number): boolean {
+    this.#expire(now)
+    this.#used.push({ at: now, cause })
+    assert(Number.isNaN(this.#commits) || commits >= this.#commits, 'commits are counted over all runs')
+    this.#fruitless = commits === this.#commits ? this.#fruitless + 1 : 1
+    this.#commits = commits
+    return this.#used.length <= this.#max && !this.fruitless
+  }
+
+  /** The last restarts brought nothing: not one commit lies between them. */
+  get fruitless(): boolean {
+    return this.#fruitless > this.#max
+  }
+
+  /** Wait before the next attempt: none, then 1 s, then 4 s. */
+  backoffMs(): number {
+    return this.#used.length <= 1 ? 0 : 4 ** (this.#used.length - 2) * 1000
+  }
+
+  snapshot(now: number): { used: number; max: number; windowMs: number; causes: string[] } {
+    this.#expire(now)
+    return { used: this.#used.length, max: this.#max, windowMs: this.#windowMs, causes: this.#used.map((u) => u.cause) }
+  }
+
+  #expire(now: number): void {
+    this.#used = this.#used.filter((u) => now - u.at < this.#windowMs)
+  }
+}

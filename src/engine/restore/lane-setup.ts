@@ -1,0 +1,93 @@
+/** What lanes are told before records come: topics, where records go, and the rows of global tables. */
+import { EngineError } from '../../base/errors.ts'
+import type { Affinity } from '../../topology/affinity.ts'
+import type { EngineOptions } from '../engine-options.ts'
+import type { Restorer } from './restorer.ts'
+import { foundLimit } from '../commit/topic-limits.ts'
+import type { EngineSettings } from '../settings.ts'
+import type { ResolvedTopics } from '../group/topics.ts'
+import { type OutputTopic, usualMaxBatchBytes } from '../../lanes/outputs.ts'
+import { BrokerError, type BrokerPort, type TopicInfo } from '../../broker/port.ts'
+
+export async function configureLanes(
+  options: EngineOptions,
+  run: number,
+  topics: ResolvedTopics,
+  affinity: Affinity,
+): Promise<void> {
+  const { settings, send } = options
+  const sinks = await resolved(options, settings.sinkTopics)
+  const boundaries = await withLimits(options.broker, topics.boundaries)
+  const originTopics = [...new Set(topics.bySource.flat())]
+  for (let lane = 0; lane < settings.lanes; lane++) {
+    send(lane, { type: 'configure', run, affinity: affinity.toJSON(), originTopics }, [])
+    send(lane, { type: 'topics', topics: [...sinks, ...boundaries] }, [])
+  }
+}
+
+/** A lane met a topic that nobody named before. */
+export async function resolveSinks(options: EngineOptions, lane: number, names: readonly string[]): Promise<void> {
+  const topics = await resolved(options, names)
+  options.send(lane, { type: 'topics', topics }, [])
+}
+
+/** Topics to write to; what is missing is created where that is the engine's to do. */
+async function resolved(options: EngineOptions, names: readonly string[]): Promise<OutputTopic[]> {
+  const known = await options.broker.topics([...names])
+  const missing = names.filter((topic) => !known.some((k) => k.topic === topic))
+  const created = missing.length > 0 ? await createSinks(options, missing) : []
+  return withLimits(options.broker, [...known, ...created])
+}
+
+function withLimits(broker: BrokerPort, topics: readonly TopicInfo[]): Promise<OutputTopic[]> {
+  return Promise.all(
+    topics.map(async ({ topic, partitions }) => ({ topic, partitions, ...(await limitsOf(broker, topic)) })),
+  )
+}
+
+/** Who may not read the settings of a topic may still write to it; what is too large for it is found out then. */
+async function limitsOf(broker: BrokerPort, topic: string): Promise<Pick<OutputTopic, 'maxBatchBytes' | 'needsKey'>> {
+  const found = foundLimit(broker, topic)
+  try {
+    const config = await broker.topicConfig(topic)
+    const limit = Number(config['max.message.bytes'])
+    const compacts = config['cleanup.policy']?.split(',').includes('compact') ?? false
+    return {
+      maxBatchBytes: Math.min(found, limit > 0 ? limit : usualMaxBatchBytes),
+      needsKey: compacts && broker.kind === 'kafka',
+    }
+  } catch (error) {
+    if (!(error instanceof BrokerError && error.errorClass === 'config')) throw error
+    return { maxBatchBytes: found, needsKey: false }
+  }
+}
+
+async function createSinks({ settings, broker }: EngineOptions, missing: readonly string[]): Promise<TopicInfo[]> {
+  const { deadLetterTopic } = settings
+  const refused = broker.kind === 'kafka' ? missing.filter((topic) => topic !== deadLetterTopic) : []
+  if (refused.length > 0) {
+    throw new EngineError(
+      'TOPIC_MISSING',
+      `the output topic ${refused.join(', ')} does not exist on the broker: create it first`,
+    )
+  }
+  await broker.createTopics(missing.map((topic) => ({ topic, partitions: settings.defaultPartitions })))
+  return broker.topics(missing)
+}
+
+/** Fills every lane's global tables; `follow` is told where each of their topics goes on. */
+export async function loadGlobals(
+  settings: EngineSettings,
+  restorer: Restorer,
+  topics: ResolvedTopics,
+  follow: (source: number, topic: string, positions: ReadonlyMap<number, number>) => void,
+): Promise<void> {
+  for (const source of settings.plan.sources) {
+    if (source.kind !== 'global') continue
+    for (const topic of topics.bySource[source.index] ?? []) {
+      const partitions = topics.topics.get(topic)?.partitions ?? 0
+      const positions = await restorer.loadGlobal(source.index, topic, partitions, settings.lanes)
+      follow(source.index, topic, positions)
+    }
+  }
+}

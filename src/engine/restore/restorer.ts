@@ -1,0 +1,400 @@
+/** Brings lanes' stores to the last commit: opens them, checks them against the broker, replays what is missing. */
+import { assert } from '../../base/assert.ts'
+import { partitionKey, type TopicPartition } from '../../base/ids.ts'
+import type { BrokerPort, FetchedPartition } from '../../broker/port.ts'
+import { commitId } from '../commit/tag.ts'
+import { EngineError } from '../../base/errors.ts'
+import type { Affinity, TaskRef } from '../../topology/affinity.ts'
+import type { FromLane, StartingTask, ToLane } from '../../lanes/protocol.ts'
+import type { GroupPosition } from '../group/assignment.ts'
+import { endOfBatches, RecordCursor } from '../../broker/wire/record-batch.ts'
+import type { EngineSettings } from '../settings.ts'
+import type { Producer } from '../commit/producer.ts'
+import { changelogLost, refuseLost } from './state-check.ts'
+import { writeAnew } from './write-anew.ts'
+import { chunkBytes, chunksUnderWay, roomFor, StoreReplay } from './store-replay.ts'
+import type { ResolvedTopics } from '../group/topics.ts'
+import type { RestoreProgress } from '../../view/view.ts'
+
+export interface RestorerHost {
+  /** Bytes of changelogs that may be under way to lanes that have not applied them yet. */
+  readonly maxBytes: number
+  readonly settings: EngineSettings
+  run(): number
+  send(lane: number, message: ToLane): void
+  progress(progress: readonly RestoreProgress[]): void
+  /** True when the engine was restarted or stopped meanwhile: give up quietly. */
+  cancelled(run: number): boolean
+  /** The store's changelog is not the topic that the last commit went to. */
+  isLost(store: string): boolean
+  producer(): Producer
+  now(): number
+  /** For a moment, until something may be asked again. */
+  pause(): Promise<void>
+  log(message: string): void
+}
+
+/** How often it is asked in vain for what is not shown, some seconds, before that is told. */
+const pausesUntilTold = 30
+
+type Opened = Extract<FromLane, { type: 'opened' }>
+
+export class Restorer {
+  readonly #broker: BrokerPort
+  readonly #host: RestorerHost
+  #stores: readonly StoreReplay[] = []
+  #opened: ((message: Opened) => void) | undefined
+  #loaded: (() => void) | undefined
+  #applied: (() => void) | undefined
+  #started: ((lane: number) => void) | undefined
+  #dumped: ((message: Extract<FromLane, { type: 'dumped' }>) => void) | undefined
+
+  constructor(broker: BrokerPort, host: RestorerHost) {
+    this.#broker = broker
+    this.#host = host
+  }
+
+  laneMessage(message: Extract<FromLane, { type: 'opened' | 'restored' | 'loaded' | 'started' | 'dumped' }>): void {
+    switch (message.type) {
+      case 'opened':
+        this.#opened?.(message)
+        return
+      case 'restored':
+        this.#stores
+          .find((s) => s.store === message.store && s.partition === message.partition)
+          ?.chunkApplied(message.records)
+        this.#applied?.()
+        return
+      case 'loaded':
+        this.#loaded?.()
+        return
+      case 'dumped':
+        this.#dumped?.(message)
+        return
+      case 'started':
+        this.#started?.(message.lane)
+    }
+  }
+
+  get progress(): RestoreProgress[] {
+    return this.#stores.map(({ store, partition, restored, position, end }) => ({
+      store,
+      partition,
+      restoredRecords: restored,
+      remainingRecords: Math.max(0, end - position),
+    }))
+  }
+
+  /** Opens the stores of these tasks; what the lanes tell of them goes to the replays that this answers with. */
+  async open(
+    tasks: ReadonlyMap<number, readonly TaskRef[]>,
+    topics: ResolvedTopics,
+    applied?: () => void,
+  ): Promise<StoreReplay[]> {
+    const stores: StoreReplay[] = []
+    for (const { lane, stores: opened } of await this.#open(tasks)) {
+      for (const { store, partition, checkpoint, writtenAt } of opened) {
+        const info = topics.changelogs.get(store)
+        const now = this.#host.now()
+        if (info) stores.push(new StoreReplay({ store, partition, lane }, info, checkpoint, now - (writtenAt ?? now)))
+      }
+    }
+    this.#stores = stores
+    this.#applied = applied
+    return stores
+  }
+
+  /**
+   * Opens the stores of these tasks and replays their changelogs; resolves when all are complete. `refuse` is called
+   * before the first record of a changelog is handed on that no source topic serves as.
+   */
+  async restore(
+    tasks: ReadonlyMap<number, readonly TaskRef[]>,
+    topics: ResolvedTopics,
+    group: GroupPosition,
+    restoring: () => void,
+    refuse?: () => void,
+  ): Promise<Map<string, number>> {
+    const run = this.#host.run()
+    const stores = await this.open(tasks, topics)
+    if (this.#host.settings.lostChangelogs === 'write-anew') await this.#writeAnew(stores, group)
+    for (const store of stores) store.compareWith(group)
+    for (const store of stores) store.know(group.ends)
+    await findEnds(this.#broker, stores, group.partitions, this.#pauseOf(run))
+    if (this.#host.cancelled(run)) return new Map()
+    if (group.newestTag) refuseLost(this.#host.settings, stores)
+    const behind = stores.filter((s) => s.position < s.end)
+    for (const store of stores) if (store.rebuild && store.position >= store.end) store.wipe(this.#host)
+    if (behind.length > 0) restoring()
+    this.#host.progress(this.progress)
+    const sources = new Set(topics.bySource.flat())
+    await this.#replay(run, behind, group.newestTag, ({ topic, position }, fetched) => {
+      if (refuse && !sources.has(topic) && hasRecord(fetched, position)) refuse()
+    })
+    this.#host.progress(this.progress)
+    return new Map(stores.map((s) => [s.id, s.position]))
+  }
+
+  /** Between two questions for an end that is not shown yet; where it takes long, that is told. */
+  #pauseOf(run: number): () => Promise<void> | undefined {
+    let pauses = 0
+    return () => {
+      if (this.#host.cancelled(run)) return undefined
+      if (++pauses === pausesUntilTold)
+        this.#host.log(
+          'changelogs have more than they show, and what was committed is part of it: the start waits until the broker has ended ' +
+            'the transactions that are open in them',
+        )
+      return this.#host.pause()
+    }
+  }
+
+  /** What changelogs have lost is written from stores on disk, in one transaction; those then go with the new topic. */
+  async #writeAnew(stores: readonly StoreReplay[], { newestTag }: GroupPosition): Promise<void> {
+    const ofPlan = this.#host.settings.plan.stores.filter(({ changelogTopic }) => changelogTopic === undefined)
+    const own = new Set(ofPlan.map(({ name }) => name))
+    // A changelog of which nothing is lost has nothing to be written to, and a new application has lost none.
+    const lost = stores.filter((store) => own.has(store.store) && this.#host.isLost(store.store))
+    if (lost.length === 0 || newestTag === undefined) return
+    for (const store of lost) {
+      if (store.hasAllOf(newestTag)) continue
+      const what = `(partition ${store.partition}) was deleted, and the store on disk does not have all that was committed`
+      throw changelogLost(this.#host.settings, store.store, what, store.topic)
+    }
+    await writeAnew(this.#host, lost, (store, from) => this.#dump(store, from))
+    for (const store of lost) store.adopt(this.#host, commitId(newestTag))
+    this.#host.log(
+      `the changelogs of ${[...new Set(lost.map(({ store }) => store))].join(', ')} were written anew from the stores on disk`,
+    )
+  }
+
+  async #dump(
+    { store, partition, lane }: StoreReplay,
+    from: Uint8Array | null,
+  ): Promise<Extract<FromLane, { type: 'dumped' }>> {
+    const { promise, resolve } = Promise.withResolvers<Extract<FromLane, { type: 'dumped' }>>()
+    this.#dumped = resolve
+    this.#host.send(lane, { type: 'dump', run: this.#host.run(), store, partition, from })
+    return promise
+  }
+
+  /** Loads the topic of a global table into every lane, up to its end; answers where to go on. */
+  async loadGlobal(source: number, topic: string, partitions: number, lanes: number): Promise<Map<number, number>> {
+    const run = this.#host.run()
+    const all = Array.from({ length: partitions }, (_, partition) => ({ topic, partition }))
+    const starts = new Map((await this.#broker.listOffsets(all, 'earliest')).map((o) => [o.partition, o.offset]))
+    const ends = new Map((await this.#broker.listOffsets(all, 'stable')).map((o) => [o.partition, o.offset]))
+    const positions = new Map<number, number>()
+    for (const { partition } of all) {
+      let position = starts.get(partition) ?? 0
+      const end = ends.get(partition) ?? 0
+      while (position < end && !this.#host.cancelled(run)) {
+        const fetched = await this.#fetch(topic, partition, position)
+        const next = endOfBatches(fetched.records, position)
+        if (next === position) break
+        await this.#loadOne(source, topic, partition, fetched, position, lanes)
+        position = next
+      }
+      positions.set(partition, position)
+    }
+    return positions
+  }
+
+  /** Hands one fetched run of a global topic to all lanes and waits until they have it. */
+  async #loadOne(
+    source: number,
+    topic: string,
+    partition: number,
+    fetched: FetchedPartition,
+    fromOffset: number,
+    lanes: number,
+  ): Promise<void> {
+    let left = lanes
+    const done = new Promise<void>((resolve) => {
+      this.#loaded = () => {
+        if (--left === 0) resolve()
+      }
+    })
+    const { records, aborted } = fetched
+    for (let lane = 0; lane < lanes; lane++) {
+      this.#host.send(lane, {
+        type: 'global',
+        run: this.#host.run(),
+        source,
+        topic,
+        partition,
+        records,
+        fromOffset,
+        aborted,
+      })
+    }
+    await done
+  }
+
+  /** Starts processing on all lanes. */
+  async start(
+    tasks: ReadonlyMap<number, readonly StartingTask[]>,
+    lanes: number,
+    { epoch, watermark, fencingToken }: { epoch: number; watermark: number; fencingToken: number },
+  ): Promise<void> {
+    const waiting = new Set(Array.from({ length: lanes }, (_, lane) => lane))
+    const done = new Promise<void>((resolve) => {
+      this.#started = (lane) => {
+        const wasExpected = waiting.delete(lane)
+        assert(wasExpected, `lane ${lane} has started twice`)
+        if (waiting.size === 0) resolve()
+      }
+    })
+    for (let lane = 0; lane < lanes; lane++) {
+      const run = this.#host.run()
+      this.#host.send(lane, { type: 'start', run, tasks: tasks.get(lane) ?? [], epoch, watermark, fencingToken })
+    }
+    await done
+  }
+
+  async #open(tasks: ReadonlyMap<number, readonly TaskRef[]>): Promise<Opened[]> {
+    const answers: Opened[] = []
+    const done = new Promise<void>((resolve) => {
+      this.#opened = (message) => {
+        assert(tasks.has(message.lane), `lane ${message.lane} has opened stores that nobody asked for`)
+        answers.push(message)
+        if (answers.length === tasks.size) resolve()
+      }
+    })
+    if (tasks.size === 0) return []
+    for (const [lane, refs] of tasks) this.#host.send(lane, { type: 'open', run: this.#host.run(), tasks: refs })
+    await done
+    return answers
+  }
+
+  async #replay(
+    run: number,
+    stores: readonly StoreReplay[],
+    newestTag: { tokenEpoch: number; seq: number } | undefined,
+    check: (store: StoreReplay, fetched: FetchedPartition) => void,
+  ): Promise<void> {
+    const wake = (): Promise<void> =>
+      new Promise((resolve) => {
+        this.#applied = resolve
+      })
+    let pending = [...stores]
+    while (pending.length > 0) {
+      if (this.#host.cancelled(run)) return
+      const ready = pending.filter((s) => s.underWay < chunksUnderWay)
+      const room = roomFor(stores, this.#host.maxBytes)
+      if (ready.length === 0 || room <= 0) {
+        await wake()
+        continue
+      }
+      const fetched = await this.#broker.fetch({
+        partitions: ready.map(({ topic, partition, position }) => ({
+          topic,
+          partition,
+          offset: position,
+          maxBytes: chunkBytes,
+        })),
+        maxWaitMs: 500,
+        maxBytes: room,
+        isolation: 'read_committed',
+      })
+      // The run may have ended meanwhile: what the lanes of the next one have open is not meant.
+      if (this.#host.cancelled(run)) return
+      const readyByPartition = new Map(ready.map((store) => [partitionKey(store.topic, store.partition), store]))
+      for (const part of fetched) {
+        const store = readyByPartition.get(partitionKey(part.topic, part.partition))
+        if (!store) continue
+        refuseUnreadable(part)
+        check(store, part)
+        store.take(this.#host, part, (next) => (next >= store.end && newestTag ? commitId(newestTag) : ''))
+      }
+      this.#host.progress(this.progress)
+      pending = pending.filter((s) => s.position < s.end)
+    }
+    while (stores.some((s) => s.underWay > 0) && !this.#host.cancelled(run)) await wake()
+  }
+
+  async #fetch(topic: string, partition: number, offset: number): Promise<FetchedPartition> {
+    const [fetched] = await this.#broker.fetch({
+      partitions: [{ topic, partition, offset, maxBytes: chunkBytes }],
+      maxWaitMs: 500,
+      maxBytes: chunkBytes,
+      isolation: 'read_committed',
+    })
+    if (fetched === undefined || fetched.error !== undefined) {
+      throw new EngineError('BROKER_REFUSED', `${topic}:${partition} cannot be read: ${fetched?.error ?? 'no answer'}`)
+    }
+    return fetched
+  }
+}
+
+function hasRecord({ records, aborted }: FetchedPartition, from: number): boolean {
+  const cursor = new RecordCursor()
+  cursor.reset(records, from, aborted, 'read_committed')
+  return cursor.next()
+}
+
+export function refuseUnreadable({ topic, partition, error }: FetchedPartition): void {
+  if (error === undefined) return
+  throw new EngineError('BROKER_REFUSED', `the changelog ${topic}:${partition} cannot be read: ${error}`)
+}
+
+/**
+ * How far each changelog is to be replayed. What lies behind the group's position in a source topic that serves as
+ * changelog is input, not yet state.
+ *
+ * With `pause`, what was committed and is not shown yet is waited for: the broker decides a transaction first, and marks each
+ * of its partitions after that; and a process that is gone may have left one open. `pause` answers undefined once nobody
+ * waits any more.
+ */
+export async function findEnds(
+  broker: BrokerPort,
+  stores: readonly StoreReplay[],
+  group: ReadonlyArray<TopicPartition & { readonly offset: number }>,
+  pause?: () => Promise<void> | undefined,
+): Promise<void> {
+  const read = offsetsById(group)
+  for (let left = stores; left.length > 0; ) {
+    const [stable, earliest] = await Promise.all([
+      broker.listOffsets(left.map(placeOf), 'stable'),
+      broker.listOffsets(left.map(placeOf), 'earliest'),
+    ])
+    const [ends, starts] = [offsetsById(stable), offsetsById(earliest)]
+    const endOf = (store: StoreReplay): number =>
+      Math.min(ends.get(idOf(store)) ?? 0, read.get(idOf(store)) ?? Number.POSITIVE_INFINITY)
+    const short = pause === undefined ? [] : left.filter((store) => endOf(store) < store.known)
+    const hidden = await hiddenOf(broker, short)
+    // What is hidden tells nothing yet: a store on disk would seem to have more than its changelog ever had.
+    for (const store of left) if (!hidden.includes(store)) store.fit(starts.get(idOf(store)) ?? 0, endOf(store))
+    const paused = hidden.length === 0 ? undefined : pause?.()
+    if (paused === undefined) return
+    await paused
+    left = hidden
+  }
+}
+
+/** Those that have what was committed, and do not show it. */
+async function hiddenOf(broker: BrokerPort, short: readonly StoreReplay[]): Promise<readonly StoreReplay[]> {
+  if (short.length === 0) return []
+  const latest = offsetsById(await broker.listOffsets(short.map(placeOf), 'latest'))
+  return short.filter((store) => (latest.get(idOf(store)) ?? 0) >= store.known)
+}
+
+const placeOf = ({ topic, partition }: TopicPartition): TopicPartition => ({ topic, partition })
+
+const idOf = ({ topic, partition }: TopicPartition): string => partitionKey(topic, partition)
+
+const offsetsById = (
+  offsets: ReadonlyArray<TopicPartition & { readonly offset: number }>,
+): ReadonlyMap<string, number> => new Map(offsets.map((each) => [idOf(each), each.offset]))
+
+/** Which lane runs which tasks. */
+export function tasksByLane<T extends TaskRef>(tasks: readonly T[], affinity: Affinity): Map<number, T[]> {
+  const result = new Map<number, T[]>()
+  for (const task of tasks) {
+    const lane = affinity.lane(task.subtopology, task.partition)
+    const list = result.get(lane)
+    if (list) list.push(task)
+    else result.set(lane, [task])
+  }
+  return result
+}

@@ -1,0 +1,31 @@
+/** Writes changelogs from stores: all of them in one transaction, so that a crash leaves none of it. */
+import type { FromLane } from '../../lanes/protocol.ts'
+import type { Producer } from '../commit/producer.ts'
+import { unpack } from '../commit/producer.ts'
+import type { StoreReplay } from './store-replay.ts'
+
+type Dumped = Extract<FromLane, { type: 'dumped' }>
+
+export async function writeAnew(
+  host: { producer(): Producer; now(): number },
+  stores: readonly StoreReplay[],
+  dump: (store: StoreReplay, from: Uint8Array | null) => Promise<Dumped>,
+): Promise<void> {
+  const producer = host.producer()
+  for (const store of stores) {
+    let from: Uint8Array | null = null
+    let next = 0
+    do {
+      const { packs, next: rest }: Dumped = await dump(store, from)
+      const { topic, partition } = store
+      const batches = unpack(packs).map((batch) => ({ ...batch, topic, partition }))
+      producer.send(batches, host.now(), ({ count }, offset) => {
+        next = Math.max(next, offset + count)
+      })
+      await producer.flush()
+      from = rest
+    } while (from !== null)
+    store.writtenUpTo(next)
+  }
+  await producer.end(true)
+}

@@ -1,0 +1,54 @@
+/** Who became active, when and why; and what operators said: read out of the log, the same on every pod. */
+import type { Claim, Command } from '../log/log-view.ts'
+import { standingCommands } from '../log/records.ts'
+import type { Pod } from '../pod.ts'
+import type { HaCommandResult, HaHistory, HaHistoryEvent } from './view.ts'
+
+const mostCommands = 20
+
+export function historyOf({ view }: Pod): HaHistory {
+  const commands = [...view.commands.values()]
+  const takeovers = view.claims().map((claim) => ({ offset: claim.offset, event: takeover(claim, commands) }))
+  const said = commands
+    .filter(({ command }) => standingCommands.has(command))
+    .map((command) => ({ offset: command.offset, event: saying(command) }))
+  const all = [...takeovers, ...said].toSorted((a, b) => b.offset - a.offset)
+  return { events: all.map(({ event }) => event) }
+}
+
+const timeOf = (at: number | undefined): string | null =>
+  at === undefined || !(at > 0) ? null : new Date(at).toISOString()
+
+function takeover(claim: Claim, commands: readonly Command[]): HaHistoryEvent {
+  const { at, podId, epoch, cause, commandOffset, why } = claim
+  const command = commands.find(({ offset }) => offset === commandOffset)
+  const issuer = command?.issuer ?? null
+  return { at: timeOf(at), event: 'TAKEOVER', podId, tokenEpoch: epoch, cause, why, commandOffset, issuer }
+}
+
+function saying({ at, command, target, value, offset, issuer }: Command): HaHistoryEvent {
+  const event = command as 'PAUSE' | 'RESUME' | 'PRIORITY'
+  const fields = { podId: target, tokenEpoch: 0, cause: null, commandOffset: offset, issuer }
+  return { at: timeOf(at), event, ...fields, why: standingText(command, target, value) }
+}
+
+/** What holds from a standing command on. */
+export function standingText(command: string, target: string | null, value: number | null): string {
+  if (command === 'PAUSE') return 'failover is paused: nobody takes over by itself'
+  if (command === 'RESUME') return 'failover is automatic'
+  if (value === 0) return `pod ${target} never takes over by itself`
+  return `the failover priority of pod ${target} is ${value ?? 'the one of its configuration'}`
+}
+
+/** The last commands, newest first. */
+export function commandResults({ view }: Pod): HaCommandResult[] {
+  const newest = [...view.commands.values()].slice(-mostCommands).reverse()
+  return newest.map(({ offset: commandOffset, command, target, force, issuer, value }) => {
+    const said = { commandOffset, command, target, force, issuer }
+    const result = view.results.get(commandOffset)
+    if (result) return { ...said, outcome: result.outcome, reason: result.reason }
+    // It holds from where it lies in the log, whoever is active.
+    if (standingCommands.has(command)) return { ...said, outcome: 'DONE', reason: standingText(command, target, value) }
+    return { ...said, outcome: 'PENDING', reason: 'the active pod has not decided yet' }
+  })
+}

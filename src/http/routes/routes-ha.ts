@@ -1,0 +1,172 @@
+/** Hot standby: status, history and commands. Unknown paths where `ha.mode` is `off`. */
+import { type HaCommand, judgeHaCommand } from '../ha-seam.ts'
+import { messageOf } from '../../base/errors.ts'
+import type { Parameter } from './parameters.ts'
+import { error, json, notInitialized, type Reply } from './reply.ts'
+import { type Route, type RouteServices, routeDefaults } from './route.ts'
+
+const pod: Parameter = {
+  name: 'pod',
+  type: 'name',
+  pattern: '[A-Za-z0-9._-]{1,253}',
+  required: true,
+  doc: 'name the pod the command is for',
+}
+const value: Parameter = {
+  name: 'value',
+  type: 'name',
+  pattern: '(default|[0-9]{1,6})',
+  required: true,
+  shape: 'a whole number up to 999999, or default',
+  doc: 'the new priority; 0: never by itself; `default`: as the pod is configured',
+}
+const force: Parameter = {
+  name: 'force',
+  type: 'boolean',
+  default: false,
+  doc: 'overrides the readiness gate, nothing else',
+}
+
+async function haReply(services: RouteServices, command: HaCommand): Promise<Reply> {
+  const status = services.ha?.status() ?? null
+  if (services.ha === null || status === null) return notInitialized(services.view)
+  const verdict = judgeHaCommand(status, command)
+  if (!verdict.ok) return error(verdict.status, verdict.reason)
+  try {
+    const commandOffset = await services.ha.publish(command)
+    const { command: name, target, force } = command
+    return json(202, { command: name, target, force, commandOffset })
+  } catch (thrown) {
+    return error(503, messageOf(thrown))
+  }
+}
+
+export const highAvailabilityRoutes: readonly Route[] = [
+  {
+    ...routeDefaults,
+    path: '/ha/status',
+    gate: 'ha',
+    needs: 'engine',
+    sensitive: true,
+    failures: [503],
+    schema: 'HaStatus',
+    summary: 'Roles, states and replication lag of all pods',
+    doc: 'This pod’s view of the hot-standby group. `commands` has the result of each of the last commands by its offset; `notReady` says why this pod could not take over. 404 where `ha.mode` is `off`.',
+    handle: ({ ha, view }) => {
+      const status = ha?.status() ?? null
+      return status === null ? notInitialized(view) : json(200, status)
+    },
+  },
+  {
+    ...routeDefaults,
+    path: '/ha/history',
+    gate: 'ha',
+    needs: 'engine',
+    sensitive: true,
+    failures: [503],
+    schema: 'HaHistory',
+    summary: 'Who became active, when and why',
+    doc: 'The last takeovers (at least 16, where there were as many), and what operators said of failover and priorities; newest first. Read from the coordinator topic: the same on every pod, and through restarts.',
+    handle: ({ ha, view }) => {
+      const history = ha?.history() ?? null
+      return history === null ? notInitialized(view) : json(200, history)
+    },
+  },
+  {
+    ...routeDefaults,
+    method: 'POST',
+    path: '/ha/switch',
+    gate: 'ha',
+    needs: 'engine',
+    sensitive: true,
+    parameters: [force],
+    success: 202,
+    failures: [400, 403, 409, 503],
+    schema: 'HaAcknowledgement',
+    summary: 'Hand the active role to a standby',
+    doc: 'The active drains and a ready standby takes over. 409 where none is READY_STANDBY (`force=true` overrides) or the active restarts in place (nothing overrides).',
+    handle: (services, { parameters }) =>
+      haReply(services, { command: 'SWITCH', target: null, force: parameters.force === true }),
+  },
+  {
+    ...routeDefaults,
+    method: 'POST',
+    path: '/ha/promote',
+    gate: 'ha',
+    needs: 'engine',
+    sensitive: true,
+    parameters: [pod, force],
+    success: 202,
+    failures: [400, 403, 409, 503],
+    schema: 'HaAcknowledgement',
+    summary: 'Promote the named standby',
+    doc: '409 where the named pod is not READY_STANDBY (`force=true` overrides), or it or the active restarts in place (nothing overrides). A forced promotion still restores state fully before it processes.',
+    handle: (services, { parameters }) =>
+      haReply(services, { command: 'PROMOTE', target: String(parameters.pod), force: parameters.force === true }),
+  },
+  {
+    ...routeDefaults,
+    method: 'POST',
+    path: '/ha/demote',
+    gate: 'ha',
+    needs: 'engine',
+    sensitive: true,
+    parameters: [pod, force],
+    success: 202,
+    failures: [400, 403, 409, 503],
+    schema: 'HaAcknowledgement',
+    summary: 'Demote the named active',
+    doc: '409 where no pod is READY_STANDBY to take over (`force=true` overrides), where the named pod is not ACTIVE, or where it restarts in place (nothing overrides).',
+    handle: (services, { parameters }) =>
+      haReply(services, { command: 'DEMOTE', target: String(parameters.pod), force: parameters.force === true }),
+  },
+  {
+    ...routeDefaults,
+    method: 'POST',
+    path: '/ha/pause',
+    gate: 'ha',
+    needs: 'engine',
+    sensitive: true,
+    success: 202,
+    failures: [403, 503],
+    schema: 'HaAcknowledgement',
+    summary: 'Pause failover, for maintenance',
+    doc: 'From here on nobody takes over by itself, whatever happens to the active pod; it may take the role up again when it comes back. Commands and orderly hand-overs go on. Processing is not paused: that is `/pause`.',
+    handle: (services) => haReply(services, { command: 'PAUSE', target: null, force: false }),
+  },
+  {
+    ...routeDefaults,
+    method: 'POST',
+    path: '/ha/resume',
+    gate: 'ha',
+    needs: 'engine',
+    sensitive: true,
+    success: 202,
+    failures: [403, 503],
+    schema: 'HaAcknowledgement',
+    summary: 'Resume failover',
+    doc: 'Ends `/ha/pause`: a standby takes over by itself again where the active pod is gone.',
+    handle: (services) => haReply(services, { command: 'RESUME', target: null, force: false }),
+  },
+  {
+    ...routeDefaults,
+    method: 'POST',
+    path: '/ha/priority',
+    gate: 'ha',
+    needs: 'engine',
+    sensitive: true,
+    parameters: [pod, value],
+    success: 202,
+    failures: [400, 403, 409, 503],
+    schema: 'HaAcknowledgement',
+    summary: 'Set the failover priority of a pod',
+    doc: 'In place of `ha.failover-priority`, without a restart and beyond the next one, until it is set again; 0 means that the pod never takes over by itself. 409 where no such pod is known.',
+    handle: (services, { parameters }) =>
+      haReply(services, {
+        command: 'PRIORITY',
+        target: String(parameters.pod),
+        force: false,
+        value: parameters.value === 'default' ? null : Number(parameters.value),
+      }),
+  },
+]

@@ -1,0 +1,202 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type Clock, systemClock } from '../../base/clock.ts'
+import { maskText } from '../../config/mask.ts'
+import type { Verdict } from '../../view/diagnosis/finding.ts'
+import type { EngineCommands, EngineView } from '../../view/view.ts'
+import { messageOf } from '../../base/errors.ts'
+import { createDispatcher, type DispatcherOptions, isRegistered } from './dispatch.ts'
+import { hostGuard, tokenGuard } from './guard.ts'
+import type { DataAccess } from '../data-seam.ts'
+import type { HaView } from '../ha-seam.ts'
+import type { HealthRegistry } from '../health.ts'
+import type { HttpConfig, HttpLog } from '../http-config.ts'
+import type { LicenseSource } from '../license-seam.ts'
+import { openApi } from '../routes/openapi.ts'
+import type { UnparsedRequest } from './parser-errors.ts'
+import type { Reply } from '../routes/reply.ts'
+import { pagesOf } from './pages.ts'
+import { HttpListener, send } from './listener.ts'
+import type { Gate, Route, RouteServices } from '../routes/route.ts'
+import { routes as allRoutes } from '../routes/routes.ts'
+import { FlowRates, rateEveryMs } from '../../view/flow-rates.ts'
+import { judgedByView } from '../why-seam.ts'
+
+/** What `/metrics` answers with, and what is told of each request. */
+export interface HttpMetrics {
+  scrape(): Promise<string>
+  observeRequest(method: string, route: string, status: number, seconds: number): void
+}
+
+export interface HttpServerOptions {
+  readonly view: EngineView
+  readonly commands: EngineCommands
+  readonly config: HttpConfig
+  readonly health: HealthRegistry
+  readonly license: LicenseSource
+  readonly metrics: HttpMetrics | null
+  /** The merged configuration as a nested map, masked. */
+  readonly configView: () => Readonly<Record<string, unknown>>
+  /** Where each value of it comes from, by whole dotted key. Default: not told. */
+  readonly configSources?: () => Readonly<Record<string, string>>
+  readonly ha?: HaView | null
+  /** Why nothing moves. Default: judged by the view alone, whenever it is asked. */
+  readonly why?: () => Verdict
+  /** Rows and dead letters. Default: none. */
+  readonly data?: DataAccess | null
+  /** Endpoints of the same kind beside those of the interface. */
+  readonly extraRoutes?: readonly Route[]
+  readonly version?: string
+  readonly clock?: Clock
+  /** Epoch milliseconds of the process's start; default: now. */
+  readonly startedAtMs?: number
+  readonly log?: HttpLog
+  /** Takes secrets out of what is logged. Default: by the look of it. */
+  readonly maskText?: (text: string) => string
+}
+
+export interface HttpServer {
+  /** Binds and serves. @throws EngineError PORT_TAKEN, CONFIG_INVALID */
+  listen(): Promise<{ readonly url: string; readonly host: string; readonly port: number }>
+  /** Lets answers under way finish, for a second at most, then closes every connection. */
+  close(): Promise<void>
+  /** Answers one request: for mounting the interface in a server of the application's own. */
+  readonly handler: (request: IncomingMessage, response: ServerResponse) => Promise<void>
+  /** The endpoints registered in this instance. */
+  readonly routes: readonly Route[]
+}
+
+/**
+ * The HTTP interface over the engine's snapshots. It starts before the engine and ends after it, so that probes and
+ * refusals are true from the first moment to the last.
+ *
+ * @example
+ * const http = createHttpServer({ view, commands, config, health, license: noKeyLicense(), metrics, configView })
+ * const { url } = await http.listen()
+ */
+export function createHttpServer(options: HttpServerOptions): HttpServer {
+  const { config } = options
+  const log: HttpLog = options.log ?? (() => undefined)
+  const clock = options.clock ?? systemClock
+  const mask = options.maskText ?? maskText
+  const hasData = (options.data ?? null) !== null
+  const gates: Readonly<Record<Gate, boolean>> = {
+    always: true,
+    metrics: config.metricsEnabled,
+    config: config.configEndpointEnabled,
+    ha: config.haEnabled && (options.ha ?? null) !== null,
+    debug: config.debugEnabled,
+    stores: config.storesEndpointEnabled && hasData,
+    deadLetters: config.deadLettersEndpointEnabled && hasData,
+  }
+  const known = [...allRoutes, ...(options.extraRoutes ?? [])]
+  const registered = known.filter((route) => isRegistered(route, gates))
+  const rates = new FlowRates(options.view)
+  const sampling = setInterval(() => rates.sample(clock.monotonic(), clock.now()), rateEveryMs)
+  sampling.unref()
+  const dispatch = createDispatcher({
+    routes: known,
+    services: servicesOf(options, registered, { clock, mask, rates, rowsShown: gates.stores }),
+    gates,
+    maxUrlLength: config.maxUrlLength,
+    ...guardsOf(config),
+    failed: (path, thrown) => log('error', `${path} failed: ${mask(messageOf(thrown))}`),
+  })
+
+  const handler = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const startedAt = clock.monotonic()
+    const gone = new AbortController()
+    response.once('close', () => gone.abort())
+    const method = request.method ?? 'GET'
+    const { route, reply } = await dispatch({
+      method,
+      target: request.url ?? '/',
+      headers: request.headers,
+      from: request.socket.remoteAddress,
+      signal: gone.signal,
+    })
+    send(response, reply)
+    options.metrics?.observeRequest(method, route, reply.status, (clock.monotonic() - startedAt) / 1000)
+  }
+
+  const judge = async (request: UnparsedRequest): Promise<Reply> => {
+    const { route, reply } = await dispatch({ ...request, signal: AbortSignal.abort() })
+    options.metrics?.observeRequest(request.method, route, reply.status, 0)
+    return reply
+  }
+  const own = new HttpListener(config, handler, judge, log)
+  return {
+    handler,
+    routes: registered,
+    listen: async () => {
+      const address = await own.listen()
+      const warning = exposureWarning(config, registered)
+      if (warning !== undefined) log('warn', warning)
+      return address
+    },
+    close: () => {
+      clearInterval(sampling)
+      return own.close()
+    },
+  }
+}
+
+/** Who may ask for what: the console's files hold nothing of the application, and are open to all hosts that are allowed. */
+function guardsOf(config: HttpConfig): Pick<DispatcherOptions, 'guards' | 'pages' | 'pageGuard'> {
+  const { consoleEnabled: enabled, consoleReadOnly: readOnly, token } = config
+  const byHost = hostGuard(config.allowedHosts)
+  return {
+    guards: [byHost, tokenGuard(token)],
+    pages: pagesOf({ enabled, readOnly, tokenNeeded: token !== null }),
+    pageGuard: byHost,
+  }
+}
+
+interface Own {
+  readonly clock: Clock
+  readonly mask: (text: string) => string
+  readonly rates: FlowRates
+  readonly rowsShown: boolean
+}
+
+function servicesOf(
+  options: HttpServerOptions,
+  registered: readonly Route[],
+  { clock, mask, rates, rowsShown }: Own,
+): RouteServices {
+  const { view, commands, health, license, configView, config } = options
+  const startedAtMs = options.startedAtMs ?? clock.now()
+  // Uptime goes by the monotonic clock: a wall clock that is set must not bend it.
+  const origin = clock.monotonic() - (clock.now() - startedAtMs)
+  const document = openApi(registered, options.version ?? '0', config.token !== null)
+  const paths = registered.map((route) => route.path)
+  return {
+    view,
+    commands,
+    health,
+    license,
+    configView,
+    configSources: options.configSources ?? (() => ({})),
+    clock,
+    startedAtMs,
+    metrics: config.metricsEnabled ? options.metrics : null,
+    ha: options.ha ?? null,
+    why: options.why ?? judgedByView(view, license, clock),
+    flow: (stages, withHistory) => rates.report(clock.now(), stages, withHistory),
+    data: options.data ?? null,
+    rowsShown,
+    uptimeMs: () => clock.monotonic() - origin,
+    mask,
+    endpoints: () => paths,
+    openApi: () => document,
+  }
+}
+
+/** Names what a stranger could read or do, where the interface is open to every network the machine is in. */
+function exposureWarning(config: HttpConfig, registered: readonly Route[]): string | undefined {
+  if (!['0.0.0.0', '::', ''].includes(config.host) || config.token !== null) return undefined
+  const sensitive = registered.filter((route) => route.sensitive).map((route) => route.path)
+  return (
+    `the HTTP interface listens on all network interfaces without a token; only /health/live and /health/ready are fit ` +
+    `for public networks, keep these inside: ${sensitive.join(', ')} (runtime.http.host, runtime.http.auth.token)`
+  )
+}

@@ -1,0 +1,164 @@
+/** A record as it came from the engine or another lane: decoded, given its origin, and handed to its task. */
+import { assert } from '../../base/assert.ts'
+import { ByteRange } from '../../base/byte-range.ts'
+import type { CommitEpoch } from '../../base/ids.ts'
+import { type Origin, Rec } from '../../operators/contract.ts'
+import { decodeRecord } from '../../operators/decode.ts'
+import { SerdeWaits } from '../../serde/serde.ts'
+import { Prefetch, mostPrefetched } from '../../state/table/prefetch.ts'
+import type { CompiledSource } from '../../topology/compiled.ts'
+import type { Deferred } from './deferred.ts'
+import { rowsByKey } from '../../topology/rows-by-key.ts'
+import { noHeaders } from '../../broker/wire/headers.ts'
+import { decodeHeaders } from '../../broker/wire/record-batch.ts'
+import { extractAgain, failedTimestamp } from '../extraction.ts'
+import type { LaneCounters } from '../lane-counters.ts'
+import type { LaneOptions } from '../lane-options.ts'
+import type { Calls } from '../tasks/calls.ts'
+import { type TaskRunner, undecoded } from '../tasks/task-runner.ts'
+import type { TaskSet } from '../tasks/task-set.ts'
+import type { TaskSlot } from '../tasks/task-slot.ts'
+import type { TransferReader } from '../transfer.ts'
+
+export interface IntakeParts {
+  readonly tasks: TaskSet
+  readonly runner: TaskRunner
+  readonly counters: LaneCounters
+  readonly calls: Calls
+  readonly deferred: Deferred
+  /** The record cannot be decoded; the policy is applied when this returns. */
+  failed(slot: TaskSlot, rec: Rec, error: unknown): void
+}
+
+export class Intake {
+  readonly #options: LaneOptions
+  readonly #tasks: TaskSet
+  readonly #runner: TaskRunner
+  readonly #counters: LaneCounters
+  readonly #calls: Calls
+  readonly #deferred: Deferred
+  readonly #failed: IntakeParts['failed']
+  /** Topics by the number that records carry. */
+  originTopics: readonly string[] = []
+  /** Some records read the row of their key in a store. */
+  readonly looksAhead: boolean
+  readonly #ahead = new Prefetch()
+  /** Sources of which a record without a value was told. */
+  readonly #toldNull = new Set<CompiledSource>()
+  /** By source: whether what comes of a record may be handed to other tasks, which need its place. */
+  readonly #passesOn: readonly boolean[]
+
+  constructor(options: LaneOptions, { tasks, runner, counters, calls, deferred, failed }: IntakeParts) {
+    this.#options = options
+    this.#tasks = tasks
+    this.#runner = runner
+    this.#counters = counters
+    this.#calls = calls
+    this.#deferred = deferred
+    this.#failed = failed
+    const { topology } = options
+    this.#passesOn = topology.sources.map(({ level }) => level < topology.levels - 1)
+    this.looksAhead = topology.sources.some((source) => rowsByKey(topology, source) !== undefined)
+  }
+
+  /** Prefetches the rows that the next records will ask for. */
+  lookAhead(reader: TransferReader): void {
+    const ahead = this.#ahead
+    for (let i = 0; i < mostPrefetched && reader.look(); i++) {
+      if (reader.aheadSource >= this.#passesOn.length) continue
+      const rows = this.#tasks.ofSource(reader.aheadSource, reader.aheadTask)?.rowsBySource[reader.aheadSource]
+      if (rows === undefined || !rows.isCacheCold || reader.aheadKeyStart < 0) continue
+      ahead.add(rows, reader.bytes, reader.aheadKeyStart, reader.aheadKeyEnd)
+    }
+    ahead.look()
+  }
+
+  /** Takes in the record at which the reader stands. */
+  take(reader: TransferReader, epoch: CommitEpoch): void {
+    const source = this.#options.topology.sources[reader.source]
+    if (source === undefined) {
+      this.#takeDeferred(reader)
+      return
+    }
+    const slot = this.#tasks.ofSource(reader.source, reader.task)
+    // The sentence is only made where it is needed: this runs for every record.
+    if (slot === undefined) {
+      assert(false, `source ${reader.source} has no task ${reader.task} on this lane`)
+    }
+    const passesOn = this.#passesOn[reader.source] as boolean
+    const origin: Origin = {
+      topic: this.originTopics[reader.originTopic] ?? '',
+      partition: reader.originPartition,
+      offset: reader.offset,
+      watermark: reader.watermark,
+      epoch,
+      // Numbers that nobody asks for are not to be allocated.
+      at: passesOn ? reader.at : 0,
+      seq: passesOn ? reader.seq : 0,
+      sub: passesOn ? reader.sub : 0,
+      level: source.level,
+      handed: 0,
+    }
+    this.#counters.at(reader.originTopic, reader.originPartition, reader.offset, source.subtopology)
+    const { bytes } = reader
+    const key = reader.keyStart < 0 ? null : new ByteRange(bytes, reader.keyStart, reader.keyEnd)
+    const value = reader.valueStart < 0 ? null : new ByteRange(bytes, reader.valueStart, reader.valueEnd)
+    const headers =
+      reader.headersEnd > reader.headersStart ? decodeHeaders(bytes, reader.headersStart, reader.headersEnd) : noHeaders
+    this.#tasks.host.began(origin, key, value)
+    if (value === null && source.tellsNull) this.#tellNull(source, origin)
+    let rec: Rec
+    try {
+      rec = decodeRecord(source, key, value, reader.timestamp, headers, origin)
+      // Only a timestamp function of the application can have made it negative, or a producer without a clock.
+      if (rec.timestamp < 0 && !this.#timed(source, slot, rec)) {
+        this.#calls.done(reader.source, rec)
+        return
+      }
+    } catch (error) {
+      if (error instanceof SerdeWaits) {
+        const late = new Rec(undecoded, undecoded, reader.timestamp, headers, origin, key, value)
+        this.#runner.submit(slot, reader.source, late, reader.at, reader.seq)
+        return
+      }
+      const timestamp = reader.timestamp < 0 ? this.#options.clock.now() : reader.timestamp
+      const unread = new Rec(undefined, undefined, timestamp, headers, origin, key, value)
+      this.#failed(slot, unread, error)
+      this.#calls.done(reader.source, unread)
+      return
+    }
+    this.#runner.submit(slot, reader.source, rec, reader.at, reader.seq)
+  }
+
+  /** Once for each source: that a function is given null which does not say that it is ready for it. */
+  #tellNull(source: CompiledSource, { topic, partition, offset }: Origin): void {
+    if (this.#toldNull.has(source)) return
+    this.#toldNull.add(source)
+    const message =
+      `the record ${topic}/${partition} at offset ${offset} has no value, and functions behind the stream of ${topic} are given null for it. ` +
+      'Where such records are expected, say `tombstones: true` in the settings of `topology.stream`: then the type of the values has null'
+    this.#options.toEngine({ type: 'notice', lane: this.#options.lane, message, about: `null ${source.index}` }, [])
+  }
+
+  /** A record that was passed on within its task; only its place came with the others'. */
+  #takeDeferred(reader: TransferReader): void {
+    const { slot, rec } = this.#deferred.take(reader.watermark)
+    this.#counters.at(reader.originTopic, reader.originPartition, reader.offset, slot.subtopology)
+    this.#runner.submit(slot, reader.source, rec, reader.at, reader.seq)
+  }
+
+  /** As for a record that comes in, of one that could not be decoded then. Throws as `decodeRecord`. */
+  decode(slot: TaskSlot, index: number, late: Rec): Rec | undefined {
+    const source = this.#options.topology.sources[index] as CompiledSource
+    const { keyRange = null, valueRange = null, timestamp, headers, origin } = late
+    const rec = decodeRecord(source, keyRange, valueRange, timestamp, headers, origin)
+    return rec.timestamp < 0 && !this.#timed(source, slot, rec) ? undefined : rec
+  }
+
+  /** False for a record that has no time: it goes no further. */
+  #timed(source: CompiledSource, slot: TaskSlot, rec: Rec): boolean {
+    if (rec.timestamp === failedTimestamp && source.timestampExtractor !== undefined) extractAgain(source, rec)
+    this.#tasks.host.dropped(slot, rec, 'negative_timestamp', source.name)
+    return false
+  }
+}

@@ -1,0 +1,34 @@
+/**
+ * A record's place in the one order of all records of an application: first by `at`, the watermark before its source
+ * record was dispatched (of a timer the timer's time), then by `seq`, the number of that dispatch, then by `sub`, the
+ * hand-offs on the way. A timer's `seq` is negative: a timer fires before the records that find its time reached.
+ *
+ * The order does not depend on lanes, batches or the speed of functions; `docs/decisions/0026-order-across-levels.md`
+ * tells why it is this one.
+ */
+export interface Place {
+  readonly at: number
+  readonly seq: number
+  readonly sub: number
+}
+
+export function isBefore(at: number, seq: number, sub: number, other: Place): boolean {
+  if (at !== other.at) return at < other.at
+  if (seq !== other.seq) return seq < other.seq
+  return sub < other.sub
+}
+
+/**
+ * By level, what one more hand-off from there adds to a record's `sub`: ever smaller digits, of as many bits as there are
+ * for each level that hands over.
+ */
+export function digitsOf(levels: number): readonly number[] {
+  const bits = Math.floor(52 / Math.max(1, levels - 1))
+  return Array.from({ length: levels }, (_, level) => 2 ** -(bits * (level + 1)))
+}
+
+/** Everything up to here has come: all timers of this time, and of records of this time those up to `seq`. */
+export interface Frontier {
+  readonly watermark: number
+  readonly seq: number
+}

@@ -1,0 +1,159 @@
+/**
+ * The way into one function of the application, for all tasks of a lane: how many calls are out at once and how many begin
+ * in a second, how long one may take, and what becomes of calls while a service answers none of them. A record that
+ * waits here has not begun: nobody takes it for one whose function does not return.
+ */
+import type { Clock } from '../../base/clock.ts'
+import { sleep, type Timers } from '../../base/timers.ts'
+import type { CallGate, Origin } from '../../operators/contract.ts'
+import type { CallSpec } from '../../topology/operator-spec.ts'
+import { CallLimit } from './call-limit.ts'
+
+export interface GateParts {
+  readonly clock: Clock
+  readonly timers: Timers
+  /** Uniform in [0, 1). */
+  readonly random: () => number
+  readonly lanes: number
+  readonly maxInFlight: number
+  /** For the eyes of others. */
+  show(gate: { readonly out: number; readonly waiting: number; readonly limit: number }): void
+  /** The record's call has not begun, or waits before it is made again; then it goes on. */
+  held(origin: Origin): void
+  goesOn(origin: Origin): void
+}
+
+const longestPauseMs = 10_000
+
+export class LaneCallGate implements CallGate {
+  readonly #parts: GateParts
+  readonly #spec: CallSpec
+  readonly #name: string
+  readonly #limit: CallLimit
+  readonly #waiting: Array<() => void> = []
+  #out = 0
+  /** Monotonic time at which the next call may begin, where their rate is bounded. */
+  #nextAt = Number.NEGATIVE_INFINITY
+  /** Calls that came through, and how many have failed since one did. */
+  #succeeded = 0
+  #failedInARow = 0
+
+  constructor(name: string, spec: CallSpec | undefined, parts: GateParts) {
+    this.#name = name
+    this.#spec = spec ?? {}
+    this.#parts = parts
+    const { concurrency } = this.#spec
+    const fixed = concurrency === undefined ? undefined : Math.max(1, Math.floor(concurrency / parts.lanes))
+    this.#limit = new CallLimit(parts.maxInFlight, fixed)
+    this.isPlain = spec === undefined
+  }
+
+  readonly isPlain: boolean
+
+  get isFree(): boolean {
+    return this.isPlain && this.#out < this.#limit.limit
+  }
+
+  get out(): number {
+    return this.#out
+  }
+
+  get limit(): number {
+    return this.#limit.limit
+  }
+
+  get waiting(): number {
+    return this.#waiting.length
+  }
+
+  follow<T>(answer: PromiseLike<T>): PromiseLike<T> {
+    this.#enter()
+    answer.then(
+      () => this.#leave(true),
+      () => this.#leave(false),
+    )
+    return answer
+  }
+
+  async run(origin: Origin, call: () => unknown): Promise<unknown> {
+    const { breaker } = this.#spec
+    const { held, goesOn } = this.#parts
+    /** Of its failures those since whose last one others have come through: only these tell something of the record. */
+    let alone = 0
+    let known = this.#succeeded
+    for (let failed = 1; ; failed++) {
+      held(origin)
+      await this.#turn()
+      goesOn(origin)
+      try {
+        const answer = await this.#call(call)
+        this.#succeeded++
+        this.#failedInARow = 0
+        this.#leave(true)
+        return answer
+      } catch (error) {
+        this.#failedInARow++
+        this.#leave(false)
+        if (this.#succeeded > known) alone++
+        known = this.#succeeded
+        // Others come through, again and again, and this one does not: it is the record.
+        if (breaker === undefined || alone >= breaker.after) throw error
+        held(origin)
+        await this.#pause(failed, breaker.pauseMs)
+      }
+    }
+  }
+
+  async #call(call: () => unknown): Promise<unknown> {
+    const { timeoutMs } = this.#spec
+    if (timeoutMs === undefined) return call()
+    const { promise: late, reject } = Promise.withResolvers<never>()
+    const cancel = this.#parts.timers.after(timeoutMs, () =>
+      reject(new Error(`${this.#name} had no answer within ${timeoutMs} ms`)),
+    )
+    return Promise.race([Promise.resolve(call()), late]).finally(cancel)
+  }
+
+  /** Resolves when the call may be made; it counts as made then. */
+  async #turn(): Promise<void> {
+    for (;;) {
+      if (this.#out < this.#limit.limit && !this.#isBroken) break
+      this.#limit.full()
+      await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    }
+    this.#enter()
+    const { ratePerMs } = this.#spec
+    if (ratePerMs === undefined) return
+    const now = this.#parts.clock.monotonic()
+    const at = Math.max(now, this.#nextAt)
+    this.#nextAt = at + this.#parts.lanes / ratePerMs
+    if (at > now) await sleep(this.#parts.timers, at - now)
+  }
+
+  /** None of the last calls came through: one at a time tries whether any does. */
+  get #isBroken(): boolean {
+    const { breaker } = this.#spec
+    return breaker !== undefined && this.#failedInARow >= breaker.after && this.#out > 0
+  }
+
+  /** Twice as long each time, and never at the same time as the others. */
+  #pause(failed: number, pauseMs: number): Promise<void> {
+    const { timers, random } = this.#parts
+    return sleep(timers, Math.min(longestPauseMs, pauseMs * 2 ** Math.min(failed - 1, 16)) * (0.5 + random() / 2))
+  }
+
+  #enter(): void {
+    this.#out++
+    if (this.#out >= this.#limit.limit) this.#limit.full()
+    this.#parts.show(this)
+  }
+
+  #leave(ok: boolean): void {
+    this.#out--
+    this.#parts.show(this)
+    this.#limit.ended(ok, this.#parts.clock.monotonic())
+    // As many as there is room for; who finds none waits again.
+    const room = Math.max(1, this.#limit.limit - this.#out)
+    for (const go of this.#waiting.splice(0, room)) go()
+  }
+}

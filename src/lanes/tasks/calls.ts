@@ -1,0 +1,201 @@
+/**
+ * What a lane has let functions of the application do and not heard back of, and how long such calls take: the engine
+ * lets in no more than comes through in time, and names the call that does not return.
+ */
+import type { Clock } from '../../base/clock.ts'
+import { laneIndex } from '../../base/counters.ts'
+import { keySlot } from '../../base/hash.ts'
+import type { Origin, Rec } from '../../operators/contract.ts'
+import type { CompiledTopology } from '../../topology/compiled.ts'
+import type { Call } from './call.ts'
+import { Occupation } from './occupation.ts'
+import type { TaskSlot } from './task-slot.ts'
+
+/** How fast the mean follows, and in which time the slowest call is half forgotten. */
+const weight = 1 / 8
+const forgottenMs = 2000
+
+export class Calls {
+  readonly occupation: Occupation
+  readonly #clock: Clock
+  readonly #node: () => number
+  readonly #pending = new Set<Call>()
+  /** Calls of records that may have to wait on their way, and records that do. */
+  readonly #byOrigin = new Map<Origin, Call>()
+  readonly #held = new Set<Origin>()
+  #next = 1
+  #meanMs = 0
+  #slowestMs = 0
+  #slowestAt = 0
+  /** Records that came to their end in this lane, whatever became of them. */
+  finished = 0
+  /** Slots of the keys of records from the engine that are finished; kept once a function was asynchronous. */
+  #keys: number[] | undefined
+
+  /** Of each source whether the engine gives its records, and not another lane; and its sub-topology. */
+  readonly #given: readonly boolean[]
+  readonly #subtopologies: readonly number[]
+  /** Records that are finished, by sub-topology. */
+  readonly finishedOf: Float64Array
+
+  constructor(clock: Clock, topology: CompiledTopology, node: () => number) {
+    this.#clock = clock
+    this.occupation = new Occupation(clock)
+    this.#given = topology.sources.map(({ level, kind }) => level === 0 || kind !== 'boundary')
+    this.#subtopologies = topology.sources.map(({ subtopology }) => subtopology)
+    this.finishedOf = new Float64Array(topology.subtopologies.length)
+    this.#node = node
+  }
+
+  reset(): void {
+    this.#pending.clear()
+    this.#byOrigin.clear()
+    this.#held.clear()
+    this.#keys = undefined
+    this.finished = 0
+    this.finishedOf.fill(0)
+    this.occupation.reset()
+  }
+
+  /** The one that has not answered for longest. */
+  get oldest(): Call | undefined {
+    for (const call of this.#pending) return call
+    return undefined
+  }
+
+  began(origin: Origin | undefined): Call {
+    this.#keys ??= []
+    const call = this.#make(origin)
+    if (origin === undefined || !this.#held.has(origin)) this.#pending.add(call)
+    return call
+  }
+
+  ended(of: Call): void {
+    const call = of.origin === undefined ? of : (this.#byOrigin.get(of.origin) ?? of)
+    this.#pending.delete(call)
+    if (of.origin !== undefined) this.#byOrigin.delete(of.origin)
+    const now = this.#clock.monotonic()
+    const took = now - call.firstMs
+    this.#meanMs += (took - this.#meanMs) * (this.#meanMs === 0 ? 1 : weight)
+    this.took(took, now)
+  }
+
+  /** The record waits for its turn: no function of the application has it. */
+  held(origin: Origin): void {
+    this.#held.add(origin)
+    const call = this.#byOrigin.get(origin)
+    if (call !== undefined) this.#pending.delete(call)
+  }
+
+  goesOn(origin: Origin): void {
+    this.#held.delete(origin)
+    // Of a record that came to its turn at once nobody has begun the call yet.
+    if (this.#byOrigin.has(origin)) this.#pending.add(this.#make(origin))
+  }
+
+  /**
+   * Of one of several calls in a row the promise was kept; where another one is out, it is as old as this moment. False
+   * where that is none that counts.
+   */
+  returned(origin: Origin | undefined, timer: Call | undefined): boolean {
+    const call = (origin && this.#byOrigin.get(origin)) ?? timer
+    // It may be held, and then nobody has it.
+    if (call === undefined || !this.#pending.delete(call)) return false
+    call.number = this.#next++
+    call.node = this.#node()
+    call.beganMs = this.#clock.monotonic()
+    this.#pending.add(call)
+    return true
+  }
+
+  #make(origin: Origin | undefined): Call {
+    const now = this.#clock.monotonic()
+    const call = { number: this.#next++, origin, node: this.#node(), beganMs: now, firstMs: now }
+    if (origin !== undefined) this.#byOrigin.set(origin, call)
+    return call
+  }
+
+  /** A call, or a turn that had one, took so long. */
+  took(ms: number, now: number): void {
+    if (ms < this.slowestMs(now)) return
+    this.#slowestMs = ms
+    this.#slowestAt = now
+  }
+
+  /** The slowest of late: a slow one counts for less the longer ago it was. */
+  slowestMs(now: number): number {
+    return this.#slowestMs * 2 ** (-(now - this.#slowestAt) / (forgottenMs + 4 * this.#slowestMs))
+  }
+
+  /** A record is done. What the engine gave it counts by key. */
+  done(source: number, rec: Rec): void {
+    this.finished++
+    this.finishedOf[this.#subtopologies[source] as number]!++
+    if (this.#keys === undefined || !this.#given[source]) return
+    const slot = slotOf(rec)
+    if (slot >= 0) this.#keys.push(slot)
+  }
+
+  /** What the engine has to hear of, since the last call. */
+  takeKeys(): readonly number[] | undefined {
+    const keys = this.#keys
+    if (keys === undefined || keys.length === 0) return undefined
+    this.#keys = []
+    return keys
+  }
+
+  /** For the engine's eyes, in shared memory. `topicOf`: the number under which the engine knows a topic. */
+  show(block: Float64Array, topicOf: (name: string) => number): void {
+    block[laneIndex.finishedRecords] = this.finished
+    block[laneIndex.callMs] = this.#meanMs
+    block[laneIndex.slowestMs] = this.slowestMs(this.#clock.monotonic())
+    const { oldest } = this
+    if (block[laneIndex.oldestCall] === (oldest?.number ?? 0)) return
+    block[laneIndex.oldestCall] = oldest?.number ?? 0
+    block[laneIndex.oldestNode] = oldest?.node ?? -1
+    const age = oldest === undefined ? 0 : this.#clock.monotonic() - oldest.beganMs
+    block[laneIndex.oldestSinceMs] = oldest === undefined ? 0 : Math.round(this.#clock.now() - age)
+    block[laneIndex.oldestTopic] = oldest?.origin === undefined ? -1 : topicOf(oldest.origin.topic)
+    block[laneIndex.oldestPartition] = oldest?.origin?.partition ?? -1
+    block[laneIndex.oldestOffset] = oldest?.origin?.offset ?? -1
+  }
+}
+
+/** Shows the most records of one key of which each waits for the one before it, and which key that is. */
+export function showLongestChain(
+  slots: Iterable<TaskSlot>,
+  block: Float64Array,
+  topicOf: (name: string) => number,
+): void {
+  const known = block[laneIndex.hotKeyHash] as number
+  let longest = 0
+  let heaviest: Rec | undefined
+  for (const { keys } of slots) {
+    for (const queue of keys.values()) {
+      const length = queue.length + 1
+      if (length < longest) continue
+      const rec = queue[0]?.rec
+      // Of two that are as heavy the one that was shown before stays.
+      if (length === longest && (rec === undefined || hashOf(rec) !== known)) continue
+      longest = length
+      heaviest = rec
+    }
+  }
+  block[laneIndex.longestChain] = longest
+  if (heaviest === undefined) return
+  block[laneIndex.hotKeyHash] = hashOf(heaviest)
+  block[laneIndex.hotKeyTopic] = topicOf(heaviest.origin.topic)
+  block[laneIndex.hotKeyPartition] = heaviest.origin.partition
+}
+
+/** The same on all pods, and nothing that the key could be told by. */
+function hashOf(rec: Rec): number {
+  return Math.max(0, slotOf(rec))
+}
+
+/** As the dispatcher's: of the key's bytes, or the partition where there is no key; -1 where there is neither. */
+function slotOf(rec: Rec): number {
+  const key = rec.keyRange
+  if (key === undefined || key === null) return rec.origin.partition
+  return keySlot(key.buffer, key.start, key.end)
+}

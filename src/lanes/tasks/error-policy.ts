@@ -1,0 +1,80 @@
+/** What becomes of a record that cannot be decoded, processed or encoded. */
+import { EngineError, messageOf } from '../../base/errors.ts'
+import type { DropReason, Origin } from '../../operators/contract.ts'
+import type { Headers } from '../../broker/wire/headers.ts'
+import type { Refusal } from '../outputs.ts'
+
+export type ErrorPolicy = 'fail' | 'skip' | 'dead-letter'
+
+export interface ErrorPolicies {
+  readonly decoding: ErrorPolicy
+  readonly processing: ErrorPolicy
+  readonly producing: ErrorPolicy
+  /** Of records that go no further although nothing failed. */
+  readonly dropped: 'count' | 'dead-letter'
+  readonly deadLetterTopic: string
+}
+
+export function policyFor(error: unknown, policies: ErrorPolicies): ErrorPolicy {
+  if (!EngineError.is(error)) return policies.processing
+  switch (error.code) {
+    case 'DECODE_FAILED':
+      return policies.decoding
+    case 'PRODUCE_FAILED':
+      return policies.producing
+    case 'PROCESSING_FAILED':
+      return policies.processing
+    default:
+      return 'fail'
+  }
+}
+
+const dropSentences: Readonly<Record<DropReason, string>> = {
+  late: 'it came after the time for which it was waited',
+  null_key: 'it has no key where one is needed',
+  null_value: 'it has no value where one is needed',
+  deserialize: 'it could not be decoded',
+  handler: 'a function of the application refused it',
+  negative_timestamp: 'its timestamp is negative',
+  expired: 'it is older than what its store keeps',
+}
+
+export function dropSentence(reason: DropReason, node: string): string {
+  return `${node} dropped the record: ${dropSentences[reason]}`
+}
+
+/** Header names as Kafka Streams gives them, so that existing tools read them. */
+export function deadLetterHeaders(error: unknown, origin: Origin, headers: Headers, reason?: string): Headers {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
+  const name = cause instanceof Error ? cause.name : reason ? 'RecordDropped' : 'Error'
+  return [
+    ...headers,
+    ['__streams.errors.exception', name],
+    ['__streams.errors.message', reason ?? messageOf(cause)],
+    ...(cause instanceof Error && cause.stack ? ([['__streams.errors.stacktrace', cause.stack]] as const) : []),
+    ['__streams.errors.topic', origin.topic],
+    ['__streams.errors.partition', String(origin.partition)],
+    ['__streams.errors.offset', String(origin.offset)],
+  ]
+}
+
+/** A record that its topic would refuse. */
+export function refusedRecord({ topic: to, why, bytes, maxBytes }: Refusal, origin: Origin): EngineError {
+  const { topic, partition, offset } = origin
+  const whys = {
+    size: `takes ${bytes} bytes, and \`max.message.bytes\` of ${to} allows ${maxBytes}: make the record smaller, or raise it.`,
+    key: `has no key, and ${to} is compacted, which asks for one: give it a key, or change \`cleanup.policy\` of ${to}.`,
+  }
+  return new EngineError(
+    'PRODUCE_FAILED',
+    `The record for the topic ${to} made from the record ${topic}/${partition} at offset ${offset} ${whys[why]}`,
+    { topic, partition, offset },
+  )
+}
+
+/** Headers of a dead letter without key and value, which its topic would refuse: what came with them is left out too. */
+export function withoutRecord(headers: Headers, { why, bytes, maxBytes }: Refusal): Headers {
+  const kept = headers.filter(([name]) => name.startsWith('__streams.errors.') && !name.endsWith('.stacktrace'))
+  const reason = why === 'size' ? `${bytes} bytes, where ${maxBytes} are allowed` : 'there is no key, and one is needed'
+  return [...kept, ['__streams.errors.left-out', `key and value: ${reason}`]]
+}

@@ -1,0 +1,298 @@
+/** What tasks ask of their lane: writing, handing over, counting, time. */
+import type { ByteRange } from '../../base/byte-range.ts'
+import type { Clock } from '../../base/clock.ts'
+import { laneIndex } from '../../base/counters.ts'
+import { EngineError } from '../../base/errors.ts'
+import { keySlot } from '../../base/hash.ts'
+import type { CommitEpoch } from '../../base/ids.ts'
+import type { LogPort } from '../../base/logger.ts'
+import { type CallGate, type DropReason, type Origin, Rec, type Tracing } from '../../operators/contract.ts'
+import type { TaskHost } from '../../operators/task.ts'
+import type { CompiledNode, CompiledTopology } from '../../topology/compiled.ts'
+import type { Deferral } from '../../topology/levels/stages.ts'
+import type { Headers } from '../../broker/wire/headers.ts'
+import { encodeHeaders } from '../../broker/wire/record-batch.ts'
+import type { Affinity } from '../../topology/affinity.ts'
+import {
+  deadLetterHeaders,
+  dropSentence,
+  type ErrorPolicies,
+  policyFor,
+  refusedRecord,
+  withoutRecord,
+} from './error-policy.ts'
+import type { Deferred } from '../levels/deferred.ts'
+import type { Handoffs } from '../levels/handoffs.ts'
+import { digitsOf } from '../levels/place.ts'
+import type { LaneCounters } from '../lane-counters.ts'
+import type { Outputs, Refusal, Taken } from '../outputs.ts'
+import type { TaskSlot } from './task-slot.ts'
+
+export interface TaskHostOptions {
+  readonly topology: CompiledTopology
+  readonly applicationId: string
+  readonly outputs: Outputs
+  readonly handoffs: Handoffs
+  readonly deferred: Deferred
+  readonly counters: LaneCounters
+  readonly clock: Clock
+  readonly policies: ErrorPolicies
+  readonly affinity: () => Affinity
+  readonly alive: (slot: TaskSlot) => boolean
+  readonly originTopic: (name: string) => number
+  readonly requestCommit: () => void
+  readonly fencingToken: () => number
+  /** A record failed when the call that brought it was over already; applies the policy. */
+  readonly failed: (slot: TaskSlot, rec: Rec, error: unknown) => void
+  readonly gate: (node: CompiledNode) => CallGate | undefined
+  readonly log: LogPort | undefined
+  readonly tracing: Tracing | undefined
+  readonly returned: (slot: TaskSlot, origin: Origin | undefined) => void
+  /** See `LaneOptions.dropped`. */
+  readonly told: ((rec: Rec, reason: DropReason, node: string | undefined) => void) | undefined
+}
+
+/** Where a boundary leads: the source that receives, its sub-topology and that one's level. */
+interface Target {
+  readonly source: number
+  readonly subtopology: number
+  readonly level: number
+  readonly isOrdered: boolean
+  /** Its topic, where sub-topologies exchange records through topics. */
+  readonly topic: string
+}
+
+interface RawRecord {
+  readonly key: ByteRange | null
+  readonly value: ByteRange | null
+}
+
+export class TaskHostPort {
+  readonly #options: TaskHostOptions
+  /** What each record was when it came to this sub-topology; only where records that were changed on their way may become dead letters. */
+  readonly #raw: WeakMap<Origin, RawRecord> | undefined
+  readonly #targets: readonly Target[]
+  /** By level: see `digitsOf`. */
+  readonly #digits: readonly number[]
+
+  constructor(options: TaskHostOptions) {
+    this.#options = options
+    this.#raw = options.policies.dropped === 'dead-letter' ? new WeakMap() : undefined
+    const { topology, applicationId } = options
+    this.#digits = digitsOf(topology.levels)
+    this.#targets = topology.boundaries.map((boundary) => {
+      const source = topology.sources.find((s) => s.boundary === boundary.index)
+      const { toSubtopology: subtopology } = boundary
+      const topic = `${applicationId}-${boundary.topic}`
+      const isOrdered = topology.subtopologies[subtopology]?.order !== 'arrival'
+      return { source: source?.index ?? -1, subtopology, level: source?.level ?? 0, isOrdered, topic }
+    })
+  }
+
+  /** A record comes in, as these bytes. */
+  began(origin: Origin, key: ByteRange | null, value: ByteRange | null): void {
+    this.#raw?.set(origin, { key, value })
+  }
+
+  /** The host of one task. `slot` is asked for late, because slot and task are made of each other. */
+  for(slot: () => TaskSlot): TaskHost {
+    const { outputs, clock, counters, alive } = this.#options
+    return {
+      emit: (topic, key, value, rec, partitionKey) => {
+        const s = slot()
+        if (!alive(s)) return
+        const epoch = (rec.origin.epoch || s.epoch) as CommitEpoch
+        const { timestamp, headers } = rec
+        const taken =
+          key === undefined
+            ? outputs.addKeyed(epoch, topic, rec.keyRange ?? null, value, timestamp, headers, partitionKey)
+            : outputs.add(epoch, topic, key, value, timestamp, headers, partitionKey)
+        if (taken !== true) this.#notTaken(s, rec, epoch, taken)
+      },
+      handOff: (boundary, key, value, rec, partitionKey) => {
+        const s = slot()
+        if (alive(s)) this.#handOff(s, boundary, key, value, rec, partitionKey)
+      },
+      defer: (way, rec) => {
+        const s = slot()
+        if (alive(s)) this.#defer(s, way, rec)
+      },
+      dropped: (rec, reason, node) => {
+        const s = slot()
+        if (alive(s)) this.dropped(s, rec, reason, node)
+      },
+      wallClock: () => clock.now(),
+      requestCommit: () => this.#options.requestCommit(),
+      fencingToken: () => this.#options.fencingToken(),
+      log: this.#options.log,
+      tracing: this.#options.tracing,
+      gate: (node) => this.#options.gate(node),
+      returned: (origin) => {
+        const s = slot()
+        if (alive(s)) this.#options.returned(s, origin)
+      },
+      folded: (updates) => counters.add(laneIndex.foldedUpdates, updates),
+      timerFired: (kind: 'event-time' | 'wall-clock') =>
+        counters.add(kind === 'event-time' ? laneIndex.eventTimersFired : laneIndex.wallClockTimersFired, 1),
+      probe: counters.probe,
+    }
+  }
+
+  /** A record that goes no further although nothing is wrong with the function: late, without a key, … */
+  dropped(slot: TaskSlot, rec: Rec, reason: DropReason, node: string): void {
+    const { counters, policies } = this.#options
+    counters.dropped(slot.subtopology, reason)
+    this.#options.told?.(rec, reason, node)
+    if (policies.dropped !== 'dead-letter') return
+    const headers = deadLetterHeaders(undefined, rec.origin, rec.headers, dropSentence(reason, node))
+    this.#deadLetter(slot, rec, reason, headers)
+  }
+
+  /** Whether a record that failed goes no further by the policy for its failure; else the lane has failed. */
+  isPassedOver(slot: TaskSlot, rec: Rec, error: unknown): boolean {
+    const policy = policyFor(error, this.#options.policies)
+    if (policy === 'fail') return false
+    const reason = EngineError.is(error) && error.code === 'DECODE_FAILED' ? 'deserialize' : 'handler'
+    this.rejected(slot, rec, error, reason, policy === 'dead-letter')
+    return true
+  }
+
+  /** A record that could not be decoded, processed or encoded. */
+  rejected(slot: TaskSlot, rec: Rec, error: unknown, reason: DropReason, deadLetter: boolean): void {
+    const { counters, told } = this.#options
+    counters.dropped(slot.subtopology, reason)
+    told?.(rec, reason, EngineError.is(error) ? error.details.node : undefined)
+    if (deadLetter) this.#deadLetter(slot, rec, reason, deadLetterHeaders(error, rec.origin, rec.headers))
+  }
+
+  #deadLetter(slot: TaskSlot, rec: Rec, reason: DropReason, headers: Headers): void {
+    const { counters, outputs, policies } = this.#options
+    counters.deadLetter(reason)
+    const epoch = (rec.origin.epoch || slot.epoch) as CommitEpoch
+    // The record as it came, so that it can be put back; of what a timer made there is only what it is.
+    const raw = this.#raw?.get(rec.origin)
+    const at = Math.max(0, rec.timestamp)
+    const key = raw ? (raw.key?.view() ?? null) : readable(rec.keyBytes, rec.key)
+    const value = raw ? (raw.value?.view() ?? null) : readable(rec.valueBytes, rec.value)
+    const taken = outputs.add(epoch, policies.deadLetterTopic, key, value, at, headers, undefined)
+    if (taken === true) return
+    // Of what is refused there as well the reason is left, and where the record is to be found.
+    const shorten = (refusal: Refusal): void => {
+      const short = withoutRecord(headers, refusal)
+      const left = outputs.add(epoch, policies.deadLetterTopic, null, null, at, short, undefined)
+      if (left === false) this.#options.failed(slot, rec, refusedRecord(outputs.refusal, rec.origin))
+    }
+    if (taken === 'later') outputs.whenRefused(epoch, shorten)
+    else shorten(outputs.refusal)
+  }
+
+  /** Its topic would refuse it; or it is not known yet whether it does. */
+  #notTaken(slot: TaskSlot, rec: Rec, epoch: CommitEpoch, taken: Exclude<Taken, true>): void {
+    const { outputs } = this.#options
+    if (taken === false) throw refusedRecord(outputs.refusal, rec.origin)
+    outputs.whenRefused(epoch, (refusal) => this.#options.failed(slot, rec, refusedRecord(refusal, rec.origin)))
+  }
+
+  /** The record goes to a deeper stage of its task: it stays here, and what is sent for it is its place. */
+  #defer(slot: TaskSlot, way: Deferral, rec: Rec): void {
+    const { deferred, handoffs, topology, affinity } = this.#options
+    const { origin } = rec
+    const epoch = (origin.epoch || slot.epoch) as CommitEpoch
+    const target = deferred.target(way.stage, slot.partition)
+    const { level } = target
+    // It goes on before all that the record hands over, as if at once; what it hands over has its turn among that.
+    const sub = origin.sub + ++origin.handed * (this.#digits[origin.level] as number)
+    const passed: Origin = { ...origin, epoch, sub, level, handed: 0 }
+    const raw = this.#raw?.get(origin)
+    if (raw !== undefined) this.#raw?.set(passed, raw)
+    const { key, value, timestamp, headers, keyRange, valueRange } = rec
+    const id = deferred.put(target, new Rec(key, value, timestamp, headers, passed, keyRange, valueRange))
+    const lane = affinity().lane(slot.subtopology, slot.partition)
+    handoffs
+      .writer(epoch, level, lane, true)
+      .append(
+        topology.sources.length + way.index,
+        slot.partition,
+        this.#options.originTopic(origin.topic),
+        origin.partition,
+        origin.offset,
+        timestamp,
+        id,
+        null,
+        -1,
+        -1,
+        null,
+        -1,
+        -1,
+        null,
+        0,
+        0,
+        origin.at,
+        origin.seq,
+        origin.sub,
+      )
+    handoffs.written(epoch, level, lane, true)
+  }
+
+  #handOff(
+    slot: TaskSlot,
+    boundary: number,
+    key: Uint8Array | null,
+    value: Uint8Array | null,
+    rec: Rec,
+    partitionKey: Uint8Array | undefined,
+  ): void {
+    const { handoffs, counters, outputs } = this.#options
+    const affinity = this.#options.affinity()
+    const target = this.#targets[boundary] as Target
+    const by = partitionKey ?? key
+    const { origin } = rec
+    const epoch = (origin.epoch || slot.epoch) as CommitEpoch
+    counters.add(laneIndex.handedOff, 1)
+    if (affinity.split === 'repartition-topics') {
+      const taken = outputs.add(epoch, target.topic, key, value, rec.timestamp, rec.headers, partitionKey)
+      if (taken !== true) this.#notTaken(slot, rec, epoch, taken)
+      return
+    }
+    const hash = by === null ? Math.max(0, origin.partition) : keySlot(by)
+    const task = hash % affinity.tasks(target.subtopology)
+    const lane = affinity.lane(target.subtopology, task)
+    const headers = rec.headers.length === 0 ? null : encodeHeaders(rec.headers)
+    // A timer's record carries the time before the timer: nothing behind the hand-off may find it late.
+    const { watermark } = origin
+    const sub = origin.sub + ++origin.handed * (this.#digits[origin.level] as number)
+    handoffs
+      .writer(epoch, target.level, lane, target.isOrdered)
+      .append(
+        target.source,
+        task,
+        this.#options.originTopic(origin.topic),
+        origin.partition,
+        origin.offset,
+        rec.timestamp,
+        watermark,
+        key,
+        key === null ? -1 : 0,
+        key === null ? -1 : key.length,
+        value,
+        value === null ? -1 : 0,
+        value === null ? -1 : value.length,
+        headers,
+        0,
+        headers?.length ?? 0,
+        origin.at,
+        origin.seq,
+        sub,
+      )
+    handoffs.written(epoch, target.level, lane, target.isOrdered)
+  }
+}
+
+/** The bytes as they came; of a record that was changed on its way, something that people can read. */
+function readable(bytes: Uint8Array | null | undefined, data: unknown): Uint8Array | null {
+  if (bytes !== undefined) return bytes
+  if (data === null || data === undefined) return null
+  if (typeof data === 'string') return Buffer.from(data)
+  const plain = (_: string, x: unknown): unknown => (typeof x === 'bigint' ? String(x) : x)
+  return Buffer.from(JSON.stringify(data, plain) ?? String(data))
+}

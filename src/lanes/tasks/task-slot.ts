@@ -1,0 +1,122 @@
+/** One task at work in a lane: order per key while user functions are outstanding, and what waits for what. */
+import type { CommitEpoch } from '../../base/ids.ts'
+import type { Rec } from '../../operators/contract.ts'
+import type { Task } from '../../operators/task.ts'
+import type { AnyStore, StoreLifecycle } from '../../state/contract.ts'
+import type { RowPrefetch } from '../../state/table/prefetch.ts'
+import type { Call } from './call.ts'
+import { type Waiting, WaitingRecords } from './waiting.ts'
+
+/** A record that cannot be processed yet. */
+export interface Parked {
+  readonly source: number
+  readonly rec: Rec
+  readonly waiting: Waiting
+}
+
+export class TaskSlot {
+  readonly subtopology: number
+  readonly partition: number
+  /** The deepest level that feeds it: there it is sealed. */
+  readonly level: number
+  readonly stateful: boolean
+  readonly task: Task
+  readonly stores: ReadonlyMap<string, AnyStore & StoreLifecycle>
+  /** Of each source the rows of which its records read the one of their key, where that is known. */
+  readonly rowsBySource: ReadonlyArray<RowPrefetch | undefined>
+  /** It goes by time, and its records come in one order: then each of them advances it to the watermark before its dispatch. */
+  readonly isOrdered: boolean
+  /** Epoch that effects without a source record (timers) belong to; of a stateful task the only one it may work in. */
+  epoch: CommitEpoch
+  /** What the task was advanced to, and what it is to be advanced to when nothing holds it. */
+  watermark = Number.NEGATIVE_INFINITY
+  target = Number.NEGATIVE_INFINITY
+  /** Of a task that goes by its own watermark: how far it goes in the epoch that is sealed next. */
+  sealsUpTo: number | undefined
+  /**
+   * Of a task whose operators at several levels write one store: the barrier has passed a shallower level that feeds it,
+   * but not its deepest one. Timers wait, since what they hand over would come behind the mark.
+   */
+  straddling = false
+  /** A timer's user function has not answered: records wait. */
+  timerBusy = false
+  /** That function, or the one of the timer after it. */
+  timerCall: Call | undefined
+  /** Everything that came and is not done. */
+  readonly waiting = new WaitingRecords()
+  /** Records (and timers) of the even and the odd epoch that came and are not done. */
+  readonly outstandingByParity: [number, number] = [0, 0]
+  /** Keys with an outstanding record, and the records that wait behind it. */
+  readonly keys = new Map<string, Parked[]>()
+  /**
+   * Records that came before their turn: of the next epoch, or while a timer is busy. By parity of their epoch, for those
+   * of the epoch that is being closed never wait behind those of the next one, whichever came first.
+   */
+  readonly parked: readonly [Parked[], Parked[]] = [[], []]
+
+  constructor(
+    subtopology: number,
+    partition: number,
+    level: number,
+    stateful: boolean,
+    task: Task,
+    stores: ReadonlyMap<string, AnyStore & StoreLifecycle>,
+    epoch: CommitEpoch,
+    isOrdered: boolean,
+    rowsBySource: ReadonlyArray<RowPrefetch | undefined> = [],
+  ) {
+    this.subtopology = subtopology
+    this.partition = partition
+    this.level = level
+    this.stateful = stateful
+    this.task = task
+    this.stores = stores
+    this.epoch = epoch
+    this.isOrdered = isOrdered
+    this.rowsBySource = rowsBySource
+  }
+
+  outstandingOf(epoch: CommitEpoch): number {
+    return this.outstandingByParity[epoch & 1] as number
+  }
+
+  /**
+   * The watermark must not overtake a record that waits: its own windows have to be open when it goes on. Nor what
+   * operators have still to tell at the commit.
+   */
+  allowedWatermark(): number {
+    return Math.min(this.target, this.waiting.oldestAt, this.task.emissions.heldTo)
+  }
+
+  /** Timers may have changed what they wait for themselves: then the task has not come as far as it was allowed to. */
+  came(): void {
+    const { advancedTo } = this.task
+    if (advancedTo < this.watermark) this.watermark = advancedTo
+  }
+
+  begin(epoch: CommitEpoch): void {
+    this.outstandingByParity[epoch & 1]!++
+  }
+
+  end(epoch: CommitEpoch): void {
+    this.outstandingByParity[epoch & 1]!--
+  }
+
+  parkedOf(epoch: CommitEpoch): Parked[] {
+    return this.parked[epoch & 1] as Parked[]
+  }
+
+  uncommittedBytes(): number {
+    let bytes = 0
+    for (const store of this.stores.values()) bytes += store.uncommittedBytes
+    return bytes
+  }
+}
+
+/** A key's identity within its task. Bytes where they are known, so that no two keys meet. */
+export function keyIdentity(rec: Rec): string {
+  const bytes = rec.keyBytes
+  if (bytes === null) return `n${rec.origin.partition}`
+  if (bytes !== undefined) return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
+  return `k${String(rec.key)}`
+}

@@ -1,0 +1,337 @@
+/** Joins of two streams within a window of time. */
+import type { Serde } from '../../serde/serde.ts'
+import type { KeyValueStore, WindowStore } from '../../state/contract.ts'
+import { timedKey, timeOfKey, type Waiting } from '../../topology/internal-serdes.ts'
+import type { SpecOf } from '../../topology/operator-spec.ts'
+import { type Downstream, forward, type Maybe, type Origin, Rec } from '../contract.ts'
+import { heldBackOrigin, NodeOperator, OperatorClock, type OperatorEnv } from '../node-operator.ts'
+import { bytesText, byText, SortedList } from '../sorted-list.ts'
+
+const absent = (value: unknown): value is null | undefined => value === null || value === undefined
+
+/** Remembers one side's records for the other. The join comes first, so that a stream joined with itself pairs each record with itself once. */
+export class JoinWindowOperator extends NodeOperator {
+  readonly #store: WindowStore<unknown, unknown>
+
+  constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'joinWindow'>) {
+    super(env, children)
+    this.#store = env.context.store(spec.store) as WindowStore<unknown, unknown>
+  }
+
+  process(rec: Rec): Maybe {
+    this.enter()
+    const joined = forward(this.children, rec)
+    if (joined !== undefined) return joined.then(() => this.#remember(rec))
+    this.#remember(rec)
+  }
+
+  #remember(rec: Rec): void {
+    if (absent(rec.key) || absent(rec.value)) return
+    this.#store.put(rec.key, rec.value, rec.timestamp)
+  }
+}
+
+interface WaitingPlace {
+  readonly timestamp: number
+  readonly left: boolean
+  /** The store's key, as text: time, side, key. */
+  readonly text: string
+  readonly id: Uint8Array
+}
+
+const inOrder = (a: WaitingPlace, b: WaitingPlace): number => a.timestamp - b.timestamp || byText(a.text, b.text)
+
+/**
+ * Records that have found no partner yet, and those that were told to have none for as long as one might still come:
+ * what was told is not taken back. Shared by both sides of a join.
+ */
+export class WaitingRecords {
+  readonly #store: KeyValueStore<unknown, Waiting>
+  readonly #keySerde: Serde<unknown>
+  readonly #places = new SortedList<WaitingPlace>(inOrder)
+  /** Kept without their values. */
+  readonly #told = new SortedList<WaitingPlace>(inOrder)
+  #rebuilt = false
+  /** What was due up to here was told. What has come since with its time already over waits for the next instant. */
+  lookedAt = Number.NEGATIVE_INFINITY
+
+  constructor(store: KeyValueStore<unknown, Waiting>, keySerde: Serde<unknown>) {
+    this.#store = store
+    this.#keySerde = keySerde
+  }
+
+  init(): void {
+    if (this.#rebuilt) return
+    this.#rebuilt = true
+    for (const [id, { values }] of this.#store.all())
+      (values.length > 0 ? this.#places : this.#told).add(this.#place(id as Uint8Array))
+  }
+
+  get first(): WaitingPlace | undefined {
+    return this.#places.first
+  }
+
+  /** When the first of them has waited for long enough; `shortest`: how long each waits at least. */
+  nextDeadline(deadline: (place: WaitingPlace) => number, shortest: number): number {
+    let next = Number.POSITIVE_INFINITY
+    for (const place of this.#places) {
+      if (place.timestamp + shortest >= next) break
+      next = Math.min(next, deadline(place))
+    }
+    return next
+  }
+
+  add(rec: Rec, left: boolean): void {
+    const id = this.#id(rec.key, rec.timestamp, left)
+    const held = this.#store.get(id)
+    const values = held ? [...held.values, rec.value] : [rec.value]
+    this.#store.put(id, { left, key: rec.key, values, headers: rec.headers })
+    if (held && held.values.length > 0) return
+    const place = this.#place(id)
+    if (held) this.#told.remove(place)
+    this.#places.add(place)
+  }
+
+  /** A partner was found for all records of this key, side and timestamp. */
+  matched(key: unknown, timestamp: number, left: boolean): void {
+    if (this.#places.size === 0) return
+    const id = this.#id(key, timestamp, left)
+    if (this.#store.get(id) === undefined) return
+    this.#store.delete(id)
+    this.#places.remove(this.#place(id))
+  }
+
+  /** True when the records of this key, side and timestamp were told to have no partner. */
+  wasTold(key: unknown, timestamp: number, left: boolean): boolean {
+    if (this.#told.size === 0) return false
+    return this.#store.get(this.#id(key, timestamp, left))?.values.length === 0
+  }
+
+  /** Forgets what was told of records before this time: whoever comes for them now is late. */
+  forget(before: number): void {
+    if (this.#told.size === 0) return
+    for (const { id } of this.#told.takeWhile((place) => place.timestamp < before)) this.#store.delete(id)
+  }
+
+  /** Takes out what waits in vain at this time, oldest first. */
+  takeDue(due: (place: WaitingPlace) => boolean): Array<{ timestamp: number; waiting: Waiting }> {
+    const taken: WaitingPlace[] = []
+    for (const place of this.#places) if (due(place)) taken.push(place)
+    return taken.map((place) => {
+      this.#places.remove(place)
+      const waiting = this.#store.get(place.id) as Waiting
+      this.#store.put(place.id, { ...waiting, headers: [], values: [] })
+      this.#told.add(place)
+      return { timestamp: place.timestamp, waiting }
+    })
+  }
+
+  #place(id: Uint8Array): WaitingPlace {
+    return { timestamp: timeOfKey(id), left: id[8] === 1, text: bytesText(id), id }
+  }
+
+  #id(key: unknown, timestamp: number, left: boolean): Uint8Array {
+    const keyBytes = this.#keySerde.serialize(key)
+    const tail = new Uint8Array(1 + keyBytes.length)
+    tail[0] = left ? 1 : 0
+    tail.set(keyBytes, 1)
+    return timedKey(timestamp, tail)
+  }
+}
+
+export class StreamJoinOperator extends NodeOperator {
+  readonly #spec: SpecOf<'streamJoin'>
+  readonly #other: WindowStore<unknown, unknown>
+  readonly #waiting: WaitingRecords | undefined
+  readonly #left: boolean
+  /** How far back and ahead partners lie, seen from this side. */
+  readonly #back: number
+  readonly #ahead: number
+  #lookedAt = Number.NEGATIVE_INFINITY
+
+  constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'streamJoin'>, waiting: WaitingRecords | undefined) {
+    super(env, children)
+    this.#spec = spec
+    this.#left = spec.side === 'left'
+    this.#back = this.#left ? spec.beforeMs : spec.afterMs
+    this.#ahead = this.#left ? spec.afterMs : spec.beforeMs
+    this.#other = env.context.store(spec.otherStore) as WindowStore<unknown, unknown>
+    this.#waiting = waiting
+  }
+
+  /** Both sides of a join have one clock. */
+  protected override ownClock(env: OperatorEnv): OperatorClock {
+    const name = String(env.node.children[0])
+    const clock = env.clocks.get(name) ?? new OperatorClock()
+    env.clocks.set(name, clock)
+    return clock
+  }
+
+  init(): void {
+    this.#waiting?.init()
+    this.#wake()
+  }
+
+  process(rec: Rec): Maybe {
+    this.enter()
+    const watermark = this.timeAt(rec)
+    if (absent(rec.value)) return this.drop(rec, 'null_value')
+    if (absent(rec.key))
+      return this.#spec.outer ? this.#unmatched(rec.key, rec.value, this.#left, rec) : this.drop(rec, 'null_key')
+    if (this.context.operatorTime && rec.timestamp < watermark) return this.#match(rec)
+    const before = this.#lookedAt
+    const overdue = this.#overdue(this.settledAt(rec), heldBackOrigin(rec.origin, before), rec)
+    return overdue === undefined ? this.#match(rec) : overdue.then(() => this.#match(rec))
+  }
+
+  onWatermark(watermark: number): Maybe {
+    return this.#overdue(watermark, this.timerOrigin(this.#lookedAt), undefined)
+  }
+
+  #join(mine: unknown, other: unknown, key: unknown): unknown {
+    this.atWork()
+    return this.#left ? this.#spec.joiner(mine, other, key) : this.#spec.joiner(other, mine, key)
+  }
+
+  /** Only pairs whose window and grace are not over are joined: what the clock has passed is not remembered for certain. */
+  #match(rec: Rec): Maybe {
+    if (this.clock)
+      this.clock[this.#left ? 'left' : 'right'] = Math.max(this.clock[this.#left ? 'left' : 'right'], rec.timestamp)
+    if (rec.timestamp + this.#ahead + this.#spec.graceMs < this.timeAt(rec)) return this.drop(rec, 'late')
+    const from = Math.max(0, rec.timestamp - this.#back)
+    const to = rec.timestamp + this.#ahead
+    const partners = this.#untold(rec.key, this.#remembered([...this.#other.fetchRange(rec.key, from, to)]))
+    if (partners.length === 0) return this.#spec.outer ? this.#alone(rec) : undefined
+    return this.inTurn(partners, ([timestamp, row]) => {
+      this.#waiting?.matched(rec.key, timestamp, !this.#left)
+      const joined = this.inItsTurn(rec, () => this.#join(rec.value, row.value, rec.key))
+      return this.whenDone(joined, rec, (value) => this.#send(rec, value, Math.max(rec.timestamp, timestamp)))
+    })
+  }
+
+  #untold<T extends readonly [timestamp: number, row: unknown]>(key: unknown, partners: T[]): T[] {
+    const waiting = this.#waiting
+    // By times of their own, joins take back what they told: that is what Kafka Streams does.
+    if (waiting === undefined || this.clock !== undefined || partners.length === 0) return partners
+    return partners.filter(([timestamp]) => !waiting.wasTold(key, timestamp, !this.#left))
+  }
+
+  /** By a time of its own, a join remembers less: what is newer than the other side's newest record less the window. */
+  #remembered<T extends readonly [timestamp: number, row: unknown]>(partners: T[]): T[] {
+    const { clock } = this
+    if (clock === undefined) return partners
+    const { beforeMs, afterMs, graceMs } = this.#spec
+    const newest = this.#left ? clock.right : clock.left
+    return partners.filter(([timestamp]) => timestamp > newest - (beforeMs + afterMs + graceMs))
+  }
+
+  #send(rec: Rec, value: unknown, timestamp: number): Maybe {
+    return forward(this.children, new Rec(rec.key, value, timestamp, rec.headers, rec.origin, rec.keyRange, undefined))
+  }
+
+  /** No partner yet: it waits until its window and the grace have passed, unless others of its time were told so. */
+  #alone(rec: Rec): Maybe {
+    const waiting = this.#waiting
+    if (this.clock === undefined && waiting?.wasTold(rec.key, rec.timestamp, this.#left))
+      return this.#unmatched(rec.key, rec.value, this.#left, rec)
+    waiting?.add(rec, this.#left)
+    this.wakeAt(this.#deadline(rec.timestamp, this.#left))
+  }
+
+  #deadline(timestamp: number, left: boolean): number {
+    const { beforeMs, afterMs, graceMs } = this.#spec
+    return timestamp + (left ? afterMs : beforeMs) + graceMs + 1
+  }
+
+  #overdue(watermark: number, origin: Origin, cause: Rec | undefined): Maybe {
+    if (watermark > this.#lookedAt) this.#lookedAt = watermark
+    const waiting = this.#waiting
+    const { beforeMs, afterMs, graceMs } = this.#spec
+    if (!waiting) return
+    // Results of timers may be old when they come, and those of the other side come with them, at the same instant.
+    if (cause !== undefined && this.clock === undefined && watermark <= waiting.lookedAt) return
+    if (watermark > waiting.lookedAt) waiting.lookedAt = watermark
+    waiting.forget(watermark - beforeMs - afterMs - graceMs)
+    if (!waiting.first) return
+    const due = waiting.takeDue((place) => this.#deadline(place.timestamp, place.left) <= watermark)
+    this.#wake()
+    if (due.length === 0) return
+    const records = due.flatMap(({ timestamp, waiting: held }) =>
+      held.values.map((value) => ({
+        left: held.left,
+        rec: new Rec(held.key, value, timestamp, cause?.headers ?? held.headers, origin, undefined, undefined),
+      })),
+    )
+    return this.inTurn(records, ({ left, rec }) => this.#unmatched(rec.key, rec.value, left, rec))
+  }
+
+  #unmatched(key: unknown, value: unknown, left: boolean, rec: Rec): Maybe {
+    this.atWork()
+    const joined = left ? this.#spec.joiner(value, null, key) : this.#spec.joiner(null, value, key)
+    return this.whenDone(joined, rec, (result) => this.#send(rec, result, rec.timestamp))
+  }
+
+  #wake(): void {
+    if (!this.#waiting?.first) return
+    const { beforeMs, afterMs, graceMs } = this.#spec
+    const shortest = Math.min(beforeMs, afterMs) + graceMs + 1
+    // At that very time, and not before: joins below it find what it tells, whatever they are due to tell themselves.
+    this.wakeAt(this.#waiting.nextDeadline(({ timestamp, left }) => this.#deadline(timestamp, left), shortest))
+  }
+}
+
+/** An inner join of a stream with itself, with one memory: new with old, old with new, and the record with itself. */
+export class SelfJoinOperator extends NodeOperator {
+  readonly #spec: SpecOf<'selfJoin'>
+  readonly #store: WindowStore<unknown, unknown>
+
+  constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'selfJoin'>) {
+    super(env, children)
+    this.#spec = spec
+    this.#store = env.context.store(spec.store) as WindowStore<unknown, unknown>
+  }
+
+  process(rec: Rec): Maybe {
+    this.enter()
+    if (absent(rec.key)) return this.drop(rec, 'null_key')
+    if (absent(rec.value)) return this.drop(rec, 'null_value')
+    const { beforeMs, afterMs, graceMs, joiner, outer } = this.#spec
+    const { key, timestamp } = rec
+    const now = this.timeAt(rec)
+    // As late as it would be to each side of a join that keeps two memories: being optimized changes no result.
+    const byWatermark = this.clock === undefined
+    const isLateLeft = byWatermark && timestamp + afterMs + graceMs < now
+    const isLateRight = byWatermark && timestamp + beforeMs + graceMs < now
+    if (isLateLeft && isLateRight) return this.drop(rec, 'late')
+    const remembered = beforeMs + afterMs + graceMs
+    const near = (before: number, after: number): Array<readonly [at: number, row: { readonly value: unknown }]> => {
+      const rows = [...this.#store.fetchRange(key, Math.max(0, timestamp - before), timestamp + after)]
+      return byWatermark ? rows : rows.filter(([at]) => at > now - remembered)
+    }
+    const pairs: Array<readonly [left: unknown, right: unknown, at: number]> = []
+    if (!isLateLeft) for (const [at, row] of near(beforeMs, afterMs)) pairs.push([rec.value, row.value, at])
+    // The record meets itself before what is newer; by a time of its own, one that is too far behind does not any more.
+    let meetsItself = byWatermark ? !isLateRight || outer : timestamp > now - Math.max(2, remembered) + 1
+    const meetItself = (): void => {
+      if (meetsItself) pairs.push([rec.value, rec.value, timestamp])
+      meetsItself = false
+    }
+    if (!isLateRight) {
+      for (const [at, row] of near(afterMs, beforeMs)) {
+        if (at > timestamp) meetItself()
+        pairs.push([row.value, rec.value, at])
+      }
+    }
+    meetItself()
+    return this.inTurn(pairs, ([left, right, at]) => {
+      this.atWork()
+      const joined = this.inItsTurn(rec, () => joiner(left, right, key))
+      return this.whenDone(joined, rec, (value) =>
+        forward(
+          this.children,
+          new Rec(key, value, Math.max(timestamp, at), rec.headers, rec.origin, rec.keyRange, undefined),
+        ),
+      )
+    })
+  }
+}

@@ -1,0 +1,138 @@
+/** Aggregates in sessions: a record joins all sessions it touches into one. */
+import type { Serde } from '../../serde/serde.ts'
+import type { SessionStore } from '../../state/contract.ts'
+import type { SpecOf } from '../../topology/operator-spec.ts'
+import type { Headers } from '../../broker/wire/headers.ts'
+import type { Emission } from '../emission.ts'
+import { Change, type Downstream, forward, isPromise, type Maybe, Rec } from '../contract.ts'
+import type { OperatorEnv } from '../node-operator.ts'
+import type { PendingWindow } from './pending-windows.ts'
+import { WindowOperator } from './window-operator.ts'
+
+interface Session {
+  readonly start: number
+  readonly end: number
+  readonly value: unknown
+}
+
+const noHeaders: Headers = []
+
+export class SessionWindowOperator extends WindowOperator {
+  readonly #gap: number
+  readonly #grace: number
+  readonly #store: SessionStore<unknown, unknown>
+  readonly #emission: Emission | undefined
+
+  constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'windowAggregate'>, keySerde: Serde<unknown>) {
+    super(env, children, spec, keySerde)
+    const window = spec.window as Extract<typeof spec.window, { type: 'session' }>
+    this.#gap = window.gapMs
+    this.#grace = window.graceMs
+    this.#store = env.context.store(spec.store?.name ?? '') as SessionStore<unknown, unknown>
+    this.#emission = this.emissionOf(env, spec, ({ key, start, end }) => ({ key, start, end }))
+  }
+
+  process(rec: Rec): Maybe {
+    this.enter()
+    if (rec.key === null || rec.key === undefined) return this.drop(rec, 'null_key')
+    const closing = this.closeFor(rec)
+    if (closing !== undefined) return closing.then(() => this.#add(rec))
+    return this.#add(rec)
+  }
+
+  #add(rec: Rec): Maybe {
+    const { timestamp } = rec
+    const met: Session[] = []
+    let start = timestamp
+    let end = timestamp
+    for (const [from, to, value] of this.#store.findSessions(rec.key, timestamp - this.#gap, timestamp + this.#gap)) {
+      if (this.#isFinal(to, rec)) continue
+      met.push({ start: from, end: to, value })
+      start = Math.min(start, from)
+      end = Math.max(end, to)
+    }
+    // Ascending by start: sessions of one key do not overlap, so this is also the order of their ends.
+    met.sort((a, b) => a.start - b.start)
+    if (this.#closesAt(end) <= this.now(rec)) return this.drop(rec, 'late')
+    this.atWork()
+    return this.whenDone(this.#merge(met, rec.key), rec, (merged) => {
+      const grows = start !== timestamp || end !== timestamp
+      const retractions = grows ? met : []
+      return this.#after(
+        this.inTurn(retractions, (session) => this.#retract(session, rec)),
+        () => {
+          this.atWork()
+          return this.whenDone(this.#fold(merged, rec), rec, (aggregate) => this.#put(start, end, aggregate, rec))
+        },
+      )
+    })
+  }
+
+  /** Its result is told, or is about to be: another one that held its records once more would count them twice. */
+  #isFinal(end: number, rec: Rec): boolean {
+    // By times of their own, sessions go on as long as the store has them: that is what Kafka Streams does.
+    return this.pending !== undefined && this.clock === undefined && this.#closesAt(end) <= this.now(rec)
+  }
+
+  #after(pending: Maybe, resume: () => Maybe): Maybe {
+    return pending === undefined ? resume() : pending.then(resume)
+  }
+
+  /** The initial value with each session met, in ascending order. */
+  #merge(met: readonly Session[], key: unknown, from = 0, before: unknown = this.spec.init?.() ?? null): unknown {
+    let aggregate = before
+    for (let i = from; i < met.length; i++) {
+      const next = this.spec.merge?.(aggregate, (met[i] as Session).value, key)
+      if (isPromise(next)) return next.then((value) => this.#merge(met, key, i + 1, value))
+      aggregate = next
+    }
+    return aggregate
+  }
+
+  #fold(merged: unknown, rec: Rec): unknown {
+    const { init, fold } = this.spec
+    if (init === undefined && (merged === null || merged === undefined)) return rec.value
+    if (this.gate !== undefined) return this.gate.run(rec.origin, () => fold(merged, rec.value, rec.key, rec))
+    return fold(merged, rec.value, rec.key, rec)
+  }
+
+  #retract(session: Session, rec: Rec): Maybe {
+    this.#store.put(rec.key, session.start, session.end, null)
+    const window = { key: rec.key, start: session.start, end: session.end }
+    if (this.pending) {
+      this.pending.remove(window, this.#closesAt(session.end))
+      return
+    }
+    if (this.#emission?.notes(rec.key, session.start, session.end, null, session.end, noHeaders)) return
+    const change = new Change(null, this.spec.sendOldValues ? session.value : null)
+    return forward(this.children, new Rec(window, change, session.end, noHeaders, rec.origin, undefined, undefined))
+  }
+
+  #put(start: number, end: number, aggregate: unknown, rec: Rec): Maybe {
+    this.#store.put(rec.key, start, end, aggregate)
+    const window = { key: rec.key, start, end }
+    if (this.pending) {
+      this.expect(window, this.#closesAt(end))
+      return
+    }
+    if (this.#emission?.notes(rec.key, start, end, aggregate, end, noHeaders)) return
+    return forward(
+      this.children,
+      new Rec(window, new Change(aggregate ?? null, null), end, noHeaders, rec.origin, undefined, undefined),
+    )
+  }
+
+  /** Both ends belong to a session, and a record up to the gap after its end still joins it. */
+  #closesAt(end: number): number {
+    return end + this.#gap + this.#grace + 1
+  }
+
+  protected *kept(): Iterable<readonly [PendingWindow, number]> {
+    for (const [key, start, end] of this.#store.all()) yield [{ key, start, end }, this.#closesAt(end)]
+  }
+
+  protected final(window: PendingWindow): { value: unknown; timestamp: number } | undefined {
+    const value = this.#store.fetchSession(window.key, window.start, window.end)
+    return value === undefined || value === null ? undefined : { value, timestamp: window.end }
+  }
+}

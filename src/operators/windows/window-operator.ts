@@ -1,0 +1,120 @@
+/** What tumbling, hopping, sliding, unlimited and session aggregates share: final results and quiet input. */
+import type { KeyValueStore } from '../../state/contract.ts'
+import type { Serde } from '../../serde/serde.ts'
+import type { SpecOf } from '../../topology/operator-spec.ts'
+import type { Headers } from '../../broker/wire/headers.ts'
+import { Change, type Downstream, forward, type Maybe, type Origin, Rec } from '../contract.ts'
+import { heldBackOrigin, NodeOperator, type OperatorEnv } from '../node-operator.ts'
+import { type PendingWindow, PendingWindows } from './pending-windows.ts'
+import { QuietInput } from '../quiet-input.ts'
+import { bytesText } from '../sorted-list.ts'
+
+const noHeaders: Headers = []
+
+export abstract class WindowOperator extends NodeOperator {
+  protected readonly spec: SpecOf<'windowAggregate'>
+  protected readonly pending: PendingWindows | undefined
+  readonly #quiet: QuietInput | undefined
+
+  constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'windowAggregate'>, keySerde: Serde<unknown>) {
+    super(env, children)
+    this.spec = spec
+    const progressStore = env.node.hiddenStores[0]
+    if (spec.emit === 'close' && progressStore !== undefined) {
+      const progress = env.context.store(progressStore) as KeyValueStore<unknown, unknown>
+      this.pending = new PendingWindows(
+        progress,
+        this.namesKeys ? (key) => bytesText(keySerde.serialize(key)) : () => '',
+      )
+    }
+    const idle = 'closeAfterIdleMs' in spec.window ? spec.window.closeAfterIdleMs : undefined
+    if (this.pending && idle !== undefined) this.#quiet = new QuietInput(this, env.context, idle)
+  }
+
+  /** False where one entry stands for the windows of all keys that begin at the same time. */
+  protected get namesKeys(): boolean {
+    return true
+  }
+
+  init(): void {
+    if (!this.pending) return
+    for (const [window, closesAt] of this.kept())
+      if (closesAt > this.pending.closedUpTo) this.pending.add(window, closesAt)
+    this.wakeAt(this.pending.nextClose)
+  }
+
+  /** All windows in the store, with the time at which they close. */
+  protected abstract kept(): Iterable<readonly [PendingWindow, number]>
+
+  /** The final value of a window and its timestamp; undefined when there is none. */
+  protected abstract final(window: PendingWindow): { readonly value: unknown; readonly timestamp: number } | undefined
+
+  /** The time by which lateness is judged. */
+  protected now(rec: Rec): number {
+    const time = this.timeAt(rec)
+    const closed = this.pending?.closedUpTo
+    return closed !== undefined && closed > time ? closed : time
+  }
+
+  /**
+   * With a clock of its own, tells the results that this record makes final, before it is added to its own windows. By
+   * the watermark they are told between records, operator after operator, so that a window fed by windows gets the last
+   * of their results before it closes itself.
+   */
+  protected closeFor(rec: Rec): Maybe {
+    const { pending } = this
+    if (!pending) return
+    this.#quiet?.arrived(this.timeAt(rec), rec.timestamp)
+    const watermark = this.settledAt(rec)
+    if (this.clock === undefined || watermark < pending.nextClose) return
+    const before = pending.closedUpTo
+    return this.#tell(pending.close(watermark), heldBackOrigin(rec.origin, before), rec.headers)
+  }
+
+  onWatermark(watermark: number): Maybe {
+    return this.#closeUpTo(watermark)
+  }
+
+  onWallClock(nowMs: number): Maybe {
+    const { pending } = this
+    const time = pending && this.#quiet?.timeAt(nowMs, () => pending.nextClose)
+    if (time !== undefined) return this.#closeUpTo(time)
+  }
+
+  #closeUpTo(time: number): Maybe {
+    const { pending } = this
+    if (!pending) return
+    const before = pending.closedUpTo
+    const closed = pending.close(time)
+    this.wakeAt(pending.nextClose)
+    return this.#tell(closed, this.timerOrigin(before), noHeaders)
+  }
+
+  #tell(windows: readonly PendingWindow[], origin: Origin, headers: Headers): Maybe {
+    if (windows.length === 0) return
+    this.atWork()
+    return this.inTurn(windows, (window) => this.tellFinal(window, origin, headers))
+  }
+
+  protected tellFinal(window: PendingWindow, origin: Origin, headers: Headers): Maybe {
+    const row = this.final(window)
+    if (row !== undefined) return this.tellRow(window, row, origin, headers)
+  }
+
+  protected tellRow(
+    window: PendingWindow,
+    row: { readonly value: unknown; readonly timestamp: number },
+    origin: Origin,
+    headers: Headers,
+  ): Maybe {
+    const change = new Change(row.value ?? null, null)
+    return forward(this.children, new Rec(window, change, row.timestamp, headers, origin, undefined, undefined))
+  }
+
+  protected expect(window: PendingWindow, closesAt: number): void {
+    const { pending } = this
+    if (!pending || closesAt <= pending.closedUpTo) return
+    pending.add(window, closesAt)
+    this.wakeAt(closesAt)
+  }
+}

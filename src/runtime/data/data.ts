@@ -1,0 +1,59 @@
+/** What a running application shows of its data, and puts back of its dead letters. */
+import { systemClock } from '../../base/clock.ts'
+import { messageOf } from '../../base/errors.ts'
+import { BrokerError, type BrokerPort } from '../../broker/port.ts'
+import type { DataAccess, DeadLetterFilter, Refused } from '../../http/data-seam.ts'
+import type { CompiledTopology } from '../../topology/compiled.ts'
+import type { StoreReader } from '../contract.ts'
+import { deadLetters } from './dead-letters.ts'
+import { redrive } from './redrive.ts'
+import { rowsOf } from './store-rows.ts'
+
+export interface DataOptions {
+  readonly applicationId: string
+  readonly deadLetterTopic: string
+  readonly topology: () => CompiledTopology
+  /** Undefined until it is opened. */
+  readonly broker: () => BrokerPort | undefined
+  readonly store: (name: string) => StoreReader<unknown, unknown>
+  readonly mask: (text: string) => string
+}
+
+export function dataAccess(options: DataOptions): DataAccess {
+  const { applicationId, deadLetterTopic, topology, broker, store, mask } = options
+  let line: Promise<unknown> = Promise.resolve()
+  const asked = async <T>(question: (port: BrokerPort) => Promise<T>): Promise<T | Refused> => {
+    const port = broker()
+    if (port === undefined) return { refused: 503, reason: 'there is no link to the broker yet; retry later' }
+    try {
+      return await question(port)
+    } catch (error) {
+      if (!(error instanceof BrokerError)) throw error
+      return { refused: 503, reason: `the broker did not do it: ${mask(messageOf(error))}; retry later` }
+    }
+  }
+  const isSource = (topic: string): boolean =>
+    topology().sources.some(
+      ({ kind, topics, pattern }) => kind === 'topics' && (topics.includes(topic) || pattern?.test(topic) === true),
+    )
+  return {
+    rows: (name, question) => rowsOf(topology().stores, store, name, question),
+    deadLetters: (filter, limit) => asked((port) => deadLetters(port, deadLetterTopic, topology(), filter, limit)),
+    redrive: (filter: DeadLetterFilter, how) => {
+      // One after the other: a second one would fence the first.
+      const work = (): ReturnType<DataAccess['redrive']> =>
+        asked((port) =>
+          redrive(
+            { broker: port, applicationId, deadLetterTopic, isSource, now: () => systemClock.now() },
+            filter,
+            how,
+          ),
+        )
+      const result = line.then(work, work)
+      line = result.catch(() => {
+        // Whoever asked is told; the next one begins all the same.
+      })
+      return result
+    },
+  }
+}

@@ -1,0 +1,145 @@
+/**
+ * Puts dead letters back. What a letter was made of is written again to the topic and partition that it came from, and
+ * in the same transaction a note that it was: a key `partition:offset` of the letter, in a compacted topic of its own.
+ * Whoever begins takes the one transactional id first. That ends what a predecessor had open, and only then the notes
+ * are read, so that each is there or will never be. No letter is put back twice, whatever breaks in between.
+ */
+import { partitionKey } from '../../base/ids.ts'
+import type { BrokerPort } from '../../broker/port.ts'
+import { RecordBatchBuilder } from '../../broker/wire/record-batch.ts'
+import { Producer, type ToProduce } from '../../engine/commit/producer.ts'
+import type { DeadLetterFilter, RedriveHow, Redriven } from '../../http/data-seam.ts'
+import { fits, letterId, notesOf } from './letter.ts'
+import { recordOf, scan, type ScannedRecord, type Span, spansOf } from './topic-scan.ts'
+
+const transactionTimeoutMs = 60_000
+
+export interface RedriveOptions {
+  readonly broker: BrokerPort
+  readonly applicationId: string
+  readonly deadLetterTopic: string
+  /** Whether the application reads this topic: nothing is written to any other. */
+  readonly isSource: (topic: string) => boolean
+  readonly now: () => number
+}
+
+interface Chosen {
+  readonly letter: ScannedRecord
+  readonly source: { readonly topic: string; readonly partition: number; readonly offset: number }
+}
+
+export function notesTopicOf(deadLetterTopic: string): string {
+  return `${deadLetterTopic}-redriven`
+}
+
+/** Letters that were put back, by `letterId`. */
+export async function redrivenLetters(broker: BrokerPort, deadLetterTopic: string): Promise<Set<string>> {
+  const topic = notesTopicOf(deadLetterTopic)
+  const done = new Set<string>()
+  await scan(broker, topic, (await spansOf(broker, topic)) ?? [], ({ key }) => {
+    if (key !== null) done.add(Buffer.from(key).toString())
+    return true
+  })
+  return done
+}
+
+export async function redrive(
+  options: RedriveOptions,
+  filter: DeadLetterFilter,
+  { dryRun, limit, ends }: RedriveHow,
+): Promise<Redriven> {
+  const { broker, applicationId, deadLetterTopic } = options
+  const all = await spansOf(broker, deadLetterTopic)
+  if (all === undefined) return { dryRun, matched: 0, redriven: 0, already: 0, gone: 0, more: false, ends: ends ?? '' }
+  const spans = boundedBy(all, ends)
+  const producer = new Producer(broker, `${applicationId}-dead-letters-redrive`, transactionTimeoutMs)
+  if (!dryRun) {
+    const topic = notesTopicOf(deadLetterTopic)
+    await broker.createTopics([{ topic, partitions: 1, config: { 'cleanup.policy': 'compact' } }])
+    await producer.init()
+  }
+  const done = await redrivenLetters(broker, deadLetterTopic)
+  const { chosen, ...counts } = await choose(options, filter, { spans, done, limit })
+  const found = await originals(broker, chosen)
+  const gone = counts.gone + chosen.length - found.length
+  if (!dryRun && found.length > 0) await write(producer, options, found)
+  const written = spans.map(({ partition, to }) => `${partition}:${to}`).join(',')
+  return { dryRun, ...counts, gone, redriven: found.length, ends: written }
+}
+
+/** What comes back may fail again: without a bound one would run after one's own letters. */
+function boundedBy(spans: readonly Span[], ends: string | undefined): Span[] {
+  if (ends === undefined) return [...spans]
+  const endOf = new Map(ends.split(',').map((each) => each.split(':').map(Number) as [number, number]))
+  return spans.map((span) => ({ ...span, to: Math.min(span.to, endOf.get(span.partition) ?? span.from) }))
+}
+
+interface Scope {
+  readonly spans: readonly Span[]
+  readonly done: ReadonlySet<string>
+  readonly limit: number
+}
+
+async function choose(
+  { broker, deadLetterTopic, isSource }: RedriveOptions,
+  filter: DeadLetterFilter,
+  { spans, done, limit }: Scope,
+): Promise<{ chosen: Chosen[]; matched: number; already: number; gone: number; more: boolean }> {
+  const chosen: Chosen[] = []
+  const counts = { matched: 0, already: 0, gone: 0, more: false }
+  await scan(broker, deadLetterTopic, spans, (letter) => {
+    const notes = notesOf(letter)
+    if (!fits(letter, notes, filter)) return true
+    const isDone = done.has(letterId(letter))
+    if (!isDone && chosen.length === limit) {
+      counts.more = true
+      return false
+    }
+    counts.matched++
+    if (isDone) counts.already++
+    else if (notes.source === null || !isSource(notes.source.topic)) counts.gone++
+    else chosen.push({ letter, source: notes.source })
+    return true
+  })
+  return { chosen, ...counts }
+}
+
+type Original = Chosen & { readonly record: ScannedRecord }
+
+async function originals(broker: BrokerPort, chosen: readonly Chosen[]): Promise<Original[]> {
+  const found: Original[] = []
+  for (const each of chosen) {
+    const { topic, partition, offset } = each.source
+    const record = await recordOf(broker, topic, partition, offset)
+    if (record !== undefined) found.push({ ...each, record })
+  }
+  return found
+}
+
+async function write(producer: Producer, options: RedriveOptions, found: readonly Original[]): Promise<void> {
+  const notes = new RecordBatchBuilder()
+  const builders = new Map<string, { topic: string; partition: number; builder: RecordBatchBuilder }>()
+  for (const { letter, source, record } of found) {
+    const { topic, partition } = source
+    const id = partitionKey(topic, partition)
+    const to = builders.get(id) ?? { topic, partition, builder: new RecordBatchBuilder() }
+    builders.set(id, to)
+    to.builder.append(record.timestamp, record.key, record.value, record.headers)
+    notes.append(options.now(), Buffer.from(letterId(letter)), Buffer.from(`${id}:${source.offset}`), [])
+  }
+  const batchOf = (topic: string, partition: number, builder: RecordBatchBuilder): ToProduce => ({
+    topic,
+    partition,
+    count: builder.count,
+    records: builder.finish(),
+  })
+  const batches = [...builders.values()].map(({ topic, partition, builder }) => batchOf(topic, partition, builder))
+  producer.send([...batches, batchOf(notesTopicOf(options.deadLetterTopic), 0, notes)], options.now())
+  try {
+    await producer.flush()
+  } catch (error) {
+    await producer.end(false)
+    throw error
+  }
+  await producer.end(true)
+}

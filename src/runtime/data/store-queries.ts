@@ -1,0 +1,128 @@
+/** The caller's part of interactive queries: asks every lane for the rows of committed state that it holds. */
+import type { Worker } from 'node:worker_threads'
+import { EngineError, fromWireError } from '../../base/errors.ts'
+import type { LaneAnswer, LaneQuery } from '../../lanes/protocol.ts'
+import type { StoreQuery, StoreRow } from '../../lanes/stores/store-query.ts'
+import { whenKnown } from '../../serde/when-known.ts'
+import type { StoreSpec } from '../../state/contract.ts'
+import type { StoreEntry, StoreReader } from '../contract.ts'
+
+const answerWithinMs = 10_000
+const defaultLimit = 10_000
+
+interface Question {
+  readonly rows: StoreRow[]
+  readonly waiting: Set<number>
+  count: number
+  readonly resolve: () => void
+  readonly reject: (error: unknown) => void
+}
+
+/** Asks the lanes and puts their answers together. */
+export class LaneQueries {
+  readonly #lanes: readonly Worker[]
+  readonly #questions = new Map<number, Question>()
+  #id = 0
+
+  constructor(lanes: readonly Worker[]) {
+    this.#lanes = lanes
+    lanes.forEach((worker, lane) => {
+      worker.on('message', (answer: LaneAnswer) => this.#answered(lane, answer))
+    })
+  }
+
+  async ask(store: string, query: StoreQuery, limit: number): Promise<{ rows: StoreRow[]; count: number }> {
+    const id = ++this.#id
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const waiting = new Set(this.#lanes.keys())
+    const question: Question = { rows: [], waiting, count: 0, resolve, reject }
+    this.#questions.set(id, question)
+    const timer = setTimeout(() => reject(silent(store, [...waiting])), answerWithinMs)
+    const message: LaneQuery = { type: 'query', id, store, query, limit }
+    for (const worker of this.#lanes) worker.postMessage(message)
+    try {
+      await promise
+    } finally {
+      clearTimeout(timer)
+      this.#questions.delete(id)
+    }
+    return { rows: question.rows, count: question.count }
+  }
+
+  #answered(lane: number, { id, rows, count, error }: LaneAnswer): void {
+    const question = this.#questions.get(id)
+    if (!question?.waiting.delete(lane)) return
+    if (error !== undefined) {
+      question.reject(fromWireError(error))
+      return
+    }
+    question.rows.push(...rows)
+    question.count += count
+    if (question.waiting.size === 0) question.resolve()
+  }
+}
+
+function silent(store: string, lanes: readonly number[]): EngineError {
+  const names = lanes.map((lane) => `lane-${lane}`).join(', ')
+  return new EngineError(
+    'STORE_UNAVAILABLE',
+    `${names} did not answer a query of the store ${store} within ${answerWithinMs} ms: a function of the application may be at work`,
+  )
+}
+
+export class StoreQueries<K, V> implements StoreReader<K, V> {
+  readonly #spec: StoreSpec
+  readonly #ask: (query: StoreQuery, limit: number) => Promise<{ rows: StoreRow[]; count: number }>
+
+  constructor(
+    spec: StoreSpec,
+    ask: (query: StoreQuery, limit: number) => Promise<{ rows: StoreRow[]; count: number }>,
+  ) {
+    this.#spec = spec
+    this.#ask = ask
+  }
+
+  async get(key: K): Promise<V | undefined> {
+    const [entry] = await this.#entries({ kind: 'get', key: this.#key(key) }, 1)
+    return entry?.value
+  }
+
+  range(from?: K, to?: K, limit = defaultLimit): Promise<Array<StoreEntry<K, V>>> {
+    const bound = (key: K | undefined): Uint8Array | null => (key === undefined ? null : this.#key(key))
+    return this.#entries({ kind: 'range', from: bound(from), to: bound(to) }, limit)
+  }
+
+  all(limit = defaultLimit): Promise<Array<StoreEntry<K, V>>> {
+    return this.#entries({ kind: 'range', from: null, to: null }, limit)
+  }
+
+  fetch(key: K, from: number, to: number, limit = defaultLimit): Promise<Array<StoreEntry<K, V>>> {
+    return this.#entries({ kind: 'fetch', key: this.#key(key), from, to }, limit)
+  }
+
+  fetchAll(from: number, to: number, limit = defaultLimit): Promise<Array<StoreEntry<K, V>>> {
+    return this.#entries({ kind: 'fetch', key: null, from, to }, limit)
+  }
+
+  async approximateEntries(): Promise<number> {
+    return (await this.#ask({ kind: 'count' }, 0)).count
+  }
+
+  #key(key: K): Uint8Array {
+    return this.#spec.keySerde.serialize(key)
+  }
+
+  /** In the order of the bytes of their keys, then of time, as one store would return them. */
+  async #entries(query: StoreQuery, limit: number): Promise<Array<StoreEntry<K, V>>> {
+    const { rows } = await this.#ask(query, limit)
+    rows.sort((a, b) => Buffer.compare(a.key, b.key) || (a.start ?? 0) - (b.start ?? 0))
+    const { keySerde, valueSerde } = this.#spec
+    return whenKnown(() =>
+      rows.slice(0, limit).map(({ key, value, ...times }) => ({
+        key: keySerde.deserialize(key) as K,
+        value: valueSerde.deserialize(value) as V,
+        ...times,
+      })),
+    )
+  }
+}

@@ -1,0 +1,137 @@
+/** Writes records to topics, with an idempotent producer: what is sent again after a lost answer is stored once. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { EngineError, messageOf } from '../../base/errors.ts'
+import { keySlot } from '../../base/hash.ts'
+import type { BrokerPort, ProducerIdentity, ProduceRequest } from '../../broker/port.ts'
+import { noHeaders } from '../../broker/wire/headers.ts'
+import { RecordBatchBuilder, stampBatch } from '../../broker/wire/record-batch.ts'
+import { whenKnown } from '../../serde/when-known.ts'
+import type { NewRecord } from './records.ts'
+import type { SerdePair } from './topic-serdes.ts'
+
+const flushRecords = 5000
+/** Of all partitions together, well below what Kafka takes in one batch by default. */
+const flushBytes = 512 * 1024
+const identityTimeoutMs = 60_000
+const topicLookUps = 50
+const topicLookUpEveryMs = 100
+const sequences = 2 ** 31
+
+type Records = Iterable<NewRecord> | AsyncIterable<NewRecord>
+
+interface Piece {
+  readonly topic: string
+  readonly serdes: SerdePair
+  readonly builders: readonly RecordBatchBuilder[]
+  /** Records in the call so far, for messages and for records without a key. */
+  taken: number
+  records: number
+  bytes: number
+}
+
+export class TopicWriter {
+  readonly #broker: BrokerPort
+  readonly #now: () => number
+  #identity: ProducerIdentity | undefined
+  readonly #sequences = new Map<string, number>()
+  #turn: Promise<unknown> = Promise.resolve()
+  #keyless = 0
+
+  constructor(broker: BrokerPort, now: () => number) {
+    this.#broker = broker
+    this.#now = now
+  }
+
+  /** Calls take their turns. Gives how many records were stored. */
+  write(topic: string, records: Records, serdes: SerdePair): Promise<number> {
+    const written = this.#turn.then(() => this.#write(topic, records, serdes))
+    // The next call goes on whatever became of this one, whose caller is told.
+    this.#turn = written.catch(() => undefined)
+    return written
+  }
+
+  async #write(topic: string, records: Records, serdes: SerdePair): Promise<number> {
+    const partitions = await this.#partitionsOf(topic)
+    const builders = Array.from({ length: partitions }, () => new RecordBatchBuilder())
+    const piece: Piece = { topic, serdes, builders, taken: 0, records: 0, bytes: 0 }
+    for await (const record of records) {
+      await this.#add(piece, record)
+      if (piece.records >= flushRecords || piece.bytes >= flushBytes) await this.#flush(piece)
+    }
+    await this.#flush(piece)
+    return piece.taken
+  }
+
+  /** An embedded broker makes topics at their first use; in a cluster that is its operators' business. */
+  async #partitionsOf(topic: string): Promise<number> {
+    const broker = this.#broker
+    let [found] = await broker.topics([topic])
+    if (!found && broker.kind === 'embedded') {
+      await broker.createTopics([{ topic, partitions: -1 }])
+      for (let attempt = 0; !found && attempt < topicLookUps; attempt++) {
+        if (attempt > 0) await sleep(topicLookUpEveryMs)
+        found = (await broker.topics([topic]))[0]
+      }
+    }
+    if (found) return found.partitions
+    throw new EngineError('TOPIC_MISSING', `The topic ${topic} does not exist, so nothing can be written to it.`)
+  }
+
+  async #add(piece: Piece, record: NewRecord): Promise<void> {
+    const { serdes, builders } = piece
+    const { key = null, value, timestamp = this.#now(), headers = noHeaders } = record
+    if (!Number.isSafeInteger(timestamp) || timestamp < 0) {
+      throw refused(piece, `has the timestamp ${timestamp}, which is no whole number of milliseconds since 1970`)
+    }
+    const keyBytes = await encoded(piece, 'key', () => (key === null ? null : serdes.key.serialize(key)))
+    const valueBytes = await encoded(piece, 'value', () => (value === null ? null : serdes.value.serialize(value)))
+    const chosen = record.partition ?? (keyBytes === null ? this.#keyless++ : keySlot(keyBytes)) % builders.length
+    const builder = builders[chosen]
+    if (builder === undefined)
+      throw refused(piece, `names partition ${chosen}; there are ${builders.length}, from 0 on`)
+    builder.append(timestamp, keyBytes, valueBytes, headers)
+    piece.taken++
+    piece.records++
+    piece.bytes += (keyBytes?.length ?? 0) + (valueBytes?.length ?? 0) + 16
+  }
+
+  async #flush(piece: Piece): Promise<void> {
+    if (piece.records === 0) return
+    piece.records = 0
+    piece.bytes = 0
+    this.#identity ??= await this.#broker.initProducer(null, identityTimeoutMs)
+    const identity = this.#identity
+    const batches: Array<ProduceRequest['batches'][number]> = []
+    piece.builders.forEach((builder, partition) => {
+      const { count } = builder
+      if (count === 0) return
+      const id = `${partition} ${piece.topic}`
+      const baseSequence = this.#sequences.get(id) ?? 0
+      this.#sequences.set(id, (baseSequence + count) % sequences)
+      const records = builder.finish()
+      stampBatch(records, { ...identity, baseSequence, transactional: false })
+      batches.push({ topic: piece.topic, partition, records })
+    })
+    try {
+      await this.#broker.produce({ transactionalId: null, batches })
+    } catch (error) {
+      // Whether it was stored is unknown; the next write goes out under another identity, and is no repetition.
+      this.#identity = undefined
+      this.#sequences.clear()
+      throw error
+    }
+  }
+}
+
+async function encoded(piece: Piece, part: string, encode: () => Uint8Array | null): Promise<Uint8Array | null> {
+  try {
+    return await whenKnown(encode)
+  } catch (error) {
+    throw refused(piece, `has a ${part} that its serde refuses: ${messageOf(error).replace(/\.$/, '')}`, error)
+  }
+}
+
+function refused({ topic, taken }: Piece, what: string, cause?: unknown): EngineError {
+  const message = `Record ${taken} (from 0) for the topic ${topic} ${what}. Those before it may be stored.`
+  return new EngineError('USAGE', message, cause === undefined ? undefined : { cause })
+}

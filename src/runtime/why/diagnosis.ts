@@ -1,0 +1,85 @@
+/** The diagnosis of a running application, with all that it looks at. */
+import { join, relative, sep } from 'node:path'
+import { systemClock } from '../../base/clock.ts'
+import type { BrokerPort } from '../../broker/port.ts'
+import type { Config } from '../../config/config.ts'
+import type { License } from '../../license/license.ts'
+import { Diagnosis } from '../../view/diagnosis/diagnosis.ts'
+import type { EarlierFailure, Facts } from '../../view/diagnosis/facts.ts'
+import type { SeenFunction } from '../../view/diagnosis/lane-look.ts'
+import type { ThreadsSnapshot } from '../../view/view.ts'
+import type { LogLine } from '../contract.ts'
+import type { EngineHost } from '../engine-host.ts'
+import type { HaLink } from '../ha.ts'
+import type { Identity } from './identity.ts'
+import { TransactionHolders } from './transaction-holders.ts'
+
+export interface DiagnosisParts {
+  readonly config: Config
+  readonly host: EngineHost
+  readonly license: License
+  /** Null where `ha.mode` is `off`. */
+  readonly ha: HaLink | null
+  readonly earlier: () => readonly EarlierFailure[]
+  readonly identity: Identity | null
+  /** Undefined until it is opened. */
+  readonly broker: () => BrokerPort | undefined
+  readonly log: (line: LogLine) => void
+}
+
+export function startDiagnosis(parts: DiagnosisParts): Diagnosis {
+  const { config, host, license, ha, earlier, identity, log } = parts
+  const holders = new TransactionHolders(parts.broker, systemClock)
+  return new Diagnosis({
+    view: host,
+    license: () => ({ status: license.state().status, counts: license.readiness().up }),
+    ha: () => haFacts(ha),
+    commitIntervalMs: config.get('commit-barrier.interval-ms'),
+    earlier,
+    holder: (at, sinceMs) => holders.of(at, sinceMs),
+    identity: () => identity?.facts() ?? null,
+    mask: (text) => config.maskText(text),
+    clock: systemClock,
+    log: (level, message, fields) => log({ level, component: 'diagnosis', message, fields }),
+    functions: async () => functionsOf(await host.threads({ depth: 100 })),
+  })
+}
+
+function haFacts(ha: HaLink | null): Facts['ha'] {
+  const status = ha?.status() ?? null
+  if (status === null) return null
+  const active = status.peers.find(({ role }) => role === 'ACTIVE')
+  return {
+    role: status.selfRole,
+    state: status.selfState,
+    notReady: status.notReady,
+    active:
+      active === undefined
+        ? null
+        : { podId: active.podId, state: active.state, heardMs: Math.max(0, active.freshnessMs) },
+  }
+}
+
+/** Where the engine's own code lies, as frames tell it: relative to the working directory. */
+const ownFolder = relativeToHere(join(import.meta.dirname, '..', '..'))
+
+function relativeToHere(folder: string): string {
+  const path = relative(process.cwd(), folder)
+  return `${path.startsWith('..') ? folder : path}${sep}`
+}
+
+/** The innermost function of each lane that is neither the engine's own nor the platform's. */
+export function functionsOf({ engineThreads }: ThreadsSnapshot): ReadonlyMap<string, SeenFunction> {
+  const lanes = engineThreads.filter(({ role }) => role === 'lane')
+  return new Map(
+    lanes.map(({ name, state, stack }) => [
+      name,
+      { function: stack.find(isOfApplication) ?? null, blocked: state === 'BLOCKED' },
+    ]),
+  )
+}
+
+function isOfApplication(frame: string): boolean {
+  const file = frame.slice(frame.lastIndexOf('(') + 1)
+  return !/^(<eval>|node:|:)/.test(file) && !file.startsWith(ownFolder)
+}

@@ -1,0 +1,150 @@
+/** Every version of a row within the history kept, by the time from which it was valid. */
+import { BaseStore, type StoreOptions } from './base-store.ts'
+import { afterPrefix, clampTime, int64At, int64String, keyString } from '../rows/bytes.ts'
+import type { StoreBackend, StoreSpec, VersionedRecord, VersionedStore } from '../contract.ts'
+import { versionSuffix } from '../rows/layout.ts'
+import type { Overlay } from '../versions/overlay.ts'
+import type { Row } from '../rows/row.ts'
+import { Sweep } from './sweep.ts'
+
+const versionOf = (at: string): number => int64At(at, at.length - versionSuffix)
+
+export class VersionedRowStore extends BaseStore implements VersionedStore<unknown, unknown> {
+  declare protected readonly overlay: Overlay
+  readonly #retentionMs: number
+  readonly #sweep: Sweep
+
+  constructor(spec: StoreSpec, backend: StoreBackend, partition: number, options: StoreOptions) {
+    super(spec, backend, partition, options)
+    this.#retentionMs = spec.retentionMs ?? Number.POSITIVE_INFINITY
+    this.#sweep = new Sweep(this.overlay, (at, row) => this.#overAt(at, row))
+  }
+
+  put(key: unknown, value: unknown, timestamp: number, keyBytes?: Uint8Array): { validTo: number | undefined } | null {
+    const measured = this.meter?.began('put')
+    const put = this.#put(key, value, timestamp, keyBytes)
+    if (measured) this.meter?.ended('put')
+    return put
+  }
+
+  get(key: unknown, asOf?: number, keyBytes?: Uint8Array): VersionedRecord<unknown> | undefined {
+    const measured = this.meter?.began('get')
+    const version = this.#get(key, asOf, keyBytes)
+    if (measured) this.meter?.ended('get')
+    return version
+  }
+
+  #put(
+    key: unknown,
+    value: unknown,
+    timestamp: number,
+    keyBytes: Uint8Array | undefined,
+  ): { validTo: number | undefined } | null {
+    if (timestamp < this.clock.newest - this.#retentionMs) return null
+    this.clock.observe(timestamp)
+    // It ends the version before it.
+    this.#sweep.put(timestamp + this.#retentionMs)
+    const prefix = this.keyOf(key, keyBytes)
+    const at = prefix + int64String(timestamp)
+    if (value === null || value === undefined) {
+      this.checkLength(at.length)
+      this.overlay.putTombstone(at, timestamp)
+    } else this.putValue(at, value, timestamp)
+    return { validTo: this.#following(prefix, timestamp) }
+  }
+
+  #get(key: unknown, asOf: number | undefined, keyBytes: Uint8Array | undefined): VersionedRecord<unknown> | undefined {
+    const prefix = this.keyOf(key, keyBytes)
+    const [at, row] = this.#atOrBefore(prefix, asOf) ?? []
+    if (at === undefined || row === undefined || row.value === null) return undefined
+    const validFrom = versionOf(at)
+    const validTo = asOf === undefined ? undefined : this.#following(prefix, validFrom)
+    // The newest version is always there; an older one only within the history.
+    if (validTo !== undefined && (asOf as number) < this.clock.newest - this.#retentionMs) return undefined
+    const value = this.value(row)
+    return validTo === undefined ? { value, validFrom } : { value, validFrom, validTo }
+  }
+
+  *all(): IterableIterator<[key: unknown, version: VersionedRecord<unknown>]> {
+    let before: [prefix: string, validFrom: number, row: Row] | undefined
+    for (const [at, row] of this.overlay.range(undefined, undefined)) {
+      const prefix = at.slice(0, -versionSuffix)
+      const validFrom = versionOf(at)
+      if (before) yield* this.#version(before, before[0] === prefix ? validFrom : undefined)
+      before = [prefix, validFrom, row]
+    }
+    if (before) yield* this.#version(before, undefined)
+  }
+
+  override get hasExpired(): boolean {
+    return this.#sweep.isDue(this.clock.newest)
+  }
+
+  override discard(): void {
+    super.discard()
+    this.#sweep.restart()
+  }
+
+  protected override restored(key: Uint8Array): void {
+    const version = versionOf(keyString(key))
+    this.clock.observeCommitted(version)
+    this.#sweep.put(version + this.#retentionMs)
+  }
+
+  protected override expire(): readonly string[] {
+    const over = this.#sweep.next(this.clock.newest)
+    const gone = new Set(over)
+    return over.filter((at) => {
+      const prefix = at.slice(0, -versionSuffix)
+      const version = versionOf(at)
+      if (this.overlay.get(at)?.value !== null || !this.#hides(prefix, version, gone)) return true
+      // A deletion may go once there is nothing left that it hides.
+      this.#sweep.put(version + this.#retentionMs)
+      return false
+    })
+  }
+
+  /** An older version is there still, but for those that are gone. */
+  #hides(prefix: string, version: number, gone: ReadonlySet<string>): boolean {
+    for (const [at] of this.overlay.range(prefix + int64String(0), prefix + int64String(version))) {
+      if (at.length === prefix.length + versionSuffix && !gone.has(at)) return true
+    }
+    return false
+  }
+
+  /** A version leaves once the one behind it is older than the history; a deletion once it is so itself. */
+  #overAt(at: string, row: Row): number {
+    const version = versionOf(at)
+    if (row.value === null) return version + this.#retentionMs
+    const next = this.#following(at.slice(0, -versionSuffix), version)
+    return next === undefined ? Number.POSITIVE_INFINITY : next + this.#retentionMs
+  }
+
+  *#version(
+    [prefix, validFrom, row]: [prefix: string, validFrom: number, row: Row],
+    validTo: number | undefined,
+  ): IterableIterator<[key: unknown, version: VersionedRecord<unknown>]> {
+    if (row.value === null || (validTo !== undefined && validTo <= this.clock.newest - this.#retentionMs)) return
+    const value = this.value(row)
+    yield [this.keyFrom(prefix), validTo === undefined ? { value, validFrom } : { value, validFrom, validTo }]
+  }
+
+  /** The newest row of the key that is not after `time`. */
+  #atOrBefore(prefix: string, time: number | undefined): [string, Row] | undefined {
+    if (time !== undefined && time < 0) return undefined
+    const high = afterPrefix(prefix + int64String(time === undefined ? Number.MAX_SAFE_INTEGER : clampTime(time)))
+    for (const entry of this.overlay.range(prefix + int64String(0), high, true)) {
+      if (entry[0].length === prefix.length + versionSuffix) return entry
+    }
+    return undefined
+  }
+
+  /** Time of the version that follows the one of `validFrom`. */
+  #following(prefix: string, validFrom: number): number | undefined {
+    const high = afterPrefix(prefix + int64String(Number.MAX_SAFE_INTEGER))
+    for (const [at] of this.overlay.range(prefix + int64String(validFrom + 1), high)) {
+      if (at.length === prefix.length + versionSuffix) return versionOf(at)
+    }
+    return undefined
+  }
+}

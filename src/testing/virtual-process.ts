@@ -1,0 +1,174 @@
+/** The engine and its lanes, as a process runs them, on one loop: the same cores, messages and order of messages. */
+import { type CounterLayout, engineBlockLength, engineIndex, laneBlockLength, newBlock } from '../base/counters.ts'
+import type { LogLevel } from '../base/logger.ts'
+import type { Timers } from '../base/timers.ts'
+import type { BrokerPort } from '../broker/port.ts'
+import { EngineCore } from '../engine/engine-core.ts'
+import type { EngineFact } from '../engine/protocol.ts'
+import type { EngineSettings } from '../engine/settings.ts'
+import { extractorsOf } from '../lanes/extraction.ts'
+import { LaneCore } from '../lanes/lane-core.ts'
+import { type FunctionLine, LogLines } from '../lanes/tasks/log-lines.ts'
+import type { LaneOptions } from '../lanes/lane-options.ts'
+import type { FromLane, ToLane } from '../lanes/protocol.ts'
+import type { ErrorPolicies } from '../lanes/tasks/error-policy.ts'
+import type { AnyStore } from '../state/contract.ts'
+import { memoryBackends } from '../state/backends/memory-backend.ts'
+import type { CompiledTopology } from '../topology/compiled.ts'
+import type { VirtualLoop } from './virtual-loop.ts'
+
+/** A lane's turn takes some time, if next to none: how much is let in ahead follows from how fast a lane has been. */
+const turnMs = 0.0001
+
+export interface VirtualProcessOptions {
+  readonly loop: VirtualLoop
+  readonly broker: BrokerPort
+  readonly settings: EngineSettings
+  readonly policies: ErrorPolicies
+  readonly layout: CounterLayout
+  readonly maxInFlight: number
+  /** Compiled anew for every lane: what `build` keeps in its closure is not shared by lanes. */
+  readonly compile: (lane: number) => CompiledTopology
+  /** Gets what functions write to the log, from this level on. */
+  readonly log?: ((line: FunctionLine) => void) | undefined
+  readonly logLevel: LogLevel
+  readonly fact: (fact: EngineFact) => void
+  readonly dropped: NonNullable<LaneOptions['dropped']>
+}
+
+export class VirtualProcess {
+  readonly engine: EngineCore
+  readonly #o: VirtualProcessOptions
+  readonly #lanes: LaneCore[] = []
+  readonly #planned: boolean[]
+  readonly #counters: Float64Array
+  readonly #timers: Timers
+  /** Functions of scheduled sources that have not answered. */
+  #ticks = 0
+  #alive = true
+
+  constructor(options: VirtualProcessOptions) {
+    this.#o = options
+    const { loop, settings, layout, broker } = options
+    this.#planned = Array.from({ length: settings.lanes }, () => false)
+    this.#counters = newBlock(engineBlockLength(layout))
+    this.#timers = loop.timers(() => this.#alive)
+    const laneCounters = Array.from({ length: settings.lanes }, () => newBlock(laneBlockLength(layout)))
+    const topologies = laneCounters.map((_, lane) => options.compile(lane))
+    for (const [lane, topology] of topologies.entries())
+      this.#lanes.push(this.#lane(lane, topology, laneCounters[lane] as Float64Array))
+    this.engine = new EngineCore({
+      settings,
+      broker,
+      clock: loop,
+      timers: this.#timers,
+      layout,
+      counters: this.#counters,
+      laneCounters,
+      nodeNames: (topologies[0] as CompiledTopology).nodes.map((node) => node.name),
+      extractors: extractorsOf((topologies[0] as CompiledTopology).sources),
+      send: (lane, message) => this.#toLane(lane, message),
+      fact: (fact) => {
+        if (this.#alive) options.fact(fact)
+      },
+    })
+  }
+
+  /** Records let in so far. */
+  get dispatched(): number {
+    return this.#counters[engineIndex.recordsDispatched] as number
+  }
+
+  /** What is at hand waits for those who write to a topic between sub-topologies. */
+  get awaitsWriters(): boolean {
+    return this.engine.awaitsWriters
+  }
+
+  /** Some function of the application has not come back. */
+  get waitsForApplication(): boolean {
+    return this.#alive && (this.#ticks > 0 || this.#lanes.some((lane) => lane.backlog.inFlight > 0))
+  }
+
+  store(name: string, partition: number): AnyStore | undefined {
+    const lane = this.#lanes[partition % this.#lanes.length] as LaneCore
+    return lane.tasks.store(name, partition)
+  }
+
+  globalStore(name: string): AnyStore | undefined {
+    return (this.#lanes[0] as LaneCore).tasks.queried(name)[0]
+  }
+
+  /** Earliest wall-clock time at which a timer of the application is due. */
+  nextWallClock(): number {
+    return Math.min(...this.#lanes.map((lane) => lane.nextWallClock()))
+  }
+
+  /** Fires the application's wall-clock timers that are due. */
+  tick(): void {
+    const now = this.#o.loop.now()
+    for (const [index, lane] of this.#lanes.entries()) {
+      if (lane.nextWallClock() > now) continue
+      lane.tick(now)
+      this.#wake(index)
+    }
+  }
+
+  /** As `kill -9`: nothing that was planned happens, and what is not committed is void. */
+  kill(): void {
+    this.#alive = false
+    for (const lane of this.#lanes) lane.close()
+  }
+
+  #lane(lane: number, topology: CompiledTopology, counters: Float64Array): LaneCore {
+    const { loop, settings, policies, layout, maxInFlight, dropped, log, logLevel } = this.#o
+    return new LaneCore({
+      lane,
+      lanes: settings.lanes,
+      applicationId: settings.applicationId,
+      topology,
+      clock: loop,
+      backends: memoryBackends(),
+      policies,
+      maxInFlight,
+      uncommittedMaxBytes: settings.uncommittedMaxBytes,
+      maxDirtyRows: settings.maxDirtyRows,
+      layout,
+      counters,
+      toEngine: (message) => this.#fromLane(message),
+      toLane: (to, message) => this.#push(() => (this.#lanes[to] as LaneCore).receiveFromLane(message)),
+      wake: () => this.#wake(lane),
+      dropped,
+      log: log && new LogLines(logLevel, lane, loop, log, Number.POSITIVE_INFINITY),
+    })
+  }
+
+  #push(job: () => void): void {
+    this.#o.loop.push(() => {
+      if (this.#alive) job()
+    })
+  }
+
+  #wake(lane: number): void {
+    if (this.#planned[lane]) return
+    this.#planned[lane] = true
+    this.#push(() => {
+      this.#planned[lane] = false
+      this.#o.loop.spend(turnMs)
+      if ((this.#lanes[lane] as LaneCore).run()) this.#wake(lane)
+    })
+  }
+
+  #toLane(lane: number, message: ToLane): void {
+    if (message.type === 'tick') this.#ticks++
+    if (message.type === 'reset') this.#ticks = 0
+    this.#push(() => {
+      ;(this.#lanes[lane] as LaneCore).receive(message)
+      this.#wake(lane)
+    })
+  }
+
+  #fromLane(message: FromLane): void {
+    if (message.type === 'emitted') this.#ticks = Math.max(0, this.#ticks - 1)
+    this.#push(() => this.engine.laneMessage(message))
+  }
+}

@@ -1,0 +1,79 @@
+/**
+ * How far the output of a sub-topology may lie behind the event time that it has read, once it commits: a window emits
+ * when it closes, a record waits for a partner. A reader of its topic can then say how far event time has come there,
+ * however the records of several tasks are mixed in it.
+ */
+import type { Boundary, CompiledNode, CompiledSubtopology, CompiledTopology } from '../compiled.ts'
+import type { OperatorSpec, WindowSpec } from '../operator-spec.ts'
+import { promptOperators } from './prompt.ts'
+
+/** Those that look into windows do not hold a record back either. */
+const prompt: ReadonlySet<string> = new Set<OperatorSpec['op']>([...promptOperators, 'joinWindow', 'selfJoin'])
+
+/**
+ * Undefined where a processor may emit whatever it likes, or where a circle would make the sub-topology wait for
+ * itself.
+ */
+export function heldBackMs(
+  topology: CompiledTopology,
+  { fromSubtopology, toSubtopology }: Pick<Boundary, 'fromSubtopology' | 'toSubtopology'>,
+): number | undefined {
+  if (isCircular(topology, { fromSubtopology, toSubtopology })) return undefined
+  const { nodes } = topology.subtopologies[fromSubtopology] as CompiledSubtopology
+  const specs = nodes.map((node) => (topology.nodes[node] as CompiledNode).spec)
+  const suppresses = specs.some(({ op }) => op === 'suppress')
+  let sum = 0
+  for (const spec of specs) {
+    const held = heldBackBy(spec, suppresses)
+    if (held === undefined) return undefined
+    sum += held
+  }
+  return sum
+}
+
+function heldBackBy(spec: OperatorSpec, suppresses: boolean): number | undefined {
+  if (prompt.has(spec.op)) return 0
+  switch (spec.op) {
+    case 'windowAggregate':
+      return spec.emit === 'update' && !suppresses ? 0 : spanOf(spec.window)
+    case 'suppress':
+      return spec.until.type === 'timeLimit' ? spec.until.ms : spec.until.graceMs
+    case 'streamJoin':
+      return spec.waitingStore === undefined ? 0 : Math.max(spec.beforeMs, spec.afterMs) + spec.graceMs + 1
+    case 'streamTableJoin':
+      return spec.grace?.ms ?? 0
+    default:
+      return undefined
+  }
+}
+
+/** The time from the oldest record of a window until its result is emitted. */
+function spanOf(window: WindowSpec): number | undefined {
+  switch (window.type) {
+    case 'time':
+      return window.sizeMs + window.graceMs
+    case 'sliding':
+      return window.differenceMs + window.graceMs + 1
+    case 'session':
+      return window.gapMs + window.graceMs
+    case 'unlimited':
+      return undefined
+  }
+}
+
+/** Whether what goes over the boundary may come back to it: nobody there can wait for those who feed it. */
+export function isCircular(
+  topology: CompiledTopology,
+  { fromSubtopology, toSubtopology }: Pick<Boundary, 'fromSubtopology' | 'toSubtopology'>,
+): boolean {
+  return leadsTo(topology, toSubtopology, fromSubtopology)
+}
+
+function leadsTo({ boundaries }: CompiledTopology, from: number, to: number): boolean {
+  const reached = new Set([from])
+  // The set grows while the loop walks it. Each sub-topology is visited once.
+  for (const each of reached) {
+    for (const boundary of boundaries) if (boundary.fromSubtopology === each) reached.add(boundary.toSubtopology)
+  }
+  return reached.has(to)
+}

@@ -1,0 +1,76 @@
+/** From facts to findings: causes before effects. Pure, so that tests and the simulator run it as production does. */
+import type { Facts } from './facts.ts'
+import type { Finding, Found, FlowStage, Severity, Status, Verdict } from './finding.ts'
+import type { StandstillRow } from './row.ts'
+import { helpOf, standstillTable } from './table.ts'
+
+const gravity: readonly Severity[] = ['FAILED', 'STANDING', 'NOT_MEANT_TO_RUN', 'SLOW']
+
+interface Match {
+  readonly row: StandstillRow
+  readonly found: Found
+}
+
+export function diagnose(now: number, facts: Facts, table: readonly StandstillRow[] = standstillTable): Finding[] {
+  const matches: Match[] = []
+  for (const row of table) {
+    const isBehind = matches.some((other) => other.row.explains.includes(row.code))
+    for (const found of row.find(facts, now, isBehind)) matches.push({ row, found })
+  }
+  const findings = matches.map((match): Finding => {
+    const { row, found } = match
+    const effects = matches.filter((other) => leads(match, other)).map((other) => other.row.code)
+    return {
+      code: row.code,
+      next: row.next,
+      ...found,
+      severity: found.severity ?? row.severity,
+      leadsTo: [...new Set(effects)],
+      explained: matches.some((other) => leads(other, match)),
+      help: helpOf(row.code),
+    }
+  })
+  // A stable sort: within one rank the order of the table holds.
+  return findings.sort((a, b) => rank(a) - rank(b))
+}
+
+/** One lane's trouble is not due to that of another. */
+function leads({ row, found }: Match, effect: Match): boolean {
+  if (!row.explains.includes(effect.row.code)) return false
+  const { lane } = found.place
+  const { lane: other } = effect.found.place
+  return lane === undefined || other === undefined || lane === other
+}
+
+function rank({ explained, severity }: Finding): number {
+  return (explained ? gravity.length : 0) + gravity.indexOf(severity)
+}
+
+const healthyWords: Readonly<Partial<Record<Facts['state'], string>>> = {
+  CREATED: 'The process begins; nothing stands in its way.',
+  STARTING: 'The application starts; nothing stands in its way.',
+  RESTORING: 'State is restored; records are processed in a moment.',
+  RESTARTING: 'The engine restarts in place; records are processed in a moment.',
+}
+
+/** That it took a place is no standstill, and worth a word for a while: whoever had it may still run. */
+function tookOver({ identity }: Facts): string {
+  const from = identity?.tookFrom ?? null
+  return from === null ? '' : ` At its start it took the identity ${identity?.name} over from ${from.who}.`
+}
+
+/** What is said in one sentence, or one for each cause. */
+export function verdictOf(facts: Facts, findings: readonly Finding[], flow: readonly FlowStage[]): Verdict {
+  const causes = findings.filter(({ explained }) => !explained)
+  const [first] = causes
+  if (first === undefined) {
+    const verdict = (healthyWords[facts.state] ?? 'Records flow; nothing holds them up.') + tookOver(facts)
+    return { verdict, status: 'FLOWING', sinceMs: facts.stateSinceMs, findings, flow }
+  }
+  const status: Status = facts.state === 'FAILED' ? 'FAILED' : first.severity
+  const verdict = causes
+    .slice(0, 3)
+    .map(({ sentence }) => sentence)
+    .join(' ')
+  return { verdict, status, sinceMs: first.sinceMs, findings, flow }
+}

@@ -1,0 +1,160 @@
+/** Looks at the engine every now and then, and has the verdict ready for whoever asks. */
+import type { Clock } from '../../base/clock.ts'
+import { verdictOf, diagnose } from './diagnose.ts'
+import type { Facts } from './facts.ts'
+import type { Finding, Verdict } from './finding.ts'
+import { Flow } from './flow.ts'
+import type { SeenFunction } from './lane-look.ts'
+import { type Around, Look } from './look.ts'
+import { slowForMs } from './rows-lanes.ts'
+import { lasting } from './words.ts'
+
+export interface DiagnosisOptions extends Around {
+  readonly clock: Clock
+  readonly log: (level: 'info' | 'warn', message: string, fields: Readonly<Record<string, unknown>>) => void
+  /** What the lanes' threads are in, by name. Asked only where a lane takes long, and never waited for. */
+  readonly functions?: () => Promise<ReadonlyMap<string, SeenFunction>>
+}
+
+export const lookEveryMs = 250
+const flowSamples = 40
+/** A lane whose step takes so long is looked at from outside, and again after the pause. */
+const suspiciousMs = 2000
+const functionsPauseMs = 2500
+const slowLaneRate = 50
+
+export class Diagnosis {
+  readonly #o: DiagnosisOptions
+  readonly #look: Look
+  readonly #flow = new Flow(flowSamples)
+  readonly #timer: NodeJS.Timeout
+  #functions: ReadonlyMap<string, SeenFunction> = new Map()
+  #askedAt = Number.NEGATIVE_INFINITY
+  #asking = false
+  #sampledAt = Number.NEGATIVE_INFINITY
+  readonly #lateMs: number[] = [0]
+  /** Findings by code and place, with the time at which each was first told to have begun. */
+  #known = new Map<string, Finding>()
+  #verdict: Verdict
+
+  constructor(options: DiagnosisOptions) {
+    this.#o = options
+    this.#look = new Look(options)
+    this.#verdict = this.#judge(true)
+    this.#timer = setInterval(() => this.#judge(true), lookEveryMs)
+    this.#timer.unref()
+  }
+
+  /** What is so now. */
+  verdict(): Verdict {
+    return this.#judge(false)
+  }
+
+  /** As of the last look. */
+  get last(): Verdict {
+    return this.#verdict
+  }
+
+  close(): void {
+    clearInterval(this.#timer)
+  }
+
+  #judge(sampled: boolean): Verdict {
+    const now = this.#o.clock.now()
+    if (sampled) this.#late(now)
+    const facts = this.#look.take(now, this.#functions, this.#meanLateMs())
+    if (sampled) {
+      this.#flow.sample(facts, this.#o.view.counters(), now)
+      this.#askFunctions(facts, now)
+    }
+    const findings = this.#keepSince(diagnose(now, facts), now)
+    this.#verdict = { ...verdictOf(facts, findings, this.#flow.stages(findings)), times: this.#flow.times(now) }
+    return this.#verdict
+  }
+
+  /** A look that comes late tells that this thread waited for a processor, as all of the process do. */
+  #late(now: number): void {
+    const lateMs = now - this.#sampledAt - lookEveryMs
+    this.#sampledAt = now
+    this.#lateMs.push(Number.isFinite(lateMs) ? Math.max(0, lateMs) : 0)
+    if (this.#lateMs.length > flowSamples) this.#lateMs.shift()
+  }
+
+  /** The mean: one pause alone is no shortage. */
+  #meanLateMs(): number {
+    return this.#lateMs.reduce((sum, each) => sum + each, 0) / this.#lateMs.length
+  }
+
+  /** The begin of a cause stays what it was; what comes and goes is logged once. */
+  #keepSince(found: readonly Finding[], now: number): Finding[] {
+    const known = new Map<string, Finding>()
+    const findings = found.map((finding) => {
+      const name = nameOf(finding)
+      const before = this.#known.get(name)
+      const kept = before === undefined ? finding : { ...finding, sinceMs: Math.min(before.sinceMs, finding.sinceMs) }
+      if (!known.has(name)) known.set(name, kept)
+      return kept
+    })
+    for (const [name, finding] of known) if (!this.#known.has(name)) this.#came(finding)
+    for (const [name, finding] of this.#known) if (!known.has(name)) this.#went(finding, now)
+    this.#known = known
+    return findings
+  }
+
+  #came({ code, severity, sentence, place }: Finding): void {
+    const level = severity === 'STANDING' || severity === 'FAILED' ? 'warn' : 'info'
+    this.#o.log(level, `${code}: ${sentence}`, { code, ...place })
+  }
+
+  #went({ code, sinceMs, place }: Finding, now: number): void {
+    this.#o.log('info', `${code} is over after ${lasting(now - sinceMs)}`, { code, ...place })
+  }
+
+  #askFunctions({ lanes }: Facts, now: number): void {
+    const { functions } = this.#o
+    if (functions === undefined || this.#asking || now - this.#askedAt < functionsPauseMs) return
+    const suspicious = lanes.some(({ stepSinceMs, busySinceMs, rate }) => {
+      if (stepSinceMs === null) return false
+      const slow = busySinceMs !== null && now - busySinceMs > slowForMs / 2 && rate !== null && rate <= slowLaneRate
+      return slow || now - stepSinceMs >= suspiciousMs
+    })
+    if (!suspicious) return
+    const previouslyAt = this.#askedAt
+    this.#asking = true
+    this.#askedAt = now
+    functions()
+      .then((seen) => {
+        this.#functions = kept(seen, this.#functions, lanes, previouslyAt)
+      })
+      .catch(() => {
+        // The node is known all the same.
+      })
+      .finally(() => {
+        this.#asking = false
+      })
+  }
+}
+
+/** A thread that had no time to tell where it is, still is where it was, if it is at the same step. */
+function kept(
+  seen: ReadonlyMap<string, SeenFunction>,
+  before: ReadonlyMap<string, SeenFunction>,
+  lanes: Facts['lanes'],
+  beforeMs: number,
+): ReadonlyMap<string, SeenFunction> {
+  const isSameStep = (name: string): boolean => {
+    const since = lanes.find(({ lane }) => lane === name)?.stepSinceMs ?? null
+    return since !== null && since < beforeMs
+  }
+  return new Map(
+    [...seen].map(([name, now]) => {
+      const earlier = before.get(name)
+      return [name, now.function === null && earlier !== undefined && isSameStep(name) ? earlier : now]
+    }),
+  )
+}
+
+function nameOf({ code, place }: Finding): string {
+  const { lane, topic, partition, keyHash, store, group } = place
+  return JSON.stringify([code, lane, topic, partition, keyHash, store, group])
+}

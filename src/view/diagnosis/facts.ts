@@ -1,0 +1,152 @@
+/** What the diagnosis judges by: plain values of one moment, each with the time since when it has been so. Epoch milliseconds. */
+import type { PartitionKey } from '../../base/ids.ts'
+import type { BrokerNode } from '../../broker/port.ts'
+import type { BarrierSnapshot, EngineFailure, GroupChange, LifecycleState, RestoreProgress } from '../view.ts'
+
+export interface RecordPlace {
+  readonly topic: string
+  readonly partition: number
+  readonly offset: number
+}
+
+export interface LaneFacts {
+  readonly lane: string
+  /** Since when one and the same step has been under way; null where the lane is between two. */
+  readonly stepSinceMs: number | null
+  readonly node: string | null
+  /** The application's function that the thread was last seen in, with file and line. */
+  readonly function: string | null
+  /** It waits outside of JavaScript, where nobody can ask it. */
+  readonly blocked: boolean
+  readonly at: RecordPlace | null
+  /** The asynchronous call that has not answered for longest. */
+  readonly call: { readonly sinceMs: number; readonly node: string | null; readonly at: RecordPlace | null } | null
+  /** The longest step, and the longest call, that ended by itself. */
+  readonly longestStepMs: number
+  readonly longestCallMs: number
+  /** What a call takes on average; 0 where no function is asynchronous. */
+  readonly callMs: number
+  readonly queuedRecords: number
+  /** Records finished a second over the last seconds; null while it was not seen for long enough. */
+  readonly rate: number | null
+  /** Since when it has been at work, or waited for asynchronous functions, without a pause. */
+  readonly busySinceMs: number | null
+  /** The key behind which records have waited since then without a pause. */
+  readonly hotKey: {
+    readonly hash: string
+    readonly waiting: number
+    readonly node: string | null
+    readonly topic: string | null
+    readonly partition: number
+    readonly sinceMs: number
+  } | null
+}
+
+/** Whose open transaction it is; the id of a producer without a transactional id, or of one that the broker keeps to itself, stands alone. */
+export interface TransactionHolder {
+  readonly producerId: string
+  readonly transactionalId: string | null
+}
+
+export interface PartitionFacts {
+  readonly topic: string
+  readonly partition: number
+  readonly lag: number
+  readonly committedOffset: number | null
+  readonly buffered: number
+  readonly bufferCapacity: number
+  /** Records that an open transaction of another producer holds back, and since when. */
+  readonly withheld: number
+  readonly withheldSinceMs: number | null
+  readonly withheldBy: TransactionHolder | null
+  /** Since when its buffer has been full and nothing was fetched. */
+  readonly fullSinceMs: number | null
+  readonly watermarkMs: number | null
+  readonly idle: boolean
+  readonly idlenessTimeoutMs: number
+  /** Its event time is told by those who write to it, whether or not it has records. */
+  readonly isAnnounced?: boolean
+  /** Since when it has had no record, and the longest time it ever had none before that. */
+  readonly quietSinceMs: number
+  readonly longestQuietMs: number
+  /** The record that took the watermark ahead of the clock. */
+  readonly ahead: { readonly offset: number; readonly timestampMs: number; readonly sinceMs: number } | null
+}
+
+export interface CommitFacts {
+  readonly intervalMs: number
+  readonly phase: BarrierSnapshot['phase']
+  readonly phaseSinceMs: number
+  readonly outstandingLanes: readonly string[]
+  readonly last: BarrierSnapshot['last']
+  readonly restarts: BarrierSnapshot['restarts']
+  /** When the first of the restarts that count was seen. */
+  readonly restartsSinceMs: number | null
+}
+
+export interface EarlierFailure extends Pick<EngineFailure, 'code' | 'message' | 'record'> {
+  readonly atMs: number
+}
+
+export interface IdentityFacts {
+  readonly name: string
+  /** Who has it now, after this process was fenced; null while that is not known. */
+  readonly holder: string | null
+  /** Who had it when this process took it; null where nobody did. */
+  readonly tookFrom: { readonly who: string; readonly atMs: number } | null
+  /** When a fenced process ends by itself. */
+  readonly endsAtMs: number | null
+}
+
+export interface Facts {
+  readonly applicationId: string
+  readonly state: LifecycleState
+  readonly stateSinceMs: number
+  readonly failure: EngineFailure | null
+  /** What earlier runs of the process left, newest first. */
+  readonly earlier: readonly EarlierFailure[]
+  readonly pausedBy: { readonly who: string; readonly sinceMs: number } | null
+  readonly restore: readonly RestoreProgress[]
+  /** Records a second while restoring; null while it was not seen for long enough. */
+  readonly restoreRate: number | null
+  readonly broker: {
+    readonly connected: boolean
+    readonly sinceMs: number
+    readonly address: string
+    readonly lastError: string | null
+    /** Each broker that was met; empty where there is no network between. */
+    readonly nodes: readonly BrokerNode[]
+  }
+  readonly engineSilentMs: number
+  /** By how much, on average, the control thread came late at its looks of the last seconds: how short of processors the machine is. */
+  readonly lateMs: number
+  /** When a record was last seen to be let in to a lane. */
+  readonly dispatchedAtMs: number
+  /** Which stores wait for room on the disk, as a sentence, and since when. */
+  readonly diskFull: { readonly sentence: string; readonly sinceMs: number } | null
+  readonly lanes: readonly LaneFacts[]
+  readonly partitions: readonly PartitionFacts[]
+  /** Whether anything in the application waits for event time. */
+  readonly usesEventTime: boolean
+  readonly globalWatermarkMs: number | null
+  readonly alignment: {
+    readonly group: string
+    readonly partition: PartitionKey
+    readonly emptyLaggards: readonly PartitionKey[]
+    readonly sinceMs: number
+  } | null
+  /** Records dropped as late since the clock was first seen to be behind the records. */
+  readonly lateRecords: number
+  readonly commit: CommitFacts | null
+  /** Members of the group that came and went, newest first. */
+  readonly groupChanges: readonly GroupChange[]
+  /** The identity that this process alone may have; null where it has none that another could take. */
+  readonly identity: IdentityFacts | null
+  readonly license: { readonly status: string; readonly counts: boolean; readonly sinceMs: number }
+  readonly ha: {
+    readonly role: string
+    readonly state: string
+    readonly notReady: string | null
+    readonly active: { readonly podId: string; readonly state: string; readonly heardMs: number } | null
+  } | null
+}

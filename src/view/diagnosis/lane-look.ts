@@ -1,0 +1,153 @@
+/** One lane as its counters in shared memory show it, from one look to the next. */
+import { type CounterLayout, laneIndex, subtopologySlot } from '../../base/counters.ts'
+import type { LaneFacts, RecordPlace } from './facts.ts'
+
+export interface SeenFunction {
+  readonly function: string | null
+  readonly blocked: boolean
+}
+
+export interface LaneSample {
+  readonly facts: LaneFacts
+  readonly timersPending: number
+}
+
+/** The rate is taken over so long. */
+const windowMs = 5000
+/** Fewer looks than this within the window say nothing. */
+const fewestLooks = 4
+/** A key goes on being the heaviest one although it was not for so long. */
+const hotPauseMs = 1500
+
+export class LaneLook {
+  readonly #name: string
+  readonly #block: Float64Array
+  readonly #layout: CounterLayout
+  #turns = -1
+  #records = 0
+  #offset = -1
+  #stepSinceMs: number | null = null
+  #longestStepMs = 0
+  #call = 0
+  #callSinceMs = 0
+  #longestCallMs = 0
+  #busySinceMs: number | null = null
+  #hot: { hash: number; sinceMs: number; seenMs: number; facts: NonNullable<LaneFacts['hotKey']> } | null = null
+  /** Finished records at earlier looks, oldest first. */
+  #finished: Array<{ readonly atMs: number; readonly count: number }> = []
+
+  constructor(lane: number, block: Float64Array, layout: CounterLayout) {
+    this.#name = `lane-${lane}`
+    this.#block = block
+    this.#layout = layout
+  }
+
+  take(
+    now: number,
+    topics: readonly string[],
+    nodeName: (node: number) => string | null,
+    seen: SeenFunction | undefined,
+  ): LaneSample {
+    const block = this.#block
+    this.#step(now)
+    this.#calls(now)
+    const { queued, inFlight } = { queued: this.#at('queuedRecords'), inFlight: this.#at('inFlightAsync') }
+    const isBusy = this.#stepSinceMs !== null || inFlight > 0 || queued > 0
+    this.#busySinceMs = isBusy ? (this.#busySinceMs ?? now) : null
+    const at = place(topics, this.#at('currentTopic'), this.#at('currentPartition'), this.#at('currentOffset'))
+    const calling = this.#call !== 0
+    const facts: LaneFacts = {
+      lane: this.#name,
+      stepSinceMs: this.#stepSinceMs,
+      node: nodeName(this.#at('currentNode')),
+      function: this.#stepSinceMs === null ? null : (seen?.function ?? null),
+      blocked: this.#stepSinceMs !== null && seen?.blocked === true,
+      at: this.#at('recordsReceived') > 0 ? at : null,
+      call: calling
+        ? {
+            sinceMs: this.#callSinceMs,
+            node: nodeName(this.#at('oldestNode')),
+            at: place(topics, this.#at('oldestTopic'), this.#at('oldestPartition'), this.#at('oldestOffset')),
+          }
+        : null,
+      longestStepMs: this.#longestStepMs,
+      longestCallMs: Math.max(this.#longestCallMs, inFlight > 0 ? this.#at('callMs') : 0),
+      callMs: this.#at('callMs'),
+      queuedRecords: Math.max(0, queued),
+      rate: this.#rate(now),
+      busySinceMs: this.#busySinceMs,
+      hotKey: this.#hotKey(now, topics, nodeName),
+    }
+    return { facts, timersPending: block[laneIndex.timersPending] as number }
+  }
+
+  #at(slot: keyof typeof laneIndex): number {
+    return this.#block[laneIndex[slot]] as number
+  }
+
+  /** A step ends when the lane begins another record or turn: one that goes on and on has neither. */
+  #step(now: number): void {
+    const turns = this.#at('turnsBegun') + this.#at('turnsEnded')
+    const isInTurn = this.#at('turnsBegun') !== this.#at('turnsEnded')
+    const offset = this.#at('currentOffset')
+    let records = 0
+    for (let sub = 0; sub < this.#layout.subtopologies; sub++)
+      records += this.#block[subtopologySlot(this.#layout, sub)] as number
+    const moved = turns !== this.#turns || records !== this.#records || offset !== this.#offset
+    if (moved && this.#stepSinceMs !== null)
+      this.#longestStepMs = Math.max(this.#longestStepMs, now - this.#stepSinceMs)
+    if (!isInTurn) this.#stepSinceMs = null
+    else if (moved || this.#stepSinceMs === null) this.#stepSinceMs = now
+    this.#turns = turns
+    this.#records = records
+    this.#offset = offset
+  }
+
+  #calls(now: number): void {
+    const call = this.#at('oldestCall')
+    if (call === this.#call) return
+    if (this.#call !== 0) this.#longestCallMs = Math.max(this.#longestCallMs, now - this.#callSinceMs)
+    this.#call = call
+    this.#callSinceMs = this.#at('oldestSinceMs') || now
+  }
+
+  #rate(now: number): number | null {
+    const count = this.#at('finishedRecords')
+    const list = this.#finished
+    // A restart in place counts anew.
+    if (list.length > 0 && count < (list.at(-1)?.count ?? 0)) list.length = 0
+    list.push({ atMs: now, count })
+    while (list.length > 2 && now - (list[1]?.atMs ?? now) >= windowMs) list.shift()
+    const [first] = list
+    if (first === undefined || list.length < fewestLooks || now - first.atMs < windowMs / 2) return null
+    return ((count - first.count) * 1000) / (now - first.atMs)
+  }
+
+  /** Another key may wait for a moment, or none: the one that has waited all along stays. */
+  #hotKey(now: number, topics: readonly string[], nodeName: (node: number) => string | null): LaneFacts['hotKey'] {
+    const waiting = this.#at('longestChain')
+    const hash = this.#at('hotKeyHash')
+    const known = this.#hot
+    if (known !== null && (waiting < 2 || hash !== known.hash)) {
+      if (now - known.seenMs < hotPauseMs) return known.facts
+      this.#hot = null
+    }
+    if (waiting < 2) return null
+    const sinceMs = this.#hot?.sinceMs ?? now
+    const facts = {
+      hash: hash.toString(16).padStart(8, '0'),
+      waiting,
+      node: nodeName(this.#at('oldestNode')),
+      topic: topics[this.#at('hotKeyTopic')] ?? null,
+      partition: this.#at('hotKeyPartition'),
+      sinceMs,
+    }
+    this.#hot = { hash, sinceMs, seenMs: now, facts }
+    return facts
+  }
+}
+
+function place(topics: readonly string[], topicIndex: number, partition: number, offset: number): RecordPlace | null {
+  const topic = topics[topicIndex]
+  return topic === undefined || offset < 0 ? null : { topic, partition, offset }
+}

@@ -1,0 +1,244 @@
+/**
+ * Takes what the engine shows and makes the facts of it: what it remembers from one look to the next are the times since
+ * when something has been so, and what was usual before. It asks nobody and waits for nothing.
+ */
+import { type CountersView, dropReasons, dropSlot, engineIndex } from '../../base/counters.ts'
+import { type PartitionKey, partitionKey, type TopicPartition } from '../../base/ids.ts'
+import { clockToleranceMs } from '../../time/watermark-report.ts'
+import type { CompiledTopology } from '../../topology/compiled.ts'
+import type { BrokerNode } from '../../broker/port.ts'
+import type { BarrierSnapshot, EngineView } from '../view.ts'
+import type { CommitFacts, EarlierFailure, Facts, PartitionFacts, TransactionHolder } from './facts.ts'
+import { LaneLook, type LaneSample, type SeenFunction } from './lane-look.ts'
+
+/** What is known beside the engine; filled by who composes the process. */
+export interface Around {
+  readonly view: EngineView
+  readonly license: () => { readonly status: string; readonly counts: boolean }
+  readonly ha: () => Facts['ha']
+  /** Left out where no other process can take the identity. */
+  readonly identity?: () => Facts['identity']
+  readonly commitIntervalMs: number
+  /** Whose open transaction has held a partition back since then; null while that is not known. */
+  readonly holder?: (at: TopicPartition, sinceMs: number) => TransactionHolder | null
+  readonly earlier: () => readonly EarlierFailure[]
+  /** Takes secrets out of free text. */
+  readonly mask: (text: string) => string
+}
+
+interface PartitionMemory {
+  /** Grows with every record. */
+  mark: number
+  quietSinceMs: number
+  longestQuietMs: number
+  fullSinceMs: number | null
+  withheldSinceMs: number | null
+}
+
+/** Operators that wait for event time, or drop what comes behind it. */
+const inEventTime = new Set(['windowAggregate', 'suppress', 'joinWindow', 'streamJoin', 'selfJoin'])
+
+export function usesEventTime(topology: CompiledTopology | null, timersPending: number): boolean {
+  if (timersPending > 0) return true
+  return topology?.nodes.some(({ spec }) => inEventTime.has(spec.op)) ?? false
+}
+
+export class Look {
+  readonly #o: Around
+  readonly #lanes = new Map<number, LaneLook>()
+  readonly #partitions = new Map<PartitionKey, PartitionMemory>()
+  #restartsSinceMs: number | null = null
+  #restore: { readonly atMs: number; readonly done: number } | null = null
+  #license = { status: '', sinceMs: 0 }
+  #fullSinceMs: number | null = null
+  #dispatch = { records: -1, atMs: 0 }
+  /** Late records when the watermark was first seen ahead of the clock. */
+  #lateBefore: number | null = null
+
+  constructor(around: Around) {
+    this.#o = around
+  }
+
+  /** `functions`: what lanes were last seen in, by their names. `lateMs`: by how much looks come late. */
+  take(now: number, functions: ReadonlyMap<string, SeenFunction>, lateMs = 0): Facts {
+    const { view, mask } = this.#o
+    const state = view.state()
+    const counters = view.counters()
+    const barriers = view.barriers()
+    const topology = view.topology()
+    const watermarks = view.watermarks()
+    const lanes = this.#takeLanes(now, counters, barriers, topology, functions)
+    const { failure } = state
+    const broker = view.broker()
+    return {
+      applicationId: view.applicationId,
+      state: state.current,
+      stateSinceMs: state.sinceMs,
+      failure: failure === null ? null : { ...failure, message: mask(failure.message) },
+      earlier: this.#o.earlier(),
+      pausedBy: state.pause ?? null,
+      restore: state.restore,
+      restoreRate: this.#restoreRate(now, state),
+      broker: {
+        connected: broker.connected,
+        sinceMs: broker.sinceMs,
+        address: broker.bootstrapServers,
+        lastError: broker.fault === null ? null : mask(broker.fault),
+        nodes: (broker.nodes ?? []).map((node) => maskedNode(node, mask)),
+      },
+      engineSilentMs: view.engineSilenceMs(),
+      lateMs,
+      dispatchedAtMs: this.#dispatched(now, counters),
+      diskFull: this.#takeDiskFull(now),
+      lanes: lanes.map(({ facts }) => facts),
+      partitions: this.#takePartitions(now),
+      usesEventTime: usesEventTime(
+        topology,
+        lanes.reduce((sum, { timersPending }) => sum + timersPending, 0),
+      ),
+      globalWatermarkMs: watermarks?.globalMs ?? null,
+      alignment: watermarks?.alignmentBinding ?? null,
+      lateRecords: this.#late(now, watermarks?.globalMs ?? null, counters),
+      commit: barriers === null ? null : this.#commit(now, barriers),
+      groupChanges: view.consumer()?.changes ?? [],
+      identity: this.#o.identity?.() ?? null,
+      license: this.#takeLicense(now),
+      ha: this.#o.ha(),
+    }
+  }
+
+  #takeLanes(
+    now: number,
+    counters: CountersView | null,
+    barriers: BarrierSnapshot | null,
+    topology: CompiledTopology | null,
+    functions: ReadonlyMap<string, SeenFunction>,
+  ): LaneSample[] {
+    if (counters === null) return []
+    const topics = barriers?.originTopics ?? []
+    const nodeName = (node: number): string | null => topology?.nodes[node]?.name ?? null
+    return counters.lanes.map((block, lane) => {
+      const memory = this.#lanes.get(lane) ?? new LaneLook(lane, block, counters.layout)
+      this.#lanes.set(lane, memory)
+      return memory.take(now, topics, nodeName, functions.get(`lane-${lane}`))
+    })
+  }
+
+  #takePartitions(now: number): PartitionFacts[] {
+    const { view } = this.#o
+    const watermarks = view.watermarks()?.partitions ?? {}
+    const assignment = view.consumer()?.assignment ?? {}
+    const facts: PartitionFacts[] = []
+    const seen = new Set<PartitionKey>()
+    for (const { topic, partitions } of view.offsets()?.sources ?? []) {
+      for (const { partition, committedOffset, logEndOffset, withheld } of partitions) {
+        const key = partitionKey(topic, partition)
+        const marks = watermarks[key]
+        const buffer = assignment[key]
+        if (marks === undefined && buffer === undefined) continue
+        seen.add(key)
+        const isFull = buffer?.paused === true && buffer.buffered >= buffer.bufferCapacity
+        const memory = this.#remember(key, logEndOffset, isFull, now)
+        memory.withheldSinceMs = withheld > 0 ? (memory.withheldSinceMs ?? now) : null
+        facts.push({
+          topic,
+          partition,
+          lag: Math.max(0, logEndOffset - committedOffset),
+          committedOffset,
+          buffered: buffer?.buffered ?? 0,
+          bufferCapacity: buffer?.bufferCapacity ?? 0,
+          withheld,
+          withheldSinceMs: memory.withheldSinceMs,
+          withheldBy: this.#holder({ topic, partition }, memory.withheldSinceMs),
+          fullSinceMs: memory.fullSinceMs,
+          watermarkMs: marks?.watermarkMs ?? null,
+          idle: marks?.idle ?? false,
+          idlenessTimeoutMs: marks?.idlenessTimeoutMs ?? 0,
+          isAnnounced: marks?.isAnnounced === true,
+          quietSinceMs: memory.quietSinceMs,
+          longestQuietMs: memory.longestQuietMs,
+          ahead: marks?.ahead ?? null,
+        })
+      }
+    }
+    for (const key of this.#partitions.keys()) if (!seen.has(key)) this.#partitions.delete(key)
+    return facts
+  }
+
+  #holder(at: TopicPartition, sinceMs: number | null): TransactionHolder | null {
+    return sinceMs === null ? null : (this.#o.holder?.(at, sinceMs) ?? null)
+  }
+
+  #remember(key: PartitionKey, mark: number, isFull: boolean, now: number): PartitionMemory {
+    const memory = this.#partitions.get(key) ?? {
+      mark,
+      quietSinceMs: now,
+      longestQuietMs: 0,
+      fullSinceMs: null,
+      withheldSinceMs: null,
+    }
+    this.#partitions.set(key, memory)
+    if (mark !== memory.mark) {
+      memory.longestQuietMs = Math.max(memory.longestQuietMs, now - memory.quietSinceMs)
+      memory.mark = mark
+      memory.quietSinceMs = now
+    }
+    memory.fullSinceMs = isFull ? (memory.fullSinceMs ?? now) : null
+    return memory
+  }
+
+  #commit(now: number, barriers: BarrierSnapshot): CommitFacts {
+    const { phase, phaseSinceMs, outstandingLanes, last, restarts } = barriers
+    this.#restartsSinceMs = restarts.used === 0 ? null : (this.#restartsSinceMs ?? now)
+    const { commitIntervalMs: intervalMs } = this.#o
+    return { intervalMs, phase, phaseSinceMs, outstandingLanes, last, restarts, restartsSinceMs: this.#restartsSinceMs }
+  }
+
+  #restoreRate(now: number, { current, restore }: ReturnType<EngineView['state']>): number | null {
+    const done = restore.reduce((sum, { restoredRecords }) => sum + restoredRecords, 0)
+    if (current !== 'RESTORING') {
+      this.#restore = null
+      return null
+    }
+    this.#restore ??= { atMs: now, done }
+    const spentMs = now - this.#restore.atMs
+    return spentMs < 1000 ? null : ((done - this.#restore.done) * 1000) / spentMs
+  }
+
+  #late(now: number, globalMs: number | null, counters: CountersView | null): number {
+    if (counters === null) return 0
+    const reason = dropReasons.indexOf('late')
+    let late = 0
+    for (const block of counters.lanes) {
+      for (let sub = 0; sub < counters.layout.subtopologies; sub++) {
+        late += block[dropSlot(counters.layout, sub, reason)] as number
+      }
+    }
+    // What was late before the jump has another reason.
+    if (globalMs === null || globalMs <= now + clockToleranceMs) this.#lateBefore = late
+    return late - (this.#lateBefore ?? 0)
+  }
+
+  #dispatched(now: number, counters: CountersView | null): number {
+    const records = counters?.engine[engineIndex.recordsDispatched] ?? 0
+    if (records !== this.#dispatch.records) this.#dispatch = { records, atMs: now }
+    return this.#dispatch.atMs
+  }
+
+  #takeDiskFull(now: number): Facts['diskFull'] {
+    const sentence = this.#o.view.diskFull()
+    this.#fullSinceMs = sentence === null ? null : (this.#fullSinceMs ?? now)
+    return sentence === null ? null : { sentence: this.#o.mask(sentence), sinceMs: this.#fullSinceMs as number }
+  }
+
+  #takeLicense(now: number): Facts['license'] {
+    const { status, counts } = this.#o.license()
+    if (status !== this.#license.status) this.#license = { status, sinceMs: now }
+    return { status, counts, sinceMs: this.#license.sinceMs }
+  }
+}
+
+/** What a broker said may hold what was configured. */
+function maskedNode(node: BrokerNode, mask: (text: string) => string): BrokerNode {
+  return node.lastError === null ? node : { ...node, lastError: mask(node.lastError) }
+}

@@ -1,0 +1,24 @@
+import type { Facts } from './facts.ts'
+import type { Found, Severity } from './finding.ts'
+
+/** One standstill: everything that is known of it in one place. The guide's page is made from it. */
+export interface StandstillRow {
+  /** Never used again for something else. */
+  readonly code: string
+  readonly severity: Severity
+  readonly title: string
+  /** When it is found, in words. */
+  readonly when: string
+  /** Codes of what it brings about: those are effects wherever this one is found. */
+  readonly explains: readonly string[]
+  readonly next: string
+  /** More for the guide. */
+  readonly guide?: string
+  /** Pure: every place at which it is so. `behind`: something was found that brings this about. */
+  readonly find: (facts: Facts, now: number, behind: boolean) => readonly Found[]
+}
+
+/** States in which records are meant to go through. */
+export function isMeantToRun({ state }: Facts): boolean {
+  return state === 'RUNNING' || state === 'DRAINING' || state === 'RESTARTING'
+}

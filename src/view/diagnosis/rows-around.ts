@@ -1,0 +1,444 @@
+/** Standstills around the engine: what it was told to do, the broker, the stores, what failed. */
+import type { BrokerNode, CallKind } from '../../broker/port.ts'
+import type { CommitFacts, EarlierFailure, Facts } from './facts.ts'
+import type { Found } from './finding.ts'
+import { isMeantToRun, type StandstillRow } from './row.ts'
+import { clockTime, lasting, listed, recordName } from './words.ts'
+
+const patienceMs = 5000
+/** An exchange goes through several threads, and each of them may wait as long for a processor as this one does. */
+const hopsOfACommit = 10
+export const hourMs = 3_600_000
+export const everythingBehind = [
+  'BUFFER_FULL',
+  'WATERMARK_HELD',
+  'ALIGNMENT_HELD',
+  'COMMITS_SLOW',
+  'COMMIT_UNANSWERED',
+  'RESTARTS',
+]
+
+/** Failures of the last hour at this very record, this one included. */
+function attemptsAt(facts: Facts, record: EarlierFailure['record'], now: number): readonly EarlierFailure[] {
+  return facts.earlier.filter((failure) => {
+    const { record: at, atMs } = failure
+    if (now - atMs > hourMs || at === undefined || record === undefined) return false
+    return at.topic === record.topic && at.partition === record.partition && at.offset === record.offset
+  })
+}
+
+function isPassed({ partitions }: Facts, record: NonNullable<EarlierFailure['record']>): boolean {
+  const { topic, partition, offset } = record
+  const here = partitions.find((each) => each.topic === topic && each.partition === partition)
+  return here !== undefined && here.committedOffset !== null && here.committedOffset > offset
+}
+
+const poisonRecord: StandstillRow = {
+  code: 'POISON_RECORD',
+  severity: 'FAILED',
+  title: 'A record that cannot be processed',
+  when: 'The engine failed at a record; or an earlier run did within the hour, and nothing behind that record is committed yet.',
+  explains: ['FAILED', ...everythingBehind],
+  next: 'Correct the function and start again, or let such records go to the dead letters (errors.processing, errors.decoding: dead-letter).',
+  guide:
+    'What earlier runs left is kept in the state folder, so that it is also told where a supervisor starts the process again and again. With stores in memory there is no such folder: then only the run at hand is known.',
+  find: (facts, now) => {
+    const current = facts.failure?.record
+    const last = facts.earlier[0]
+    const record = current ?? last?.record
+    if (record === undefined || (facts.failure !== null && current === undefined)) return []
+    const before = attemptsAt(facts, record, now)
+    if (current === undefined && (before.length === 0 || isPassed(facts, record))) return []
+    const message = (current === undefined ? last?.message : facts.failure?.message) ?? ''
+    const sinceMs = Math.min(facts.failure === null ? now : facts.stateSinceMs, ...before.map(({ atMs }) => atMs))
+    const again =
+      before.length > 1
+        ? ` ${before.length} attempts within the hour ended there, the first at ${clockTime(sinceMs)}.`
+        : ''
+    const running =
+      current === undefined ? ` This is attempt ${before.length + 1}; it has not come past the record yet.` : ''
+    return [
+      {
+        sentence: `The record ${recordName(record)} cannot be processed: ${message.replace(/\.?$/, '.')}${again}${running}`,
+        sinceMs,
+        place: { ...record },
+        evidence: [
+          { at: '/state', field: 'failure', value: current === undefined ? null : (facts.failure?.code ?? null) },
+        ],
+        severity: current === undefined ? 'STANDING' : 'FAILED',
+      },
+    ]
+  },
+}
+
+const failed: StandstillRow = {
+  code: 'FAILED',
+  severity: 'FAILED',
+  title: 'The engine has failed',
+  when: 'The lifecycle state is FAILED.',
+  explains: ['RESTARTS', ...everythingBehind],
+  next: 'The page of errors says for each code who has to act.',
+  find: ({ state, failure, stateSinceMs }) => {
+    if (state !== 'FAILED') return []
+    const { code, message, restartHelps } = failure ?? {
+      code: 'UNKNOWN',
+      message: 'the reason is not known',
+      restartHelps: false,
+    }
+    return [
+      {
+        sentence: `The engine has failed (${code}): ${message.replace(/\.?$/, '.')}`,
+        sinceMs: stateSinceMs,
+        place: { ...failure?.record },
+        evidence: [{ at: '/state', field: 'failure.code', value: code }],
+        next: restartHelps ? 'A restart of the process can help.' : failed.next,
+      },
+    ]
+  },
+}
+
+const paused: StandstillRow = {
+  code: 'PAUSED',
+  severity: 'NOT_MEANT_TO_RUN',
+  title: 'Paused by an operator',
+  when: 'Somebody asked for it with POST /pause; for as long as it drains and is paused.',
+  explains: everythingBehind,
+  next: 'POST /unpause goes on.',
+  find: ({ state, pausedBy, stateSinceMs }, now) => {
+    if (state !== 'PAUSED' && state !== 'DRAINING') return []
+    const sinceMs = pausedBy?.sinceMs ?? stateSinceMs
+    return [
+      {
+        sentence: `The application ${state === 'PAUSED' ? 'is paused' : 'drains for a pause'}: ${pausedBy?.who ?? 'an operator'} asked for it ${lasting(now - sinceMs)} ago (${clockTime(sinceMs)}).`,
+        sinceMs,
+        place: {},
+        evidence: [{ at: '/state', field: 'current', value: state }],
+      },
+    ]
+  },
+}
+
+const standby: StandstillRow = {
+  code: 'STANDBY',
+  severity: 'NOT_MEANT_TO_RUN',
+  title: 'A standby',
+  when: 'This pod waits to take over; another one is to process.',
+  explains: everythingBehind,
+  next: 'Ask the pod that is active. `millrace ha status` shows all of them.',
+  find: ({ state, ha, stateSinceMs }, now) => {
+    if (state !== 'STANDBY') return []
+    const active = ha?.active ?? null
+    const who =
+      active === null
+        ? 'no active pod is heard of'
+        : `pod ${active.podId} is active (${active.state}, heard ${lasting(active.heardMs)} ago)`
+    const ready = ha?.notReady ? ` It could not take over now: ${ha.notReady.replace(/\.?$/, '.')}` : ''
+    return [
+      {
+        sentence: `This pod has been a standby for ${lasting(now - stateSinceMs)}: ${who}.${ready}`,
+        sinceMs: stateSinceMs,
+        place: { ...(active !== null && { pod: active.podId }) },
+        evidence: [{ at: '/ha/status', field: 'selfState', value: ha?.state ?? null }],
+      },
+    ]
+  },
+}
+
+const stopping: StandstillRow = {
+  code: 'STOPPING',
+  severity: 'NOT_MEANT_TO_RUN',
+  title: 'It stops',
+  when: 'The process was told to end.',
+  explains: everythingBehind,
+  next: 'Start it again, if it is to go on.',
+  find: ({ state, stateSinceMs }, now) =>
+    state !== 'STOPPING' && state !== 'STOPPED'
+      ? []
+      : [
+          {
+            sentence: `The process was told to end ${lasting(now - stateSinceMs)} ago${state === 'STOPPING' ? ' and commits what it has done' : ''}.`,
+            sinceMs: stateSinceMs,
+            place: {},
+            evidence: [{ at: '/state', field: 'current', value: state }],
+          },
+        ],
+}
+
+const license: StandstillRow = {
+  code: 'LICENSE_REFUSED',
+  severity: 'NOT_MEANT_TO_RUN',
+  title: 'The license does not count',
+  when: 'The license is EXPIRED, REVOKED or INVALID.',
+  explains: [],
+  next: 'Renew the license; /license shows it. A restart does not help.',
+  guide:
+    'The readiness probe is DOWN, so the process is taken out of service. Records that it has are processed all the same.',
+  find: ({ license: { status, counts, sinceMs } }, now) =>
+    counts
+      ? []
+      : [
+          {
+            sentence: `The license has been ${status} for ${lasting(now - sinceMs)}: it keeps this process from being ready (/health/ready is DOWN).`,
+            sinceMs,
+            place: {},
+            evidence: [{ at: '/license', field: 'status', value: status }],
+          },
+        ],
+}
+
+const brokerGone: StandstillRow = {
+  code: 'BROKER_GONE',
+  severity: 'STANDING',
+  title: 'The broker does not answer',
+  when: 'For 5 s no call to the broker has gone well, and one has failed or has waited so long. On a machine short of processors it takes more.',
+  explains: ['RESTORING', ...everythingBehind],
+  next: 'Look at the broker and the network between. The engine tries again by itself and uses up none of its restarts.',
+  find: ({ broker, state, lateMs }, now) => {
+    const dueMs = patienceMs + hopsOfACommit * lateMs
+    if (broker.connected || now - broker.sinceMs < dueMs || state === 'CREATED' || state === 'STOPPED') return []
+    // A process that starts is not connected either: whoever was not asked yet owes no answer.
+    const asked = broker.nodes.filter(
+      (node) => !node.connected && (node.lastError !== null || waitsFor(node, now, dueMs)),
+    )
+    const { sinceMs } = broker
+    const lastError = asked.find((node) => node.lastError !== null)?.lastError ?? broker.lastError
+    if (asked.length === 0 && lastError === null) return []
+    const names = asked.length === 0 ? `at ${broker.address}` : listed(asked.map(nodeName), 3)
+    return [
+      {
+        sentence: `The broker ${names} has not answered for ${lasting(now - sinceMs)}${lastError === null ? '' : `; last error: ${lastError.replace(/\.$/, '')}`}.`,
+        sinceMs,
+        place: { broker: asked[0]?.address ?? broker.address },
+        evidence: [{ at: '/health/ready', field: 'components[name=broker].details.connected', value: false }],
+      },
+    ]
+  },
+}
+
+/** `2 at kafka-2:9092`, or the address alone where its number is not known. */
+function nodeName({ id, address }: BrokerNode): string {
+  return id === null ? `at ${address}` : `${id} at ${address}`
+}
+
+function waitsFor({ calls }: BrokerNode, now: number, dueMs: number): boolean {
+  return calls.some(({ sinceMs }) => now - sinceMs >= dueMs)
+}
+
+/** In which the engine's thread is there and gives signs of life; before that it waits for the broker. */
+const tickingStates: ReadonlySet<string> = new Set([
+  'RESTORING',
+  'STANDBY',
+  'RUNNING',
+  'DRAINING',
+  'PAUSED',
+  'RESTARTING',
+])
+
+const engineSilent: StandstillRow = {
+  code: 'ENGINE_SILENT',
+  severity: 'STANDING',
+  title: 'The engine’s own thread is silent',
+  when: 'The engine’s thread has given no sign of life for 5 s.',
+  explains: everythingBehind,
+  next: 'A timestamp extractor of the application runs there: look whether it returns. `/debug/threads` shows the stack of the thread `engine`.',
+  find: (facts, now) => {
+    if (facts.engineSilentMs < patienceMs || !tickingStates.has(facts.state)) return []
+    return [
+      {
+        sentence: `The thread that reads, dispatches and commits has given no sign of life for ${lasting(facts.engineSilentMs)}.`,
+        sinceMs: now - facts.engineSilentMs,
+        place: {},
+        evidence: [
+          { at: '/health/live', field: 'components[name=engine].details', value: Math.round(facts.engineSilentMs) },
+        ],
+      },
+    ]
+  },
+}
+
+/** The store as the lane's sentence names it. */
+function storeIn(sentence: string): { store?: string } {
+  const store = /\bstores? ([^\s,]+)/.exec(sentence)?.[1]
+  return store === undefined ? {} : { store }
+}
+
+const diskFull: StandstillRow = {
+  code: 'STORE_DISK_FULL',
+  severity: 'STANDING',
+  title: 'The disk of the stores is full',
+  when: 'Stores wait for room on the disk.',
+  explains: ['LANE_DOES_NOT_RETURN', 'LANE_SLOW', ...everythingBehind],
+  next: 'Make room in the folder of the stores (engine.state.dir). The engine goes on by itself.',
+  find: (facts) =>
+    facts.diskFull === null
+      ? []
+      : [
+          {
+            sentence: facts.diskFull.sentence.replace(/\.?$/, '.'),
+            sinceMs: facts.diskFull.sinceMs,
+            place: storeIn(facts.diskFull.sentence),
+            evidence: [{ at: '/health/ready', field: 'components[name=engine].details', value: 'STORE_DISK_FULL' }],
+          },
+        ],
+}
+
+const restoring: StandstillRow = {
+  code: 'RESTORING',
+  severity: 'SLOW',
+  title: 'State is restored',
+  when: 'Stores are filled from their changelogs before records are processed, for more than 2 s.',
+  explains: everythingBehind,
+  next: 'Wait. Stores on disk (engine.state.store: lmdb) that outlive the process, or a standby, make it short.',
+  find: ({ state, restore, restoreRate, stateSinceMs }, now) => {
+    if (state !== 'RESTORING' || now - stateSinceMs < 2000) return []
+    const left = restore.reduce((sum, { remainingRecords }) => sum + remainingRecords, 0)
+    const done = restore.reduce((sum, { restoredRecords }) => sum + restoredRecords, 0)
+    const slowest = restore.toSorted((a, b) => b.remainingRecords - a.remainingRecords)[0]
+    const time =
+      restoreRate === null || restoreRate <= 0
+        ? ''
+        : ` at ${Math.round(restoreRate)} a second, about ${lasting((left / restoreRate) * 1000)} left`
+    const where =
+      slowest === undefined ? '' : ` Most is left of the store ${slowest.store}, partition ${slowest.partition}.`
+    return [
+      {
+        sentence: `State has been restored for ${lasting(now - stateSinceMs)}: ${done} records of ${done + left}${time}.${where}`,
+        sinceMs: stateSinceMs,
+        place: slowest === undefined ? {} : { store: slowest.store, partition: slowest.partition },
+        evidence: [{ at: '/state', field: 'restore[].remainingRecords', value: left }],
+      },
+    ]
+  },
+}
+
+/** What a step of a commit waits for, and by which calls. */
+const phaseWords: Readonly<Record<string, readonly [words: string, ...kinds: CallKind[]]>> = {
+  FLUSHING: ['to take the outputs', 'produce'],
+  SENDING_OFFSETS: ['to take the positions into the transaction', 'group', 'transaction'],
+  IN_TX_COMMIT: ['to end the transaction', 'transaction'],
+  RESOLVING_OUTCOME: ['to tell how the last transaction ended', 'group', 'transaction'],
+  ABORTING: ['to abort the transaction', 'transaction'],
+}
+
+/** The broker that has owed an answer of such a kind for longest. */
+function slowestNode({ broker }: Facts, kinds: readonly CallKind[]): { name: string; address: string; what: string } {
+  const waiting = broker.nodes
+    .flatMap((node) => node.calls.filter(({ kind }) => kinds.includes(kind)).map((call) => ({ node, call })))
+    .sort((a, b) => a.call.sinceMs - b.call.sinceMs)
+  const [oldest] = waiting
+  if (oldest === undefined) return { name: `at ${broker.address}`, address: broker.address, what: '' }
+  const { node, call } = oldest
+  return { name: nodeName(node), address: node.address, what: ` (${call.what})` }
+}
+
+const commitUnanswered: StandstillRow = {
+  code: 'COMMIT_UNANSWERED',
+  severity: 'STANDING',
+  title: 'The broker does not answer a commit',
+  when: 'One step of a commit has waited for the broker for 5 s, and for ten times as long as commits usually take.',
+  explains: ['BUFFER_FULL', 'WATERMARK_HELD', 'COMMITS_SLOW', 'RESTARTS'],
+  next: 'Look at the broker that leads the transaction coordinator’s partition, and its log for this transactional id.',
+  find: (facts, now) => {
+    const { commit } = facts
+    const step = commit === null ? undefined : phaseWords[commit.phase]
+    if (commit === null || step === undefined) return []
+    const ageMs = now - commit.phaseSinceMs
+    if (ageMs < Math.max(patienceMs, 10 * usualCommitMs(commit))) return []
+    const [words, ...kinds] = step
+    const { name, address, what } = slowestNode(facts, kinds)
+    return [
+      {
+        sentence: `A commit has waited ${lasting(ageMs)} for the broker ${name} ${words}${what}; nothing is committed meanwhile.`,
+        sinceMs: commit.phaseSinceMs,
+        place: { broker: address },
+        evidence: [{ at: '/debug/barriers', field: 'phase', value: commit.phase }],
+      },
+    ]
+  },
+}
+
+type Durations = CommitFacts['last'][number]['durationsMs']
+const totalMs = (d: Durations): number => d.align + d.flush + d.offsets + d.endTransaction + d.apply
+
+function usualCommitMs({ last }: CommitFacts): number {
+  const times = last.map(({ durationsMs }) => totalMs(durationsMs)).sort((a, b) => a - b)
+  return times[times.length >> 1] ?? 0
+}
+
+/** Waiting for the lanes is no step here: what they are busy with is full load, and what holds them has a row of its own. */
+const stepWords: Readonly<Record<Exclude<keyof Durations, 'align'>, string>> = {
+  flush: 'the broker, which takes the outputs',
+  offsets: 'the broker, which takes the positions',
+  endTransaction: 'the broker, which ends the transaction',
+  apply: 'the lanes, which write the stores',
+}
+type Step = keyof typeof stepWords
+const steps = Object.keys(stepWords) as Step[]
+const stepsMs = (d: Durations): number => steps.reduce((sum, step) => sum + d[step], 0)
+const commitsSlow: StandstillRow = {
+  code: 'COMMITS_SLOW',
+  severity: 'SLOW',
+  title: 'Commits are slower than their interval',
+  when: 'For 3 s or more every commit, three at least, has taken more than half a second and three times commit-barrier.interval-ms for the broker and the stores. The time that lanes take to finish their records is not counted. On a machine short of processors it takes more.',
+  explains: ['BUFFER_FULL'],
+  next: 'The step that takes the time is named. Where it is the broker, look at its disks and replication; else at the disk of the stores.',
+  find: ({ commit, broker, lateMs }, now) => {
+    if (commit === null) return []
+    const limitMs = Math.max(500, 3 * commit.intervalMs, hopsOfACommit * lateMs)
+    const committed = commit.last.filter(({ outcome }) => outcome === 'COMMITTED')
+    const swift = committed.findIndex(({ durationsMs }) => stepsMs(durationsMs) <= limitMs)
+    const last = swift < 0 ? committed : committed.slice(0, swift)
+    const oldest = last.at(-1)
+    if (oldest === undefined || last.length < 3) return []
+    const sinceMs = oldest.atMs - totalMs(oldest.durationsMs)
+    if (now - sinceMs < 3000 || now - (last[0]?.atMs ?? 0) > 10_000) return []
+    const sum = (step: Step): number => last.reduce((all, each) => all + each.durationsMs[step], 0)
+    const slowest = steps.toSorted((a, b) => sum(b) - sum(a))[0] as Step
+    const meanMs = last.reduce((all, each) => all + totalMs(each.durationsMs), 0) / last.length
+    const isBroker = slowest !== 'apply'
+    return [
+      {
+        sentence: `Commits take ${Math.round(meanMs)} ms where one is due every ${commit.intervalMs} ms; ${Math.round(sum(slowest) / last.length)} ms of it goes to ${stepWords[slowest]}${isBroker ? ` (${broker.address})` : ''}.`,
+        sinceMs,
+        place: isBroker ? { broker: broker.address } : {},
+        evidence: [
+          {
+            at: '/debug/barriers',
+            field: `last[0].durationsMs.${slowest}`,
+            value: last[0]?.durationsMs[slowest] ?? null,
+          },
+        ],
+      },
+    ]
+  },
+}
+
+const restarts: StandstillRow = {
+  code: 'RESTARTS',
+  severity: 'STANDING',
+  title: 'The engine restarts again and again',
+  when: 'Two restarts in place or more count within their window, or one has been under way for 5 s.',
+  explains: ['BUFFER_FULL', 'WATERMARK_HELD', 'ALIGNMENT_HELD', 'COMMITS_SLOW'],
+  next: 'The causes are named, the newest first. When they are used up, the engine fails or hands over.',
+  find: (facts, now): Found[] => {
+    const { commit, state, stateSinceMs } = facts
+    if (commit === null || !isMeantToRun(facts)) return []
+    const { used, max, windowMs, causes } = commit.restarts
+    const underWay = state === 'RESTARTING' && now - stateSinceMs >= patienceMs
+    if (used < 2 && !underWay) return []
+    return [
+      {
+        sentence: `The engine ${underWay ? `has been restarting in place for ${lasting(now - stateSinceMs)}` : 'restarts in place again and again'}: ${used} of ${max} restarts within ${lasting(windowMs)} are used${causes.length === 0 ? '' : ` (${listed(causes, 3)})`}.`,
+        sinceMs: commit.restartsSinceMs ?? stateSinceMs,
+        place: {},
+        evidence: [{ at: '/debug/barriers', field: 'restarts.used', value: used }],
+        severity: underWay ? 'STANDING' : 'SLOW',
+      },
+    ]
+  },
+}
+
+export const failureRows: readonly StandstillRow[] = [poisonRecord]
+export const orderedRows: readonly StandstillRow[] = [stopping, paused, standby, license]
+export const aroundRows: readonly StandstillRow[] = [diskFull, brokerGone, engineSilent, restoring, commitUnanswered]
+export const lateRows: readonly StandstillRow[] = [commitsSlow, restarts, failed]

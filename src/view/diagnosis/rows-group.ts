@@ -1,0 +1,109 @@
+/** Standstills among processes: one that took another's identity, members of the group that come and go. */
+import type { EarlierFailure, Facts } from './facts.ts'
+import type { Found } from './finding.ts'
+import { isMeantToRun, type StandstillRow } from './row.ts'
+import { everythingBehind, hourMs } from './rows-around.ts'
+import { clockTime, lasting, listed } from './words.ts'
+
+const minuteMs = 60_000
+/** Two processes that take the identity from each other are found for so long after the last time. */
+const inTurnsMs = 2 * minuteMs
+const fewestTurns = 2
+
+function wasFenced({ earlier }: Facts, now: number): readonly EarlierFailure[] {
+  return earlier.filter(({ code, atMs }) => code === 'FENCED' && now - atMs < hourMs)
+}
+
+/** This process has lost its identity. */
+function isFenced(facts: Facts, now: number): Found {
+  const { identity, stateSinceMs, failure } = facts
+  const before = wasFenced(facts, now)
+  const holder = identity?.holder ?? null
+  const who = holder === null ? 'another process, of which the broker tells nothing,' : holder
+  const name = identity === null ? '' : ` ${identity.name}`
+  const ends = identity?.endsAtMs ?? null
+  const end = ends === null ? '' : ` It ends in ${lasting(ends - now)}.`
+  const turns = before.length > 1 ? ` This happened ${before.length} times within the hour.` : ''
+  return {
+    sentence: `This process was fenced ${lasting(now - stateSinceMs)} ago: ${who} runs under the same identity${name} and has taken its place. It processes nothing any more.${end}${turns}`,
+    sinceMs: stateSinceMs,
+    place: { ...(identity !== null && { group: facts.applicationId, pod: identity.name }) },
+    evidence: [{ at: '/state', field: 'failure.code', value: failure?.code ?? null }],
+  }
+}
+
+/** It runs, and was fenced again and again before: two processes are started anew in turns. */
+function takesTurns(facts: Facts, now: number): Found[] {
+  const before = wasFenced(facts, now)
+  const [last] = before
+  if (last === undefined || before.length < fewestTurns || now - last.atMs > inTurnsMs) return []
+  const first = before.at(-1) as EarlierFailure
+  const from = facts.identity?.tookFrom ?? null
+  const other = from === null ? '' : ` The other one: ${from.who}.`
+  return [
+    {
+      sentence: `Two processes take the identity${facts.identity === null ? '' : ` ${facts.identity.name}`} from each other in turns: this one was fenced ${before.length} times within the hour, first at ${clockTime(first.atMs)}.${other}`,
+      sinceMs: first.atMs,
+      place: { group: facts.applicationId, ...(facts.identity !== null && { pod: facts.identity.name }) },
+      evidence: [{ at: '/state', field: 'history', value: before.length }],
+      severity: 'SLOW',
+    },
+  ]
+}
+
+const fenced: StandstillRow = {
+  code: 'FENCED',
+  severity: 'FAILED',
+  title: 'Another process has the same identity',
+  when: 'The broker told this process that another one has taken its identity; or it has taken it back, and was fenced twice within the hour before.',
+  explains: ['FAILED', 'RESTARTS', ...everythingBehind],
+  next: 'Stop one of the two, or give each an identity of its own (engine.instance-id). A process that was replaced on purpose needs nothing.',
+  guide:
+    'To be fenced means that the broker refuses everything from this process, because another one came under its name. A fenced process answers for `runtime.fenced-linger` before it ends with exit code 3. The one that took over says for some minutes from whom; a predecessor that had ended is named as well.',
+  find: (facts, now) => {
+    if (facts.failure?.code === 'FENCED') return [isFenced(facts, now)]
+    return isMeantToRun(facts) ? takesTurns(facts, now) : []
+  },
+}
+
+/** Members that came and went within this time are what makes it endless; a rolling update has none. */
+const shortStayMs = minuteMs
+const fewestStays = 3
+const historyMs = 5 * minuteMs
+const quietAfterMs = 15_000
+
+const rebalancing: StandstillRow = {
+  code: 'GROUP_UNSTEADY',
+  severity: 'SLOW',
+  title: 'Members of the group come and go without end',
+  when: 'Within five minutes three members or more came into the group and went again within a minute each, and it goes on.',
+  explains: ['WATERMARK_HELD', 'BUFFER_FULL', 'COMMITS_SLOW', 'RESTARTS', 'LANE_SLOW', 'HOT_KEY'],
+  next: 'Look at the members named here: why they end (their log, exit code, memory limit), or why the group loses them (a session time-out that is too short). `engine.instance-id` lets a process that is started anew keep its place.',
+  guide:
+    'Each time partitions change hands, what was read of them is given up, state is restored, and commits wait. A process that is replaced comes once and goes once, and is no finding.',
+  find: (facts, now) => {
+    const changes = facts.groupChanges.filter(({ atMs }) => now - atMs < historyMs)
+    const [newest] = changes
+    const oldest = changes.at(-1)
+    if (newest === undefined || oldest === undefined || !isMeantToRun(facts)) return []
+    const short = changes.flatMap(({ went }) =>
+      went.filter(({ stayedMs }) => stayedMs !== null && stayedMs < shortStayMs),
+    )
+    const spanMs = newest.atMs - oldest.atMs
+    const pauseMs = spanMs / Math.max(1, changes.length - 1)
+    if (short.length < fewestStays || now - newest.atMs > Math.max(quietAfterMs, 3 * pauseMs)) return []
+    const members = [...new Set(short.map(({ member }) => member))]
+    const stayed = short.reduce((sum, { stayedMs }) => sum + (stayedMs as number), 0) / short.length
+    return [
+      {
+        sentence: `Members of the group ${facts.applicationId} come and go: ${changes.length} changes within ${lasting(now - oldest.atMs)}. ${short.length} members went again after ${lasting(stayed)} on average: ${listed(members)}.`,
+        sinceMs: oldest.atMs,
+        place: { group: facts.applicationId },
+        evidence: [{ at: '/metrics', field: 'engine_rebalances_total', value: changes.length }],
+      },
+    ]
+  },
+}
+
+export const fencedRows: readonly StandstillRow[] = [fenced]
+export const groupRows: readonly StandstillRow[] = [rebalancing]

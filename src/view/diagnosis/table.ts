@@ -1,0 +1,23 @@
+/** Every standstill there is a finding for. Of several causes the one that stands first is told first. */
+import type { StandstillRow } from './row.ts'
+import { aroundRows, failureRows, lateRows, orderedRows } from './rows-around.ts'
+import { effectRows, inputRows } from './rows-input.ts'
+import { fencedRows, groupRows } from './rows-group.ts'
+import { laneRows } from './rows-lanes.ts'
+
+export const standstillTable: readonly StandstillRow[] = [
+  ...failureRows,
+  ...fencedRows,
+  ...laneRows,
+  ...aroundRows,
+  ...inputRows,
+  ...groupRows,
+  ...lateRows,
+  ...orderedRows,
+  ...effectRows,
+]
+
+/** Where the guide explains a code. */
+export function helpOf(code: string): string {
+  return `docs/guide/standstills.md#${code.toLowerCase().replaceAll('_', '-')}`
+}

@@ -1,0 +1,78 @@
+/** `millrace dev`: runs, sees changes, keeps what was there. */
+import assert from 'node:assert/strict'
+import { appendFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, describe, test } from 'node:test'
+import { eventually, millrace, startMillrace } from '../support/millrace.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'millrace-dev-'))
+const root = join(import.meta.dirname, '..', '..')
+
+const rate = (factor: string): string => `export const factor = ${factor}\n`
+const app = `
+import { defineApp, serdes } from 'millrace'
+import { factor } from './lib/factor.ts'
+
+export default defineApp({
+  applicationId: 'dev-totals',
+  build(topology) {
+    topology
+      .stream('amounts', { key: serdes.string, value: serdes.json<number>() })
+      .groupByKey()
+      .reduce((total, amount) => total + factor * amount, { store: 'totals' })
+      .toStream()
+      .to('totals', { value: serdes.json<number>() })
+  },
+})
+`
+
+function record(value: number): string {
+  return `${JSON.stringify({ key: 'k', value, timestamp: 1 })}\n`
+}
+
+describe('millrace dev', () => {
+  after(() => rmSync(folder, { recursive: true, force: true }))
+
+  test('starts anew when a file changes, with topics and stores as they were', async () => {
+    mkdirSync(join(folder, 'lib'))
+    mkdirSync(join(folder, 'node_modules'))
+    symlinkSync(root, join(folder, 'node_modules', 'millrace'))
+    writeFileSync(join(folder, 'package.json'), '{ "type": "module" }')
+    writeFileSync(join(folder, 'app.ts'), app)
+    writeFileSync(join(folder, 'lib', 'factor.ts'), rate('1'))
+    writeFileSync(join(folder, 'amounts.ndjson'), record(5) + record(2))
+    const args = ['dev', 'app.ts', '--feed', 'amounts=amounts.ndjson', '--print', 'totals']
+    const set = ['runtime.http.enabled=false', 'engine.lanes.count=1', 'commit-barrier.interval-ms=20']
+    const dev = startMillrace([...args, ...set.flatMap((setting) => ['--set', setting])], {
+      cwd: folder,
+      timeoutMs: 400_000,
+    })
+    const printed = (value: number) => () => {
+      assert.equal(dev.child.exitCode, null, dev.stderr())
+      return dev.stdout().includes(`"value":${value},`)
+    }
+    try {
+      await eventually('the sum of the feed', printed(7), 120_000)
+
+      // A mistake ends the process; the next change begins another.
+      writeFileSync(join(folder, 'lib', 'factor.ts'), rate('nothing'))
+      const isToldToHaveEnded = (): boolean => /ended with exit code \d+; it starts again/.test(dev.stderr())
+      await eventually('it is told to have ended', isToldToHaveEnded, 120_000)
+      appendFileSync(join(folder, 'amounts.ndjson'), record(3))
+      writeFileSync(join(folder, 'lib', 'factor.ts'), rate('10'))
+      await eventually('the sum goes on with the new function', printed(37), 120_000)
+    } finally {
+      dev.child.kill('SIGTERM')
+    }
+    const { code, stderr } = await dev.result
+    assert.equal(code, 0, stderr)
+    assert.match(stderr, /lib\/factor\.ts has changed, starting anew/)
+  })
+
+  test('an application that is not there is a slip', async () => {
+    const { code, stderr } = await millrace(['dev', 'nowhere.ts'], { cwd: folder })
+    assert.equal(code, 2)
+    assert.match(stderr, /The application 'nowhere\.ts' does not exist\./)
+  })
+})

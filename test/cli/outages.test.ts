@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, describe, test } from 'node:test'
+import { BrokerError, type BrokerPort } from '../../src/broker/port.ts'
+import { Feeder } from '../../src/cli/feed/feed.ts'
+import { parseFeed } from '../../src/cli/feed/feed-reader.ts'
+import { ProgressLine } from '../../src/cli/progress.ts'
+import { consume, TestEngine } from '../engine/support/engine.ts'
+import { eventually, startMillrace } from '../support/millrace.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'millrace-outages-'))
+after(() => rmSync(folder, { recursive: true, force: true }))
+
+/** A broker whose next calls nobody answers, in turns before and after they are carried out. */
+function unanswered(broker: BrokerPort, calls: { left: number }): BrokerPort {
+  return new Proxy(broker, {
+    get: (target, property) => {
+      const value = Reflect.get(target, property, target)
+      if (typeof value !== 'function') return value
+      return async (...args: unknown[]) => {
+        const isLost = calls.left > 0
+        if (isLost && calls.left-- % 2 === 0) throw new BrokerError('UNREACHABLE', 'kafka-1:9092 is not reachable')
+        const answer = await Reflect.apply(value, target, args)
+        if (isLost) throw new BrokerError('NETWORK_EXCEPTION', 'the connection to kafka-1:9092 was lost')
+        return answer
+      }
+    },
+  })
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  return port
+}
+
+describe('the command line and a broker that is gone for a while', () => {
+  test('a feed waits for the broker, and stores every line once', async (t) => {
+    const engine = await TestEngine.start(t, 'running-sum')
+    const path = join(folder, 'numbers.ndjson')
+    const lines = Array.from({ length: 12_000 }, (_, i) => JSON.stringify({ key: `k${i % 9}`, value: i }))
+    writeFileSync(path, lines.join('\n'))
+    const notes: string[] = []
+    const calls = { left: 5 }
+    const feeder = new Feeder({
+      broker: unanswered(engine.broker, calls),
+      topology: () => engine.runtime.view.topology(),
+      rate: undefined,
+      progress: new ProgressLine(),
+      note: (message) => {
+        notes.push(message)
+        // The outage of the first look-up is over: the next one hits a write.
+        if (/answers again/.test(message) && notes.length < 3) calls.left = 3
+      },
+      signal: new AbortController().signal,
+    })
+    await feeder.run([parseFeed(`numbers=${path}`)])
+    const stored = (await consume(engine.broker, 'numbers')).map(({ value }) => Number(value))
+    assert.deepEqual(
+      stored.toSorted((a, b) => a - b),
+      Array.from({ length: 12_000 }, (_, i) => i),
+    )
+    assert.match(notes[0] ?? '', /The feed waits for the broker: .*kafka-1:9092/)
+    assert.equal(notes.filter((note) => /answers again/.test(note)).length, 2)
+  })
+
+  test('with --print, SIGTERM takes readiness away while what was read is still processed', async () => {
+    const feed = join(folder, 'calls.ndjson')
+    writeFileSync(feed, `${JSON.stringify({ key: 'a', value: { n: 1, ms: 4000 } })}\n`)
+    const app = join(import.meta.dirname, '..', 'engine', 'apps', 'slow-calls.ts')
+    const port = await freePort()
+    const url = `http://127.0.0.1:${port}`
+    const http = ['--set', 'runtime.http.host=127.0.0.1', '--set', `runtime.http.port=${port}`]
+    const run = startMillrace(['run', app, '--feed', `calls=${feed}`, '--print', 'answers', ...http])
+    const ready = async (): Promise<number> => (await fetch(`${url}/health/ready`)).status
+    await eventually('it is ready', async () => (await ready().catch(() => 0)) === 200)
+    // The record is with its function.
+    await eventually('the record is read', async () => {
+      const { assignment } = (await (await fetch(`${url}/consumer`)).json()) as { assignment?: object }
+      const { totalLag } = (await (await fetch(`${url}/offsets`)).json()) as { totalLag?: number }
+      return assignment !== undefined && totalLag === 1
+    })
+    run.child.kill('SIGTERM')
+    await eventually('readiness is gone', async () => (await ready().catch(() => 0)) !== 200)
+    assert.equal(await ready(), 503, 'it still answers')
+    assert.equal(run.stdout(), '', 'and is not done')
+    const { code, stdout, stderr } = await run.result
+    assert.equal(code, 0, stderr)
+    assert.equal(stdout.trimEnd().split('\n').length, 1)
+  })
+})

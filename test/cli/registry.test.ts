@@ -1,0 +1,91 @@
+/** The command with schemas: records in and out as JSON, and types. */
+import assert from 'node:assert/strict'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, type TestContext, test } from 'node:test'
+import { totalSchema } from '../engine/apps/avro-schemas.ts'
+import { millrace } from '../support/millrace.ts'
+import { RegistryServer } from '../support/registry-server.ts'
+
+const app = join(import.meta.dirname, '..', 'engine', 'apps', 'avro-orders.ts')
+const settings = ['--set', 'schema-registry.url=embedded', '--set', 'runtime.http.enabled=false', '--until-idle']
+
+function folderOf(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-types-'))
+  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+const line = (key: string, id: unknown): string => JSON.stringify({ key, value: { id, amount: 2 }, timestamp: 1000 })
+
+describe('feeding and printing records in Avro', () => {
+  test('takes JSON and gives JSON', async () => {
+    const stdin = [line('a', 1), line('a', 2)].join('\n')
+    const { code, stdout, stderr } = await millrace(
+      ['run', app, ...settings, '--feed', 'orders=-', '--print', 'orders', '--print', 'totals'],
+      { stdin },
+    )
+    assert.equal(code, 0, stderr)
+    const printed = stdout
+      .trim()
+      .split('\n')
+      .map((text) => JSON.parse(text) as { topic: string; value: unknown })
+    const of = (topic: string): unknown[] => printed.filter((each) => each.topic === topic).map(({ value }) => value)
+    assert.deepEqual(of('orders'), [
+      { id: 1, amount: 2 },
+      { id: 2, amount: 2 },
+    ])
+    assert.deepEqual(of('totals'), [
+      { orders: 1, amount: 2, last: 1 },
+      { orders: 2, amount: 4, last: 2 },
+    ])
+  })
+
+  test('refuses a line that does not fit the schema, and names the field; what stands before it is kept', async () => {
+    const stdin = [line('a', 1), line('a', 'two')].join('\n')
+    const { code, stdout, stderr } = await millrace(
+      ['run', app, ...settings, '--feed', 'orders=-', '--print', 'orders'],
+      { stdin },
+    )
+    assert.equal(code, 2)
+    assert.match(
+      stderr,
+      /Line 2 of - does not fit the serde of 'orders': .* id is no int; nothing was sent from this line on/,
+    )
+    assert.equal(stdout.trim().split('\n').length, 1)
+  })
+})
+
+describe('millrace types', () => {
+  test('writes the types of files and of subjects', async (t) => {
+    const server = await RegistryServer.start(t)
+    server.registry.register('totals-value', totalSchema)
+    const folder = folderOf(t)
+    const file = join(folder, 'name.avsc')
+    writeFileSync(file, JSON.stringify({ type: 'record', name: 'Name', fields: [{ name: 'id', type: 'long' }] }))
+    const out = join(folder, 'types.ts')
+    const set = ['--set', `schema-registry.url=${server.url}`]
+    const { code, stderr } = await millrace(['types', file, 'totals-value', '--longs', 'bigint', '--out', out, ...set])
+    assert.equal(code, 0, stderr)
+    const text = readFileSync(out, 'utf8')
+    assert.match(text, /export interface Name \{\n {2}readonly id: bigint\n\}/)
+    assert.match(text, /export interface Total \{\n {2}readonly orders: number\n/)
+  })
+
+  test('says what it cannot do', async (t) => {
+    const server = await RegistryServer.start(t)
+    server.registry.register('proto', 'syntax = "proto3"; message A {}', 'PROTOBUF')
+    const set = ['--set', `schema-registry.url=${server.url}`]
+    for (const [args, pattern] of [
+      [['nothing'], /name it with --set schema-registry\.url/],
+      [['nothing', ...set], /The subject nothing cannot be had .* 404/],
+      [['proto', ...set], /holds PROTOBUF; make its types with protoc-gen-es/],
+      [['missing.avsc'], /missing\.avsc cannot be read \(ENOENT\)/],
+    ] as const) {
+      const { code, stderr } = await millrace(['types', ...args])
+      assert.equal(code, 2, stderr)
+      assert.match(stderr, pattern)
+    }
+  })
+})

@@ -1,0 +1,43 @@
+/** As many calls of a function at once as the application allows, whichever operator makes them. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { byKey, firstTime, type In, TestEngine } from './support/engine.ts'
+
+interface Seen {
+  readonly most: number
+  readonly count: number
+}
+
+test('processors, aggregates and joins make as many calls at once as they may, and a join asks again', async (t) => {
+  const engine = await TestEngine.start(t, 'bounded-calls', { 'engine.lanes.count': 1 })
+  const keys = 20
+  const records = Array.from({ length: 3 * keys }, (_, n): In => {
+    return { key: `k${n % keys}`, value: n, timestamp: firstTime + n }
+  })
+  await engine.put('others', records.slice(0, keys))
+  await engine.put('calls', records)
+  await engine.idle()
+  for (const topic of ['process', 'table', 'self', 'stream']) {
+    const calls = (await engine.read(topic)).map(({ value }) => value as number)
+    assert.equal(calls.length, records.length, topic)
+    assert.ok(Math.max(...calls) <= 2, `${Math.max(...calls)} calls of ${topic} at once`)
+  }
+  for (const topic of ['aggregate', 'window']) {
+    const seen = byKey<Seen>(await engine.read(topic))
+    assert.equal(Object.keys(seen).length, keys, topic)
+    for (const list of Object.values(seen)) {
+      assert.deepEqual(
+        list.map(({ count }) => count),
+        [1, 2, 3],
+        topic,
+      )
+    }
+    const most = Math.max(...Object.values(seen).flatMap((list) => list.map(({ most }) => most)))
+    assert.ok(most <= 2, `${most} calls of ${topic} at once`)
+  }
+  const again = byKey<number>(await engine.read('again'))
+  assert.deepEqual(
+    again,
+    Object.fromEntries(Array.from({ length: keys }, (_, i) => [`k${i}`, [i, i + keys, i + 2 * keys]])),
+  )
+})

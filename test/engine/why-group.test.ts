@@ -1,0 +1,73 @@
+/** Standstills among processes: one that takes another's identity, members of the group that come and go. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { systemTimers } from '../../src/base/timers.ts'
+import type { BrokerPort } from '../../src/broker/port.ts'
+import { Membership } from '../../src/engine/group/membership.ts'
+import { startEmbeddedBroker } from '../../src/runtime/index.ts'
+import { eventually } from '../support/millrace.ts'
+import { TestEngine } from './support/engine.ts'
+import { found, meanwhile, patienceMs, quiet, why } from './support/why.ts'
+
+test('a process that was fenced tells by whom, and ends a while later; the one that took over tells from whom', async (t) => {
+  const broker = await startEmbeddedBroker({ partitions: 2 })
+  t.after(() => broker.close())
+  const settings = { ...quiet, 'runtime.fenced-linger': '3s' }
+  const older = await TestEngine.start(t, 'standing', settings, broker)
+  await older.reaches('RUNNING')
+  const newer = await TestEngine.start(t, 'standing', settings, broker)
+  const { first, answer } = await found(older, 'FENCED', ({ sentence }) => sentence.includes('the client'))
+  assert.equal(answer.status, 'FAILED')
+  assert.match(first.sentence, /the client \S+ \(member standing-main-\S+\) runs under the same identity standing-main/)
+  assert.match(first.sentence, /It ends in \d+ s/)
+  assert.equal(await older.runtime.ended, 3)
+  await newer.reaches('RUNNING')
+  const { status, verdict } = await why(newer)
+  assert.equal(status, 'FLOWING')
+  assert.match(verdict, /it took the identity standing-main over from the client \S+ \(member standing-main-/)
+})
+
+test('members of the group that come and go are told by name, with how long they stayed', async (t) => {
+  const broker = await startEmbeddedBroker({ partitions: 4 })
+  t.after(() => broker.close())
+  const settings = { ...quiet, 'topology.sub-topology-split': 'repartition-topics' }
+  const engine = await TestEngine.start(t, 'standing', settings, broker)
+  await engine.put('works', [{ key: 'k', value: {} }])
+  await engine.reaches('RUNNING')
+  const client = broker.client('restless')
+  t.after(() => client.close())
+  const seen = (): number => engine.runtime.view.consumer()?.changes?.length ?? 0
+  const comesAndGoes = async (): Promise<void> => {
+    const before = seen()
+    const member = joining(client)
+    member.start()
+    await eventually('the engine has seen it come', () => seen() > before, patienceMs)
+    await member.leave()
+    await eventually('the engine has seen it go', () => seen() > before + 1, patienceMs)
+  }
+  const { first } = await meanwhile(comesAndGoes, () => found(engine, 'GROUP_UNSTEADY'))
+  assert.match(first.sentence, /\d+ changes within \d+ s\. \d+ members went again after \d+ s on average: /)
+  assert.match(first.sentence, /restless-\S+ on its-host/)
+  await eventually('it is over', async () => (await why(engine)).status === 'FLOWING', patienceMs)
+})
+
+/** A process of the same group that does nothing else. */
+function joining(broker: BrokerPort): Membership {
+  const nothing = (): void => undefined
+  return new Membership(
+    {
+      broker,
+      timers: systemTimers,
+      groupId: 'standing',
+      groupInstanceId: null,
+      identity: { instance: 'restless', exclusive: false, host: 'its-host' },
+      sessionTimeoutMs: 30_000,
+      rebalanceTimeoutMs: 30_000,
+      heartbeatIntervalMs: 200,
+      metadataRefreshMs: 60_000,
+      resolve: () => broker.topics(['works']),
+      coPartitioned: [],
+    },
+    { assigned: nothing, revoke: () => Promise.resolve(), lost: nothing, failed: nothing },
+  )
+}

@@ -1,0 +1,141 @@
+/** Standstills brought about on a running application; `GET /why` alone names cause and place, and nothing else. */
+import assert from 'node:assert/strict'
+import { describe, type TestContext, test } from 'node:test'
+import type { WhyFinding } from '../../src/view/diagnosis/answer.ts'
+import { type In, TestEngine } from './support/engine.ts'
+import { flows, found, keptBusy, meanwhile, quiet } from './support/why.ts'
+
+async function start(t: TestContext, settings: Readonly<Record<string, unknown>> = {}): Promise<TestEngine> {
+  const engine = await TestEngine.start(t, 'standing', { ...quiet, 'broker.embedded.partitions': 2, ...settings })
+  await engine.reaches('RUNNING')
+  return engine
+}
+
+/** Seconds that a lane, and the stages around it, have been at each of the four things they may do. */
+async function timesOf(engine: TestEngine, lane: string) {
+  const askedAtMs = Date.now()
+  const text = await (await fetch(`${engine.runtime.url}/metrics`)).text()
+  const atMs = Date.now()
+  const value = (line: RegExp): number => Number(line.exec(text)?.[1])
+  const [busy = 0, ...others] = ['busy', 'idle', 'waiting', 'backpressured'].map((what) =>
+    value(new RegExp(`^engine_lane_${what}_seconds_total\\{.*lane="${lane}".*\\} (\\S+)$`, 'm')),
+  )
+  const stages = ['fetch', 'dispatch', 'commit', 'broker'].map((stage) =>
+    ['busy', 'idle', 'held', 'waiting']
+      .map((time) =>
+        value(new RegExp(`^engine_stage_seconds_total\\{.*stage="${stage}",time="${time}".*\\} (\\S+)$`, 'm')),
+      )
+      .reduce((sum, seconds) => sum + seconds),
+  )
+  return { busy, sums: [others.reduce((sum, each) => sum + each, busy), ...stages], askedAtMs, atMs }
+}
+
+const healthy = Array.from({ length: 20 }, (_, n): In => ({ key: `k${n}`, value: {} }))
+
+describe('a function that does not return', () => {
+  for (const [what, name] of [
+    ['loop', 'loopForEver'],
+    ['wait', 'waitForLock'],
+  ] as const) {
+    test(`(${what}) is named with lane, node and record`, async (t) => {
+      const engine = await start(t)
+      await engine.put('works', healthy)
+      await engine.idle()
+      await engine.put('works', [{ key: 'k', value: { do: what }, partition: 1 }])
+      // The thread tells its stack when it gets a processor; one that waits may not be able to.
+      const isTold = ({ place, sentence }: WhyFinding): boolean =>
+        place.function !== undefined || (what === 'wait' && sentence.includes('outside of JavaScript'))
+      const { first } = await found(engine, 'LANE_DOES_NOT_RETURN', isTold)
+      assert.match(first.place.lane ?? '', /^lane-\d$/)
+      assert.match(first.place.node ?? '', /MAPVALUES/)
+      assert.deepEqual([first.place.topic, first.place.partition], ['works', 1])
+      assert.match(first.sentence, /at the record works\/1 at offset \d+/)
+      const inside = first.place.function === undefined ? first.sentence : first.place.function
+      assert.match(inside, what === 'loop' ? new RegExp(name) : new RegExp(`${name}|outside of JavaScript`))
+      const times = await timesOf(engine, first.place.lane as string)
+      const later = await found(engine, 'LANE_DOES_NOT_RETURN')
+      assert.equal(later.first.since, first.since)
+      assert.ok(engine.log.filter(({ message }) => message.startsWith('LANE_DOES_NOT_RETURN')).length === 1)
+      await new Promise((done) => setTimeout(done, 2000))
+      const after = await timesOf(engine, first.place.lane as string)
+      // Each answer was made at some moment while it was waited for.
+      const [least, most] = [(after.askedAtMs - times.atMs) / 1000, (after.atMs - times.askedAtMs) / 1000]
+      for (const [i, sum] of after.sums.entries()) {
+        const passed = sum - (times.sums[i] as number)
+        assert.ok(passed >= least * 0.95 && passed <= most * 1.05, `four times: ${passed} of ${least} to ${most} s`)
+      }
+      assert.ok(after.busy > times.busy, 'a lane that is stuck is busy')
+    })
+  }
+})
+
+describe('asynchronous functions', () => {
+  test('a promise that never settles is told with node, record and age', async (t) => {
+    const engine = await start(t)
+    await engine.put('calls', healthy)
+    await engine.idle()
+    await engine.put('calls', [{ key: 'lost', value: { do: 'pend' }, partition: 0 }])
+    const { first } = await found(engine, 'PROMISE_PENDING')
+    assert.match(
+      first.sentence,
+      /promise of the asynchronous function of the node \S*MAPVALUES\S* in lane-\d has been pending/,
+    )
+    assert.deepEqual([first.place.topic, first.place.partition], ['calls', 0])
+    assert.equal(typeof first.place.offset, 'number')
+  })
+
+  test('one hot key is told by hash, node, partition and rate, and never by its name', async (t) => {
+    const engine = await start(t)
+    const hot = Array.from({ length: 60 }, (): In => ({ key: 'secret-key', value: { ms: 250 }, partition: 1 }))
+    const { first, codes } = await keptBusy(engine, 'calls', hot, () => found(engine, 'HOT_KEY'))
+    assert.match(first.place.keyHash ?? '', /^[0-9a-f]{8}$/)
+    assert.deepEqual([first.place.topic, first.place.partition], ['calls', 1])
+    assert.match(first.place.node ?? '', /MAPVALUES/)
+    assert.match(first.sentence, /\d records a second/)
+    assert.ok(!codes.includes('LANE_DOES_NOT_RETURN') && !codes.includes('PROMISE_PENDING'), String(codes))
+    const text = await (await fetch(`${engine.runtime.url}/why`, { headers: { Accept: 'text/plain' } })).text()
+    assert.ok(!text.includes('secret-key'))
+    await flows(engine)
+  })
+})
+
+test('a slow function is slow, not stuck: its rate and its name', async (t) => {
+  const engine = await start(t)
+  const slow = Array.from({ length: 60 }, (): In => ({ key: 'k', value: { ms: 250 }, partition: 0 }))
+  const { first, codes } = await keptBusy(engine, 'works', slow, () =>
+    found(engine, 'LANE_SLOW', ({ place }) => place.function !== undefined),
+  )
+  assert.match(first.sentence, /slow, not stuck: it finishes [\d.]+ records a second/)
+  assert.match(first.place.function ?? '', /takesTime|work/)
+  assert.ok(!codes.includes('LANE_DOES_NOT_RETURN'))
+})
+
+test('a partition without records that holds the watermark is named, with the setting', async (t) => {
+  const engine = await start(t, { 'watermark.idleness-timeout': 0 })
+  let n = 0
+  const steadily = async (): Promise<void> => {
+    const timestamp = 1_700_000_000_000 + n++ * 60_000
+    const both = [0, 1].map((partition): In => ({ key: 'a', value: {}, partition, timestamp }))
+    await engine.put('works', both)
+    await engine.put('calls', both)
+    await engine.put('events', both.slice(0, 1))
+  }
+  const { first } = await meanwhile(steadily, () => found(engine, 'WATERMARK_HELD'))
+  assert.deepEqual([first.place.topic, first.place.partition], ['events', 1])
+  assert.match(first.sentence, /watermark\.idleness-timeout\) is off/)
+})
+
+test('timestamps ahead of the clock: the record, by how much, what is late', async (t) => {
+  const engine = await start(t)
+  const now = Date.now()
+  await engine.put('events', [{ key: 'a', value: {}, partition: 0, timestamp: now }])
+  await engine.idle()
+  await engine.put('events', [{ key: 'a', value: {}, partition: 0, timestamp: now + 3_650 * 86_400_000 }])
+  await engine.idle()
+  let n = 0
+  const steadily = (): Promise<void> =>
+    engine.put('events', [{ key: 'a', value: {}, partition: 0, timestamp: now + n++ }])
+  const { first } = await meanwhile(steadily, () => found(engine, 'TIMESTAMP_AHEAD'))
+  assert.deepEqual(first.place, { topic: 'events', partition: 0, offset: 1 })
+  assert.match(first.sentence, /9 years ahead of the clock/)
+})

@@ -1,0 +1,143 @@
+/** The verdict over sockets: license, standby, restoring; the command that asks for it; every state of an application. */
+import assert from 'node:assert/strict'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, describe, test } from 'node:test'
+import type { WhyAnswer } from '../../src/view/diagnosis/answer.ts'
+import { lifecycleStates } from '../../src/view/view.ts'
+import { Pods } from '../ha/support/pods.ts'
+import { eventually, millrace } from '../support/millrace.ts'
+import { startFake } from './support/fake-subject.ts'
+import { holdRestoring } from './support/held-states.ts'
+import { startLicensed } from './support/licensed.ts'
+import { endLeftThreads } from './support/live.ts'
+
+after(() => endLeftThreads())
+
+type AskPath = (question: { path: string; headers?: Record<string, string> }) => Promise<{ json: unknown }>
+
+async function whyOf(instance: { ask: AskPath }): Promise<WhyAnswer> {
+  return (await instance.ask({ path: '/why' })).json as WhyAnswer
+}
+
+test('a license that was revoked is told with its status, since when, and what it stops', async (t) => {
+  const live = await startLicensed('REVOKED')
+  t.after(() => live.stop())
+  const { findings, status, since } = await whyOf(live as unknown as { ask: AskPath })
+  assert.deepEqual(
+    findings.map(({ code }) => code),
+    ['LICENSE_REFUSED'],
+  )
+  assert.equal(status, 'NOT_MEANT_TO_RUN')
+  assert.equal(since, findings[0]?.since)
+  assert.match(
+    findings[0]?.sentence ?? '',
+    /license has been REVOKED for \d+ s: it keeps this process from being ready/,
+  )
+})
+
+test('a long restore is told with store, partition, records and what is left', async (t) => {
+  const live = await holdRestoring({})
+  t.after(() => live.stop())
+  await eventually('RESTORING is found', async () => {
+    const { findings } = await whyOf(live as unknown as { ask: AskPath })
+    return findings[0]?.code === 'RESTORING'
+  })
+  const { findings } = await whyOf(live as unknown as { ask: AskPath })
+  assert.match(findings[0]?.sentence ?? '', /State has been restored for \d+ s: \d+ records of \d+/)
+})
+
+test('a standby names the pod that is active', async (t) => {
+  const application = new URL('../engine/apps/standing.ts', import.meta.url)
+  const pods = await Pods.start(t, application, ['one', 'two'])
+  await eventually('one is active and one stands by', () => {
+    const states = pods.living.map(({ lifecycle }) => lifecycle).sort()
+    return states.join() === 'RUNNING,STANDBY'
+  })
+  const standby = pods.living.find(({ lifecycle }) => lifecycle === 'STANDBY')
+  const active = pods.living.find(({ lifecycle }) => lifecycle === 'RUNNING')
+  const verdict = async (): Promise<WhyAnswer> => (await standby?.ask('GET', '/why'))?.body as unknown as WhyAnswer
+  await eventually('it names the active pod', async () => (await verdict()).findings[0]?.place.pod === active?.id)
+  const { status, findings, verdict: sentence } = await verdict()
+  assert.equal(status, 'NOT_MEANT_TO_RUN')
+  assert.deepEqual(
+    findings.map(({ code }) => code),
+    ['STANDBY'],
+  )
+  assert.match(sentence, new RegExp(`pod ${active?.id} is active`))
+})
+
+describe('GET /why', () => {
+  for (const state of ['UNINITIALIZED', ...lifecycleStates] as const) {
+    test(`answers in ${state}, as JSON and as text`, async (t) => {
+      const instance = await startFake({ state })
+      t.after(() => instance.stop())
+      const answer = await fetch(`${instance.url}/why`)
+      assert.equal(answer.status, 200)
+      const { verdict, status, since, findings } = (await answer.json()) as WhyAnswer
+      assert.ok(verdict.length > 10)
+      assert.equal(new Date(since).toISOString(), since)
+      if (state === 'FAILED') assert.equal(status, 'FAILED')
+      if (['PAUSED', 'DRAINING', 'STANDBY', 'STOPPING', 'STOPPED'].includes(state)) {
+        assert.equal(status, 'NOT_MEANT_TO_RUN', JSON.stringify(findings))
+      }
+      const text = await (await fetch(`${instance.url}/why`, { headers: { Accept: 'text/plain' } })).text()
+      assert.ok(text.startsWith(`${status} since `))
+      assert.ok(text.split('\n').every((line) => line.length <= 80 || !line.includes(' ', 12)))
+    })
+  }
+})
+
+describe('millrace why', () => {
+  for (const [state, wanted, code] of [
+    ['RUNNING', 'FLOWING', 0],
+    ['PAUSED', 'NOT_MEANT_TO_RUN', 12],
+    ['FAILED', 'FAILED', 13],
+  ] as const) {
+    test(`prints the verdict and ends with ${code} where the status is ${wanted}`, async (t) => {
+      const instance = await startFake({ state })
+      t.after(() => instance.stop())
+      const told = await millrace(['why', '--url', instance.url])
+      assert.equal(told.code, code, told.stderr + told.stdout)
+      assert.match(told.stdout, new RegExp(`^${wanted} since `))
+      const asJson = await millrace(['why', '--url', instance.url, '--json'])
+      assert.equal((JSON.parse(asJson.stdout) as WhyAnswer).status, wanted)
+      assert.equal(asJson.code, code)
+    })
+  }
+
+  for (const [status, code] of [
+    ['SLOW', 10],
+    ['STANDING', 11],
+  ] as const) {
+    test(`ends with ${code} where the status is ${status}`, async (t) => {
+      const answer: WhyAnswer = {
+        verdict: 'It is so.',
+        status,
+        since: new Date(0).toISOString(),
+        findings: [],
+        flow: [],
+      }
+      const server = createServer((_, response) => response.end(JSON.stringify(answer)))
+      await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+      t.after(() => server.close())
+      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+      assert.equal((await millrace(['why', '--url', url])).code, code)
+    })
+  }
+
+  test('ends with 14 where nobody answers, and says what that may mean', async () => {
+    const server = createServer()
+    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+    const { port } = server.address() as AddressInfo
+    await new Promise((done) => server.close(done))
+    const { code, stderr } = await millrace(['why', '--url', `http://127.0.0.1:${port}`])
+    assert.equal(code, 14)
+    assert.match(stderr, /does not answer \(ECONNREFUSED\): no process listens there/)
+  })
+
+  test('ends with 2 where it is used wrongly', async () => {
+    assert.equal((await millrace(['why', '--url', 'ftp://pod'])).code, 2)
+    assert.equal((await millrace(['why', '--nonsense'])).code, 2)
+  })
+})

@@ -1,0 +1,147 @@
+/** Programs that somebody would write, beside the random ones. */
+import type { Expr } from '../../conformance/expr.ts'
+import type { Program, ProgramNode } from './program.ts'
+
+const field = (name: string, of?: Expr): Expr => ({ fn: 'field', name, ...(of && { of }) })
+const left: Expr = { fn: 'left' }
+const right: Expr = { fn: 'right' }
+const both: Expr = { fn: 'object', fields: { i: field('i', left), at: field('i', right), g: field('g', left) } }
+
+const topics = [
+  { topic: 'orders', kind: 'stream', keys: 50, weight: 1 },
+  { topic: 'prices', kind: 'table', keys: 20, weight: 1 },
+] as const
+
+const orders: ProgramNode = { id: 'orders', op: 'stream', topic: 'orders' }
+const slowed: ProgramNode = { id: 'slowed', op: 'mapValues', from: 'orders', value: { fn: 'value' }, slow: 3 }
+
+function example(seed: number, records: number, slow: boolean, nodes: readonly ProgramNode[]): Program {
+  const head = slow ? [orders, slowed] : [orders]
+  return { seed, nodes: [...head, ...nodes], topics, records, partitions: 4, disorder: 0, paired: true }
+}
+
+const byProduct = (slow: boolean): ProgramNode => ({
+  id: 'by-product',
+  op: 'selectKey',
+  from: slow ? 'slowed' : 'orders',
+  key: field('g'),
+})
+
+/** Each order with the price of its product, told one millisecond before it. */
+export function pricedOrders(seed: number, records: number, slow: boolean): Program {
+  return example(seed, records, slow, [
+    { id: 'prices', op: 'table', topic: 'prices' },
+    byProduct(slow),
+    { id: 'priced', op: 'leftJoin', from: ['by-product', 'prices'], joiner: both },
+    { id: 'out', op: 'to', from: 'priced', topic: 'priced' },
+  ])
+}
+
+/** Each order with the price records of its time: two streams. */
+export function pairedStreams(seed: number, records: number, slow: boolean): Program {
+  return example(seed, records, slow, [
+    { id: 'prices', op: 'stream', topic: 'prices' },
+    byProduct(slow),
+    {
+      id: 'paired',
+      op: 'join',
+      from: ['by-product', 'prices'],
+      window: { before: 500, after: 500 },
+      joiner: both,
+    },
+    { id: 'out', op: 'to', from: 'paired', topic: 'paired' },
+  ])
+}
+
+/** The pairs counted in windows that tell their final result: three levels. */
+export function pairsInWindows(seed: number, records: number, slow: boolean): Program {
+  const { nodes, ...rest } = pairedStreams(seed, records, slow)
+  return {
+    ...rest,
+    nodes: [
+      ...nodes.slice(0, -1),
+      {
+        id: 'by-group',
+        op: 'groupBy',
+        from: 'paired',
+        key: { fn: 'str', of: { fn: 'mod', a: field('i'), n: 5 } },
+      },
+      {
+        id: 'windows',
+        op: 'windowedBy',
+        from: 'by-group',
+        window: { type: 'tumbling', size: 60_000, grace: 5000 },
+        emit: 'onWindowClose',
+      },
+      { id: 'counts', op: 'count', from: 'windows' },
+      { id: 'told', op: 'toStream', from: 'counts', key: field('key', { fn: 'key' }) },
+      { id: 'out', op: 'to', from: 'told', topic: 'counted', promised: 'set' },
+    ],
+  }
+}
+
+/** Products that nobody orders for a while: a timer a product, put off by each order, behind a re-key. */
+export function quietProducts(seed: number, records: number, slow: boolean): Program {
+  return example(seed, records, slow, [
+    byProduct(slow),
+    { id: 'together', op: 'repartition', from: 'by-product' },
+    {
+      id: 'quiet',
+      op: 'process',
+      from: 'together',
+      processor: { type: 'quiet', store: 'counts', withinMs: 7000 },
+    },
+    { id: 'out', op: 'to', from: 'quiet', topic: 'quiet' },
+  ])
+}
+
+/** Each order with the newest one that names its customer: a stream joined with a table of its own, re-keyed. */
+export function ownTable(seed: number, records: number, slow: boolean): Program {
+  const key: Expr = {
+    fn: 'concat',
+    parts: [
+      { fn: 'const', value: 'k' },
+      { fn: 'mod', a: field('a'), n: 9 },
+    ],
+  }
+  return example(seed, records, slow, [
+    { id: 'again', op: 'selectKey', from: slow ? 'slowed' : 'orders', key },
+    { id: 'newest', op: 'toTable', from: 'again' },
+    { id: 'met', op: 'leftJoin', from: ['orders', 'newest'], joiner: both },
+    { id: 'out', op: 'to', from: 'met', topic: 'met' },
+  ])
+}
+
+/** Orders by product counted together with what has the product's key already. */
+export function mergedCounts(seed: number, records: number, slow: boolean): Program {
+  return example(seed, records, slow, [
+    { id: 'prices', op: 'stream', topic: 'prices' },
+    byProduct(slow),
+    { id: 'both', op: 'merge', from: ['by-product', 'prices'] },
+    { id: 'by-key', op: 'groupByKey', from: 'both' },
+    { id: 'counts', op: 'count', from: 'by-key' },
+    { id: 'told', op: 'toStream', from: 'counts' },
+    { id: 'out', op: 'to', from: 'told', topic: 'counted' },
+  ])
+}
+
+/** Each customer's newest order with the price of its product, told anew with each change of either. */
+export function pricedTable(seed: number, records: number, slow: boolean): Program {
+  return example(seed, records, slow, [
+    { id: 'prices', op: 'table', topic: 'prices' },
+    { id: 'newest', op: 'toTable', from: slow ? 'slowed' : 'orders' },
+    { id: 'priced', op: 'leftJoin', from: ['newest', 'prices'], joiner: both, foreignKey: field('g') },
+    { id: 'told', op: 'toStream', from: 'priced' },
+    { id: 'out', op: 'to', from: 'told', topic: 'priced' },
+  ])
+}
+
+export const examples = {
+  pricedOrders,
+  pairedStreams,
+  pairsInWindows,
+  quietProducts,
+  ownTable,
+  mergedCounts,
+  pricedTable,
+}

@@ -1,0 +1,157 @@
+/** A program on the running engine: real threads, an embedded broker, everything there before it starts. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import type { Json } from '../../conformance/expr.ts'
+import type { BrokerPort } from '../../src/broker/port.ts'
+import { type LogLine, type Runtime, startEmbeddedBroker, startRuntime } from '../../src/runtime/index.ts'
+import { consume, produce } from '../engine/support/engine.ts'
+import { type Input, inputOf, type Program } from './program.ts'
+import { add, type Results, topicsOf } from './results.ts'
+
+export interface Setting {
+  readonly lanes: number
+  readonly store: 'memory' | 'lmdb'
+  readonly commitMs: number
+  /** Whether sub-topologies hand over in the process, the default, or through topics. */
+  readonly split?: 'in-process' | 'repartition-topics'
+  /** So many processes of one group share the partitions, where they go through topics. Default: one. */
+  readonly processes?: number
+  /** Tables tell each changed row once per commit. */
+  readonly folds?: boolean
+  /** With `topology.optimization: all`, which changes no result. */
+  readonly optimized?: boolean
+  /** The input comes while the engine runs, one record at a time in the order of their times. */
+  readonly live?: boolean
+}
+
+export interface Run {
+  readonly results: Results
+  readonly problems: readonly string[]
+}
+
+/** Records of a partition in batches of some hundreds, as producers send them. */
+const batchRecords = 300
+
+async function createTopics(broker: BrokerPort, program: Program): Promise<void> {
+  const topics = program.topics.map(({ topic }) => ({ topic, partitions: program.partitions }))
+  const sinks = topicsOf(program).map((topic) => ({ topic, partitions: program.partitions }))
+  await broker.createTopics([...topics, ...sinks])
+}
+
+async function feed(broker: BrokerPort, program: Program): Promise<void> {
+  for (const input of inputOf(program).sort((a, b) => a.timestamp - b.timestamp))
+    await produce(broker, input.topic, [input], program.partitions)
+}
+
+export async function fill(broker: BrokerPort, program: Program): Promise<void> {
+  await createTopics(broker, program)
+  const byTopic = new Map<string, Input[]>()
+  for (const input of inputOf(program)) {
+    const list = byTopic.get(input.topic) ?? []
+    byTopic.set(input.topic, list)
+    list.push(input)
+  }
+  for (const [topic, inputs] of byTopic) {
+    const size = batchRecords * program.partitions
+    for (let from = 0; from < inputs.length; from += size)
+      await produce(broker, topic, inputs.slice(from, from + size), program.partitions)
+  }
+}
+
+export async function readResults(broker: BrokerPort, program: Program): Promise<Results> {
+  const results: Results = new Map()
+  for (const topic of topicsOf(program)) {
+    for (const { key, value, timestamp } of await consume(broker, topic))
+      add(results, topic, key, value as Json, timestamp)
+  }
+  return results
+}
+
+export function applicationOf(folder: string, program: Program): URL {
+  const file = join(folder, 'program.json')
+  writeFileSync(file, JSON.stringify(program))
+  const application = pathToFileURL(join(import.meta.dirname, 'apps', 'program.ts'))
+  application.search = new URLSearchParams({ program: file }).toString()
+  return application
+}
+
+export function configOf(folder: string, setting: Setting): Record<string, unknown> {
+  const { lanes, store, commitMs, split, folds, optimized } = setting
+  return {
+    ...(split && { 'topology.sub-topology-split': split }),
+    ...(optimized === true && { 'topology.optimization': 'all' }),
+    'runtime.http.enabled': false,
+    'engine.lanes.count': lanes,
+    'engine.state.store': store,
+    'engine.state.dir': join(folder, 'state'),
+    'commit-barrier.interval-ms': commitMs,
+    ...(folds === true && { 'topology.emit': 'per-commit' }),
+  }
+}
+
+const committedOf = (runtime: Runtime): number =>
+  (runtime.view.offsets()?.sources ?? [])
+    .flatMap(({ partitions }) => partitions)
+    .reduce((sum, { committedOffset }) => sum + committedOffset, 0)
+
+/** Rejects when the engine ends by itself, or commits nothing for so long: on a busy machine all takes its time. */
+export async function untilIdle(runtime: Runtime, withinMs: number): Promise<void> {
+  let watch: NodeJS.Timeout | undefined
+  const stuck = new Promise<never>((_resolve, reject) => {
+    let committed = -1
+    let since = performance.now()
+    watch = setInterval(() => {
+      const now = committedOf(runtime)
+      if (now !== committed) since = performance.now()
+      committed = now
+      if (performance.now() - since > withinMs)
+        reject(new Error(`the engine does not come to its end, and has committed nothing for ${withinMs} ms`))
+    }, 500)
+  })
+  const over = runtime.ended.then((code) => {
+    throw new Error(`the engine has ended by itself with code ${code}`)
+  })
+  try {
+    await Promise.race([runtime.untilIdle(), stuck, over])
+  } finally {
+    clearInterval(watch)
+    over.catch(() => undefined)
+  }
+}
+
+/** By default so long that only a busy machine comes near it; what stands still does not end at all. */
+export async function runEngine(program: Program, setting: Setting, withinMs = 120_000): Promise<Run> {
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-reference-'))
+  const problems: string[] = []
+  const log = ({ level, message }: LogLine): void => {
+    // Left rows without a foreign key are part of the programs.
+    if ((level === 'warn' || level === 'error') && !message.includes('have no key')) problems.push(message)
+  }
+  const broker = await startEmbeddedBroker({ partitions: program.partitions })
+  const client = broker.client()
+  try {
+    if (setting.live) await createTopics(client, program)
+    else await fill(client, program)
+    const application = applicationOf(folder, program)
+    const runtimes = await Promise.all(
+      Array.from({ length: setting.processes ?? 1 }, (_, n) => {
+        const own = { 'engine.instance-id': `process-${n}`, 'engine.state.dir': join(folder, `state-${n}`) }
+        return startRuntime({ application, broker, config: { ...configOf(folder, setting), ...own }, log })
+      }),
+    )
+    try {
+      if (setting.live) await feed(client, program)
+      await Promise.all(runtimes.map((runtime) => untilIdle(runtime, withinMs)))
+      for (const runtime of runtimes) await runtime.stop()
+    } catch (error) {
+      problems.push((error as Error).message)
+      for (const runtime of runtimes) await runtime.kill()
+    }
+    return { results: await readResults(client, program), problems }
+  } finally {
+    await broker.close()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,39 @@
+/**
+ * `node test/reference/run-examples.ts [records] [repetitions] [split] [minutes]`: the examples with 1, 2, 4 and 8 lanes,
+ * on both kinds of stores, their input there before the engine starts or fed while it runs. It goes on where it stopped,
+ * by what REFERENCE_JOURNAL says.
+ */
+import { examples } from './examples.ts'
+import { Journal } from './journal.ts'
+import { expectedOf } from './results.ts'
+
+const [records = 10_000, repetitions = 1] = process.argv.slice(2, 4).map(Number)
+const split = process.argv[4] === 'repartition-topics' ? 'repartition-topics' : 'in-process'
+const end = Date.now() + Number(process.argv[5] ?? 60) * 60_000
+const journal = new Journal(process.env.REFERENCE_JOURNAL ?? 'examples.ndjson', process.env.REFERENCE_AGAIN === '1')
+
+/** When its timers fire between records depends on what is known of all partitions when a record comes. */
+const fedBefore = new Set(['quietProducts'])
+
+const titles: string[] = []
+for (let repetition = 1; repetition <= repetitions; repetition++) {
+  for (const [name, make] of Object.entries(examples)) {
+    for (const slow of [false, true]) {
+      const program = make(repetition, records, slow)
+      let expected: ReturnType<typeof expectedOf> | undefined
+      for (const live of fedBefore.has(name) ? [false] : [false, true]) {
+        for (const store of ['memory', 'lmdb'] as const) {
+          for (const lanes of [1, 2, 4, 8]) {
+            const how = `${slow ? ', slow' : ''}${live ? ', live' : ''}, ${store}, ${lanes} lanes, ${split}`
+            const title = `${name}${how}, ${records} records, repetition ${repetition}`
+            titles.push(title)
+            if (journal.isDone(title) || Date.now() >= end) continue
+            expected ??= expectedOf(program)
+            await journal.run(title, program, { lanes, store, commitMs: 100, split, live }, expected)
+          }
+        }
+      }
+    }
+  }
+}
+process.exitCode = journal.summary(titles) ? 0 : 1

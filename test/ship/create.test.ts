@@ -1,0 +1,118 @@
+/** `npm create millrace`, with packed tarballs in place of the registry: each template is made, tested, checked and run. */
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { eventually } from '../support/millrace.ts'
+import { install, pack, type Packed, packCheckout, run } from './support/packed.ts'
+import { freePort } from './support/port.ts'
+
+/** What `npm run dev` shows sooner or later, by template. */
+const results: Readonly<Record<string, RegExp>> = {
+  avro: /"key":"ann","value":\{"payments":2,"cents":1034\}/,
+  stream: /"key":"ann","value":42/,
+  windows: /"key":\{"key":"SFO","start":0,"end":3600000\},"value":2/,
+  'hot-standby': /"key":"kitchen","value":\{"readings":2,"sum":44\}/,
+}
+/** The first one is installed; the others use what it has, because an installation takes long. */
+const [installed = '', ...others] = Object.keys(results)
+
+describe('create-millrace', () => {
+  let packed: Packed
+  let home = ''
+
+  const create = (...args: string[]): string =>
+    run(process.execPath, [join(home, 'node_modules', 'create-millrace', 'create.js'), ...args], home)
+
+  before(() => {
+    packed = packCheckout()
+    const own = pack(join(packed.checkout, 'packages', 'create-millrace'), packed.folder)
+    assert.ok(own.files.some(({ path }) => path === 'deploy/kubernetes/base/statefulset.yaml'))
+    home = join(packed.folder, 'empty')
+    const folder = join(home, 'node_modules', 'create-millrace')
+    mkdirSync(folder, { recursive: true })
+    run('tar', ['-xzf', own.tarball, '-C', folder, '--strip-components=1'], packed.folder)
+    const from = ['--millrace', `file:${packed.tarball}`]
+    try {
+      create(installed, '--yes', '--template', installed, ...from)
+    } catch (error) {
+      // The tarball is the package's own; only what it depends on is the registry's business, and that may be away.
+      if (!/ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ERR_SOCKET_TIMEOUT|E50\d/.test(String(error)))
+        throw error
+      rmSync(join(home, installed, 'node_modules'), { recursive: true, force: true })
+      install(packed, join(home, installed))
+    }
+    for (const template of others) {
+      create(template, '--yes', '--template', template, '--no-install', ...from)
+      symlinkSync(join(home, installed, 'node_modules'), join(home, template, 'node_modules'))
+    }
+  })
+  after(() => packed.close())
+
+  test('says what is wrong with a call', () => {
+    assert.throws(() => create('x', '--template', 'nothing', '--yes'), /name one of stream, windows, avro, hot-standby/)
+    assert.throws(() => create(installed, '--yes'), /is not empty/)
+    assert.throws(() => create('x', '--yas'), /yas/)
+  })
+
+  test('every template has a row here', () => {
+    const templates = join(home, 'node_modules', 'create-millrace', 'templates')
+    assert.deepEqual(readdirSync(templates).sort(), [...Object.keys(results), 'base'].sort())
+  })
+
+  for (const [template, result] of Object.entries(results)) {
+    test(`${template}: carries the name of the project and nothing of the templates`, () => {
+      const folder = join(home, template)
+      const { name, scripts } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as {
+        readonly name: string
+        readonly scripts: Readonly<Record<string, string>>
+      }
+      assert.equal(name, template)
+      assert.match(scripts.dev ?? '', /^millrace dev src\/app\.ts/)
+      assert.match(readFileSync(join(folder, 'src', 'app.ts'), 'utf8'), new RegExp(`applicationId: '${template}'`))
+      for (const file of ['.gitignore', '.dockerignore', 'Dockerfile', 'compose.yaml', 'topics.env', 'engine.yaml']) {
+        assert.ok(existsSync(join(folder, file)), file)
+      }
+      assert.ok(!existsSync(join(folder, 'package.add.json')))
+    })
+
+    test(`${template}: its tests and its types are right`, () => {
+      const folder = join(home, template)
+      run('npm', ['test'], folder)
+      run('npm', ['run', 'typecheck'], folder)
+    })
+
+    test(`${template}: npm run dev shows results and answers over HTTP`, async () => {
+      const port = await freePort()
+      const set = [`runtime.http.port=${port}`, 'runtime.http.host=127.0.0.1']
+      const args = ['run', 'dev', '--', ...set.flatMap((setting) => ['--set', setting])]
+      const dev = spawn('npm', args, { cwd: join(home, template), detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+      let output = ''
+      for (const stream of [dev.stdout, dev.stderr])
+        stream.setEncoding('utf8').on('data', (text: string) => (output += text))
+      try {
+        await eventually(
+          'a result',
+          () => {
+            assert.equal(dev.exitCode, null, output)
+            return result.test(output)
+          },
+          180_000,
+        )
+        const info = (await (await fetch(`http://127.0.0.1:${port}/info`)).json()) as object
+        assert.ok(JSON.stringify(info).includes(`"${template}"`))
+      } finally {
+        await ended(dev)
+      }
+    })
+  }
+})
+
+/** npm, the watching process and the application: they form a group. */
+async function ended(child: ChildProcess): Promise<void> {
+  const closed = once(child, 'close')
+  process.kill(-(child.pid as number), 'SIGTERM')
+  await closed
+}

@@ -1,0 +1,148 @@
+/** The chart says the same as the kustomize base with its overlays; rendered by helm, judged by kubeconform. */
+import assert from 'node:assert/strict'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, test } from 'node:test'
+import { parseAllDocuments, parse, stringify } from 'yaml'
+import { repositoryRoot } from '../groups.ts'
+import { goTool } from '../support/go-tools.ts'
+import { manifest, overlays, statefulSetOf } from '../support/manifests.ts'
+import { kubernetesVersion, schemaLocations } from '../../scripts/kubernetes-schemas.ts'
+
+const chart = join(repositoryRoot, 'deploy', 'helm')
+const helm = goTool('helm')
+const kubeconform = goTool('kubeconform')
+const noSchemas = schemaLocations() === undefined
+const cannotJudge =
+  kubeconform.missing || (noSchemas && 'the schemas are not there: node scripts/kubernetes-schemas.ts (needs Go)')
+
+interface Resource {
+  readonly kind: string
+  readonly metadata: { readonly name: string; readonly labels?: Readonly<Record<string, string>> }
+  readonly spec?: Readonly<Record<string, unknown>>
+  readonly data?: Readonly<Record<string, string>>
+}
+
+function render(...set: readonly string[]): Resource[] {
+  const args = [
+    'template',
+    'millrace-app',
+    chart,
+    '--kube-version',
+    kubernetesVersion,
+    ...set.flatMap((one) => ['--set', one]),
+  ]
+  const text = execFileSync(helm.path, args, { encoding: 'utf8' })
+  return parseAllDocuments(text).map((document) => document.toJS() as Resource)
+}
+
+/** What a cluster knows by itself: the ServiceMonitor is the Prometheus operator's. */
+function judge(all: readonly Resource[]): void {
+  const resources = all.filter(({ kind }) => kind !== 'ServiceMonitor')
+  const locations = (schemaLocations() ?? []).flatMap((location) => ['-schema-location', location])
+  const input = resources.map((resource) => stringify(resource)).join('---\n')
+  const args = ['-strict', '-kubernetes-version', kubernetesVersion, '-summary', ...locations]
+  const { status, stdout } = spawnSync(kubeconform.path, args, { input, encoding: 'utf8' })
+  assert.equal(status, 0, stdout)
+  assert.match(stdout, new RegExp(`${resources.length} resources? found .* Valid: ${resources.length}, Invalid: 0`))
+}
+
+/** What an overlay makes of the base, with what kustomize adds to all. */
+function kustomized(overlay: string): Resource[] {
+  const files = ['service.yaml', 'disruption-budget.yaml', 'network-policy.yaml'].map((file) =>
+    manifest<Resource>(`base/${file}`),
+  )
+  const monitor = manifest<Resource>('components/prometheus-operator/service-monitor.yaml')
+  return [statefulSetOf(overlay) as unknown as Resource, ...files, monitor]
+}
+
+const ofKind = (resources: readonly Resource[], kind: string): Resource => {
+  const found = resources.find((resource) => resource.kind === kind)
+  assert.ok(found, `there is no ${kind}`)
+  return found
+}
+
+/** Lists of variables by name: their order says nothing. */
+function comparable(spec: unknown): unknown {
+  return JSON.parse(
+    JSON.stringify(spec, (key, value) =>
+      key === 'env' ? (value as Array<{ name: string }>).toSorted((a, b) => (a.name < b.name ? -1 : 1)) : value,
+    ),
+  )
+}
+
+describe('the chart', { skip: helm.missing }, () => {
+  for (const mode of overlays) {
+    test(`${mode}: is what the overlay makes of the base`, () => {
+      const rendered = render(`mode=${mode}`, 'serviceMonitor.enabled=true')
+      assert.equal(rendered.length, 6)
+      for (const wanted of kustomized(mode)) {
+        const { spec, metadata } = ofKind(rendered, wanted.kind)
+        assert.equal(metadata.name, wanted.metadata.name)
+        assert.equal(metadata.labels?.['app.kubernetes.io/name'], 'millrace-app')
+        const own = structuredClone(spec) as { template?: { metadata: { annotations?: object } } }
+        // kustomize puts the checksum of the configuration into the name of its ConfigMap.
+        if (own.template) delete own.template.metadata.annotations
+        assert.deepEqual(comparable(own), comparable(wanted.spec), wanted.kind)
+      }
+      const config = ofKind(rendered, 'ConfigMap').data?.['engine.yaml'] ?? ''
+      assert.deepEqual(parse(config), manifest('base/engine.yaml'))
+    })
+  }
+
+  test('takes image, pods, configuration, secrets and disks from its values', () => {
+    const set = [
+      'mode=hot-standby',
+      'replicas=4',
+      'image.tag=1.2.3',
+      'config.engine.lanes.count=3',
+      'state.storageClassName=fast',
+    ]
+    const secret = [
+      'env[0].name=BROKER_SASL_PASSWORD',
+      'env[0].valueFrom.secretKeyRef.name=kafka',
+      'env[0].valueFrom.secretKeyRef.key=password',
+    ]
+    const rendered = render(...set, ...secret)
+    const text = stringify(rendered)
+    assert.match(text, /image: registry\.example\.com\/millrace-app:1\.2\.3/)
+    assert.match(text, /storageClassName: fast/)
+    assert.match(text, /secretKeyRef:\n\s+key: password/)
+    assert.match(text, /name: HA_DESIRED_STANDBYS\n\s+value: "3"/)
+    const config = parse(ofKind(rendered, 'ConfigMap').data?.['engine.yaml'] ?? '')
+    assert.deepEqual(config.engine, { lanes: { count: 3 }, state: { store: 'lmdb' } })
+    assert.equal(rendered.length, 5, 'a ServiceMonitor only where it is asked for')
+    const of = (other: string): string => {
+      const { template } = ofKind(render(other), 'StatefulSet').spec as {
+        template: { metadata: { annotations: object } }
+      }
+      return JSON.stringify(template.metadata.annotations)
+    }
+    assert.notEqual(of('config.a.b=1'), of('config.a.b=2'), 'pods are replaced when their configuration changes')
+  })
+
+  test('refuses values that it does not know', () => {
+    assert.throws(() => render('mode=three'), /mode/)
+    assert.throws(() => render('repliccas=3'), /repliccas/)
+  })
+
+  for (const mode of overlays) {
+    test(`${mode}: is valid for Kubernetes ${kubernetesVersion}, as the overlay is`, { skip: cannotJudge }, () => {
+      judge(render(`mode=${mode}`, 'serviceMonitor.enabled=true'))
+      judge(kustomized(mode))
+    })
+  }
+
+  test('the judge sees a slip', { skip: cannotJudge }, () => {
+    const [slip] = kustomized('single').map((resource) => ({ ...resource, spec: { ...resource.spec, repliccas: 1 } }))
+    assert.throws(() => judge([slip as Resource]), /repliccas/)
+  })
+})
+
+test('the chart has the configuration of the base', () => {
+  assert.equal(
+    readFileSync(join(chart, 'engine.yaml'), 'utf8'),
+    readFileSync(join(chart, '../kubernetes/base/engine.yaml'), 'utf8'),
+  )
+})

@@ -1,0 +1,187 @@
+/**
+ * Records that change their key and then meet a table, through topics between sub-topologies: everything in the input before
+ * the start, and a broker that gives it piece by piece and seldom of all partitions at once. Each record must meet the row
+ * of its time, and those of a group must come in the order of time, once, whatever crashes and however slow functions are.
+ */
+import type { FetchRequest } from '../../src/broker/port.ts'
+import { keySlot } from '../../src/base/hash.ts'
+import { noHeaders } from '../../src/broker/wire/headers.ts'
+import { RecordBatchBuilder } from '../../src/broker/wire/record-batch.ts'
+import { type Application, defineApp } from '../../src/dsl/app.ts'
+import { OffsetQueue } from '../../src/engine/input/repartition/offset-queue.ts'
+import { SortedBuffer } from '../../src/engine/input/repartition/sorted-buffer.ts'
+import { Upstream } from '../../src/engine/input/repartition/upstream.ts'
+import { Gates } from '../../src/time/gates.ts'
+import { serdes } from '../../src/serde/index.ts'
+import { byKey, committed } from './checkers.ts'
+import type { Tamper } from './faulty-broker.ts'
+import { type Broken, replaced } from './level-order.ts'
+import type { Verdict } from './run-seed.ts'
+import type { Delays } from './workload.ts'
+import { type Mutant, World } from './world.ts'
+
+interface Ask {
+  readonly n: number
+  readonly product: string
+}
+
+const asksAs = { key: serdes.string, value: serdes.json<Ask>() }
+const rowsAs = { key: serdes.string, value: serdes.json<number>() }
+const groups = 3
+
+class TopicWorld extends World {
+  readonly expected = new Map<string, string[]>()
+
+  protected override application(delays: Delays): Application {
+    return defineApp({
+      applicationId: 'sim',
+      build(topology) {
+        const rows = topology.table('rows', rowsAs)
+        const priced = topology
+          .stream('asks', asksAs)
+          .mapValues((ask) => {
+            const wait = delays.next()
+            return wait ? wait.then(() => ask) : ask
+          })
+          .selectKey((ask) => ask.product)
+          .leftJoin(rows, (ask, row) => [ask.n, row ?? null] as [number, number | null], asksAs)
+        priced.to('priced-out')
+        // One level deeper, what several products have come to.
+        priced
+          .groupBy(([n]) => `g${n % groups}`, { key: serdes.string, value: serdes.json<[number, number | null]>() })
+          .aggregate(
+            () => [] as number[],
+            (list, [n]) => [...list, n],
+            { store: 'seen' },
+          )
+          .toStream()
+          .to('seen-out')
+      },
+    })
+  }
+
+  protected override tamper(): Tamper {
+    const { random } = this.scheduler
+    const known = super.tamper()
+    return async (name, args, call, other) => {
+      if (name !== 'fetch') return known ? known(name, args, call, other) : call(args)
+      const [request] = args as [FetchRequest]
+      const partitions = request.partitions.map((each) => ({ ...each, maxBytes: 100 + random.int(400) }))
+      return call([{ ...request, partitions }])
+    }
+  }
+
+  protected override leftOut(): number {
+    return 0.3
+  }
+
+  protected override async feed(): Promise<void> {
+    const { records, keys, partitions } = this.derived
+    const { random } = this.scheduler
+    const rows = new Map<string, number>()
+    const builders = new Map<string, RecordBatchBuilder>()
+    const flush = async (at: string): Promise<void> => {
+      const [topic, partition] = at.split(':') as [string, string]
+      const bytes = (builders.get(at) as RecordBatchBuilder).finish()
+      builders.delete(at)
+      const batches = [{ topic, partition: Number(partition), records: bytes }]
+      await this.client.produce({ transactionalId: null, batches })
+    }
+    await this.client.createTopics(['rows', 'asks'].map((topic) => ({ topic, partitions })))
+    for (let n = 0; n < records; n++) {
+      const product = `p${random.int(4)}`
+      const isRow = random.chance(0.4)
+      const key = isRow ? product : `k${random.int(keys)}`
+      const keyBytes = Buffer.from(key)
+      // Rows have to lie where the topic of the re-key has its records.
+      const partition = keySlot(keyBytes) % partitions
+      const at = `${isRow ? 'rows' : 'asks'}:${partition}`
+      const builder = builders.get(at) ?? new RecordBatchBuilder()
+      builders.set(at, builder)
+      const timestamp = 1_000_000 + n * 10
+      builder.append(timestamp, keyBytes, Buffer.from(JSON.stringify(isRow ? n : { n, product })), noHeaders)
+      if (random.chance(0.3)) await flush(at)
+      this.inputs.push({ key, value: n, timestamp, partition })
+      if (isRow) rows.set(product, n)
+      else {
+        this.#expect(`priced-out ${product}`, JSON.stringify([n, rows.get(product) ?? null]))
+        this.#expect(`seen-out g${n % groups}`, String(n))
+      }
+    }
+    for (const at of [...builders.keys()]) await flush(at)
+  }
+
+  async check(): Promise<void> {
+    for (const [name, expected] of this.expected) {
+      const [topic, key] = name.split(' ') as [string, string]
+      const outputs = byKey(await committed(this.cluster, topic), (record) => record.key.toString()).get(key) ?? []
+      const values = outputs.map((record) => String(record.value))
+      const actual = topic === 'seen-out' ? (JSON.parse(values.at(-1) ?? '[]') as number[]).map(String) : values
+      const at = expected.findIndex((each, i) => each !== actual[i])
+      if (at >= 0 || actual.length !== expected.length)
+        this.violate(`${name}: at ${at} expected ${expected[at]}, found ${actual[at]} of ${actual.length}`)
+    }
+  }
+
+  #expect(name: string, result: string): void {
+    const known = this.expected.get(name)
+    if (known) known.push(result)
+    else this.expected.set(name, [result])
+  }
+}
+
+const throughTopics = { split: 'repartition-topics', partitions: 3 } as const
+
+/** Not a mistake: these worlds are about topics. */
+const plain: Mutant = { name: 'plain', world: { split: 'repartition-topics' } }
+
+export const mutants: readonly Broken[] = [
+  {
+    name: 'takes-what-comes',
+    world: throughTopics,
+    settings: { maxTaskIdleMs: -1 },
+  },
+  {
+    name: 'forgets-what-is-done',
+    // The commit does not say which of the records behind its offset went before their turn.
+    world: { ...throughTopics, crashes: 3 },
+    breaks: () => replaced(SortedBuffer.prototype, 'kept', { get: () => undefined }),
+  },
+  {
+    name: 'commits-all-that-was-read',
+    // What waits for those who write is lost with the process.
+    world: { ...throughTopics, crashes: 3 },
+    breaks: () => replaced(OffsetQueue.prototype, 'oldest', { get: () => undefined }),
+  },
+  {
+    name: 'held-heads-let-others-by',
+    world: throughTopics,
+    breaks: () => replaced(Gates.prototype, 'oldestHeld', { value: () => Number.POSITIVE_INFINITY }),
+  },
+  {
+    name: 'those-who-are-silent-are-done',
+    // A feeder counts as one that has done everything, whatever lies in its topic.
+    world: throughTopics,
+    breaks: () => {
+      const { frontierOf } = Upstream.prototype
+      return replaced(Upstream.prototype, 'frontierOf', {
+        value(this: Upstream, source: Parameters<typeof frontierOf>[0]) {
+          return { ...frontierOf.call(this, source), knownUpToMs: Number.POSITIVE_INFINITY }
+        },
+      })
+    },
+  },
+]
+
+export async function runSeed(seed: number, mutant?: Broken): Promise<Omit<Verdict, 'restarts'>> {
+  const world = new TopicWorld({ seed, mutant: mutant ?? plain })
+  const mend = mutant?.breaks?.()
+  try {
+    await world.run()
+    if (world.violations.length === 0) await world.check()
+  } finally {
+    mend?.()
+  }
+  const { violations, derived } = world
+  return { seed, derived, violations, story: '' }
+}

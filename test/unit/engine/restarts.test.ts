@@ -1,0 +1,78 @@
+/** What a restart in place costs: failures are counted, slowness and a broker out of reach are not. */
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { VirtualClock } from '../../../src/base/clock.ts'
+import { EngineError } from '../../../src/base/errors.ts'
+import { BrokerError } from '../../../src/broker/port.ts'
+import type { EngineOptions } from '../../../src/engine/engine-options.ts'
+import { Restarts } from '../../../src/engine/recovery/restarts.ts'
+
+const timeoutMs = 10_000
+
+function stage(transactionMs = 0): { restarts: Restarts; ran: () => number; exhausted: string[] } {
+  let run = 1
+  let ran = 0
+  const exhausted: string[] = []
+  const clock = new VirtualClock()
+  const layout = { sourceTopics: [], sinkTopics: [], stores: [], nodes: 0, subtopologies: 0 }
+  const settings = { maxRestarts: 2, restartWindowMs: 60_000, transactionTimeoutMs: timeoutMs }
+  const after = (_: number, call: () => void): (() => void) => {
+    call()
+    return () => undefined
+  }
+  const timers = { after, soon: queueMicrotask }
+  const options = { settings, clock, timers, layout, counters: new Float64Array(200), fact: () => undefined }
+  const restarts: Restarts = new Restarts(options as unknown as EngineOptions, {
+    run: () => run,
+    ended: () => false,
+    commits: () => 0,
+    mayRestart: () => true,
+    transactionMs: () => transactionMs,
+    aborted: () => undefined,
+    closeRun: async () => void run++,
+    reopen: async () => {
+      ran++
+      restarts.over()
+    },
+    fail: (error) => exhausted.push(String(error)),
+    failed: (error) => exhausted.push(String(error)),
+    connected: () => undefined,
+    exhausted: async (error) => void exhausted.push(error.code),
+    tell: () => undefined,
+  })
+  return { restarts, ran: () => ran, exhausted }
+}
+
+async function again(restarts: Restarts, cause: unknown, times = 5): Promise<void> {
+  for (let i = 0; i < times; i++) await restarts.begin(cause, false)
+}
+
+describe('restarts in place', () => {
+  test('that a failure brings about are used up', async () => {
+    const { restarts, exhausted, ran } = stage()
+    await again(restarts, new EngineError('LANE_FAILED', 'it broke'), 3)
+    assert.equal(ran(), 2)
+    assert.deepEqual(exhausted, ['RESTARTS_EXHAUSTED'])
+  })
+
+  test('that a transaction is aborted early brings about are used up', async () => {
+    const { restarts, exhausted } = stage(timeoutMs / 2)
+    await again(restarts, new EngineError('TRANSACTION_ABORTED', 'the broker gave it up'), 3)
+    assert.deepEqual(exhausted, ['RESTARTS_EXHAUSTED'])
+  })
+
+  const slowness: ReadonlyArray<readonly [string, number, unknown]> = [
+    ['a transaction that grew too old', timeoutMs, new EngineError('TRANSACTION_ABORTED', 'the broker gave it up')],
+    ['a group that went on without the process', 0, new EngineError('TRANSACTION_ABORTED', 'on', { late: true })],
+    ['a broker out of reach', 0, new BrokerError('UNREACHABLE', 'nobody answers')],
+  ]
+  for (const [what, transactionMs, cause] of slowness) {
+    test(`that ${what} brings about are not counted: no pod gives its role away for them`, async () => {
+      const { restarts, exhausted, ran } = stage(transactionMs)
+      await again(restarts, cause)
+      assert.equal(ran(), 5)
+      assert.deepEqual(exhausted, [])
+      assert.equal(restarts.budget.snapshot(0).used, 0)
+    })
+  }
+})

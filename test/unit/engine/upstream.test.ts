@@ -1,0 +1,59 @@
+/** What the group has done, told from what is committed and where topics end, with two sub-topologies and a topic between. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { partitionKey } from '../../../src/base/ids.ts'
+import { Upstream } from '../../../src/engine/input/repartition/upstream.ts'
+import type { TopologyPlan } from '../../../src/topology/plan.ts'
+
+const plan = {
+  sources: [
+    { index: 0, kind: 'topics', subtopology: 0, boundary: undefined },
+    { index: 1, kind: 'boundary', subtopology: 1, boundary: 0 },
+  ],
+  boundaries: [{ index: 0, fromSubtopology: 0, toSubtopology: 1, toSource: 1, heldBackMs: 0, isCircular: false }],
+} as unknown as TopologyPlan
+
+const topics = ['in', 'between']
+
+function upstream(): Upstream {
+  return new Upstream(
+    plan,
+    ({ index }) => [0, 1].map((partition) => ({ topic: topics[index] as string, partition })),
+    0,
+  )
+}
+
+type Offsets = Readonly<Record<'in' | 'between', readonly [number, number]>>
+
+/** A round that finds these offsets committed, and topics that end there. */
+function look(at: Upstream, committed: Offsets, ends: Offsets): void {
+  const flat = (offsets: Offsets) =>
+    Object.entries(offsets).flatMap(([topic, each]) =>
+      each.map((offset, p) => [partitionKey(topic, p), offset] as const),
+    )
+  const reached = flat(committed).map(([key, offset]) => [key, { offset, maxTimestamp: offset, idle: false }] as const)
+  at.look({ committed: new Map(reached), ends: new Map(flat(ends)), now: 0 })
+}
+
+test('a partition between sub-topologies that nobody reads, its owner just gone, keeps the group from being done', () => {
+  const at = upstream()
+  const ends: Offsets = { in: [10, 10], between: [5, 5] }
+  for (let round = 0; round < 5; round++) {
+    look(at, { in: [10, 10], between: [5, 2] }, ends)
+    assert.equal(at.isAtRest, false)
+  }
+  look(at, { in: [10, 10], between: [5, 5] }, ends)
+  assert.equal(at.isAtRest, true)
+})
+
+test('input that came through in this very round has still to be read behind its topic', () => {
+  const at = upstream()
+  const before: Offsets = { in: [0, 0], between: [0, 0] }
+  look(at, before, { in: [10, 10], between: [0, 0] })
+  look(at, { in: [10, 10], between: [0, 0] }, { in: [10, 10], between: [5, 5] })
+  assert.equal(at.isAtRest, false, 'the topic between got what was not there a round ago')
+  look(at, { in: [10, 10], between: [0, 0] }, { in: [10, 10], between: [5, 5] })
+  assert.equal(at.isAtRest, false)
+  look(at, { in: [10, 10], between: [5, 5] }, { in: [10, 10], between: [5, 5] })
+  assert.equal(at.isAtRest, true)
+})

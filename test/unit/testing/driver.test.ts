@@ -1,0 +1,249 @@
+/** The test driver does as a running engine does: event time over partitions, commits, restarts, errors, lanes. */
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { defineApp, type KeyValueStore, serdes, type Topology, tumbling } from '../../../src/index.ts'
+import { type DriverOptions, TopologyTestDriver } from '../../../src/testing/index.ts'
+
+const driverOf = (build: (topology: Topology) => void, options?: DriverOptions): TopologyTestDriver =>
+  new TopologyTestDriver(defineApp({ applicationId: 'test', build }), options)
+
+const values = (driver: TopologyTestDriver, topic = 'out'): unknown[] =>
+  driver
+    .output(topic)
+    .readAll()
+    .map((record) => record.value)
+
+const countedOnClose = (topology: Topology): void =>
+  topology.stream('clicks').groupByKey().windowedBy(tumbling('10s'), { emit: 'on-close' }).count().toStream().to('out')
+
+const summed = (topology: Topology): void =>
+  topology
+    .stream<string, number>('in', { value: serdes.json<number>() })
+    .groupByKey()
+    .reduce((a, b) => a + b, { store: 'sums' })
+    .toStream()
+    .to('out')
+
+describe('event time', () => {
+  const four = { topics: { clicks: { partitions: 4 } } }
+
+  test('is held by partitions without a record, and the driver says which', async () => {
+    const driver = driverOf(countedOnClose, four)
+    for (const timestamp of [0, 5000, 60_000]) await driver.input('clicks').pipe('a', 1, { timestamp, partition: 2 })
+    assert.deepEqual(values(driver), [])
+    await driver.advanceWallClock('1d')
+    assert.deepEqual(values(driver), [])
+    const told = driver.explain()
+    assert.match(told, /clicks:0, clicks:1, clicks:3 hold event time, without a record so far/)
+    assert.match(told, /Set `watermark.idleness-timeout`/)
+    assert.match(told, /holds 2 windows/)
+  })
+
+  test('goes on without silent partitions once they are idle', async () => {
+    const driver = driverOf(countedOnClose, { ...four, config: { 'watermark.idleness-timeout': '30s' } })
+    for (const timestamp of [0, 5000, 60_000]) await driver.input('clicks').pipe('a', 1, { timestamp, partition: 2 })
+    assert.match(driver.explain(), /silent for 30000 ms: advanceWallClock\(30000\)/)
+    await driver.advanceWallClock('29s')
+    assert.deepEqual(values(driver), [])
+    await driver.advanceWallClock('1s')
+    assert.deepEqual(values(driver), [2])
+  })
+
+  test('is the least of all sources: what one has late is not late for the other', async () => {
+    const driver = driverOf((topology) =>
+      topology
+        .stream('left')
+        .merge(topology.stream('right'))
+        .groupByKey()
+        .windowedBy(tumbling('10s'))
+        .count()
+        .toStream()
+        .to('out'),
+    )
+    await driver.input('left').pipe('a', 1, { timestamp: 100_000 })
+    await driver.input('right').pipe('a', 1, { timestamp: 10_000 })
+    assert.deepEqual(values(driver), [1, 1])
+    assert.deepEqual(driver.dropped(), [])
+    assert.match(driver.explain(), /right:0 is furthest behind; left:0 at/)
+  })
+
+  test('does not follow the wall clock, nor does that follow the records', async () => {
+    const driver = driverOf(countedOnClose, { startAt: 5 })
+    for (let i = 0; i < 50; i++) await driver.input('clicks').pipe('a', 1)
+    assert.equal(driver.now(), 5)
+    await driver.advanceWallClock('3650d')
+    assert.equal(driver.now(), 5 + 3650 * 86_400_000)
+    assert.deepEqual(values(driver), [])
+    await driver.input('clicks').pipe('a', 1)
+    assert.deepEqual(values(driver), [50])
+  })
+})
+
+describe('commits', () => {
+  test('come with each call, or as the engine makes them', async () => {
+    const driver = driverOf(summed, { commits: 'interval', config: { 'commit-barrier.interval-ms': 1000 } })
+    const { pipe } = driver.input('in')
+    await pipe('a', 1)
+    await driver.commit()
+    assert.deepEqual(values(driver), [1])
+    await pipe('a', 2)
+    assert.deepEqual(values(driver), [])
+    await driver.advanceWallClock('1s')
+    assert.deepEqual(values(driver), [3])
+  })
+
+  test('are what a restart goes back to: what came after is done again, once', async () => {
+    const driver = driverOf(summed, { commits: 'interval', config: { 'commit-barrier.interval-ms': '9s' } })
+    const sums = driver.store<KeyValueStore<string, { value: number }>>('sums')
+    const { pipe } = driver.input('in')
+    await pipe('a', 1)
+    await driver.commit()
+    await pipe('a', 2)
+    await pipe('b', 7)
+    assert.equal(sums.get('a')?.value, 3)
+    await driver.restart()
+    assert.equal(sums.get('a')?.value, 3)
+    assert.equal(sums.get('b')?.value, 7)
+    await driver.commit()
+    assert.deepEqual(values(driver), [1, 3, 7])
+  })
+})
+
+describe('restarts', () => {
+  for (const lanes of [1, 3]) {
+    test(`restore stores, windows and event time, ${lanes} lanes`, async () => {
+      const driver = driverOf(
+        (topology) => {
+          summed(topology)
+          countedOnClose(topology)
+        },
+        { lanes, partitions: 3, config: { 'watermark.idleness-timeout': '1s' } },
+      )
+      for (const key of ['a', 'b', 'c', 'd']) {
+        await driver.input('in').pipe(key, 1, { timestamp: 1 })
+        await driver.input('clicks').pipe(key, 1, { timestamp: 1 })
+      }
+      await driver.restart()
+      for (const key of ['a', 'b', 'c', 'd']) {
+        await driver.input('in').pipe(key, 1, { timestamp: 20_000 })
+        await driver.input('clicks').pipe(key, 1, { timestamp: 20_000 })
+      }
+      await driver.advanceWallClock('1s')
+      assert.deepEqual(values(driver).sort(), [1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2])
+      assert.deepEqual(driver.dropped(), [])
+    })
+  }
+
+  test('find global tables as they were', async () => {
+    const driver = driverOf((topology) => {
+      const names = topology.globalTable<string, string>('names')
+      topology
+        .stream<string, string>('in')
+        .join(names, (value, name) => `${value} ${name}`, { on: (value) => value })
+        .to('out')
+    })
+    await driver.input('names').pipe('x', 'eks')
+    await driver.restart()
+    await driver.input('names').pipe('y', 'ypsilon')
+    await driver.input('in').pipe('k', 'x')
+    await driver.input('in').pipe('k', 'y')
+    assert.deepEqual(values(driver), ['x eks', 'y ypsilon'])
+  })
+})
+
+describe('errors', () => {
+  const strict = (topology: Topology): void =>
+    topology
+      .stream<string, number>('in', { value: serdes.json<number>() })
+      .mapValues(
+        (value) => {
+          if (value < 0) throw new RangeError('negative')
+          return value
+        },
+        { name: 'checked' },
+      )
+      .to('out')
+
+  test('end the application, as its policy says, until it is started again', async () => {
+    const driver = driverOf(strict)
+    await driver.input('in').pipe('a', 1)
+    await assert.rejects(driver.input('in').pipe('a', -1), { code: 'PROCESSING_FAILED' })
+    await assert.rejects(driver.input('in').pipe('a', 2), /has failed and processes nothing any more .*restart\(\)/)
+    await assert.rejects(driver.restart(), { code: 'PROCESSING_FAILED' })
+    assert.deepEqual(values(driver), [1])
+  })
+
+  test('are skipped, or lie in the dead letters', async () => {
+    const skipping = driverOf(strict, { config: { 'errors.processing': 'skip' } })
+    const burying = driverOf(strict, { config: { 'errors.processing': 'dead-letter' } })
+    for (const driver of [skipping, burying]) {
+      for (const value of [1, -1, 2]) await driver.input('in').pipe('a', value)
+      assert.deepEqual(values(driver), [1, 2])
+      assert.deepEqual(
+        driver.dropped().map(({ reason, node, value }) => [reason, node, value]),
+        [['handler', 'checked', -1]],
+      )
+    }
+    assert.deepEqual(skipping.output('test-dead-letters').readAll(), [])
+    const [buried] = burying.output('test-dead-letters', { value: serdes.json() }).readAll()
+    assert.equal(buried?.value, -1)
+    assert.ok(buried.headers.some(([name]) => name.includes('error')))
+  })
+})
+
+describe('the rest of the engine', () => {
+  test('hands over through topics where the configuration says so', async () => {
+    const driver = driverOf(
+      (topology) =>
+        topology
+          .stream<string, string>('in')
+          .groupBy((value) => value)
+          .count({ store: 'counts' })
+          .toStream()
+          .to('out'),
+      { partitions: 2, config: { 'topology.sub-topology-split': 'repartition-topics' } },
+    )
+    for (const value of ['x', 'y', 'x']) await driver.input('in').pipe('k', value)
+    assert.deepEqual(values(driver), [1, 1, 2])
+  })
+
+  test('finds topics of a pattern that come later', async () => {
+    const driver = driverOf((topology) => topology.stream(/in-.*/).to('out'))
+    await driver.input('in-1').pipe('a', 'first')
+    await driver.input('in-2').pipe('a', 'second')
+    await driver.input('in-1').pipe('a', 'third')
+    assert.deepEqual(values(driver), ['first', 'second', 'third'])
+  })
+
+  test('does a backlog of several topics in the order of time', async () => {
+    const driver = driverOf(
+      (topology) => {
+        const rates = topology.table<string, number>('rates', { value: serdes.json<number>() })
+        topology
+          .stream<string, number>('in', { value: serdes.json<number>() })
+          .join(rates, (value, rate) => value * rate)
+          .to('out')
+      },
+      { commits: 'interval' },
+    )
+    const rows = Array.from({ length: 5000 }, (_, i) => ({ key: 'a', value: i, timestamp: 2 * i }))
+    await driver.input('rates').pipeAll(rows)
+    await driver.input('in').pipeAll(rows.map((row) => ({ ...row, value: 1, timestamp: row.timestamp + 1 })))
+    await driver.commit()
+    assert.equal(values(driver).length, 5000)
+  })
+
+  test('is compared with a readable difference', async () => {
+    const driver = driverOf(countedOnClose, { partitions: 2 })
+    await driver.input('clicks').pipe('a', 1, { timestamp: 1, partition: 0 })
+    const expect = (): void => driver.output('out').expect([{ value: 1 }])
+    assert.throws(expect, (error: Error) => {
+      assert.match(error.message, /The topic out has other records than expected/)
+      assert.match(error.message, /clicks:1 holds event time/)
+      return true
+    })
+    await driver.input('clicks').pipe('a', 1, { timestamp: 60_000, partition: 0 })
+    await driver.input('clicks').pipe('b', 1, { timestamp: 60_000, partition: 1 })
+    driver.output('out').expect([{ value: 1, partition: 0 }])
+  })
+})

@@ -1,0 +1,273 @@
+/** The table of standstills, over facts that are made up: causes before effects, and nothing without lasting evidence. */
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { describe, test } from 'node:test'
+import { renderStandstills, standstillsPage } from '../../../scripts/docs-standstills.ts'
+import { diagnose, verdictOf } from '../../../src/view/diagnosis/diagnose.ts'
+import type { CommitFacts, Facts, LaneFacts, PartitionFacts } from '../../../src/view/diagnosis/facts.ts'
+import { standstillTable } from '../../../src/view/diagnosis/table.ts'
+
+const now = 1_800_000_000_000
+
+const lane: LaneFacts = {
+  lane: 'lane-0',
+  stepSinceMs: null,
+  node: 'work',
+  function: null,
+  blocked: false,
+  at: { topic: 'in', partition: 0, offset: 7 },
+  call: null,
+  longestStepMs: 0,
+  longestCallMs: 0,
+  callMs: 0,
+  queuedRecords: 0,
+  rate: null,
+  busySinceMs: null,
+  hotKey: null,
+}
+
+const partition: PartitionFacts = {
+  topic: 'in',
+  partition: 0,
+  lag: 0,
+  committedOffset: 7,
+  withheld: 0,
+  withheldSinceMs: null,
+  withheldBy: null,
+  buffered: 0,
+  bufferCapacity: 1000,
+  fullSinceMs: null,
+  watermarkMs: now,
+  idle: false,
+  idlenessTimeoutMs: 0,
+  quietSinceMs: now,
+  longestQuietMs: 0,
+  ahead: null,
+}
+
+const healthy: Facts = {
+  applicationId: 'app',
+  state: 'RUNNING',
+  stateSinceMs: now - 60_000,
+  failure: null,
+  earlier: [],
+  pausedBy: null,
+  restore: [],
+  restoreRate: null,
+  broker: { connected: true, sinceMs: now - 60_000, address: 'broker:9092', lastError: null, nodes: [] },
+  engineSilentMs: 50,
+  lateMs: 0,
+  dispatchedAtMs: now,
+  diskFull: null,
+  lanes: [lane, { ...lane, lane: 'lane-1' }],
+  partitions: [partition, { ...partition, partition: 1 }],
+  usesEventTime: true,
+  globalWatermarkMs: now,
+  alignment: null,
+  lateRecords: 0,
+  commit: {
+    intervalMs: 100,
+    phase: 'IDLE',
+    phaseSinceMs: now,
+    outstandingLanes: [],
+    last: [],
+    restarts: { used: 0, max: 3, windowMs: 300_000, causes: [] },
+    restartsSinceMs: null,
+  },
+  groupChanges: [],
+  identity: null,
+  license: { status: 'NO_KEY', counts: true, sinceMs: now },
+  ha: null,
+}
+
+const codesOf = (facts: Partial<Facts>): string[] =>
+  diagnose(now, { ...healthy, ...facts }).map(({ code, explained }) => (explained ? `(${code})` : code))
+
+describe('the table of standstills', () => {
+  test('names each code once, and explains only codes that it has', () => {
+    const codes = standstillTable.map(({ code }) => code)
+    assert.equal(new Set(codes).size, codes.length)
+    for (const { code, explains } of standstillTable) {
+      assert.deepEqual(
+        explains.filter((each) => !codes.includes(each)),
+        [],
+        code,
+      )
+    }
+  })
+
+  test('never explains in a circle', () => {
+    const explains = new Map(standstillTable.map((row) => [row.code, row.explains]))
+    for (const { code } of standstillTable) {
+      const reached = new Set(explains.get(code))
+      for (const each of reached) for (const next of explains.get(each) ?? []) reached.add(next)
+      assert.ok(!reached.has(code), `${code} explains itself`)
+    }
+  })
+
+  test('is what the page of the guide says; `node scripts/docs-standstills.ts` renews it', () => {
+    assert.equal(readFileSync(standstillsPage, 'utf8'), `${renderStandstills().trimEnd()}\n`)
+  })
+
+  test('uses no word that only those who know the engine understand', () => {
+    const text = standstillTable.map(({ title, when, next, guide }) => [title, when, next, guide].join(' ')).join(' ')
+    assert.doesNotMatch(text.replaceAll(/commit-barrier\.\S+/g, ''), /\b(barrier|acks?|epoch)\b/i)
+  })
+})
+
+describe('a diagnosis', () => {
+  test('finds nothing where all is well', () => {
+    assert.deepEqual(codesOf({}), [])
+    assert.equal(verdictOf(healthy, [], []).status, 'FLOWING')
+  })
+
+  test('names the broker that is gone, and none that was not asked yet', () => {
+    const node = { id: 2, address: 'kafka-2:9092', connected: false, sinceMs: now - 9000, lastError: null, calls: [] }
+    const gone = (nodes: Facts['broker']['nodes'], more: Partial<Facts> = {}): Partial<Facts> => ({
+      ...more,
+      broker: { ...healthy.broker, connected: false, sinceMs: now - 9000, nodes },
+    })
+    // A process that starts on a busy machine has not asked anybody yet, or has asked a moment ago.
+    const call = { kind: 'other', what: 'describing the cluster', sinceMs: now - 1000 } as const
+    assert.deepEqual(codesOf(gone([node])), [])
+    assert.deepEqual(codesOf(gone([{ ...node, calls: [call] }])), [])
+    const silent = { ...node, calls: [{ ...call, sinceMs: now - 8000 }] }
+    assert.deepEqual(codesOf(gone([silent])), ['BROKER_GONE'])
+    assert.deepEqual(codesOf(gone([silent], { lateMs: 400 })), [])
+    const refused = { ...node, lastError: 'connection refused' }
+    const [first] = diagnose(now, { ...healthy, ...gone([{ ...node, id: 1, connected: true }, refused]) })
+    assert.match(
+      first?.sentence ?? '',
+      /^The broker 2 at kafka-2:9092 has not answered for 9 s; last error: connection/,
+    )
+    assert.deepEqual(first?.place, { broker: 'kafka-2:9092' })
+  })
+
+  test('names the broker that owes the answer to a commit', () => {
+    const call = { kind: 'transaction', what: 'committing the transaction of app', sinceMs: now - 7000 } as const
+    const node = { id: 3, address: 'kafka-3:9092', connected: true, sinceMs: 0, lastError: null, calls: [call] }
+    const commit = { ...healthy.commit, phase: 'IN_TX_COMMIT', phaseSinceMs: now - 7000 } as Facts['commit']
+    const [first] = diagnose(now, { ...healthy, commit, broker: { ...healthy.broker, nodes: [node] } })
+    assert.equal(first?.code, 'COMMIT_UNANSWERED')
+    assert.match(first?.sentence ?? '', /7 s for the broker 3 at kafka-3:9092 to end the transaction \(committing the/)
+    assert.deepEqual(first?.place, { broker: 'kafka-3:9092' })
+  })
+
+  test('tells a step that goes on from one that always takes so long', () => {
+    const at = (ageMs: number, longestStepMs: number): LaneFacts => ({
+      ...lane,
+      stepSinceMs: now - ageMs,
+      longestStepMs,
+    })
+    assert.deepEqual(codesOf({ lanes: [at(5000, 0)] }), [])
+    assert.deepEqual(codesOf({ lanes: [at(7000, 0)] }), ['LANE_DOES_NOT_RETURN'])
+    assert.deepEqual(codesOf({ lanes: [at(7000, 5000)] }), [])
+    assert.deepEqual(codesOf({ lanes: [at(11_000, 5000)] }), ['LANE_DOES_NOT_RETURN'])
+  })
+
+  test('puts a full buffer, restarts and slow commits behind the lane that brings them about', () => {
+    const commit = { ...healthy.commit, restarts: { used: 2, max: 3, windowMs: 300_000, causes: ['BARRIER_TIMEOUT'] } }
+    const facts = {
+      lanes: [{ ...lane, stepSinceMs: now - 20_000 }],
+      partitions: [{ ...partition, buffered: 1000, fullSinceMs: now - 9000, lag: 5000 }],
+      commit: commit as Facts['commit'],
+    }
+    assert.deepEqual(codesOf(facts), ['LANE_DOES_NOT_RETURN', '(RESTARTS)', '(BUFFER_FULL)'])
+    const [first] = diagnose(now, { ...healthy, ...facts })
+    assert.deepEqual(first?.leadsTo, ['RESTARTS', 'BUFFER_FULL'])
+    assert.deepEqual(codesOf({ ...facts, lanes: healthy.lanes, commit: healthy.commit }), [], 'full load is no finding')
+  })
+
+  test('gives two causes that have nothing to do with one another, each with its sentence', () => {
+    const hotKey = { hash: '0000abcd', waiting: 2, node: 'call', topic: 'in', partition: 0, sinceMs: now - 8000 }
+    const facts = {
+      ...healthy,
+      lanes: [{ ...lane, hotKey, callMs: 400 }],
+      partitions: [
+        { ...partition, lag: 500, buffered: 500 },
+        { ...partition, partition: 1, watermarkMs: null, quietSinceMs: now - 20_000 },
+      ],
+    }
+    const findings = diagnose(now, facts)
+    assert.deepEqual(
+      findings.map(({ code, explained }) => [code, explained]),
+      [
+        ['WATERMARK_HELD', false],
+        ['HOT_KEY', false],
+      ],
+    )
+    const { verdict } = verdictOf(facts, findings, [])
+    for (const { sentence } of findings) assert.ok(verdict.includes(sentence))
+  })
+
+  test('leaves a quiet night alone, and an application without event time', () => {
+    const asleep = { ...partition, quietSinceMs: now - 3_600_000 }
+    const behind = { ...asleep, partition: 1, watermarkMs: now - 7_200_000 }
+    assert.deepEqual(codesOf({ partitions: [asleep, behind] }), [])
+    const fedToTheEnd = { ...partition, quietSinceMs: now - 20_000 }
+    const endedBefore = { ...fedToTheEnd, partition: 1, watermarkMs: now - 7_200_000, quietSinceMs: now - 22_000 }
+    assert.deepEqual(codesOf({ partitions: [fedToTheEnd, endedBefore] }), [], 'all that was fed has come')
+    const never = { ...partition, partition: 1, watermarkMs: null, quietSinceMs: now - 60_000 }
+    assert.deepEqual(codesOf({ partitions: [partition, never] }), ['WATERMARK_HELD'])
+    assert.deepEqual(codesOf({ partitions: [partition, never], usesEventTime: false }), [])
+  })
+
+  test('tells members that come and go without end from a rolling update', () => {
+    const change = (ago: number, came: string[], went: Array<[string, number | null]>) => ({
+      atMs: now - ago * 1000,
+      came,
+      went: went.map(([member, stayed]) => ({ member, stayedMs: stayed === null ? null : stayed * 1000 })),
+    })
+    const rolling = [
+      change(2, ['new-c'], []),
+      change(12, [], [['old-c', null]]),
+      change(22, ['new-b'], []),
+      change(32, [], [['old-b', 3600]]),
+      change(42, ['new-a'], [['old-a', null]]),
+    ]
+    assert.deepEqual(codesOf({ groupChanges: rolling }), [])
+    const restless = [3, 13, 23, 33].map((ago) => change(ago, [`next-${ago}`], [[`last-${ago}`, 10]]))
+    assert.deepEqual(codesOf({ groupChanges: restless }), ['GROUP_UNSTEADY'])
+    const over = restless.map(({ atMs, ...rest }) => ({ ...rest, atMs: atMs - 60_000 }))
+    assert.deepEqual(codesOf({ groupChanges: over }), [])
+  })
+
+  test('tells two processes that take one identity from each other in turns from one that was replaced once', () => {
+    const at = (ago: number) => ({ code: 'FENCED', message: 'another process has taken over', atMs: now - ago * 1000 })
+    assert.deepEqual(codesOf({ earlier: [at(30)] }), [])
+    assert.deepEqual(codesOf({ earlier: [at(30), at(90)] }), ['FENCED'])
+    assert.deepEqual(codesOf({ earlier: [at(300), at(400)] }), [])
+    const failure = { code: 'FENCED', message: 'another process has taken over', restartHelps: false }
+    assert.deepEqual(codesOf({ state: 'FAILED', failure, earlier: [at(1)] }), ['FENCED', '(FAILED)'])
+  })
+
+  test('finds a full buffer alone only where nothing moves at all', () => {
+    const full = [{ ...partition, buffered: 1000, lag: 5000, fullSinceMs: now - 30_000 }]
+    const still = [{ ...lane, rate: 0 }]
+    assert.deepEqual(codesOf({ partitions: full, lanes: still }), [], 'records are let in')
+    assert.deepEqual(codesOf({ partitions: full, lanes: still, dispatchedAtMs: now - 20_000 }), ['BUFFER_FULL'])
+    assert.deepEqual(codesOf({ partitions: full, lanes: [{ ...lane, rate: 0.2 }], dispatchedAtMs: now - 20_000 }), [])
+  })
+
+  test('counts what broker and stores take of a commit, not what lanes take to finish their records', () => {
+    const last = (durationsMs: object) =>
+      [0, 1, 2, 3, 4].map((n) => ({
+        commitId: `1.${n}`,
+        outcome: 'COMMITTED' as const,
+        atMs: now - n * 1500,
+        durationsMs: { align: 0, flush: 0, offsets: 0, endTransaction: 0, apply: 0, ...durationsMs },
+      }))
+    const codes = (durationsMs: object, lateMs = 0): string[] =>
+      codesOf({ lateMs, commit: { ...(healthy.commit as CommitFacts), last: last(durationsMs) } })
+    assert.deepEqual(codes({ align: 1400, flush: 90 }), [], 'full load')
+    assert.deepEqual(codes({ endTransaction: 1400 }), ['COMMITS_SLOW'])
+    assert.deepEqual(codes({ endTransaction: 1400 }, 200), [], 'on a machine that is short of processors')
+  })
+
+  test('waits until evidence has lasted', () => {
+    assert.deepEqual(codesOf({ broker: { ...healthy.broker, connected: false, sinceMs: now - 2000 } }), [])
+    const withheld = (sinceMs: number) => [{ ...partition, withheld: 5, lag: 5, withheldSinceMs: sinceMs }]
+    assert.deepEqual(codesOf({ partitions: withheld(now - 1000) }), [])
+    assert.deepEqual(codesOf({ partitions: withheld(now - 6000) }), ['TRANSACTION_OPEN'])
+  })
+})
