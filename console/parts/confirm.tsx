@@ -1,5 +1,5 @@
 import type { ComponentChildren, JSX } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 
 interface ConfirmProps {
   readonly title: string
@@ -16,7 +16,8 @@ export function Confirm({ title, children, word, action, act, close }: ConfirmPr
   const dialog = useRef<HTMLDialogElement>(null)
   const [typed, setTyped] = useState('')
   const [fault, setFault] = useState('')
-  useEffect(() => dialog.current?.showModal(), [])
+  // Before it is painted: what is typed at once goes into the dialog, not to the page below it.
+  useLayoutEffect(() => dialog.current?.showModal(), [])
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault()
     if (word !== undefined && typed !== word) return
@@ -35,7 +36,12 @@ export function Confirm({ title, children, word, action, act, close }: ConfirmPr
         {word !== undefined && (
           <label>
             Type <b>{word}</b> to confirm
-            <input value={typed} autocomplete="off" onInput={(event) => setTyped(event.currentTarget.value)} />
+            <input
+              value={typed}
+              autocomplete="off"
+              autofocus
+              onInput={(event) => setTyped(event.currentTarget.value)}
+            />
           </label>
         )}
         {fault !== '' && (

@@ -145,8 +145,8 @@ describe('the console', { skip }, () => {
       assert.deepEqual(await visit.violations(), [])
       await visit.tabTo(button)
       await visit.page.keyboard.press('Enter')
+      await visit.page.locator('dialog[open] input[autocomplete=off]:focus').waitFor()
       const word = await visit.page.locator('dialog label b').textContent()
-      await visit.page.locator('dialog input[autocomplete=off]').focus()
       await visit.page.keyboard.type(String(word))
       await visit.page.keyboard.press('Enter')
       await visit.page
