@@ -54,6 +54,9 @@ function describeFailure(data: { name: string; details: { error?: Error & { caus
   return `  FAILED ${data.name}\n${indented.slice(0, 40).join('\n')}`
 }
 
+/** Said once more at the end, where it is looked for: what failed, by file. */
+const failures: string[] = []
+
 class GroupReport {
   readonly totals: Totals = { passed: 0, failed: 0, skipped: 0 }
   readonly #files = new Map<string, FileResult>()
@@ -83,6 +86,7 @@ class GroupReport {
     const mark = result.failed > 0 ? 'FAIL' : 'ok  '
     const skipped = result.skipped > 0 ? `, ${result.skipped} skipped` : ''
     const name = relative(repositoryRoot, path)
+    if (result.failed > 0) failures.push(`FAIL ${name}`, ...result.notes)
     const seconds = (durationMs / 1000).toFixed(1)
     process.stdout.write(`${mark} ${name}: ${result.passed} passed${skipped} (${seconds} s)\n`)
     for (const note of result.notes) process.stdout.write(`${note}\n`)
@@ -180,5 +184,6 @@ for (const group of chosenGroups(process.argv.slice(2))) {
 }
 const ran = all.passed + all.failed
 if (ran === 0) process.stdout.write('No test ran.\n')
+if (failures.length > 0) process.stdout.write(`\n== what failed\n${failures.join('\n')}\n`)
 process.stdout.write(`\n${all.passed} passed, ${all.failed} failed, ${all.skipped} skipped\n`)
 process.exitCode = all.failed > 0 || ran === 0 ? 1 : 0
