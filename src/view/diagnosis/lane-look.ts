@@ -24,6 +24,7 @@ export class LaneLook {
   readonly #block: Float64Array
   readonly #layout: CounterLayout
   #turns = -1
+  #steps = 0
   #records = 0
   #offset = -1
   #stepSinceMs: number | null = null
@@ -85,7 +86,7 @@ export class LaneLook {
     return this.#block[laneIndex[slot]] as number
   }
 
-  /** A step ends when the lane begins another record or turn: one that goes on and on has neither. */
+  /** A step ends when the lane begins another record, call or turn: one that goes on and on has none. */
   #step(now: number): void {
     const turns = this.#at('turnsBegun') + this.#at('turnsEnded')
     const isInTurn = this.#at('turnsBegun') !== this.#at('turnsEnded')
@@ -93,12 +94,14 @@ export class LaneLook {
     let records = 0
     for (let sub = 0; sub < this.#layout.subtopologies; sub++)
       records += this.#block[subtopologySlot(this.#layout, sub)] as number
-    const moved = turns !== this.#turns || records !== this.#records || offset !== this.#offset
+    const steps = this.#at('steps')
+    const moved = turns !== this.#turns || records !== this.#records || offset !== this.#offset || steps !== this.#steps
     if (moved && this.#stepSinceMs !== null)
       this.#longestStepMs = Math.max(this.#longestStepMs, now - this.#stepSinceMs)
     if (!isInTurn) this.#stepSinceMs = null
     else if (moved || this.#stepSinceMs === null) this.#stepSinceMs = now
     this.#turns = turns
+    this.#steps = steps
     this.#records = records
     this.#offset = offset
   }
