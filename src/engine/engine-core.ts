@@ -302,16 +302,17 @@ export class EngineCore {
     if (same && this.#paused && this.#ready) this.#tell({ type: 'drained', id })
   }
 
-  /** What is under way of this run is void; resolves when the lanes have let go of it. */
-  async #closeRun(): Promise<void> {
+  /** What is under way of this run is void; resolves when the lanes have let go of it, with the next one's number. */
+  async #closeRun(): Promise<number> {
     this.#ready = false
     this.#reports.link.forget('input')
     this.#processing.close()
     this.#commits.close()
     this.#schedules.stop()
     this.#producer = this.#producer.successor()
-    this.#run.next()
-    await this.#laneReset.reset(this.#run.number)
+    const run = this.#run.next()
+    await this.#laneReset.reset(run)
+    return run
   }
 
   async #reopen(run: number): Promise<void> {

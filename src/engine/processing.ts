@@ -20,7 +20,7 @@ import type { Committer } from './commit/committer.ts'
 import type { EngineOptions } from './engine-options.ts'
 import { Flow } from './input/flow.ts'
 import type { GlobalTables } from './restore/global-tables.ts'
-import { configureLanes } from './restore/lane-setup.ts'
+import { configureLanes, outputTopics } from './restore/lane-setup.ts'
 import { type Restorer, tasksByLane } from './restore/restorer.ts'
 import { checkedState } from './restore/state-check.ts'
 import { RunOver, type RunScope } from './run-scope.ts'
@@ -93,7 +93,9 @@ export class Processing {
     const { settings } = this.#o
     this.#topics = topics
     this.#affinity = affinityOf(settings.plan, settings.lanes, settings.split, topics.changelogPartitions)
-    await configureLanes(this.#o, this.#parts.run.number, topics, this.#affinity)
+    // An answer may take long enough for the next run to begin: the lanes know that one by then.
+    const outputs = await this.inRun(outputTopics(this.#o, topics))
+    configureLanes(this.#o, this.#parts.run.number, topics, this.#affinity, outputs)
   }
 
   /** What the group says of partitions: those that are new, and all. */

@@ -17,10 +17,12 @@ export class RunScope {
     return this.#over.promise
   }
 
-  next(): void {
+  /** Ends the run of this moment; answers with the number of the one that begins. */
+  next(): number {
     this.#number++
     this.#over.resolve()
     this.#over = Promise.withResolvers<void>()
+    return this.#number
   }
 
   /** The work's result, unless the run ends first: then it throws `RunOver`. */

@@ -111,7 +111,7 @@ export class Recovery {
   async #exhausted(error: EngineError): Promise<void> {
     const role = this.#host.role()
     if (!role || role.following) return this.fail(error)
-    await this.#host.closeRun()
-    if (!this.#host.ended()) role.exhausted(error)
+    const run = await this.#host.closeRun()
+    if (!this.#host.ended() && run === this.#host.run()) role.exhausted(error)
   }
 }

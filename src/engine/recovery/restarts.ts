@@ -19,7 +19,8 @@ export interface RestartHost {
   transactionMs(): number
   /** The open epoch is lost: for the list of the last commits. */
   aborted(): void
-  closeRun(): Promise<void>
+  /** Resolves when the lanes have let go of it, with the number of the run that follows. */
+  closeRun(): Promise<number>
   reopen(run: number): Promise<void>
   fail(error: unknown): void
   /** Restart where that can help, else FAILED. */
@@ -117,9 +118,9 @@ export class Restarts {
     const slot = restartCauseSlot(this.#o.layout, known < 0 ? restartCauses.indexOf('OTHER') : known)
     counters[slot] = (counters[slot] as number) + 1
     host.tell({ type: 'restarting', cause: message })
-    await host.closeRun()
-    const run = host.run()
-    if (host.ended()) return
+    const run = await host.closeRun()
+    // A pod that stepped down meanwhile has begun a run of its own.
+    if (host.ended() || run !== host.run()) return
     await sleep(timers, spends ? this.budget.backoffMs() : freePauseMs)
     if (host.ended() || run !== host.run()) return
     this.#reopening = true

@@ -9,19 +9,23 @@ import type { ResolvedTopics } from '../group/topics.ts'
 import { type OutputTopic, usualMaxBatchBytes } from '../../lanes/outputs.ts'
 import { BrokerError, type BrokerPort, type TopicInfo } from '../../broker/port.ts'
 
-export async function configureLanes(
-  options: EngineOptions,
+/** What the lanes write to. */
+export async function outputTopics(options: EngineOptions, topics: ResolvedTopics): Promise<OutputTopic[]> {
+  const sinks = await resolved(options, options.settings.sinkTopics)
+  return [...sinks, ...(await withLimits(options.broker, topics.boundaries))]
+}
+
+export function configureLanes(
+  { settings, send }: EngineOptions,
   run: number,
   topics: ResolvedTopics,
   affinity: Affinity,
-): Promise<void> {
-  const { settings, send } = options
-  const sinks = await resolved(options, settings.sinkTopics)
-  const boundaries = await withLimits(options.broker, topics.boundaries)
+  outputs: readonly OutputTopic[],
+): void {
   const originTopics = [...new Set(topics.bySource.flat())]
   for (let lane = 0; lane < settings.lanes; lane++) {
     send(lane, { type: 'configure', run, affinity: affinity.toJSON(), originTopics }, [])
-    send(lane, { type: 'topics', topics: [...sinks, ...boundaries] }, [])
+    send(lane, { type: 'topics', topics: [...outputs] }, [])
   }
 }
 

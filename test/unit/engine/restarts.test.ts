@@ -9,7 +9,7 @@ import { Restarts } from '../../../src/engine/recovery/restarts.ts'
 
 const timeoutMs = 10_000
 
-function stage(transactionMs = 0): { restarts: Restarts; ran: () => number; exhausted: string[] } {
+function stage(transactionMs = 0, steppedDown = false): { restarts: Restarts; ran: () => number; exhausted: string[] } {
   let run = 1
   let ran = 0
   const exhausted: string[] = []
@@ -29,7 +29,12 @@ function stage(transactionMs = 0): { restarts: Restarts; ran: () => number; exha
     mayRestart: () => true,
     transactionMs: () => transactionMs,
     aborted: () => undefined,
-    closeRun: async () => void run++,
+    // A pod that steps down while lanes let go begins the next run by itself.
+    closeRun: async () => {
+      const next = ++run
+      if (steppedDown) run++
+      return next
+    },
     reopen: async () => {
       ran++
       restarts.over()
@@ -53,6 +58,12 @@ describe('restarts in place', () => {
     await again(restarts, new EngineError('LANE_FAILED', 'it broke'), 3)
     assert.equal(ran(), 2)
     assert.deepEqual(exhausted, ['RESTARTS_EXHAUSTED'])
+  })
+
+  test('end where the pod has stepped down meanwhile: it begins the next run by itself', async () => {
+    const { restarts, exhausted, ran } = stage(0, true)
+    await restarts.begin(new EngineError('LANE_FAILED', 'it broke'), false)
+    assert.deepEqual([ran(), exhausted], [0, []])
   })
 
   test('that a transaction is aborted early brings about are used up', async () => {
