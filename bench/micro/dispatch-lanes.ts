@@ -13,6 +13,7 @@ import {
 } from '../../src/base/counters.ts'
 import { keySlot } from '../../src/base/hash.ts'
 import { Random } from '../../src/base/random.ts'
+import { usualSizes } from '../../src/base/sizes.ts'
 import { RecordBatchBuilder } from '../../src/broker/wire/record-batch.ts'
 import { Admission } from '../../src/engine/input/admission.ts'
 import { Dispatcher } from '../../src/engine/input/dispatcher.ts'
@@ -56,7 +57,8 @@ class Round {
     const options = { laneCounters: this.#laneCounters, layout, commitIntervalMs: 100, levels: false }
     this.#admission = new Admission(options, 0)
     const affinity = new Affinity(lanes, 'in-process', [Math.max(partitions, lanes)], [true])
-    const host = { run: () => 1, send: (lane: number, message: ToLane) => this.#send(lane, message) }
+    const { dispatchBytes } = usualSizes
+    const host = { run: () => 1, dispatchBytes, send: (lane: number, message: ToLane) => this.#send(lane, message) }
     this.#dispatcher = new Dispatcher(
       this.#watermarks,
       affinity,

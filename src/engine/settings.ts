@@ -1,4 +1,5 @@
 /** What the engine thread needs to know: plain data, made from the configuration by the control thread. */
+import type { Sizes } from '../base/sizes.ts'
 import type { SplitMode } from '../topology/affinity.ts'
 import type { TopologyPlan } from '../topology/plan.ts'
 
@@ -49,6 +50,8 @@ export interface EngineSettings {
   readonly sinkTopics: readonly string[]
   readonly deadLetterTopic: string | null
   readonly plan: TopologyPlan
+  /** Left out: the usual ones. */
+  readonly sizes?: Sizes
   /** With high availability: the engine begins as a standby. */
   readonly ha?: HaEngineSettings
 }

@@ -72,10 +72,12 @@ export class LaneCore {
     this.#levels = Array.from({ length: topology.levels }, (_, level) => new LevelState(level))
     this.counters = new LaneCounters(options.layout, options.counters, options.clock.now())
     this.#timings = new LaneTimings(options.layout, options.counters, options.clock)
-    this.#outputs = new Outputs((topic) => options.toEngine({ type: 'resolve-topics', lane, topics: [topic] }, []))
-    this.#handoffs = new Handoffs(lane, lanes, topology.levels, (to, message, transfer) =>
-      this.#handOver(to, message, transfer),
+    this.#outputs = new Outputs(
+      (topic) => options.toEngine({ type: 'resolve-topics', lane, topics: [topic] }, []),
+      options.sizes,
     )
+    const handOver = this.#handOver.bind(this)
+    this.#handoffs = new Handoffs(lane, lanes, topology.levels, handOver, options.sizes)
     this.#calls = new Calls(options.clock, topology, () => this.counters.probe.currentNode)
     this.#gates = new CallGates(options, this.#calls)
     this.#runner = new TaskRunner(

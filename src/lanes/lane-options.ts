@@ -2,6 +2,7 @@
 import type { Clock } from '../base/clock.ts'
 import type { CounterLayout } from '../base/counters.ts'
 import type { LogPort } from '../base/logger.ts'
+import type { Sizes } from '../base/sizes.ts'
 import type { Timers } from '../base/timers.ts'
 import type { Failpoint } from '../base/failpoint.ts'
 import type { DropReason, Rec, Tracing } from '../operators/contract.ts'
@@ -27,6 +28,8 @@ export interface LaneOptions {
   readonly uncommittedMaxBytes: number
   /** Rows to be told at the commit from which on the lane asks for one; left out: any number. */
   readonly maxDirtyRows?: number
+  /** Left out: the usual ones. */
+  readonly sizes?: Sizes
   /** When durable stores are written; left out: with every commit. */
   readonly writeBehind?: WriteBehindOptions
   readonly layout: CounterLayout

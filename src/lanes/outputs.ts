@@ -6,17 +6,17 @@ import { assert } from '../base/assert.ts'
 import type { ByteRange } from '../base/byte-range.ts'
 import { keySlot } from '../base/hash.ts'
 import type { CommitEpoch } from '../base/ids.ts'
+import { type Sizes, usualSizes } from '../base/sizes.ts'
 import type { Headers } from '../broker/wire/headers.ts'
 import { type BatchPack, BatchPacker } from '../broker/wire/batch-pack.ts'
 import { RecordBatchBuilder } from '../broker/wire/record-batch.ts'
 
-/** A batch is closed at this size: well below Kafka's default limit of 1 MiB. */
-const batchBytes = 256 * 1024
 /** The largest batch that a topic takes unless it says otherwise. */
 export const usualMaxBatchBytes = 1_048_588
-/** Outputs of the open epoch leave for the broker from this size on; where they fall into many partitions later, … */
-const leaveBytes = 512 * 1024
-/** … once a batch takes as much as this on average: what a broker does for a batch hardly depends on its size. */
+/**
+ * Outputs that fall into many partitions leave their lane once a batch takes as much as this on average: what a broker
+ * does for a batch hardly depends on its size.
+ */
 const usualBatchBytes = 16 * 1024
 const mostBytes = 4 * 1024 * 1024
 
@@ -88,14 +88,18 @@ export class Outputs {
   readonly #topics = new Map<string, OutputTopic>()
   readonly #epochs: [EpochOutput, EpochOutput] = [new EpochOutput(), new EpochOutput()]
   readonly #resolve: (topic: string) => void
+  readonly #batchBytes: number
+  readonly #leaveBytes: number
   readonly #asked = new Set<string>()
   #roundRobin = 0
   /** Why `add` did not take the last record that it did not take. */
   refusal: Refusal = { topic: '', why: 'size', bytes: 0, maxBytes: 0 }
 
   /** `resolve` asks for a topic that nobody named before; `setTopic` answers. */
-  constructor(resolve: (topic: string) => void) {
+  constructor(resolve: (topic: string) => void, { batchBytes, outputBytes }: Sizes = usualSizes) {
     this.#resolve = resolve
+    this.#batchBytes = batchBytes
+    this.#leaveBytes = outputBytes
   }
 
   setTopic(known: OutputTopic): void {
@@ -206,7 +210,8 @@ export class Outputs {
   /** Whether the epoch's outputs are worth a request to the broker before it ends. */
   isFull(epoch: CommitEpoch): boolean {
     const { bytes, begun } = this.#epochs[epoch & 1] as EpochOutput
-    return bytes >= leaveBytes && bytes >= Math.min(mostBytes, begun.length * usualBatchBytes)
+    const [leaveBytes, perBatch] = [this.#leaveBytes, Math.min(usualBatchBytes, this.#leaveBytes)]
+    return bytes >= leaveBytes && bytes >= Math.min(mostBytes, begun.length * perBatch)
   }
 
   /** All batches of the epoch so far. */
@@ -276,7 +281,7 @@ export class Outputs {
       return this.#write(output, out, slot, key, keyStart, keyEnd, value, timestamp, headers)
     }
     output.bytes += isFirst ? bytes : bytes - before
-    if (bytes >= batchBytes) this.#finish(output, to)
+    if (bytes >= this.#batchBytes) this.#finish(output, to)
     return true
   }
 

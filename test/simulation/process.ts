@@ -108,6 +108,7 @@ export class SimulatedProcess {
           },
           maxInFlight: 8,
           uncommittedMaxBytes: 1 << 20,
+          ...(settings.sizes && { sizes: settings.sizes }),
           ...(options.writeBehind && { writeBehind: options.writeBehind }),
           layout,
           counters: this.laneCounters[lane] as Float64Array,

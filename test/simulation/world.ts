@@ -21,6 +21,7 @@ import type { WriteBehindOptions } from '../../src/lanes/stores/store-writer.ts'
 import { type BrokerFaults, faultyBroker, type Tamper } from './faulty-broker.ts'
 import { type MessageTamper, SimulatedProcess } from './process.ts'
 import { Scheduler, settleSome } from './scheduler.ts'
+import { type Limits, limitsOf } from './limits.ts'
 import { application, type Delays, type Input } from './workload.ts'
 
 export interface WorldOptions {
@@ -69,6 +70,8 @@ export interface Derived {
   readonly foldsMs: number
   /** When the lanes write their stores to the disk; null: these are kept in memory that outlives the process. */
   readonly disk: WriteBehindOptions | null
+  /** How much of everything fits before it goes on to the next part. */
+  readonly limits: Limits
 }
 
 /** What a crash left of a store on the disk. */
@@ -100,7 +103,7 @@ export class World {
     this.scheduler = new Scheduler(random, settleSome)
     this.#mutant = mutant
     const fixed = { split: splitOf(seed), lateBoundaries: lateOf(seed), disk: diskOf(seed), foldsMs: foldsOf(seed) }
-    this.derived = { ...derive(random), ...fixed, ...mutant?.world }
+    this.derived = { ...derive(random), ...fixed, limits: limitsOf(seed), ...mutant?.world }
     const disk = (): DiskBackend => new DiskBackend(mutant?.disk, (checkpoint) => this.#written(checkpoint))
     this.stores = new DurableBackends(this.derived.disk ? disk : undefined)
     this.#broker = new SimulatedCluster(this.scheduler, seed + 1, this.derived.partitions)
@@ -278,7 +281,8 @@ export class World {
     // One for all lanes of a process: they are on one thread, and compiling takes as long as a hundred events.
     const emit = this.derived.foldsMs > 0 ? 'per-commit' : 'on-update'
     const topology = this.application(delays).compile({ emit })
-    const settings = { ...settingsFor(this.derived, topology), ...this.settings(), ...this.#mutant?.settings }
+    const usual = { ...settingsFor(this.derived, topology), ...this.derived.limits }
+    const settings = { ...usual, ...this.settings(), ...this.#mutant?.settings }
     this.#lastGlobal = Number.NEGATIVE_INFINITY
     this.#restarting = false
     this.#process = new SimulatedProcess({
@@ -411,7 +415,7 @@ function lateOf(seed: number): number {
   return seed % 10 === 4 ? 0.9 : 0
 }
 
-function derive(random: Random): Omit<Derived, 'split' | 'lateBoundaries' | 'disk' | 'foldsMs'> {
+function derive(random: Random): Omit<Derived, 'split' | 'lateBoundaries' | 'disk' | 'foldsMs' | 'limits'> {
   return {
     lanes: 1 + random.int(3),
     partitions: 1 + random.int(3),

@@ -11,6 +11,7 @@ import { asMember } from '../group/own-place.ts'
 import { CommitMachine, type CommitEffect, type CommitEvent, type CommitReport, type CommitTrigger } from './machine.ts'
 import { outcomeOf } from './outcome.ts'
 import { compareTags } from './tag.ts'
+import { usualSizes } from '../../base/sizes.ts'
 import { EngineError, type EngineErrorDetails, messageOf } from '../../base/errors.ts'
 import type { FromLane, StorePartition, ToLane } from '../../lanes/protocol.ts'
 import type { Checkpoint } from '../../state/contract.ts'
@@ -61,8 +62,6 @@ export interface CommitterHost {
   beforeResolving?(): Promise<void>
 }
 
-/** Outputs of an epoch from which on they leave as they come. */
-const manyBytes = 262_144
 /** A function that takes longer than this part of the transaction's timeout is slow: of such calls there may be some in a row. */
 const slowPart = 8
 
@@ -218,9 +217,9 @@ export class Committer {
       this.#gathered.push(batch)
       this.#gatheredBytes += batch.records.length
     }
-    const { transactionTimeoutMs, uncommittedMaxBytes } = this.#settings
+    const { transactionTimeoutMs, uncommittedMaxBytes, sizes = usualSizes } = this.#settings
     const slow = this.#host.slowestMs() > transactionTimeoutMs / slowPart
-    if (this.#gatheredBytes >= (slow ? uncommittedMaxBytes / 2 : manyBytes)) this.#release()
+    if (this.#gatheredBytes >= (slow ? uncommittedMaxBytes / 2 : sizes.aheadBytes)) this.#release()
   }
 
   /** What was gathered leaves, and what comes after it at once. */

@@ -14,7 +14,10 @@ import type { Admission } from './admission.ts'
 import type { PartitionBuffer } from './partition-buffer.ts'
 import type { SortedBuffer } from './repartition/sorted-buffer.ts'
 
-const bufferBytes = 64 * 1024
+/** Room behind the size at which records leave, for the one that reaches it. */
+const spareBytes = 4 * 1024
+/** A lane with more than this waiting has enough to do for a moment. */
+const momentBytes = 128 * 1024
 /** Stands for the application's watermark where each task has its own. */
 const untold = Number.NEGATIVE_INFINITY
 
@@ -36,6 +39,8 @@ export interface Route {
 
 export interface DispatcherHost {
   run(): number
+  /** Size at which records leave for their lane. */
+  readonly dispatchBytes: number
   send(lane: number, message: ToLane, transfer: ArrayBuffer[]): void
 }
 
@@ -97,7 +102,7 @@ export class Dispatcher {
     this.#queueBytes = queueBytes
     this.#layout = layout
     this.#counters = counters
-    this.#writers = Array.from({ length: affinity.lanes }, () => new TransferWriter(bufferBytes))
+    this.#writers = Array.from({ length: affinity.lanes }, () => new TransferWriter(host.dispatchBytes + spareBytes))
     this.#outstanding = new Float64Array(affinity.lanes)
     this.#sentWatermark = new Float64Array(affinity.lanes).fill(Number.NEGATIVE_INFINITY)
   }
@@ -138,7 +143,7 @@ export class Dispatcher {
   /** Whether no lane has more waiting than it does in a moment. */
   get settled(): boolean {
     for (let lane = 0; lane < this.#outstanding.length; lane++) {
-      if ((this.#outstanding[lane] as number) > 2 * bufferBytes) return false
+      if ((this.#outstanding[lane] as number) > momentBytes) return false
     }
     return true
   }
@@ -187,7 +192,7 @@ export class Dispatcher {
     const at = this.#watermarks.inForce(handle)
     const watermark = this.#watermarks.dispatched(handle, input.headTimestamp, input.headOffset, now)
     writer.setLast(watermark, at, ++this.#seq)
-    if (writer.length >= bufferBytes - 4096) this.#send(lane, writer, this.#byTask ? untold : watermark)
+    if (writer.length >= this.#host.dispatchBytes) this.#send(lane, writer, this.#byTask ? untold : watermark)
     return true
   }
 

@@ -1,6 +1,7 @@
 /** The way in: fetched partitions, their watermarks, and dispatch to the lanes. One instance a run of the engine. */
 import { assert } from '../../base/assert.ts'
 import { handedOverBytes } from '../../base/counters.ts'
+import { usualSizes } from '../../base/sizes.ts'
 import { type PartitionKey, partitionKey, type TopicPartition } from '../../base/ids.ts'
 import type { Affinity } from '../../topology/affinity.ts'
 import type { EmittedRecord } from '../../lanes/protocol.ts'
@@ -69,7 +70,7 @@ export class Flow {
   constructor(options: EngineOptions, affinity: Affinity, host: FlowHost) {
     this.#o = options
     this.#host = host
-    const { settings, clock, timers } = options
+    const { settings, clock, timers, laneCounters, layout } = options
     // An empty partition is proved empty once a fetch, which may wait as long as this.
     this.#watermarks = new Watermarks({
       evidenceTtlMs: settings.fetchMaxWaitMs + 2500,
@@ -85,19 +86,18 @@ export class Flow {
       () => this.#watermarks.longestWait(),
       (message) => options.fact({ type: 'log', level: 'warn', message }),
     )
-    const { laneCounters, layout } = options
-    const { commitIntervalMs, split, plan } = settings
+    const { commitIntervalMs, split, plan, sizes = usualSizes } = settings
     const levels = split === 'in-process' && plan.levels > 1
     this.#admission = new Admission({ laneCounters, layout, commitIntervalMs, levels }, clock.monotonic())
     this.dispatcher = new Dispatcher(
       this.#watermarks,
       affinity,
       this.#admission,
-      { run: () => host.run(), send: options.send },
+      { run: () => host.run(), send: options.send, dispatchBytes: sizes.dispatchBytes },
       settings.laneQueueBytes,
-      options.layout,
+      layout,
       options.counters,
-      settings.split === 'in-process' && settings.plan.levels > 1,
+      levels,
     )
     this.#fetcher = inputFetcher(options, {
       records: (buffer) => this.#arrived(buffer.topic, buffer.partition),
@@ -320,7 +320,7 @@ export class Flow {
   /** Whether the group has done all that lay in its input, be it read here, elsewhere or, between two owners, by nobody. */
   async isDrained(): Promise<boolean> {
     if (this.#announcements) return await this.#announcements.isDrained()
-    return await isGroupAtEnd(this.#o.settings, this.#o.broker, this.#topics as ResolvedTopics)
+    return await isGroupAtEnd(this.#o, this.#topics as ResolvedTopics, this.#routes.size)
   }
 
   /** True when every partition is read and dispatched to the end that it has at this moment. */

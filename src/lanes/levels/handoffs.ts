@@ -4,11 +4,13 @@
  */
 import { assert } from '../../base/assert.ts'
 import type { CommitEpoch } from '../../base/ids.ts'
+import { type Sizes, usualSizes } from '../../base/sizes.ts'
 import type { LaneToLane } from '../protocol.ts'
 import { type TransferReader, TransferWriter } from '../transfer.ts'
 import type { Frontier } from './place.ts'
 
-const bufferBytes = 32 * 1024
+/** Room behind the size at which a buffer leaves, for the record that reaches it. */
+const spareBytes = 2048
 
 /** Nothing is told of how far the sender has come. */
 const untold: Frontier = { watermark: Number.NEGATIVE_INFINITY, seq: 0 }
@@ -26,6 +28,7 @@ export class Handoffs {
   /** Lanes that the last flush has told how far this one has come. */
   readonly #told: Uint8Array
   readonly #send: (lane: number, message: LaneToLane, transfer: ArrayBuffer[]) => void
+  readonly #leaveBytes: number
   run = 0
   /** Records handed over, by parity of the epoch. */
   readonly total: [number, number] = [0, 0]
@@ -35,7 +38,9 @@ export class Handoffs {
     lanes: number,
     levels: number,
     send: (lane: number, message: LaneToLane, transfer: ArrayBuffer[]) => void,
+    { handOffBytes }: Sizes = usualSizes,
   ) {
+    this.#leaveBytes = handOffBytes
     this.#lane = lane
     this.#lanes = lanes
     this.#levels = levels
@@ -59,7 +64,7 @@ export class Handoffs {
     const at = this.#place(epoch, level, lane, isOrdered)
     let writer = this.#writers[at]
     if (writer === undefined) {
-      writer = new TransferWriter(bufferBytes)
+      writer = new TransferWriter(this.#leaveBytes + spareBytes)
       this.#writers[at] = writer
     }
     return writer
@@ -73,7 +78,7 @@ export class Handoffs {
   written(epoch: CommitEpoch, level: number, lane: number, isOrdered: boolean): void {
     this.total[epoch & 1]!++
     const writer = this.writer(epoch, level, lane, isOrdered)
-    if (writer.length >= bufferBytes - 2048 && epoch <= (this.#open[level] as number))
+    if (writer.length >= this.#leaveBytes && epoch <= (this.#open[level] as number))
       this.#flush(writer, epoch, level, lane, isOrdered, untold)
   }
 

@@ -5,13 +5,16 @@ import { noHeaders } from '../../broker/wire/headers.ts'
 import { RecordBatchBuilder } from '../../broker/wire/record-batch.ts'
 import { usualMaxBatchBytes } from '../outputs.ts'
 
-/** Well below Kafka's default limit of 1 MiB a batch. */
-const batchBytes = 256 * 1024
-
 /** Used for one store after the other, each of which leaves it empty. */
 let builder = new RecordBatchBuilder()
 
-export function packChangelog(store: string, partition: number, sealed: SealedChanges, into: BatchPacker): void {
+export function packChangelog(
+  store: string,
+  partition: number,
+  sealed: SealedChanges,
+  into: BatchPacker,
+  batchBytes: number,
+): void {
   // A serde that threw in the middle of another store: what it left belongs nowhere.
   if (builder.count > 0) builder = new RecordBatchBuilder()
   sealed.each((key, value, timestamp) => {

@@ -2,6 +2,7 @@
 import { assert } from '../../base/assert.ts'
 import { laneIndex, storeSlot, storeSlots } from '../../base/counters.ts'
 import type { CommitEpoch } from '../../base/ids.ts'
+import { usualSizes } from '../../base/sizes.ts'
 import { RowsBehind } from '../../operators/defer.ts'
 import { Task } from '../../operators/task.ts'
 import { packChangelog } from '../stores/changelog-batches.ts'
@@ -195,6 +196,7 @@ export class TaskSet {
 
   /** What the task changed in this epoch, as changelog batches; later changes belong to the next epoch. */
   seal(slot: TaskSlot, epoch: CommitEpoch, into: BatchPacker): void {
+    const { batchBytes } = this.#options.sizes ?? usualSizes
     assert(slot.epoch === epoch, `epoch ${epoch} is sealed of a task that works in ${slot.epoch}`)
     // While no watermark is known, stores go by the time of the records.
     const reached = slot.sealsUpTo ?? this.sealsUpTo
@@ -203,7 +205,7 @@ export class TaskSet {
       const sealed = store.seal(epoch, upTo)
       if (sealed === null || !store.spec.changelog) continue
       // Where the source topic is the changelog, the changes stand there already.
-      if (store.spec.changelogTopic === undefined) packChangelog(name, slot.partition, sealed, into)
+      if (store.spec.changelogTopic === undefined) packChangelog(name, slot.partition, sealed, into, batchBytes)
       else into.addEmpty(name, slot.partition, sealed.count)
     }
   }
