@@ -179,7 +179,8 @@ export function retell(pod: Pod, out: Out, now: number): void {
   )
   if (!unknowing) return
   pod.retoldAt = now
-  out.log('warn', 'a pod does not know the token of this one: the coordinator topic has lost records; telling it again')
+  const why = 'it stood still, or the coordinator topic has lost records'
+  out.log('warn', `a pod does not know the token of this one (${why}): telling it again`)
   tellAgain(pod, out, run, view.standing())
 }
 
