@@ -54,7 +54,13 @@ export async function refreshConsole(): Promise<void> {
   const part = `${consoleFolder}-${process.pid}`
   await buildConsole(part)
   rmSync(consoleFolder, { recursive: true, force: true })
-  renameSync(part, consoleFolder)
+  try {
+    renameSync(part, consoleFolder)
+  } catch (error) {
+    // Another test has built it at the same time.
+    rmSync(part, { recursive: true })
+    if (!existsSync(entry)) throw error
+  }
 }
 
 /** Changes with what people see: pages and style. */

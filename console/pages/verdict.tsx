@@ -17,12 +17,17 @@ export function Verdict(): JSX.Element {
           </p>
           <p class="calm">Since {instant(value.since)}.</p>
           {value.findings.map((finding, i) => (
-            <FindingView key={`${finding.code} ${json(finding.place)}`} finding={finding} isFirst={i === 0} />
+            <FindingView key={keyOf(finding)} finding={finding} isFirst={i === 0} />
           ))}
         </>
       )}
     </Panel>
   )
+}
+
+/** The same one when it has moved on by a record: what somebody has opened stays open. */
+function keyOf({ code, place: { offset: _, ...place } }: Finding): string {
+  return `${code} ${json(place)}`
 }
 
 function FindingView({ finding, isFirst }: { finding: Finding; isFirst: boolean }): JSX.Element {

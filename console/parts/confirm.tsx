@@ -16,16 +16,23 @@ export function Confirm({ title, children, word, action, act, close }: ConfirmPr
   const dialog = useRef<HTMLDialogElement>(null)
   const [typed, setTyped] = useState('')
   const [fault, setFault] = useState('')
+  const isActing = useRef(false)
   // Before it is painted: what is typed at once goes into the dialog, not to the page below it.
   useLayoutEffect(() => dialog.current?.showModal(), [])
+  // A dialog that is closed, not only taken away, gives the focus back to the button that opened it.
+  const end = (): void => dialog.current?.close()
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault()
-    if (word !== undefined && typed !== word) return
+    // A second Enter before the answer is no second command.
+    if (isActing.current || (word !== undefined && typed !== word)) return
+    isActing.current = true
     try {
       await act()
-      close()
+      end()
     } catch (error) {
       setFault(error instanceof Error ? error.message : String(error))
+    } finally {
+      isActing.current = false
     }
   }
   return (
@@ -53,7 +60,7 @@ export function Confirm({ title, children, word, action, act, close }: ConfirmPr
           <button type="submit" disabled={word !== undefined && typed !== word}>
             {action}
           </button>
-          <button type="button" onClick={close}>
+          <button type="button" onClick={end}>
             Cancel
           </button>
         </p>

@@ -159,7 +159,7 @@ describe('why, on a real Kafka', { skip }, () => {
     }
     await visit.open('config')
     await visit.page.getByRole('searchbox', { name: 'Search' }).fill('bootstrap-servers')
-    await visit.page.getByText(broker.bootstrap).waitFor()
+    await visit.page.getByText(broker.bootstrap).first().waitFor()
     visit.blameless()
   })
 

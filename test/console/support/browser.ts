@@ -1,6 +1,7 @@
 /**
  * A real Chromium: the one that `CHROMIUM` names, that of the system, or the one inside of the package
- * `@sparticuz/chromium`, unpacked once below `.cache`. Where none runs, tests are skipped with the reason.
+ * `@sparticuz/chromium`, unpacked once below `.cache`. Where none runs, tests are skipped with the reason; where a Kafka
+ * is required, a browser is too, and it is a failure.
  */
 import { execFileSync } from 'node:child_process'
 import {
@@ -46,7 +47,9 @@ export async function startBrowser(): Promise<Browser | string> {
   } catch (error) {
     reasons.push(String(error))
   }
-  return `no Chromium runs on this machine; CHROMIUM names one: ${reasons.join('; ')}`
+  const sentence = `no Chromium runs on this machine; CHROMIUM names one: ${reasons.join('; ')}`
+  if ((process.env.REQUIRE_BROWSER ?? process.env.REQUIRE_KAFKA) === '1') throw new Error(sentence)
+  return sentence
 }
 
 async function launched({ path, env }: Found): Promise<Browser | string> {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Browser, BrowserContext, Page } from 'playwright-core'
+import type { Browser, BrowserContext, Page, Request } from 'playwright-core'
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core'), 'utf8')
 const patienceMs = Number(process.env.BROWSER_PATIENCE_MS ?? 60_000)
@@ -37,6 +37,7 @@ export class Visit {
   readonly #context: BrowserContext
   readonly #url: string
   readonly #faults: string[] = []
+  readonly #pending = new Set<Request>()
 
   private constructor(context: BrowserContext, page: Page, url: string, options: VisitOptions) {
     this.#context = context
@@ -45,10 +46,13 @@ export class Visit {
     const { origin } = new URL(url)
     page.on('request', (request) => {
       this.asked.push(request.url())
+      this.#pending.add(request)
       if (!/^(data|blob):/.test(request.url()) && new URL(request.url()).origin !== origin) {
         this.#faults.push(`asks another host: ${request.url()}`)
       }
     })
+    page.on('requestfinished', (request) => this.#pending.delete(request))
+    page.on('requestfailed', (request) => this.#pending.delete(request))
     page.on('pageerror', (error) => this.#faults.push(`throws: ${error.message}`))
     page.on('console', (message) => {
       if (message.type() !== 'error' && message.type() !== 'warning') return
@@ -72,7 +76,10 @@ export class Visit {
 
   async open(name: string): Promise<void> {
     await this.page.goto(`${this.#url}/console/#/${name}`)
+    const page = name.split('?')[0]
     try {
+      // The address changes first, and what the page before showed stands there for a moment longer.
+      await this.page.locator(`nav a[aria-current=page][href="#/${page}"]`).waitFor()
       await this.page.locator('main h1').waitFor()
     } catch (error) {
       this.blameless()
@@ -96,6 +103,19 @@ export class Visit {
     }
   }
 
+  /** Types into the field of the open dialog that wants it. */
+  async confirm(word: string): Promise<void> {
+    await this.page.locator('dialog[open] input[autocomplete=off]:focus').waitFor()
+    await this.page.keyboard.type(word)
+    await this.page.locator('dialog[open] button[type=submit]:enabled').waitFor()
+    await this.page.keyboard.press('Enter')
+  }
+
+  /** Questions that are still under way. */
+  get pending(): number {
+    return this.#pending.size
+  }
+
   /** Violations of the rules that axe knows, by rule and place. */
   async violations(): Promise<string[]> {
     await this.page.evaluate(axeSource)
@@ -111,8 +131,10 @@ export class Visit {
     assert.deepEqual(this.#faults, [])
   }
 
-  /** Moves the focus with Tab until it is where it should be, and says how many keys that took. */
+  /** Moves the focus with Tab until it is where it should be, once there is something enabled to go to. */
   async tabTo(name: string | RegExp): Promise<void> {
+    const exact = typeof name === 'string'
+    await this.page.getByRole('button', { name, exact, disabled: false }).first().waitFor()
     for (let keys = 0; keys < 200; keys++) {
       const focused = await this.page.evaluate<string>(
         "document.activeElement?.getAttribute('aria-label') ?? document.activeElement?.textContent ?? ''",
