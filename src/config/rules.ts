@@ -116,6 +116,14 @@ export const crossRules: readonly CrossRule[] = [
     },
   },
   {
+    keys: ['runtime.http.advertised-address'],
+    sentence: 'an advertised address is an http: or https: address without query, as in http://10.0.0.7:8080',
+    broken: (config) => {
+      const address = config.get('runtime.http.advertised-address')
+      return !isWebAddress(address) || /[?#@]/.test(address ?? '')
+    },
+  },
+  {
     keys: ['runtime.http.headers-timeout', 'runtime.http.request-timeout'],
     sentence: 'the time for the headers must not exceed the time for the whole request',
     broken: (config) => config.get('runtime.http.headers-timeout') > config.get('runtime.http.request-timeout'),

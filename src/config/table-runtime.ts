@@ -11,6 +11,12 @@ export const runtimeRows = {
     max: 65_535,
     doc: 'Port of the HTTP interface. 0: any free one.',
   },
+  'runtime.http.advertised-address': {
+    type: 'string',
+    default: null,
+    nullable: true,
+    doc: 'Address at which other processes of the group, and people, reach this HTTP interface, as in `http://10.0.0.7:8080`. It is carried in the group: whoever asks one process for a key of another is told where to ask. Unset: nothing is announced.',
+  },
   'runtime.http.debug.enabled': { type: 'boolean', default: true, doc: 'Whether `/debug/*` is served.' },
   'runtime.http.console.enabled': {
     type: 'boolean',

@@ -5,6 +5,7 @@ import type { BrokerNode } from '../broker/port.ts'
 import type { WireError } from '../base/errors.ts'
 import type { HaCommandToEngine, HaFact } from './ha-contract.ts'
 import type {
+  GroupPlaces,
   BarrierSnapshot,
   ConsumerSnapshot,
   OffsetsSnapshot,
@@ -53,6 +54,8 @@ export type EngineFact =
   /** `at`: what it is at, as a sentence. */
   | { readonly type: 'lane-stuck'; readonly lane: number; readonly at?: string }
   | { readonly type: 'snapshot'; readonly snapshot: EngineSnapshot }
+  /** After every rebalance; null: this process has no place in the group. */
+  | { readonly type: 'places'; readonly places: GroupPlaces | null }
   | {
       readonly type: 'log'
       readonly level: 'debug' | 'info' | 'warn' | 'error'

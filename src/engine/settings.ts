@@ -10,6 +10,8 @@ export interface EngineSettings {
   readonly groupInstanceId: string | null
   /** Of the machine or pod, as other members of the group are to read it. */
   readonly hostName?: string
+  /** Where other processes of the group send those who look for a key that this one has. */
+  readonly advertisedAddress?: string
   readonly lanes: number
   readonly split: SplitMode
   readonly guarantee: 'exactly-once' | 'at-least-once'

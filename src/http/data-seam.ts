@@ -29,8 +29,11 @@ export interface StoreRows {
 }
 
 export interface Refused {
-  readonly refused: 400 | 404 | 503
+  /** 421: another process of the group has it. */
+  readonly refused: 400 | 404 | 421 | 503
   readonly reason: string
+  /** Of the process that has it, where that is known. */
+  readonly address?: string
 }
 
 export interface DeadLetterFilter {

@@ -10,6 +10,7 @@ import type { EngineFact, EngineSnapshot, ToEngine } from '../engine/protocol.ts
 import type { EngineSettings } from '../engine/settings.ts'
 import { createThreadDumper, type ThreadDumper } from './threads/thread-dump.ts'
 import type {
+  GroupPlaces,
   BarrierSnapshot,
   CommandResult,
   ConsumerSnapshot,
@@ -44,6 +45,7 @@ export class EngineHost implements EngineView, EngineCommands {
   #queries: LaneQueries | undefined
   #dumper: ThreadDumper | undefined
   #snapshot: EngineSnapshot | undefined
+  #places: GroupPlaces | null = null
   #restore: readonly RestoreProgress[] = []
   #failure: StateSnapshot['failure'] = null
   #error: EngineError | undefined
@@ -243,6 +245,11 @@ export class EngineHost implements EngineView, EngineCommands {
     return this.#queries.ask(store, query, limit)
   }
 
+  /** Who has which task of the group; null while this process has no place in it. */
+  get places(): GroupPlaces | null {
+    return this.#places
+  }
+
   /** Resolves when all input is processed and committed. */
   untilIdle(): Promise<void> {
     const id = ++this.#idleId
@@ -347,6 +354,9 @@ export class EngineHost implements EngineView, EngineCommands {
       case 'snapshot':
         this.#snapshot = fact.snapshot
         this.#oversights.look(fact.snapshot.watermarks, this.#counters)
+        return
+      case 'places':
+        this.#places = fact.places
         return
       case 'restore-progress':
         this.#restore = fact.progress

@@ -276,12 +276,14 @@ class RunningApplication implements Runtime {
 
   #data(applicationId: string, topology: CompiledTopology): DataAccess {
     const config = this.#config
+    const shares = config.get('topology.sub-topology-split') === 'repartition-topics' && config.get('ha.mode') === 'off'
     return dataAccess({
       applicationId,
       deadLetterTopic: policiesOf(config, applicationId).deadLetterTopic,
       topology: () => topology,
       broker: () => this.#brokerHandle?.client,
       store: (name) => this.store(name),
+      places: shares ? () => this.#host.places : undefined,
       mask: (text) => config.maskText(text),
     })
   }

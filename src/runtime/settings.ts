@@ -100,6 +100,7 @@ export function engineSettings(config: Config, applicationId: string, topology: 
   const sinks = sinkTopics(topology)
   const split = config.get('topology.sub-topology-split')
   const ha = haEngineSettings(config)
+  const advertised = config.get('runtime.http.advertised-address')
   const instance = ha?.podId ?? instanceId(config, applicationId)
   // Where sub-topologies hand over in the process, one process has all partitions: the application's name is enough.
   const named = split === 'in-process' || config.get('engine.instance-id') !== null || isDurable(config)
@@ -109,6 +110,7 @@ export function engineSettings(config: Config, applicationId: string, topology: 
     // All pods of a hot standby take turns in one place of the group.
     groupInstanceId: ha ? `${applicationId}-active` : named ? `${applicationId}-${instance}` : null,
     hostName: hostname(),
+    ...(advertised !== null && { advertisedAddress: advertised.replace(/\/$/, '') }),
     lanes: laneCount(config),
     split,
     guarantee: config.get('engine.processing.guarantee'),

@@ -116,6 +116,16 @@ export interface GroupChange {
   readonly went: ReadonlyArray<{ readonly member: string; readonly stayedMs: number | null }>
 }
 
+/** Which process of the group has which task. Tasks are named as in `0_3`. */
+export interface GroupPlaces {
+  /** How many tasks each sub-topology has. */
+  readonly tasks: readonly number[]
+  readonly own: readonly string[]
+  /** False where no process says at which address it can be asked: then nobody is told what the others have. */
+  readonly isTold: boolean
+  readonly others: ReadonlyArray<{ readonly address: string | null; readonly tasks: readonly string[] }>
+}
+
 export interface ConsumerSnapshot {
   readonly groupId: string
   readonly memberId: string

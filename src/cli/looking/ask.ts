@@ -20,10 +20,17 @@ export interface Pod {
 export type Answer<T> =
   | { readonly ok: true; readonly value: T }
   /** `status` 0: nobody answered. */
-  | { readonly ok: false; readonly status: number; readonly reason: string }
+  | {
+      readonly ok: false
+      readonly status: number
+      readonly reason: string
+      /** Of the process that has what was asked for. */
+      readonly address?: string
+    }
 
 /** Longer than a lane is given for a question about its rows. */
 const answerTimeoutMs = 15_000
+const mostHops = 3
 
 export function podsOf({ url, tokenFile, config: file, set }: AskArguments): Pod[] {
   const config = loadConfig({ environment: process.env, set, ...(file !== undefined && { file }) })
@@ -65,8 +72,24 @@ export async function ask<T>({ url, token }: Pod, path: string, method = 'GET', 
     return { ok: false, status: 401, reason: `${url.origin} asks for a token; ${how}.` }
   }
   const said = (body as { readonly error?: unknown } | undefined)?.error
-  const reason = typeof said === 'string' ? said : `the answer is ${response.status}`
-  return { ok: false, status: response.status, reason: `${path.split('?')[0]}: ${reason}.` }
+  const reason = `${path.split('?')[0]}: ${typeof said === 'string' ? said : `the answer is ${response.status}`}.`
+  const { address: next } = (body ?? {}) as { readonly address?: unknown }
+  const isElsewhere = response.status === 421 && typeof next === 'string'
+  return { ok: false, status: response.status, reason, ...(isElsewhere && { address: next }) }
+}
+
+/** Asks whoever has it: as often as partitions move on meanwhile, and never in a circle. */
+export async function askOwner<T>(pod: Pod, path: string): Promise<Answer<T>> {
+  let [at, answer] = [pod, await ask<T>(pod, path)]
+  for (let hops = 0; hops < mostHops && !answer.ok && answer.address !== undefined; hops++) {
+    const url = URL.parse(answer.address)
+    if (url === null) return answer
+    // A token that went by TLS does not go on without.
+    const isBare = at.url.protocol === 'https:' && url.protocol !== 'https:'
+    at = { url, token: isBare ? null : at.token }
+    answer = await ask<T>(at, path)
+  }
+  return answer
 }
 
 function parsed(text: string): unknown {

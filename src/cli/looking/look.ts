@@ -4,7 +4,7 @@ import { EngineError } from '../../base/errors.ts'
 import { yamlOf } from '../../config/yaml.ts'
 import type { FlowReport } from '../../view/flow-rates.ts'
 import { exitCodes } from '../exit-codes.ts'
-import { type Answer, ask, type AskArguments, type Pod, podsOf } from './ask.ts'
+import { type Answer, ask, type AskArguments, askOwner, type Pod, podsOf } from './ask.ts'
 import { pairsText, shortened, tableText } from './table-text.ts'
 import { rowsText, text, topText, type ViewedName, type ViewedVerb, viewedVerbs } from './views.ts'
 import { whyExitCodes } from './why.ts'
@@ -74,7 +74,7 @@ export function storeRows(store: string, args: RowsArguments): Promise<number> {
   const query = new URLSearchParams({ limit })
   for (const [name, value] of Object.entries({ key, from, to })) if (value !== undefined) query.set(name, value)
   const path = `/stores/${encodeURIComponent(store)}?${query}`
-  return watched(args, () => each(args, (pod) => ask<Record<string, unknown>>(pod, path), rowsText))
+  return watched(args, () => each(args, (pod) => askOwner<Record<string, unknown>>(pod, path), rowsText))
 }
 
 interface Status {

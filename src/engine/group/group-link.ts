@@ -5,6 +5,7 @@ import { EngineError } from '../../base/errors.ts'
 import type { EngineOptions } from '../engine-options.ts'
 import { GroupHistory } from './group-history.ts'
 import { Membership, type RosterEntry } from './membership.ts'
+import { placesOf } from './places.ts'
 import { refuseOtherCounts, resolveTopics, type ResolvedTopics } from './topics.ts'
 
 export interface GroupLinkHost {
@@ -82,6 +83,7 @@ export class GroupLink {
         identity: {
           instance: settings.instanceId,
           exclusive: settings.split === 'in-process',
+          ...(settings.advertisedAddress !== undefined && { address: settings.advertisedAddress }),
           ...(settings.hostName !== undefined && { host: settings.hostName }),
         },
         sessionTimeoutMs: settings.sessionTimeoutMs,
@@ -106,10 +108,13 @@ export class GroupLink {
           this.#queue(() => this.#host.assigned(added, all))
         },
         revoke: (partitions) => this.inTurn(() => this.#host.revoking(partitions)),
-        lost: (partitions) => this.#host.lost(partitions),
+        lost: (partitions) => {
+          this.#o.fact({ type: 'places', places: null })
+          this.#host.lost(partitions)
+        },
         joining: () => this.#hold(),
         joined: () => this.#release(),
-        roster: (members, memberId) => this.#roster(members, memberId),
+        roster: (members, memberId, given) => this.#roster(members, memberId, known, given),
         connected: (connected, why) => this.#host.connected(connected, why),
         failed: (error) => {
           // Who is fenced may be called back: then the place is taken anew.
@@ -180,7 +185,12 @@ export class GroupLink {
   }
 
   /** Two processes would split the state of one key: only a split through topics allows for more than one. */
-  #roster(members: readonly RosterEntry[], memberId: string): void {
+  #roster(
+    members: readonly RosterEntry[],
+    memberId: string,
+    topics: ResolvedTopics,
+    given: readonly TopicPartition[],
+  ): void {
     this.#host.rebalanced()
     this.#history.roster(members, this.#o.clock.now())
     const { groupInstanceId } = this.#o.settings
@@ -189,6 +199,10 @@ export class GroupLink {
       member !== undefined &&
       (member.memberId === memberId || (groupInstanceId !== null && member.groupInstanceId === groupInstanceId))
     const others = members.filter((member) => !isSelf(member))
+    if (this.#o.settings.split === 'repartition-topics') {
+      const isTold = members.some(({ owns }) => owns !== undefined)
+      this.#o.fact({ type: 'places', places: placesOf(this.#o.settings, topics, others, given, isTold) })
+    }
     if (this.#o.settings.ha) {
       // All partitions are the active's own: a member that only looks on is shown, and does no harm.
       const strangers = others.filter((member) => member.identity === null).map((member) => member.memberId)

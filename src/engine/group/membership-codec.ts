@@ -13,6 +13,8 @@ export interface MemberIdentity {
   readonly exclusive: boolean
   /** Name of its machine or pod. */
   readonly host?: string
+  /** Where its HTTP interface is, for whoever looks for a key that it has. */
+  readonly address?: string
 }
 
 export interface Subscription {
@@ -30,6 +32,8 @@ export interface RosterEntry {
   readonly groupInstanceId: string | null
   /** Null for a member that is not of ours. */
   readonly identity: MemberIdentity | null
+  /** What it may work on now: partitions by topic. Left out where no member says at which address it can be asked. */
+  readonly owns?: Readonly<Record<string, readonly number[]>>
 }
 
 export interface Assignment {
@@ -102,7 +106,17 @@ function isIdentity(value: unknown): value is MemberIdentity {
 }
 
 function isRoster(value: unknown): value is RosterEntry[] {
-  return Array.isArray(value) && value.every((v) => typeof (v as RosterEntry | null)?.memberId === 'string')
+  return Array.isArray(value) && value.every(isRosterEntry)
+}
+
+function isRosterEntry(value: unknown): value is RosterEntry {
+  const v = value as Partial<RosterEntry> | null
+  if (typeof v?.memberId !== 'string') return false
+  return v.owns === undefined || (typeof v.owns === 'object' && v.owns !== null && Object.values(v.owns).every(isArray))
+}
+
+function isArray(value: unknown): boolean {
+  return Array.isArray(value)
 }
 
 class Writer {

@@ -1,4 +1,5 @@
 /** The leader's part in a rebalance: it sees all members and gives everybody's assignment. */
+import type { TopicPartition } from '../../base/ids.ts'
 import type { BrokerPort, JoinedGroup, TopicInfo } from '../../broker/port.ts'
 import { CorruptBatchError } from '../../broker/wire/corrupt.ts'
 import { assignCooperatively } from './membership-assignor.ts'
@@ -19,17 +20,24 @@ export async function assignAll(
   const members = joined.members
     .map(({ memberId, groupInstanceId, metadata }) => ({ memberId, groupInstanceId, ...subscriptionOf(metadata) }))
     .sort(bySeniority)
+  const partitions = await partitionCounts(broker, topics, members)
+  const assigned = assignCooperatively({ members, partitions, coPartitioned, exclusive: identity.exclusive })
+  const isAsked = members.some(({ identity: said }) => said?.address !== undefined)
   const roster = members.map(({ memberId, groupInstanceId, identity: said }) => ({
     memberId,
     groupInstanceId,
     identity: said ?? null,
+    ...(isAsked && { owns: byTopic(assigned.get(memberId) ?? []) }),
   }))
-  const partitions = await partitionCounts(broker, topics, members)
-  const assigned = assignCooperatively({ members, partitions, coPartitioned, exclusive: identity.exclusive })
   return [...assigned].map(([memberId, list]) => ({
     memberId,
     assignment: encodeAssignment({ partitions: list, roster }),
   }))
+}
+
+function byTopic(partitions: readonly TopicPartition[]): Record<string, number[]> {
+  const owned = Map.groupBy(partitions, ({ topic }) => topic)
+  return Object.fromEntries([...owned].map(([topic, list]) => [topic, list.map(({ partition }) => partition)]))
 }
 
 /** A member whose words cannot be read is one of another kind: it is shown, and gets nothing. */

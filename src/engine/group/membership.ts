@@ -49,8 +49,8 @@ export interface MembershipEvents {
   /** About to join again: offsets may not be committed between this and `joined`. */
   joining?(): Promise<void>
   joined?(): void
-  /** All members of the group, the senior one first, after every rebalance. */
-  roster?(members: readonly RosterEntry[], memberId: string): void
+  /** All members of the group, the senior one first, and what this one was given, after every rebalance. */
+  roster?(members: readonly RosterEntry[], memberId: string, given: readonly TopicPartition[]): void
   connected?(connected: boolean, why: string | undefined): void
   /** The member is out, and does not come back by itself. */
   failed(error: EngineError): void
@@ -87,6 +87,8 @@ export class Membership {
   #unanswered = 0
   /** Heartbeats that follow one another faster. */
   #lively = 0
+  /** It has asked for a rebalance so that the others learn its new address. */
+  #corrected = false
   #backoffMs = shortestBackoffMs
   #wake: (() => void) | undefined
   #loop: Promise<void> | undefined
@@ -189,8 +191,9 @@ export class Membership {
     this.#joined = true
     this.#lively = livelyHeartbeats
     this.#events.joined?.()
-    this.#events.roster?.(mine.roster, this.#memberId)
+    this.#events.roster?.(mine.roster, this.#memberId, mine.partitions)
     await this.#adopt(mine)
+    this.#correct(mine.roster)
   }
 
   /** Undefined where the member left meanwhile. */
@@ -239,6 +242,16 @@ export class Membership {
     const added = partitions.filter(({ topic, partition }) => !before.has(partitionKey(topic, partition)))
     this.#owned = partitions
     this.#events.assigned(added, partitions)
+  }
+
+  /** A static member that is started anew gets its old assignment, in which the others read its old address. */
+  #correct(roster: readonly RosterEntry[]): void {
+    const { groupInstanceId, identity } = this.#o
+    if (identity.address === undefined || this.#corrected) return
+    const told = roster.find((entry) => groupInstanceId !== null && entry.groupInstanceId === groupInstanceId)
+    if (told === undefined || told.identity?.address === identity.address) return
+    this.#corrected = true
+    this.#joinWanted = true
   }
 
   async #joinFailed(error: unknown): Promise<void> {

@@ -13,6 +13,7 @@ const everywhere: Readonly<Record<number, string>> = {
   409: 'Refused in the present state',
   413: 'Request body too large',
   414: 'Request target too long',
+  421: 'Not for this process: another has what is asked for, at `address` where it is known',
   431: 'Request headers too large',
   503: 'Not available yet, or DOWN',
 }

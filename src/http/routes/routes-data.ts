@@ -75,10 +75,10 @@ export const dataRoutes: readonly Route[] = [
       { name: 'to', type: 'text', maxLength: 1024, doc: 'the last key or instant, included' },
       limit,
     ],
-    failures: [400, 404, 503],
+    failures: [400, 404, 421, 503],
     schema: 'StoreRows',
     summary: 'Committed rows of a store',
-    doc: 'What `runtime.store(name)` gives, as JSON by the serdes of the store: committed rows only, of the partitions that this process has. `next` is what to give as `from` for the next page.',
+    doc: 'What `runtime.store(name)` gives, as JSON by the serdes of the store: committed rows only, of the partitions that this process has. `next` is what to give as `from` for the next page. Where several processes share the partitions and another one has the key, by the hash that Kafka chooses partitions by, the answer is 421 with its `address`, if it announces one (`runtime.http.advertised-address`); while nobody has the key yet, as in a rebalance, it is 503.',
     handle: async ({ data }, { parameters }) => {
       const { name, key, from, to } = texts(parameters)
       const question = { ...(key !== undefined && { key }), ...(from !== undefined && { from }) }
@@ -180,7 +180,9 @@ function texts(parameters: ParameterValues): Readonly<Record<string, string | un
 
 function answered(answer: object | Refused | undefined): Reply {
   if (answer === undefined) return error(503, 'this process shows no data; it is mounted without access to it')
-  return isRefused(answer) ? error(answer.refused, answer.reason) : json(200, answer)
+  if (!isRefused(answer)) return json(200, answer)
+  const { refused, reason, address } = answer
+  return address === undefined ? error(refused, reason) : json(refused, { error: reason, address })
 }
 
 function storesOf({ view }: RouteServices): object[] {

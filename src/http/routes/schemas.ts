@@ -315,7 +315,7 @@ const why = object({
 })
 
 const plain = {
-  Error: object({ error: string }),
+  Error: object({ error: string, 'address?': string }),
   HealthReport: healthReport,
   Info: info,
   License: license,

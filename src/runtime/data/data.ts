@@ -2,10 +2,12 @@
 import { systemClock } from '../../base/clock.ts'
 import { messageOf } from '../../base/errors.ts'
 import { BrokerError, type BrokerPort } from '../../broker/port.ts'
-import type { DataAccess, DeadLetterFilter, Refused } from '../../http/data-seam.ts'
+import { type DataAccess, type DeadLetterFilter, isRefused, type Refused } from '../../http/data-seam.ts'
 import type { CompiledTopology } from '../../topology/compiled.ts'
+import type { GroupPlaces } from '../../view/view.ts'
 import type { StoreReader } from '../contract.ts'
 import { deadLetters } from './dead-letters.ts'
+import { elsewhere } from './key-place.ts'
 import { redrive } from './redrive.ts'
 import { rowsOf } from './store-rows.ts'
 
@@ -16,11 +18,13 @@ export interface DataOptions {
   /** Undefined until it is opened. */
   readonly broker: () => BrokerPort | undefined
   readonly store: (name: string) => StoreReader<unknown, unknown>
+  /** Who has which task; undefined where one process has all of them. */
+  readonly places: (() => GroupPlaces | null) | undefined
   readonly mask: (text: string) => string
 }
 
 export function dataAccess(options: DataOptions): DataAccess {
-  const { applicationId, deadLetterTopic, topology, broker, store, mask } = options
+  const { applicationId, deadLetterTopic, topology, broker, store, places, mask } = options
   let line: Promise<unknown> = Promise.resolve()
   const asked = async <T>(question: (port: BrokerPort) => Promise<T>): Promise<T | Refused> => {
     const port = broker()
@@ -37,7 +41,12 @@ export function dataAccess(options: DataOptions): DataAccess {
       ({ kind, topics, pattern }) => kind === 'topics' && (topics.includes(topic) || pattern?.test(topic) === true),
     )
   return {
-    rows: (name, question) => rowsOf(topology().stores, store, name, question),
+    rows: async (name, question) => {
+      const found = await rowsOf(topology().stores, store, name, question)
+      // What is here is shown, whatever partitioner brought it; only where nothing is, another process may have it.
+      if (isRefused(found) || found.rows.length > 0 || question.key === undefined || places === undefined) return found
+      return elsewhere(topology(), places(), name, question.key) ?? found
+    },
     deadLetters: (filter, limit) => asked((port) => deadLetters(port, deadLetterTopic, topology(), filter, limit)),
     redrive: (filter: DeadLetterFilter, how) => {
       // One after the other: a second one would fence the first.

@@ -102,6 +102,8 @@ export interface EngineOptions {
   /** File in this folder; the verifier's application where none is named. */
   readonly application?: string
   readonly settings?: Readonly<Record<string, string>>
+  /** Tells the others of its group at which address it can be asked. */
+  readonly announces?: boolean
 }
 
 /** One process of the application, started again after each end that the test brought about. */
@@ -133,9 +135,10 @@ export class EngineProcess {
 
   /** With `failpoint` it kills itself there: `S4:3` is the third time that a commit takes step S4. */
   async start(failpoint?: string): Promise<void> {
-    const { prefix, bootstrap, stateFolder, settings, application = 'app.ts' } = this.#options
+    const { prefix, bootstrap, stateFolder, settings, application = 'app.ts', announces = false } = this.#options
     this.#port = (await freePorts(1))[0] as number
     const all = {
+      ...(announces && { 'runtime.http.advertised-address': this.url }),
       'broker.bootstrap-servers': bootstrap,
       'engine.state.dir': stateFolder,
       'engine.lanes.count': '2',

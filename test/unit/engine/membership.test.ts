@@ -310,6 +310,66 @@ describe('static members', () => {
   })
 })
 
+describe('members that say at which address they can be asked', () => {
+  const at = (instance: string, port: number): Partial<MembershipOptions> => ({
+    groupInstanceId: instance,
+    identity: { instance, exclusive: false, address: `http://127.0.0.1:${port}` },
+  })
+  const told = ({ roster }: Member): unknown =>
+    roster.map(({ identity, owns }) => [identity?.address, owns?.t?.length]).sort()
+
+  test('are told which partitions each of them has', async () => {
+    const { world, ownership } = await group(4)
+    const a = new Member(world, ownership, 'a', at('one', 1)).start()
+    const b = new Member(world, ownership, 'b', at('two', 2)).start()
+    await world.pass(10_000)
+    const expected = [
+      ['http://127.0.0.1:1', 2],
+      ['http://127.0.0.1:2', 2],
+    ]
+    assert.deepEqual([told(a), told(b)], [expected, expected])
+    assert.ok(a.roster.every(({ groupInstanceId, owns }) => (groupInstanceId === 'one') === same(owns?.t, a.owned)))
+  })
+
+  test('tell the others when they come back at another one', async () => {
+    const { world, ownership } = await group(4)
+    const a = new Member(world, ownership, 'a', at('one', 1)).start()
+    const b = new Member(world, ownership, 'b', at('two', 2)).start()
+    await world.pass(10_000)
+    a.kill(ownership)
+    const again = new Member(world, ownership, 'a again', at('one', 3)).start()
+    await world.pass(10_000)
+    const expected = [
+      ['http://127.0.0.1:2', 2],
+      ['http://127.0.0.1:3', 2],
+    ]
+    assert.deepEqual([told(again), told(b)], [expected, expected])
+    b.kill(ownership)
+    const other = new Member(world, ownership, 'b again', at('two', 4)).start()
+    await world.pass(10_000)
+    expected[0] = ['http://127.0.0.1:3', 2]
+    expected[1] = ['http://127.0.0.1:4', 2]
+    assert.deepEqual([told(again), told(other)], [expected, expected])
+  })
+
+  test('nobody is told anything where none of them does', async () => {
+    const { world, ownership } = await group(4)
+    const a = new Member(world, ownership, 'a').start()
+    new Member(world, ownership, 'b').start()
+    await world.pass(10_000)
+    assert.ok(a.roster.length === 2 && a.roster.every(({ owns }) => owns === undefined))
+  })
+
+  function same(partitions: readonly number[] | undefined, owned: readonly string[]): boolean {
+    return (
+      partitions
+        ?.map((partition) => `t:${partition}`)
+        .sort()
+        .join() === owned.toSorted().join()
+    )
+  }
+})
+
 describe('members of another kind', () => {
   const exclusive = (instance: string) => ({ identity: { instance, exclusive: true } })
 
