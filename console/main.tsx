@@ -1,7 +1,7 @@
 /** The frame of the console: where one is, what is chosen for all pages, and who must sign in first. */
 import { type JSX, render } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import { ask, Refusal, setToken, settings, token } from './ask/client.ts'
+import { ask, base, home, pods, Refusal, setToken, settings, showPod, token } from './ask/client.ts'
 import { refreshAll, useAsk, useSilence } from './ask/live.ts'
 import type { Info, Why } from './ask/model.ts'
 import { CommitsPage } from './pages/commits.tsx'
@@ -30,7 +30,10 @@ const pages: Readonly<Record<string, { readonly title: string; readonly show: (s
   lag: { title: 'Lag and buffers', show: () => <LagPage /> },
   commits: { title: 'Commits', show: () => <CommitsPage /> },
   threads: { title: 'Threads', show: () => <ThreadsPage /> },
-  stores: { title: 'Stores', show: ({ query }) => <StoresPage store={query.get('store')} /> },
+  stores: {
+    title: 'Stores',
+    show: ({ query }) => <StoresPage store={query.get('store')} chosenKey={query.get('key')} />,
+  },
   ha: { title: 'High availability', show: () => <HaPage /> },
   config: { title: 'Configuration', show: () => <ConfigPage /> },
   license: { title: 'License', show: () => <LicensePage /> },
@@ -125,6 +128,7 @@ function Head({ children }: { children: JSX.Element[] }): JSX.Element {
     <header class="head">
       <p class="brand">
         <b>Millrace</b> {info?.app.applicationId ?? ''}
+        {base !== home && ` at ${base}, read only`}
       </p>
       <p role="status" class={silent === undefined ? 'status' : 'status stale'}>
         {silent === undefined
@@ -133,11 +137,16 @@ function Head({ children }: { children: JSX.Element[] }): JSX.Element {
       </p>
       <p class="tools">
         {children}
-        {token() !== null && (
+        {base !== home && (
+          <button type="button" onClick={() => showPod(home)}>
+            Back to this process
+          </button>
+        )}
+        {token(home) !== null && (
           <button
             type="button"
             onClick={() => {
-              setToken(null)
+              for (const each of [home, ...pods]) setToken(null, each)
               location.reload()
             }}
           >
@@ -154,13 +163,13 @@ function SignIn({ done }: { done: () => void }): JSX.Element {
   const [fault, setFault] = useState('')
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault()
-    setToken(typed)
+    setToken(typed, home)
     try {
-      await ask('/info')
+      await ask('/info', 'GET', undefined, home)
       refreshAll()
       done()
     } catch (error) {
-      setToken(null)
+      setToken(null, home)
       setFault(error instanceof Refusal && error.status === 401 ? 'This is not the token.' : String(error))
     }
   }
@@ -191,7 +200,7 @@ function SignIn({ done }: { done: () => void }): JSX.Element {
 }
 
 function Door(): JSX.Element {
-  const [isOpen, setOpen] = useState(!settings.tokenNeeded || token() !== null)
+  const [isOpen, setOpen] = useState(!settings.tokenNeeded || token(home) !== null)
   return isOpen ? <App /> : <SignIn done={() => setOpen(true)} />
 }
 

@@ -1,42 +1,71 @@
 /** One question to one endpoint. The page lies at `console/`, the endpoints beside it, wherever that is mounted. */
 
-export const base = new URL('..', document.baseURI).href.replace(/\/$/, '')
+export const home = new URL('..', document.baseURI).href.replace(/\/$/, '')
+
+/** Other processes that may be asked. */
+export const pods: readonly string[] = (document.documentElement.dataset.pods ?? '')
+  .split(' ')
+  .filter((pod) => pod !== '' && pod !== new URL(home).origin)
+
+const chosenKey = 'millrace.pod'
+
+/** The process whose pages are shown. */
+export const base = pods.find((pod) => pod === sessionStorage.getItem(chosenKey)) ?? home
+
+export function showPod(pod: string): void {
+  sessionStorage.setItem(chosenKey, pod)
+  location.reload()
+}
+
 const answerTimeoutMs = 8000
 const tokenKey = 'millrace.token'
 
 export const settings = {
-  readOnly: document.documentElement.dataset.readOnly === 'true',
+  /** What another process is told to do, its own console tells it: pages of this origin only read there. */
+  readOnly: document.documentElement.dataset.readOnly === 'true' || base !== home,
   tokenNeeded: document.documentElement.dataset.token === 'true',
 }
 
 /** `status` 0: nobody answered. */
 export class Refusal extends Error {
   readonly status: number
+  /** Of the process that has what was asked for. */
+  readonly address: string | undefined
 
-  constructor(status: number, message: string) {
+  constructor(status: number, message: string, address?: string) {
     super(message)
     this.status = status
+    this.address = address
   }
 }
 
-/** For this tab alone: it is forgotten with it. */
-export function token(): string | null {
-  return sessionStorage.getItem(tokenKey)
+/** Each process has its own, for this tab alone: it is forgotten with it. */
+export function token(at = base): string | null {
+  return sessionStorage.getItem(tokenKeyOf(at))
 }
 
-export function setToken(value: string | null): void {
-  if (value === null) sessionStorage.removeItem(tokenKey)
-  else sessionStorage.setItem(tokenKey, value)
+export function setToken(value: string | null, at = base): void {
+  if (value === null) sessionStorage.removeItem(tokenKeyOf(at))
+  else sessionStorage.setItem(tokenKeyOf(at), value)
 }
 
-export async function ask<T>(path: string, method: 'GET' | 'POST' = 'GET', accept = 'application/json'): Promise<T> {
-  const held = token()
+function tokenKeyOf(at: string): string {
+  return at === home ? tokenKey : `${tokenKey} ${at}`
+}
+
+export async function ask<T>(
+  path: string,
+  method: 'GET' | 'POST' = 'GET',
+  accept = 'application/json',
+  at = base,
+): Promise<T> {
+  const held = token(at)
   const headers = { accept, ...(held === null ? {} : { authorization: `Bearer ${held}` }) }
   let response: Response
   let text: string
   try {
     const signal = AbortSignal.timeout(answerTimeoutMs)
-    response = await fetch(`${base}${path}`, { method, headers, signal, cache: 'no-store' })
+    response = await fetch(`${at}${path}`, { method, headers, signal, cache: 'no-store' })
     text = await response.text()
   } catch (error) {
     const isLate = error instanceof DOMException && error.name === 'TimeoutError'
@@ -44,7 +73,7 @@ export async function ask<T>(path: string, method: 'GET' | 'POST' = 'GET', accep
   }
   const isJson = response.headers.get('content-type')?.startsWith('application/json') === true
   const body = isJson ? (JSON.parse(text) as unknown) : text
-  if (!response.ok) throw new Refusal(response.status, sentenceOf(body, response.status))
+  if (!response.ok) throw new Refusal(response.status, sentenceOf(body, response.status), addressOf(body))
   return body as T
 }
 
@@ -53,10 +82,15 @@ function sentenceOf(body: unknown, status: number): string {
   return typeof said === 'string' ? said : `the answer is ${status}`
 }
 
+function addressOf(body: unknown): string | undefined {
+  const said = (body as { readonly address?: unknown } | null)?.address
+  return typeof said === 'string' && /^https?:\/\//.test(said) ? said : undefined
+}
+
 /** The same question for a terminal. The token stays out of it. */
-export function curl(path: string, method = 'GET', accept?: string): string {
+export function curl(path: string, method = 'GET', accept?: string, at = base): string {
   const words = ['curl', '-s', ...(method === 'GET' ? [] : ['-X', method])]
-  if (settings.tokenNeeded) words.push('-H', '"Authorization: Bearer $TOKEN"')
+  if (settings.tokenNeeded || token() !== null) words.push('-H', '"Authorization: Bearer $TOKEN"')
   if (accept !== undefined) words.push('-H', `'Accept: ${accept}'`)
-  return [...words, `'${base}${path}'`].join(' ')
+  return [...words, `'${at}${path}'`].join(' ')
 }

@@ -3,7 +3,7 @@
  * every two seconds. A page that cannot be seen asks nothing. An answer stays when the next one does not come.
  */
 import { useEffect, useState } from 'preact/hooks'
-import { ask, Refusal } from './client.ts'
+import { ask, base, Refusal } from './client.ts'
 
 export const askEveryMs = 2000
 
@@ -16,6 +16,9 @@ export interface Kept<T> {
 }
 
 interface Source {
+  readonly path: string
+  /** Which process is asked. */
+  readonly at: string
   kept: Kept<unknown>
   readonly readers: Set<() => void>
   asking: boolean
@@ -35,25 +38,26 @@ export function useSilence(): number | undefined {
   return silentSinceMs
 }
 
-export function useAsk<T>(path: string | null, everyMs = askEveryMs): Kept<T> {
+export function useAsk<T>(path: string | null, everyMs = askEveryMs, at = base): Kept<T> {
   const [, redraw] = useState(0)
+  const id = `${at}${path}`
   useEffect(() => {
     if (path === null) return
-    const source = sourceOf(path, everyMs)
+    const source = sourceOf(id, path, at, everyMs)
     const end = watch(source.readers, () => redraw((n) => n + 1))
-    void refresh(path, source)
+    void refresh(source)
     return () => {
       end()
-      if (source.readers.size === 0) sources.delete(path)
+      if (source.readers.size === 0) sources.delete(id)
     }
-  }, [path, everyMs])
-  const kept = path === null ? undefined : sources.get(path)?.kept
+  }, [path, at, everyMs])
+  const kept = path === null ? undefined : sources.get(id)?.kept
   return (kept ?? nothing) as Kept<T>
 }
 
 /** Asks again at once, as after a command. */
 export function refreshAll(): void {
-  for (const [path, source] of sources) void refresh(path, source)
+  for (const source of sources.values()) void refresh(source)
 }
 
 const nothing: Kept<never> = { value: undefined, refusal: undefined, atMs: undefined }
@@ -63,29 +67,30 @@ function watch(set: Set<() => void>, reader: () => void): () => void {
   return () => set.delete(reader)
 }
 
-function sourceOf(path: string, everyMs: number): Source {
-  const known = sources.get(path)
+function sourceOf(id: string, path: string, at: string, everyMs: number): Source {
+  const known = sources.get(id)
   if (known !== undefined) return known
-  const source: Source = { kept: nothing, readers: new Set(), asking: false, everyMs, askedAt: 0 }
-  sources.set(path, source)
+  const source: Source = { path, at, kept: nothing, readers: new Set(), asking: false, everyMs, askedAt: 0 }
+  sources.set(id, source)
   return source
 }
 
-async function refresh(path: string, source: Source): Promise<void> {
+async function refresh(source: Source): Promise<void> {
+  const { path, at } = source
   if (source.asking) return
   source.asking = true
   source.askedAt = Date.now()
   try {
-    if (!(await isServed(path))) throw new Refusal(404, 'this process does not serve it')
-    const value = await ask(path)
+    if (at === base && !(await isServed(path))) throw new Refusal(404, 'this process does not serve it')
+    const value = await ask(path, 'GET', undefined, at)
     source.kept = { value, refusal: undefined, atMs: Date.now() }
-    heard(true)
+    if (at === base) heard(true)
   } catch (error) {
     const refusal = error instanceof Refusal ? error : new Refusal(0, String(error))
     source.kept = { ...source.kept, refusal }
-    heard(refusal.status !== 0)
+    if (at === base) heard(refusal.status !== 0)
     // Whoever comes back may be another process, with other switches.
-    if (refusal.status === 0) served = undefined
+    if (at === base && refusal.status === 0) served = undefined
   } finally {
     source.asking = false
   }
@@ -117,7 +122,7 @@ function tick(): void {
   if (document.hidden) return
   const now = Date.now()
   // A timer may come a little early: a question is not put off by a whole turn for that.
-  for (const [path, source] of sources) if (now - source.askedAt >= source.everyMs - 200) void refresh(path, source)
+  for (const source of sources.values()) if (now - source.askedAt >= source.everyMs - 200) void refresh(source)
 }
 
 setInterval(tick, askEveryMs)

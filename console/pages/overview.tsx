@@ -9,11 +9,13 @@ import { instant, json, lasting, number } from '../parts/format.ts'
 import { Panel } from '../parts/panel.tsx'
 import { ShareBar, ShareLegend, shareWords } from '../parts/shares.tsx'
 import { Table } from '../parts/table.tsx'
+import { Pods } from './pods.tsx'
 import { Verdict } from './verdict.tsx'
 
 export function Overview({ theme }: { theme: string }): JSX.Element {
   return (
     <>
+      <Pods />
       <Verdict />
       <Stages />
       <Trends theme={theme} />

@@ -1,14 +1,19 @@
 import type { JSX } from 'preact'
-import { useState } from 'preact/hooks'
-import { ask } from '../ask/client.ts'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { ask, base, curl, home, pods, Refusal } from '../ask/client.ts'
 import { useAsk } from '../ask/live.ts'
 import type { Row, StoreRows, Stores } from '../ask/model.ts'
 import { bytes, instant, json, number } from '../parts/format.ts'
 import { CopyButton, Off, Panel } from '../parts/panel.tsx'
-import { curl } from '../ask/client.ts'
 import { Table } from '../parts/table.tsx'
 
-export function StoresPage({ store }: { store: string | null }): JSX.Element {
+interface StoresProps {
+  readonly store: string | null
+  /** Is looked up at once. */
+  readonly chosenKey: string | null
+}
+
+export function StoresPage({ store, chosenKey }: StoresProps): JSX.Element {
   const stores = useAsk<Stores>('/stores')
   const { value } = stores
   return (
@@ -41,7 +46,9 @@ export function StoresPage({ store }: { store: string | null }): JSX.Element {
         {value !== undefined && !value.rowsShown && (
           <Off what="Rows are not shown: they are the application's data." path="/stores/" />
         )}
-        {value?.rowsShown === true && <Reader key={store} stores={value} store={store} />}
+        {value?.rowsShown === true && (
+          <Reader key={`${store} ${chosenKey}`} stores={value} store={store} chosenKey={chosenKey ?? ''} />
+        )}
       </Panel>
     </>
   )
@@ -57,24 +64,59 @@ function progressOf(restore: Stores['stores'][number]['restore']): string {
   return `${percent} %, ${number(left)} records left`
 }
 
-function Reader({ stores, store }: { stores: Stores; store: string | null }): JSX.Element {
+interface Found {
+  readonly path: string
+  /** Who had it. */
+  readonly at: string
+  readonly answer: StoreRows
+}
+
+/** Another process may have the key: it is asked where this page may, else it is named with a link. */
+async function found(path: string, at = base): Promise<Found> {
+  try {
+    return { path, at, answer: await ask<StoreRows>(path, 'GET', undefined, at) }
+  } catch (error) {
+    const owner = error instanceof Refusal ? error.address : undefined
+    if (owner === undefined || at !== base || ![home, ...pods].includes(owner)) throw error
+    // Where that one is silent or wants a token, what this one said still leads there.
+    return await found(path, owner).catch(() => {
+      throw error
+    })
+  }
+}
+
+interface ReaderProps {
+  readonly stores: Stores
+  readonly store: string | null
+  readonly chosenKey: string
+}
+
+function Reader({ stores, store, chosenKey }: ReaderProps): JSX.Element {
   const [name, setName] = useState(store ?? stores.stores[0]?.store ?? '')
-  const [asked, setAsked] = useState({ key: '', from: '', to: '' })
-  const [found, setFound] = useState<{ path: string; answer: StoreRows } | undefined>(undefined)
-  const [fault, setFault] = useState('')
+  const [asked, setAsked] = useState({ key: chosenKey, from: '', to: '' })
+  const [shown, setShown] = useState<Found | undefined>(undefined)
+  const [fault, setFault] = useState<Error | undefined>(undefined)
+  const turn = useRef(0)
   const load = async (from: string): Promise<void> => {
     const query = new URLSearchParams({ limit: '50' })
     if (asked.key !== '') query.set('key', asked.key)
     if (from !== '') query.set('from', from)
     if (asked.to !== '') query.set('to', asked.to)
     const path = `/stores/${encodeURIComponent(name)}?${query}`
+    // An answer that comes late is not put over a newer one.
+    const mine = ++turn.current
     try {
-      setFound({ path, answer: await ask<StoreRows>(path) })
-      setFault('')
+      const next = await found(path)
+      if (mine !== turn.current) return
+      setShown(next)
+      setFault(undefined)
     } catch (error) {
-      setFault(error instanceof Error ? error.message : String(error))
+      if (mine === turn.current) setFault(error instanceof Error ? error : new Error(String(error)))
     }
   }
+  useEffect(() => {
+    if (chosenKey !== '') void load('')
+  }, [])
   const field = (part: 'key' | 'from' | 'to', label: string): JSX.Element => (
     <label>
       {label}{' '}
@@ -104,8 +146,8 @@ function Reader({ stores, store }: { stores: Stores; store: string | null }): JS
         {field('from', 'From')}
         {field('to', 'To')}
         <button type="submit">Read</button>
-        {found !== undefined && (
-          <CopyButton label="Copy rows as curl" text={curl(found.path)}>
+        {shown !== undefined && (
+          <CopyButton label="Copy rows as curl" text={curl(shown.path, 'GET', undefined, shown.at)}>
             curl
           </CopyButton>
         )}
@@ -113,12 +155,18 @@ function Reader({ stores, store }: { stores: Stores; store: string | null }): JS
       <p class="calm">
         A key is JSON, or else plain text. From and to are keys; of windows and sessions they are instants.
       </p>
-      {fault !== '' && (
+      {fault !== undefined && (
         <p class="stale" role="alert">
-          {fault}
+          {fault.message}{' '}
+          {fault instanceof Refusal && fault.address !== undefined && (
+            <a href={`${fault.address}/console/#/stores?${new URLSearchParams({ store: name, key: asked.key })}`}>
+              Look there
+            </a>
+          )}
         </p>
       )}
-      {found !== undefined && <Rows answer={found.answer} next={(from) => void load(from)} />}
+      {shown !== undefined && shown.at !== base && <p class="calm">{shown.at} has this key.</p>}
+      {shown !== undefined && <Rows answer={shown.answer} next={(from) => void load(from)} />}
     </>
   )
 }

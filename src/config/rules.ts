@@ -124,6 +124,11 @@ export const crossRules: readonly CrossRule[] = [
     },
   },
   {
+    keys: ['runtime.http.console.pods'],
+    sentence: 'pods of the console are http: or https: addresses without a path, as in http://10.0.0.7:8080',
+    broken: (config) => config.get('runtime.http.console.pods').some((pod) => !isOrigin(pod)),
+  },
+  {
     keys: ['runtime.http.headers-timeout', 'runtime.http.request-timeout'],
     sentence: 'the time for the headers must not exceed the time for the whole request',
     broken: (config) => config.get('runtime.http.headers-timeout') > config.get('runtime.http.request-timeout'),
@@ -144,6 +149,10 @@ function isWebAddress(text: string | null): boolean {
   if (text === null) return true
   const url = URL.parse(text)
   return url !== null && (url.protocol === 'https:' || url.protocol === 'http:')
+}
+
+function isOrigin(text: string): boolean {
+  return isWebAddress(text) && URL.parse(text)?.href === `${URL.parse(text)?.origin}/`
 }
 
 /** Plain http is fine where nobody can get in between. */

@@ -28,6 +28,11 @@ export const runtimeRows = {
     default: false,
     doc: 'Whether the console offers no actions. It hides them only: the endpoints behind them stay what they are.',
   },
+  'runtime.http.console.pods': {
+    type: 'list',
+    default: [],
+    doc: 'Addresses of processes that the console shows side by side, as in `http://10.0.0.7:8080`. Set the same list in each of them: the console of this process may ask those named here, and consoles at these addresses may read from this process. Empty: no console asks another process, and no answer is for pages of another origin.',
+  },
   'runtime.http.auth.token': {
     type: 'string',
     default: null,

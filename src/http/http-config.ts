@@ -15,6 +15,8 @@ export interface HttpConfig {
   readonly consoleEnabled: boolean
   /** The console offers no actions. */
   readonly consoleReadOnly: boolean
+  /** Origins of other processes: the console may ask them, and their consoles may read from this process. */
+  readonly consolePods: readonly string[]
   readonly haEnabled: boolean
   /** Bearer token that every request but the probes must carry; null: none. */
   readonly token: string | null
@@ -46,6 +48,7 @@ export const defaultHttpConfig: HttpConfig = {
   deadLettersEndpointEnabled: false,
   consoleEnabled: true,
   consoleReadOnly: false,
+  consolePods: [],
   haEnabled: false,
   token: null,
   tlsCertFile: null,
@@ -76,6 +79,7 @@ export function httpConfigFrom(config: Config): HttpConfig {
     deadLettersEndpointEnabled: config.get('runtime.endpoints.dead-letters.enabled'),
     consoleEnabled: config.get('runtime.http.console.enabled'),
     consoleReadOnly: config.get('runtime.http.console.read-only'),
+    consolePods: config.get('runtime.http.console.pods').map((pod) => new URL(pod).origin),
     haEnabled: config.get('ha.mode') !== 'off',
     token: config.get('runtime.http.auth.token'),
     tlsCertFile: config.get('runtime.http.tls.cert-file'),

@@ -18,22 +18,26 @@ const files = {
   '/console/licenses.txt': { file: 'licenses.txt', contentType: 'text/plain; charset=utf-8' },
 } as const
 
-/** Nothing but what this process serves: no other host, no text made to code. */
-const policy = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' data:",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join('; ')
+/** Nothing but what this process serves: no other host but the pods that are configured, no text made to code. */
+function policyOf(pods: readonly string[]): string {
+  return [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data:",
+    ["connect-src 'self'", ...pods].join(' '),
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ')
+}
 
 export interface PagesOptions {
   readonly enabled: boolean
   readonly readOnly: boolean
   readonly tokenNeeded: boolean
+  /** Origins that the page may ask beside its own. */
+  readonly pods: readonly string[]
   /** Default: where they are built to. */
   readonly folder?: string
 }
@@ -51,6 +55,7 @@ export function pagesOf(options: PagesOptions): Pages {
   if (!options.enabled) return () => undefined
   const folder = options.folder ?? builtFolder
   const known = new Map<string, Page>()
+  const policy = policyOf(options.pods)
   const isBuilt = existsSync(join(folder, 'index.html'))
   return (method, path, headers) => {
     const toConsole = path === '/console' ? 'console/' : path === '/' && wantsHtml(headers) ? 'console/' : undefined
@@ -61,7 +66,7 @@ export function pagesOf(options: PagesOptions): Pages {
     if (toConsole !== undefined) return moved(toConsole)
     const page = known.get(path) ?? load(folder, path as keyof typeof files, options)
     known.set(path, page)
-    return replyOf(page, headers)
+    return replyOf(page, policy, headers)
   }
 }
 
@@ -74,7 +79,7 @@ function moved(location: string): Reply {
   return { status: 302, contentType: 'text/plain; charset=utf-8', body: `see ${location}\n`, headers }
 }
 
-function load(folder: string, path: keyof typeof files, { readOnly, tokenNeeded }: PagesOptions): Page {
+function load(folder: string, path: keyof typeof files, { readOnly, tokenNeeded, pods }: PagesOptions): Page {
   const { file, contentType } = files[path]
   const bytes = readFileSync(join(folder, file))
   if (file !== 'index.html') return { contentType, plain: bytes }
@@ -82,10 +87,11 @@ function load(folder: string, path: keyof typeof files, { readOnly, tokenNeeded 
     .toString()
     .replace('data-read-only="false"', `data-read-only="${readOnly}"`)
     .replace('data-token="false"', `data-token="${tokenNeeded}"`)
+    .replace('data-pods=""', `data-pods="${pods.join(' ')}"`)
   return { contentType, plain: Buffer.from(text) }
 }
 
-function replyOf(page: Page, headers: IncomingHttpHeaders): Reply {
+function replyOf(page: Page, policy: string, headers: IncomingHttpHeaders): Reply {
   const common = { 'Content-Security-Policy': policy, Vary: 'Accept-Encoding' }
   const encodings = new Negotiator({ headers }).encodings(['br', 'identity'])
   if (headers['accept-encoding'] === undefined || encodings[0] !== 'br') {

@@ -4,6 +4,7 @@ import { maskText } from '../../config/mask.ts'
 import type { Verdict } from '../../view/diagnosis/finding.ts'
 import type { EngineCommands, EngineView } from '../../view/view.ts'
 import { messageOf } from '../../base/errors.ts'
+import { crossOriginOf } from './cross-origin.ts'
 import { createDispatcher, type DispatcherOptions, isRegistered } from './dispatch.ts'
 import { hostGuard, tokenGuard } from './guard.ts'
 import type { DataAccess } from '../data-seam.ts'
@@ -102,19 +103,23 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     failed: (path, thrown) => log('error', `${path} failed: ${mask(messageOf(thrown))}`),
   })
 
+  const crossOrigin = crossOriginOf(config.consolePods)
   const handler = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const startedAt = clock.monotonic()
     const gone = new AbortController()
     response.once('close', () => gone.abort())
-    const method = request.method ?? 'GET'
-    const { route, reply } = await dispatch({
-      method,
-      target: request.url ?? '/',
-      headers: request.headers,
-      from: request.socket.remoteAddress,
-      signal: gone.signal,
-    })
-    send(response, reply)
+    const { method = 'GET', headers } = request
+    const permission = crossOrigin.permission(method, headers)
+    const { route, reply } = permission
+      ? { route: 'unmatched', reply: permission }
+      : await dispatch({
+          method,
+          target: request.url ?? '/',
+          headers,
+          from: request.socket.remoteAddress,
+          signal: gone.signal,
+        })
+    send(response, crossOrigin.marked(reply, method, headers))
     options.metrics?.observeRequest(method, route, reply.status, (clock.monotonic() - startedAt) / 1000)
   }
 
@@ -142,11 +147,11 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
 
 /** Who may ask for what: the console's files hold nothing of the application, and are open to all hosts that are allowed. */
 function guardsOf(config: HttpConfig): Pick<DispatcherOptions, 'guards' | 'pages' | 'pageGuard'> {
-  const { consoleEnabled: enabled, consoleReadOnly: readOnly, token } = config
+  const { consoleEnabled: enabled, consoleReadOnly: readOnly, consolePods: pods, token } = config
   const byHost = hostGuard(config.allowedHosts)
   return {
     guards: [byHost, tokenGuard(token)],
-    pages: pagesOf({ enabled, readOnly, tokenNeeded: token !== null }),
+    pages: pagesOf({ enabled, readOnly, pods, tokenNeeded: token !== null }),
     pageGuard: byHost,
   }
 }

@@ -29,6 +29,8 @@ export interface VisitOptions {
   /** The process goes away on purpose. */
   readonly mayBeSilent?: boolean
   readonly dark?: boolean
+  /** Origins beside that of the process. */
+  readonly mayAsk?: readonly string[]
 }
 
 export class Visit {
@@ -43,11 +45,11 @@ export class Visit {
     this.#context = context
     this.page = page
     this.#url = url
-    const { origin } = new URL(url)
+    const origins = [new URL(url).origin, ...(options.mayAsk ?? [])]
     page.on('request', (request) => {
       this.asked.push(request.url())
       this.#pending.add(request)
-      if (!/^(data|blob):/.test(request.url()) && new URL(request.url()).origin !== origin) {
+      if (!/^(data|blob):/.test(request.url()) && !origins.includes(new URL(request.url()).origin)) {
         this.#faults.push(`asks another host: ${request.url()}`)
       }
     })

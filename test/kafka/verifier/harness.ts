@@ -102,6 +102,8 @@ export interface EngineOptions {
   /** File in this folder; the verifier's application where none is named. */
   readonly application?: string
   readonly settings?: Readonly<Record<string, string>>
+  /** Where others know it to be; another one after every start where none is given. */
+  readonly port?: number
   /** Tells the others of its group at which address it can be asked. */
   readonly announces?: boolean
 }
@@ -124,7 +126,7 @@ export class EngineProcess {
     return readFileSync(this.#logFile, 'utf8')
   }
 
-  /** Where its HTTP interface is; another place after every start. */
+  /** Where its HTTP interface is. */
   get url(): string {
     return `http://127.0.0.1:${this.#port}`
   }
@@ -136,7 +138,7 @@ export class EngineProcess {
   /** With `failpoint` it kills itself there: `S4:3` is the third time that a commit takes step S4. */
   async start(failpoint?: string): Promise<void> {
     const { prefix, bootstrap, stateFolder, settings, application = 'app.ts', announces = false } = this.#options
-    this.#port = (await freePorts(1))[0] as number
+    this.#port = this.#options.port ?? ((await freePorts(1))[0] as number)
     const all = {
       ...(announces && { 'runtime.http.advertised-address': this.url }),
       'broker.bootstrap-servers': bootstrap,

@@ -308,6 +308,7 @@ describe('faults', () => {
     'broker.sasl.token': ['broker.sasl.mechanism=oauthbearer'],
     'broker.sasl.token-endpoint.url': ['broker.sasl.token-endpoint.url=ftp://x'],
     'runtime.http.advertised-address': ['runtime.http.advertised-address=10.0.0.7:8080'],
+    'runtime.http.console.pods': ['runtime.http.console.pods=http://10.0.0.7:8080/console/'],
     'runtime.http.headers-timeout': ['runtime.http.headers-timeout=30s'],
     'license.server-url': ['license.server-url=nowhere'],
     'license.public-keys': ['license.public-keys=http://keys.example/jwks.json'],
