@@ -95,7 +95,7 @@ export class EngineCore {
       run: () => this.#run.number,
       flow: () => this.#processing.flow,
       producer: () => this.#producer,
-      member: () => this.#group.member(),
+      place: this.#group,
       ready: () => this.#ready && !this.#recovery.restarts.underWay,
       ended: () => this.#ended,
       toLanes: (message) => this.#toLanes(message),
@@ -336,7 +336,7 @@ export class EngineCore {
   #confirmPlace(run: number): Promise<void> {
     const { broker, timers } = this.#o
     const over = (): boolean => this.#ended || run !== this.#run.number
-    return confirmPlace({ broker, timers, member: () => this.#group.member(), over })
+    return confirmPlace({ broker, timers, place: this.#group, over })
   }
 
   #roleHost(): RoleHost {

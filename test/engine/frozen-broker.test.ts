@@ -173,4 +173,53 @@ describe('a broker that stands still and wakes', () => {
       assert.ok(fenced > 0)
     })
   }
+
+  test('and comes to a request for a place that was given up long ago: it is no other process', async (t) => {
+    let told = { heartbeat: 0, commitOffsetsInTransaction: 0 }
+    for (let seed = 1; seed <= 15; seed++) {
+      const random = new Random(seed)
+      const held: Array<() => void> = []
+      let isFrozen = false
+      const rig: VirtualEngine = new VirtualEngine({
+        compile: () => application({ next: () => undefined }).compile(),
+        settings: { maxRestarts: 5, restartWindowMs: 300_000 },
+        tamper: (name, args, call) => {
+          if (isFrozen && name === 'joinGroup') {
+            return new Promise((_, reject) => {
+              held.push(() => void call(args).catch(() => undefined))
+              rig.scheduler.at(givenUpAfterMs, nobody, () => reject(new BrokerError('UNREACHABLE', 'no answer')))
+            })
+          }
+          return call(args).catch((error) => {
+            if (error instanceof BrokerError && error.code === 'FENCED_INSTANCE_ID' && name in told)
+              told = { ...told, [name]: told[name as keyof typeof told] + 1 }
+            throw error
+          })
+        },
+      })
+      await rig.start()
+      await rig.runs()
+      // A restart, in the place that the process before it had.
+      isFrozen = true
+      await rig.start()
+      await rig.passes(7000 + 250 * seed)
+      isFrozen = false
+      for (const go of held) rig.scheduler.at(random.next() * 2000, nobody, go)
+      for (let i = 0; i < 60; i++) {
+        await rig.put('in', [{ key: 'k', value: i, timestamp: 1_000_000 + i }])
+        await rig.passes(random.next() * 60)
+      }
+      await rig.settled()
+      const failed = rig.facts.find((fact) => fact.type === 'failed')
+      assert.equal(failed, undefined, `seed ${seed}: ${JSON.stringify(failed)}`)
+      const seen = await rig.read('seen-out').then((records) => lastByKey(records).k)
+      assert.deepEqual(
+        seen,
+        Array.from({ length: 60 }, (_, i) => i),
+      )
+      rig.kill()
+    }
+    t.diagnostic(JSON.stringify(told))
+    assert.ok(told.heartbeat > 0 && told.commitOffsetsInTransaction > 0)
+  })
 })

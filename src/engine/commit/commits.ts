@@ -3,7 +3,7 @@ import { assert } from '../../base/assert.ts'
 import type { CommitEpoch } from '../../base/ids.ts'
 import type { CommitReport } from './machine.ts'
 import { encodeTag } from './tag.ts'
-import type { GroupMember, OffsetToCommit } from '../../broker/port.ts'
+import type { OffsetToCommit } from '../../broker/port.ts'
 import type { StorePartition, ToLane } from '../../lanes/protocol.ts'
 import type { BatchPack } from '../../broker/wire/batch-pack.ts'
 import { CommitTimer } from './commit-timer.ts'
@@ -17,13 +17,14 @@ import { type Producer, type ToProduce, unpack } from './producer.ts'
 import { type LaneWatch, toldOf } from '../recovery/lane-watch.ts'
 import type { Reports } from '../reports.ts'
 import { changelogLost } from '../restore/state-check.ts'
+import type { OwnPlace } from '../group/own-place.ts'
 import type { ResolvedTopics } from '../group/topics.ts'
 
 export interface CommitsHost {
   run(): number
   flow(): Flow | undefined
   producer(): Producer
-  member(): GroupMember
+  readonly place: OwnPlace
   /** Records are processed, and no restart is under way. */
   ready(): boolean
   ended(): boolean
@@ -150,7 +151,7 @@ export class Commits {
       host.producer(),
       {
         run: () => host.run(),
-        member: () => host.member(),
+        place: host.place,
         freeze: (epoch) => this.#freeze(epoch, topics),
         toLanes: (message) => host.toLanes(message),
         toLane: (lane, message) => this.#o.send(lane, message, []),

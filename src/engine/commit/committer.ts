@@ -6,8 +6,8 @@ import { assert } from '../../base/assert.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Failpoint } from '../../base/failpoint.ts'
 import { type CommitEpoch, partitionKey } from '../../base/ids.ts'
-import type { BrokerPort, GroupMember, OffsetToCommit } from '../../broker/port.ts'
-import { asMember } from '../group/own-place.ts'
+import type { BrokerPort, OffsetToCommit } from '../../broker/port.ts'
+import { asMember, type OwnPlace } from '../group/own-place.ts'
 import { CommitMachine, type CommitEffect, type CommitEvent, type CommitReport, type CommitTrigger } from './machine.ts'
 import { outcomeOf } from './outcome.ts'
 import { compareTags } from './tag.ts'
@@ -37,7 +37,7 @@ export interface Frozen {
 export interface CommitterHost {
   /** Run of the engine that messages to the lanes carry. */
   run(): number
-  member(): GroupMember
+  readonly place: OwnPlace
   /** Sends everything dispatched to the lanes and freezes offsets and watermark. */
   freeze(epoch: CommitEpoch): Frozen
   toLanes(message: ToLane): void
@@ -356,10 +356,7 @@ export class Committer {
   async #sendOffsets(): Promise<void> {
     const offsets = this.#offsets
     if (this.#settings.guarantee === 'exactly-once' && offsets.length > 0) {
-      await asMember(
-        () => this.#host.member(),
-        (member) => this.#producer.sendOffsets(member, offsets),
-      )
+      await asMember(this.#host.place, (member) => this.#producer.sendOffsets(member, offsets))
     }
     this.#host.passed?.('S3')
   }
@@ -369,10 +366,9 @@ export class Committer {
     const work =
       this.#settings.guarantee === 'exactly-once'
         ? this.#producer.end(true)
-        : asMember(
-            () => this.#host.member(),
-            (member) => this.#broker.commitOffsets(member, offsets),
-          ).then(() => this.#producer.end(true))
+        : asMember(this.#host.place, (member) => this.#broker.commitOffsets(member, offsets)).then(() =>
+            this.#producer.end(true),
+          )
     this.#host.passed?.('S4')
     work.then(
       () => this.#feed({ type: 'committed' }),

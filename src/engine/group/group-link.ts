@@ -67,6 +67,10 @@ export class GroupLink {
     )
   }
 
+  get mayHaveReplacedItself(): boolean {
+    return this.#membership?.mayHaveReplacedItself === true
+  }
+
   subscription(topics: ResolvedTopics): string[] {
     return this.#membership?.subscription ?? this.#read(topics).map((info) => info.topic)
   }

@@ -83,8 +83,11 @@ export class Membership {
   #joinWanted = true
   #closed = false
   #connected = true
-  /** Requests to join that nobody answered. The broker may come to them later, each as if another had joined. */
-  #unanswered = 0
+  /**
+   * Requests for a place, as nobody yet, that were given up. The broker may come to them later, each as if another
+   * process had joined, until heartbeats have been answered for a while.
+   */
+  #givenUp = 0
   /** Heartbeats that follow one another faster. */
   #lively = 0
   /** It has asked for a rebalance so that the others learn its new address. */
@@ -116,6 +119,11 @@ export class Membership {
   /** True between the end of a rebalance and the beginning of the next. */
   get stable(): boolean {
     return this.#joined && !this.#joinWanted
+  }
+
+  /** A request of its own may have taken its place: who is told that somebody has it knows nothing of another process. */
+  get mayHaveReplacedItself(): boolean {
+    return this.#givenUp > 0
   }
 
   start(): void {
@@ -164,7 +172,6 @@ export class Membership {
       try {
         await this.#rebalance()
         this.#backoffMs = shortestBackoffMs
-        this.#unanswered = 0
         this.#setConnected(true, undefined)
       } catch (error) {
         this.#joinWanted = true
@@ -272,21 +279,25 @@ export class Membership {
         this.#lose(error.code === 'UNKNOWN_MEMBER_ID')
         return
       case 'FENCED_INSTANCE_ID':
-        // A request of our own that was given up has overtaken this one: the place goes to whoever asks last.
-        if (this.#memberId === '' && this.#unanswered > 0) {
-          this.#unanswered--
-          return
-        }
+        if (this.#replacedItself()) return
     }
-    if (isPassing(error)) this.#unanswered++
-    else {
+    if (!isPassing(error)) {
       this.#fail(this.#refusal(error))
       return
     }
+    if (this.#memberId === '') this.#givenUp++
     this.#setConnected(false, error.message)
     const backoffMs = this.#backoffMs
     this.#backoffMs = Math.min(longestBackoffMs, backoffMs * 2)
     await this.#pause(backoffMs)
+  }
+
+  /** The place goes to whoever asks last, and the broker has come to a request of our own that was given up. */
+  #replacedItself(): boolean {
+    if (this.#givenUp === 0) return false
+    this.#givenUp--
+    this.#lose(true)
+    return true
   }
 
   #refusal(error: BrokerError): EngineError {
@@ -316,6 +327,7 @@ export class Membership {
     try {
       await this.#o.broker.heartbeat(member)
       this.#setConnected(true, undefined)
+      if (this.#lively === 0) this.#givenUp = 0
     } catch (error) {
       if (this.#closed || this.#joining) return
       if (!(error instanceof BrokerError)) throw error
@@ -334,6 +346,10 @@ export class Membership {
       case 'UNKNOWN_MEMBER_ID':
       case 'ILLEGAL_GENERATION':
         this.#lose(error.code === 'UNKNOWN_MEMBER_ID')
+        this.rejoin()
+        return
+      case 'FENCED_INSTANCE_ID':
+        if (!this.#replacedItself()) break
         this.rejoin()
         return
     }

@@ -8,19 +8,25 @@ import { RunOver } from '../run-scope.ts'
 
 const againMs = 100
 
-/** Whether an answer to a call as `asked` says nothing of who we are `now`. */
-function isAboutEarlierSelf(error: unknown, asked: GroupMember, now: GroupMember): boolean {
+export interface OwnPlace {
+  member(): GroupMember
+  /** A request of its own, long given up, may have taken the place from it: it is about to ask for it anew. */
+  readonly mayHaveReplacedItself: boolean
+}
+
+/** Whether an answer to a call as `asked` says nothing of another process. */
+function isAboutEarlierSelf(error: unknown, asked: GroupMember, place: OwnPlace): boolean {
   if (!(error instanceof BrokerError) || error.code !== 'FENCED_INSTANCE_ID') return false
-  return asked.memberId === '' || asked.memberId !== now.memberId
+  return asked.memberId === '' || asked.memberId !== place.member().memberId || place.mayHaveReplacedItself
 }
 
 /** A call as the present member. An answer about an earlier self means no more than that the group went on meanwhile. */
-export async function asMember(member: () => GroupMember, call: (member: GroupMember) => Promise<void>): Promise<void> {
-  const asked = member()
+export async function asMember(place: OwnPlace, call: (member: GroupMember) => Promise<void>): Promise<void> {
+  const asked = place.member()
   try {
     await call(asked)
   } catch (error) {
-    if (!isAboutEarlierSelf(error, asked, member())) throw error
+    if (!isAboutEarlierSelf(error, asked, place)) throw error
     throw new BrokerError(
       'UNKNOWN_MEMBER_ID',
       `the group ${asked.groupId} knew this process by an earlier member id: it has joined anew`,
@@ -33,7 +39,7 @@ export async function asMember(member: () => GroupMember, call: (member: GroupMe
 export interface PlaceOptions {
   readonly broker: BrokerPort
   readonly timers: Timers
-  readonly member: () => GroupMember
+  readonly place: OwnPlace
   /** Whoever asks does not wait for the answer any more. */
   readonly over: () => boolean
 }
@@ -42,10 +48,10 @@ export interface PlaceOptions {
  * Resolves where the group still has this process in its place, and rejects where another has taken it. While the place
  * is being taken anew it waits: without an id there is nobody to ask for.
  */
-export async function confirmPlace({ broker, timers, member, over }: PlaceOptions): Promise<void> {
+export async function confirmPlace({ broker, timers, place, over }: PlaceOptions): Promise<void> {
   for (;;) {
     if (over()) throw new RunOver('the run has ended')
-    const asked = member()
+    const asked = place.member()
     if (asked.memberId === '') {
       await sleep(timers, againMs)
       continue
@@ -54,7 +60,8 @@ export async function confirmPlace({ broker, timers, member, over }: PlaceOption
       await broker.heartbeat(asked)
       return
     } catch (error) {
-      if (!isAboutEarlierSelf(error, asked, member())) throw error
+      if (!isAboutEarlierSelf(error, asked, place)) throw error
+      await sleep(timers, againMs)
     }
   }
 }
