@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { writeFileSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, type TestContext, test } from 'node:test'
@@ -18,7 +18,7 @@ import type { KafkaOptions } from '../../src/broker/kafka/options.ts'
 import { encodeTag } from '../../src/engine/commit/tag.ts'
 import type { HaFact } from '../../src/engine/ha-contract.ts'
 import type { EngineFact } from '../../src/engine/protocol.ts'
-import { coordinatorTopic, type HaCoordinator } from '../../src/ha/contract.ts'
+import { coordinatorTopic, type HaCoordinator, type HaSettings } from '../../src/ha/contract.ts'
 import { createHa } from '../../src/ha/coordinator-shell.ts'
 import type { HaStatus } from '../../src/ha/shown/view.ts'
 import { TestProducer } from '../support/broker-io.ts'
@@ -38,9 +38,15 @@ class Pod {
   readonly warnings: string[] = []
   readonly #port: ReturnType<typeof connectKafka>
 
-  constructor(applicationId: string, podId: string, options: Partial<KafkaOptions>, clockAheadMs: number) {
+  constructor(
+    applicationId: string,
+    podId: string,
+    options: Partial<KafkaOptions>,
+    clockAheadMs: number,
+    patience: Partial<HaSettings>,
+  ) {
     this.#port = connectKafka({ bootstrapServers: [broker.bootstrap], clientId: podId, ...options })
-    const timing = { heartbeatIntervalMs: 250, selfFenceTimeoutMs: 2000, failoverTimeoutMs }
+    const timing = { heartbeatIntervalMs: 250, selfFenceTimeoutMs: 2000, failoverTimeoutMs, ...patience }
     this.ha = createHa({
       broker: this.#port,
       settings: settings({ applicationId, groupId: applicationId, podId, ...timing }),
@@ -85,14 +91,14 @@ class Group {
     t.after(() => Promise.all(this.pods.map((pod) => pod.kill())))
   }
 
-  add(podId: string, options: Partial<KafkaOptions> = {}, clockAheadMs = 0): Pod {
-    const pod = new Pod(this.applicationId, podId, options, clockAheadMs)
+  add(podId: string, options: Partial<KafkaOptions> = {}, clockAheadMs = 0, patience: Partial<HaSettings> = {}): Pod {
+    const pod = new Pod(this.applicationId, podId, options, clockAheadMs, patience)
     this.pods.push(pod)
     return pod
   }
 
-  async active(podId: string): Promise<Pod> {
-    const pod = this.add(podId)
+  async active(podId: string, patience: Partial<HaSettings> = {}): Promise<Pod> {
+    const pod = this.add(podId, {}, 0, patience)
     await this.until(`${podId} is active`, () => pod.ha.state === 'ACTIVE')
     return pod
   }
@@ -110,6 +116,28 @@ class Group {
 
   make(config: Readonly<Record<string, string>>): Promise<void> {
     return withPort((port) => port.createTopics([{ topic: this.topic, partitions: 1, config }]))
+  }
+
+  /** What the engine's commits of this epoch leave with the group. */
+  commits(tokenEpoch: number): Promise<void> {
+    return withPort(async (port) => {
+      const id = `x-${this.applicationId}`
+      const producer = await TestProducer.open(port, id)
+      const member = { groupId: this.applicationId, memberId: '', generationId: -1, groupInstanceId: null }
+      const metadata = encodeTag({ tokenEpoch, seq: 1, maxTimestamp: 1, watermark: 1 })
+      const at = [{ topic: this.topic, partition: 0, offset: 0, metadata }]
+      await port.commitOffsetsInTransaction(id, producer.identity, member, at)
+      await producer.end(true)
+    })
+  }
+
+  /** Deletes all records of the topic. */
+  async empty(): Promise<void> {
+    const file = join(tmpdir(), `${this.applicationId}.json`)
+    writeFileSync(file, JSON.stringify({ partitions: [{ topic: this.topic, partition: 0, offset: -1 }], version: 1 }))
+    const asked = ['--bootstrap-server', broker.bootstrap, '--offset-json-file', file]
+    await broker.tool('org.apache.kafka.tools.DeleteRecordsCommand', asked)
+    rmSync(file)
   }
 
   configure(change: string): Promise<string> {
@@ -188,29 +216,23 @@ describe('the coordinator topic on Kafka', { skip }, () => {
   test('an emptied topic gives nobody the role of a living active pod; a later death does', async (t) => {
     const group = new Group(t)
     await group.make({ 'cleanup.policy': 'compact,delete', 'message.timestamp.type': 'LogAppendTime' })
-    const active = await group.active('pod-a')
-    await withPort(async (port) => {
-      // What the engine's first commit leaves with the group.
-      const id = `x-${group.applicationId}`
-      const producer = await TestProducer.open(port, id)
-      const member = { groupId: group.applicationId, memberId: '', generationId: -1, groupInstanceId: null }
-      const metadata = encodeTag({ tokenEpoch: 1, seq: 1, maxTimestamp: 1, watermark: 1 })
-      const at = [{ topic: group.topic, partition: 0, offset: 0, metadata }]
-      await port.commitOffsetsInTransaction(id, producer.identity, member, at)
-      await producer.end(true)
-    })
-    const partitions = [{ topic: group.topic, partition: 0, offset: -1 }]
-    const file = join(tmpdir(), `${group.applicationId}.json`)
-    writeFileSync(file, JSON.stringify({ partitions, version: 1 }))
-    const asked = ['--bootstrap-server', broker.bootstrap, '--offset-json-file', file]
-    await broker.tool('org.apache.kafka.tools.DeleteRecordsCommand', asked)
-    const restarted = group.add('pod-b')
-    await group.until('it knows the active pod', () => restarted.status?.tokenHolder === 'pod-a')
+    // It tells its claim again once, and then not for a long time: whoever comes later knows it by its heartbeats alone.
+    const active = await group.active('pod-a', { failoverTimeoutMs: 3_600_000 })
+    await group.commits(1)
+    await group.empty()
+    const first = group.add('pod-b')
+    await group.until('it is told', () => active.warnings.some((each) => each.includes('telling it again')))
+    await group.until('it knows the active pod', () => first.status?.tokenHolder === 'pod-a')
+    await first.kill()
+    await group.empty()
+    const second = group.add('pod-c')
+    await group.until('it knows the active pod', () => second.status?.tokenHolder === 'pod-a')
+    await group.until('it is ready', () => second.ha.state === 'READY_STANDBY')
     await sleep(2 * failoverTimeoutMs)
     assert.deepEqual([active.ha.state, active.status?.tokenEpoch], ['ACTIVE', 1])
-    assert.deepEqual([restarted.ha.state, restarted.status?.tokenEpoch], ['READY_STANDBY', 1])
+    assert.deepEqual([second.ha.state, second.status?.tokenEpoch], ['READY_STANDBY', 1])
     await active.kill()
-    await group.until('it takes over', () => restarted.ha.state === 'ACTIVE')
-    assert.equal(restarted.status?.tokenEpoch, 2)
+    await group.until('it takes over', () => second.ha.state === 'ACTIVE')
+    assert.equal(second.status?.tokenEpoch, 2)
   })
 })
