@@ -131,7 +131,7 @@ export const runtimeRows = {
   },
   'runtime.http.max-pipelined-requests': {
     type: 'int',
-    default: 16,
+    default: 4,
     min: 1,
     max: 1000,
     doc: 'Requests that one connection may have unanswered. More of them wait unread; over 64 KiB of them get 503, and the connection is closed.',

@@ -64,7 +64,7 @@ export const defaultHttpConfig: HttpConfig = {
   maxConnections: 256,
   maxConnectionsPerAddress: 64,
   maxRequestsPerSocket: 1000,
-  maxPipelinedRequests: 16,
+  maxPipelinedRequests: 4,
 }
 
 export function httpConfigFrom(config: Config): HttpConfig {

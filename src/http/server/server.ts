@@ -28,6 +28,9 @@ export interface HttpMetrics {
   observeRequest(method: string, route: string, status: number, seconds: number): void
 }
 
+/** Made once: an abort without a reason makes an error with its stack, for every request. */
+const clientGone = new Error('the client has gone')
+
 export interface HttpServerOptions {
   readonly view: EngineView
   readonly commands: EngineCommands
@@ -107,7 +110,9 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const handler = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const startedAt = clock.monotonic()
     const gone = new AbortController()
-    response.once('close', () => gone.abort())
+    response.once('close', () => {
+      if (!response.writableFinished) gone.abort(clientGone)
+    })
     const { method = 'GET', headers } = request
     const permission = crossOrigin.permission(method, headers)
     const { route, reply } = permission
@@ -124,7 +129,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   }
 
   const judge = async (request: UnparsedRequest): Promise<Reply> => {
-    const { route, reply } = await dispatch({ ...request, signal: AbortSignal.abort() })
+    const { route, reply } = await dispatch({ ...request, signal: AbortSignal.abort(clientGone) })
     options.metrics?.observeRequest(request.method, route, reply.status, 0)
     return reply
   }
