@@ -368,7 +368,7 @@ export class Stream<K, V> {
 
   /**
    * As `join` of two streams; records of either side that find no partner go on with null as the other side, when their
-   * window is over.
+   * window is over. A record that comes later than window and grace is dropped and counted as `late`.
    *
    * @example
    * const both = (order: Order | null, payment: Payment | null) => [order?.amount ?? 0, payment?.amount ?? 0]

@@ -74,6 +74,27 @@ describe("a damaged file of the embedded broker's folder", () => {
   }
 })
 
+test('a journal of the same length from another course of things is refused: its offsets would be taken for these', async (t) => {
+  const at = temporaryFolder(t)
+  const [folder, other] = [join(at, 'data'), join(at, 'other')]
+  const committed = async (of: string, offset: number): Promise<void> => {
+    const { client, cluster } = directCluster({ storage: openDiskStorage(of, { fsync: false }) })
+    await client.commitOffsets(outsider('readers'), [{ topic: 'lines', partition: 0, offset, metadata: '' }])
+    cluster.close()
+  }
+  const { client, cluster } = directCluster({ storage: openDiskStorage(folder, { fsync: false }) })
+  await client.createTopics([{ topic: 'lines', partitions: 1 }])
+  const batches = [{ topic: 'lines', partition: 0, records: batchOf(['a', 'b', 'c']) }]
+  await client.produce({ transactionalId: null, batches })
+  cluster.close()
+  cpSync(folder, other, { recursive: true })
+  await committed(folder, 1)
+  await committed(other, 3)
+  cpSync(join(other, 'journal'), join(folder, 'journal'))
+  await assert.rejects(committed(folder, 1), { code: 'BROKER_FILES_DAMAGED', message: /not the one that was written/ })
+  assert.ok(inspectFolder(folder).findings.length > 0)
+})
+
 /** The folder as the version before wrote it: its journal neither numbered its entries nor named the segments. */
 function inFirstFormat(folder: string): void {
   const path = join(folder, 'journal')

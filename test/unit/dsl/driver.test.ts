@@ -290,6 +290,32 @@ describe('time', () => {
     )
   })
 
+  for (const how of ['leftJoin', 'outerJoin'] as const) {
+    test(`a record that comes to ${how} behind its window and grace is counted as late, not told alone`, async () => {
+      const driver = driverOf((topology) => {
+        const right = topology.stream<string, string>('right')
+        const left = topology.stream<string, string>('left')
+        const both = (a: string | null, b: string | null): string => `${a} ${b}`
+        const bounds = { within: 10, grace: 5 }
+        const joined = how === 'leftJoin' ? left.leftJoin(right, both, bounds) : left.outerJoin(right, both, bounds)
+        joined.to('out')
+      })
+      await driver.input('right').pipe('other', 'right', { timestamp: 5000 })
+      for (const [value, timestamp] of [
+        ['in time', 1000],
+        ['ahead', 2000],
+        ['late', 1000],
+        ['far ahead', 3000],
+      ] as const)
+        await driver.input('left').pipe('k', value, { timestamp })
+      assert.deepEqual(values(driver), ['in time null', 'ahead null'])
+      assert.deepEqual(
+        driver.dropped().map(({ reason, value }) => [reason, value]),
+        [['late', 'late']],
+      )
+    })
+  }
+
   test('windows may close while the input is quiet', async () => {
     const driver = driverOf((topology) =>
       topology
