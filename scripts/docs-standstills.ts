@@ -56,7 +56,12 @@ Words used here:
 | restart in place | the engine goes back to the last commit and begins there again, within the process |
 | standby | a process that has the same stores and takes over when the active one goes |
 | dead letters | the topic for records that could not be processed |
-| fenced | refused by the broker, because another process has come under the same name |
+| producer | whoever writes to topics; the *transactional id* is the name that it does so under |
+| lag | records that have come and are not committed yet |
+| group, member | the processes that share the partitions of the topics; one of them |
+| pod | a process of an application of which several run, one of them *active* (\`ha.mode: hot-standby\`) |
+| identity | the name under which the broker knows a process, and which one process may have at a time |
+| fenced | refused by the broker, because another process has come under the same identity |
 
 An alert:
 

@@ -44,7 +44,7 @@ test('a long restore is told with store, partition, records and what is left', a
     return findings[0]?.code === 'RESTORING'
   })
   const { findings } = await whyOf(live as unknown as { ask: AskPath })
-  assert.match(findings[0]?.sentence ?? '', /State has been restored for \d+ s: \d+ records of \d+/)
+  assert.match(findings[0]?.sentence ?? '', /have been filled from their changelogs for \d+ s: \d+ records of \d+/)
 })
 
 test('a standby names the pod that is active', async (t) => {

@@ -5,6 +5,7 @@ import type { Facts } from './facts.ts'
 import type { Finding, Verdict } from './finding.ts'
 import { Flow } from './flow.ts'
 import type { SeenFunction } from './lane-look.ts'
+import { Lateness } from './lateness.ts'
 import { type Around, Look } from './look.ts'
 import { slowForMs } from './rows-lanes.ts'
 import { lasting } from './words.ts'
@@ -31,8 +32,7 @@ export class Diagnosis {
   #functions: ReadonlyMap<string, SeenFunction> = new Map()
   #askedAt = Number.NEGATIVE_INFINITY
   #asking = false
-  #sampledAt = Number.NEGATIVE_INFINITY
-  readonly #lateMs: number[] = [0]
+  readonly #lateness = new Lateness(lookEveryMs, flowSamples)
   /** Findings by code and place, with the time at which each was first told to have begun. */
   #known = new Map<string, Finding>()
   #verdict: Verdict
@@ -61,8 +61,9 @@ export class Diagnosis {
 
   #judge(sampled: boolean): Verdict {
     const now = this.#o.clock.now()
-    if (sampled) this.#late(now)
-    const facts = this.#look.take(now, this.#functions, this.#meanLateMs())
+    // A look that comes late tells that this thread waited for a processor, as all of the process do.
+    if (sampled) this.#lateness.look(now)
+    const facts = this.#look.take(now, this.#functions, this.#lateness)
     if (sampled) {
       this.#flow.sample(facts, this.#o.view.counters(), now)
       this.#askFunctions(facts, now)
@@ -70,19 +71,6 @@ export class Diagnosis {
     const findings = this.#keepSince(diagnose(now, facts), now)
     this.#verdict = { ...verdictOf(facts, findings, this.#flow.stages(findings)), times: this.#flow.times(now) }
     return this.#verdict
-  }
-
-  /** A look that comes late tells that this thread waited for a processor, as all of the process do. */
-  #late(now: number): void {
-    const lateMs = now - this.#sampledAt - lookEveryMs
-    this.#sampledAt = now
-    this.#lateMs.push(Number.isFinite(lateMs) ? Math.max(0, lateMs) : 0)
-    if (this.#lateMs.length > flowSamples) this.#lateMs.shift()
-  }
-
-  /** The mean: one pause alone is no shortage. */
-  #meanLateMs(): number {
-    return this.#lateMs.reduce((sum, each) => sum + each, 0) / this.#lateMs.length
   }
 
   /** The begin of a cause stays what it was; what comes and goes is logged once. */

@@ -118,6 +118,8 @@ export interface Facts {
     readonly nodes: readonly BrokerNode[]
   }
   readonly engineSilentMs: number
+  /** Of that time: for how long the control thread was not let run either. */
+  readonly missedMs: number
   /** By how much, on average, the control thread came late at its looks of the last seconds: how short of processors the machine is. */
   readonly lateMs: number
   /** When a record was last seen to be let in to a lane. */

@@ -9,6 +9,7 @@ import type { CompiledTopology } from '../../topology/compiled.ts'
 import type { BrokerNode } from '../../broker/port.ts'
 import type { BarrierSnapshot, EngineView } from '../view.ts'
 import type { CommitFacts, EarlierFailure, Facts, PartitionFacts, TransactionHolder } from './facts.ts'
+import type { Lateness } from './lateness.ts'
 import { LaneLook, type LaneSample, type SeenFunction } from './lane-look.ts'
 
 /** What is known beside the engine; filled by who composes the process. */
@@ -59,8 +60,8 @@ export class Look {
     this.#o = around
   }
 
-  /** `functions`: what lanes were last seen in, by their names. `lateMs`: by how much looks come late. */
-  take(now: number, functions: ReadonlyMap<string, SeenFunction>, lateMs = 0): Facts {
+  /** `functions`: what lanes were last seen in, by their names. `lateness`: of the looks. */
+  take(now: number, functions: ReadonlyMap<string, SeenFunction>, lateness?: Lateness): Facts {
     const { view, mask } = this.#o
     const state = view.state()
     const counters = view.counters()
@@ -70,6 +71,7 @@ export class Look {
     const lanes = this.#takeLanes(now, counters, barriers, topology, functions)
     const { failure } = state
     const broker = view.broker()
+    const engineSilentMs = view.engineSilenceMs()
     return {
       applicationId: view.applicationId,
       state: state.current,
@@ -86,8 +88,9 @@ export class Look {
         lastError: broker.fault === null ? null : mask(broker.fault),
         nodes: (broker.nodes ?? []).map((node) => maskedNode(node, mask)),
       },
-      engineSilentMs: view.engineSilenceMs(),
-      lateMs,
+      engineSilentMs,
+      missedMs: lateness?.missedMs(now - engineSilentMs) ?? 0,
+      lateMs: lateness?.meanMs ?? 0,
       dispatchedAtMs: this.#dispatched(now, counters),
       diskFull: this.#takeDiskFull(now),
       lanes: lanes.map(({ facts }) => facts),

@@ -77,7 +77,7 @@ const failed: StandstillRow = {
   title: 'The engine has failed',
   when: 'The lifecycle state is FAILED.',
   explains: ['RESTARTS', ...everythingBehind],
-  next: 'The page of errors says for each code who has to act.',
+  next: 'Look up the code in docs/errors.md, which says who has to act; then start the process again.',
   find: ({ state, failure, stateSinceMs }) => {
     if (state !== 'FAILED') return []
     const { code, message, restartHelps } = failure ?? {
@@ -91,7 +91,9 @@ const failed: StandstillRow = {
         sinceMs: stateSinceMs,
         place: { ...failure?.record },
         evidence: [{ at: '/state', field: 'failure.code', value: code }],
-        next: restartHelps ? 'A restart of the process can help.' : failed.next,
+        next: restartHelps
+          ? 'Start the process again. If it fails again, look up the code in docs/errors.md.'
+          : failed.next,
       },
     ]
   },
@@ -101,15 +103,15 @@ const paused: StandstillRow = {
   code: 'PAUSED',
   severity: 'NOT_MEANT_TO_RUN',
   title: 'Paused by an operator',
-  when: 'Somebody asked for it with POST /pause; for as long as it drains and is paused.',
+  when: 'Somebody asked for it with POST /pause: while it finishes what is under way, and from then on.',
   explains: everythingBehind,
-  next: 'POST /unpause goes on.',
+  next: 'Send POST /unpause to go on; ask whoever is named here why it was paused.',
   find: ({ state, pausedBy, stateSinceMs }, now) => {
     if (state !== 'PAUSED' && state !== 'DRAINING') return []
     const sinceMs = pausedBy?.sinceMs ?? stateSinceMs
     return [
       {
-        sentence: `The application ${state === 'PAUSED' ? 'is paused' : 'drains for a pause'}: ${pausedBy?.who ?? 'an operator'} asked for it ${lasting(now - sinceMs)} ago (${clockTime(sinceMs)}).`,
+        sentence: `The application ${state === 'PAUSED' ? 'is paused' : 'finishes what is under way and pauses then'}: ${pausedBy?.who ?? 'an operator'} asked for it ${lasting(now - sinceMs)} ago (${clockTime(sinceMs)}).`,
         sinceMs,
         place: {},
         evidence: [{ at: '/state', field: 'current', value: state }],
@@ -122,9 +124,9 @@ const standby: StandstillRow = {
   code: 'STANDBY',
   severity: 'NOT_MEANT_TO_RUN',
   title: 'A standby',
-  when: 'This pod waits to take over; another one is to process.',
+  when: 'This pod (a process of an application with `ha.mode: hot-standby`) waits to take over; another one is to process.',
   explains: everythingBehind,
-  next: 'Ask the pod that is active. `millrace ha status` shows all of them.',
+  next: 'Nothing, if another pod is active: ask that one. If none is, `millrace ha status` shows all pods and why none takes over.',
   find: ({ state, ha, stateSinceMs }, now) => {
     if (state !== 'STANDBY') return []
     const active = ha?.active ?? null
@@ -150,7 +152,7 @@ const stopping: StandstillRow = {
   title: 'It stops',
   when: 'The process was told to end.',
   explains: everythingBehind,
-  next: 'Start it again, if it is to go on.',
+  next: 'Nothing, if that was meant. Else start it again, and look for what ended it: a signal, its supervisor, a deployment.',
   find: ({ state, stateSinceMs }, now) =>
     state !== 'STOPPING' && state !== 'STOPPED'
       ? []
@@ -170,7 +172,7 @@ const license: StandstillRow = {
   title: 'The license does not count',
   when: 'The license is EXPIRED, REVOKED or INVALID.',
   explains: [],
-  next: 'Renew the license; /license shows it. A restart does not help.',
+  next: 'Look at `/license` and the log, which say what is wrong with it, and set a license that counts (license.key). A restart alone does not help.',
   guide:
     'The readiness probe is DOWN, so the process is taken out of service. Records that it has are processed all the same.',
   find: ({ license: { status, counts, sinceMs } }, now) =>
@@ -238,14 +240,16 @@ const engineSilent: StandstillRow = {
   code: 'ENGINE_SILENT',
   severity: 'STANDING',
   title: 'The engine’s own thread is silent',
-  when: 'The engine’s thread has given no sign of life for 5 s.',
+  when: 'The engine’s thread has given no sign of life for 5 s in which this process was let run. On a machine short of processors it takes more.',
   explains: everythingBehind,
-  next: 'A timestamp extractor of the application runs there: look whether it returns. `/debug/threads` shows the stack of the thread `engine`.',
+  next: 'A timestamp extractor of the application runs there: look whether it returns. `/debug/threads` shows what the thread `engine` is at.',
   find: (facts, now) => {
-    if (facts.engineSilentMs < patienceMs || !tickingStates.has(facts.state)) return []
+    // While the process waits for processors its threads are silent in turns, and whoever looks sees little of it.
+    const dueMs = facts.missedMs + patienceMs + hopsOfACommit * facts.lateMs
+    if (facts.engineSilentMs < dueMs || !tickingStates.has(facts.state)) return []
     return [
       {
-        sentence: `The thread that reads, dispatches and commits has given no sign of life for ${lasting(facts.engineSilentMs)}.`,
+        sentence: `The thread \`engine\`, which reads the topics, hands records to the lanes and commits, has given no sign of life for ${lasting(facts.engineSilentMs)}: nothing moves.`,
         sinceMs: now - facts.engineSilentMs,
         place: {},
         evidence: [
@@ -302,7 +306,7 @@ const restoring: StandstillRow = {
       slowest === undefined ? '' : ` Most is left of the store ${slowest.store}, partition ${slowest.partition}.`
     return [
       {
-        sentence: `State has been restored for ${lasting(now - stateSinceMs)}: ${done} records of ${done + left}${time}.${where}`,
+        sentence: `Stores have been filled from their changelogs for ${lasting(now - stateSinceMs)}: ${done} records of ${done + left} are restored${time}.${where}`,
         sinceMs: stateSinceMs,
         place: slowest === undefined ? {} : { store: slowest.store, partition: slowest.partition },
         evidence: [{ at: '/state', field: 'restore[].remainingRecords', value: left }],
@@ -314,7 +318,7 @@ const restoring: StandstillRow = {
 /** What a step of a commit waits for, and by which calls. */
 const phaseWords: Readonly<Record<string, readonly [words: string, ...kinds: CallKind[]]>> = {
   FLUSHING: ['to take the outputs', 'produce'],
-  SENDING_OFFSETS: ['to take the positions into the transaction', 'group', 'transaction'],
+  SENDING_OFFSETS: ['to note how far the input was read', 'group', 'transaction'],
   IN_TX_COMMIT: ['to end the transaction', 'transaction'],
   RESOLVING_OUTCOME: ['to tell how the last transaction ended', 'group', 'transaction'],
   ABORTING: ['to abort the transaction', 'transaction'],
@@ -337,7 +341,7 @@ const commitUnanswered: StandstillRow = {
   title: 'The broker does not answer a commit',
   when: 'One step of a commit has waited for the broker for 5 s, and for ten times as long as commits usually take.',
   explains: ['BUFFER_FULL', 'WATERMARK_HELD', 'COMMITS_SLOW', 'RESTARTS'],
-  next: 'Look at the broker that leads the transaction coordinator’s partition, and its log for this transactional id.',
+  next: 'Look at the broker named here: whether it runs, its log, its disks. By itself the engine waits, or goes back to the last commit and tries again.',
   find: (facts, now) => {
     const { commit } = facts
     const step = commit === null ? undefined : phaseWords[commit.phase]
@@ -368,7 +372,7 @@ function usualCommitMs({ last }: CommitFacts): number {
 /** Waiting for the lanes is no step here: what they are busy with is full load, and what holds them has a row of its own. */
 const stepWords: Readonly<Record<Exclude<keyof Durations, 'align'>, string>> = {
   flush: 'the broker, which takes the outputs',
-  offsets: 'the broker, which takes the positions',
+  offsets: 'the broker, which notes how far the input was read',
   endTransaction: 'the broker, which ends the transaction',
   apply: 'the lanes, which write the stores',
 }
@@ -419,7 +423,7 @@ const restarts: StandstillRow = {
   title: 'The engine restarts again and again',
   when: 'Two restarts in place or more count within their window, or one has been under way for 5 s.',
   explains: ['BUFFER_FULL', 'WATERMARK_HELD', 'ALIGNMENT_HELD', 'COMMITS_SLOW'],
-  next: 'The causes are named, the newest first. When they are used up, the engine fails or hands over.',
+  next: 'Cure what is named in brackets, the newest cause first. When all restarts are used up, the engine fails, or a standby takes over.',
   find: (facts, now): Found[] => {
     const { commit, state, stateSinceMs } = facts
     if (commit === null || !isMeantToRun(facts)) return []

@@ -90,7 +90,7 @@ const watermarkHeld: StandstillRow = {
         : `is ${lasting(heldBackMs(first, newest))} behind the other partitions`
     return [
       {
-        sentence: `The watermark ${behind} because of ${names}: no records for ${lasting(now - sinceMs)}, and the idleness time-out (watermark.idleness-timeout) is ${first.idlenessTimeoutMs === 0 ? 'off' : lasting(first.idlenessTimeoutMs)}. Windows and timers stay open meanwhile.`,
+        sentence: `The watermark ${behind} because of ${names}: no records for ${lasting(now - sinceMs)}, and the idleness time-out (watermark.idleness-timeout) is ${first.idlenessTimeoutMs === 0 ? 'off' : lasting(first.idlenessTimeoutMs)}. Windows stay open and timers wait meanwhile.`,
         sinceMs,
         place: { topic: first.topic, partition: first.partition },
         evidence: [
@@ -183,7 +183,7 @@ const bufferFull: StandstillRow = {
   title: 'The buffer of a partition is full',
   when: 'A partition has not been fetched for 3 s because its buffer is full, and what it is full behind was found, or for 10 s no record was taken out of any buffer and none was finished. A full buffer alone is full load, and no finding.',
   explains: [],
-  next: 'Nothing here: the buffer empties once its cause is gone.',
+  next: 'Nothing at the partition itself: the buffer empties once its cause is gone, which is told before it.',
   find: (facts, now, behind) => {
     const isStill = nothingMoves(facts, now)
     if (!behind && !isStill) return []

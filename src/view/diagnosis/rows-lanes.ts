@@ -135,7 +135,7 @@ const hotKey: StandstillRow = {
   title: 'One key with an asynchronous function',
   when: 'For 5 s records of one and the same key have waited for each other’s asynchronous call, more of its partition wait behind them, and the lane finishes little else.',
   explains: ['LANE_SLOW', 'BUFFER_FULL', 'COMMITS_SLOW'],
-  next: 'Records of one key go one after the other. Make the call quicker, spread the key, or take the call out of the order by key.',
+  next: 'Records of one key go one after the other. Make the call quicker, or spread what comes under this key over several keys.',
   guide:
     'The key is told as a hash that is the same on all pods; `murmur2` of its bytes, as Kafka’s partitioner has it.',
   find: (facts, now) =>

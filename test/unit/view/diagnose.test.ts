@@ -56,6 +56,7 @@ const healthy: Facts = {
   restoreRate: null,
   broker: { connected: true, sinceMs: now - 60_000, address: 'broker:9092', lastError: null, nodes: [] },
   engineSilentMs: 50,
+  missedMs: 0,
   lateMs: 0,
   dispatchedAtMs: now,
   diskFull: null,
@@ -111,7 +112,7 @@ describe('the table of standstills', () => {
 
   test('uses no word that only those who know the engine understand', () => {
     const text = standstillTable.map(({ title, when, next, guide }) => [title, when, next, guide].join(' ')).join(' ')
-    assert.doesNotMatch(text.replaceAll(/commit-barrier\.\S+/g, ''), /\b(barrier|acks?|epoch)\b/i)
+    assert.doesNotMatch(text.replaceAll(/commit-barrier\.\S+/g, ''), /\b(barrier|acks?|epoch|dispatch\w*|drains?)\b/i)
   })
 })
 
@@ -119,6 +120,16 @@ describe('a diagnosis', () => {
   test('finds nothing where all is well', () => {
     assert.deepEqual(codesOf({}), [])
     assert.equal(verdictOf(healthy, [], []).status, 'FLOWING')
+  })
+
+  test('tells a silent engine from a process that was not let run', () => {
+    assert.deepEqual(codesOf({ engineSilentMs: 4900 }), [])
+    assert.deepEqual(codesOf({ engineSilentMs: 5100 }), ['ENGINE_SILENT'])
+    // The whole process stood still, or had a processor now and then.
+    assert.deepEqual(codesOf({ engineSilentMs: 30_000, missedMs: 29_000, lateMs: 700 }), [])
+    assert.deepEqual(codesOf({ engineSilentMs: 9000, missedMs: 3000, lateMs: 200 }), [])
+    // Looked at often enough, it is silent all the same.
+    assert.deepEqual(codesOf({ engineSilentMs: 20_000, missedMs: 9000, lateMs: 200 }), ['ENGINE_SILENT'])
   })
 
   test('names the broker that is gone, and none that was not asked yet', () => {
