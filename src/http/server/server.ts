@@ -109,10 +109,6 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const crossOrigin = crossOriginOf(config.consolePods)
   const handler = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const startedAt = clock.monotonic()
-    const gone = new AbortController()
-    response.once('close', () => {
-      if (!response.writableFinished) gone.abort(clientGone)
-    })
     const { method = 'GET', headers } = request
     const permission = crossOrigin.permission(method, headers)
     const { route, reply } = permission
@@ -122,7 +118,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
           target: request.url ?? '/',
           headers,
           from: request.socket.remoteAddress,
-          signal: gone.signal,
+          signal: untilGone(response),
         })
     send(response, crossOrigin.marked(reply, method, headers))
     options.metrics?.observeRequest(method, route, reply.status, (clock.monotonic() - startedAt) / 1000)
@@ -148,6 +144,15 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       return own.close()
     },
   }
+}
+
+/** Aborts once nobody waits for the answer any more. */
+function untilGone(response: ServerResponse): AbortSignal {
+  const gone = new AbortController()
+  response.once('close', () => {
+    if (!response.writableFinished) gone.abort(clientGone)
+  })
+  return gone.signal
 }
 
 /** Who may ask for what: the console's files hold nothing of the application, and are open to all hosts that are allowed. */
