@@ -23,7 +23,8 @@ export interface GateParts {
   goesOn(origin: Origin): void
 }
 
-const longestPauseMs = 10_000
+/** Twice as long a pause, and a service that is back would be tried only when a commit is overdue. */
+const longestPauseMs = 5000
 
 export class LaneCallGate implements CallGate {
   readonly #parts: GateParts
@@ -31,6 +32,8 @@ export class LaneCallGate implements CallGate {
   readonly #name: string
   readonly #limit: CallLimit
   readonly #waiting: Array<() => void> = []
+  /** Ends the pauses of calls that have failed. */
+  readonly #pausing = new Set<() => void>()
   #out = 0
   /** Monotonic time at which the next call may begin, where their rate is bounded. */
   #nextAt = Number.NEGATIVE_INFINITY
@@ -88,6 +91,7 @@ export class LaneCallGate implements CallGate {
       try {
         const answer = await this.#call(call)
         this.#succeeded++
+        if (breaker !== undefined && this.#failedInARow >= breaker.after) this.#isBack()
         this.#failedInARow = 0
         this.#leave(true)
         return answer
@@ -136,10 +140,24 @@ export class LaneCallGate implements CallGate {
     return breaker !== undefined && this.#failedInARow >= breaker.after && this.#out > 0
   }
 
-  /** Twice as long each time, and never at the same time as the others. */
+  /** Twice as long each time, and never at the same time as the others; no longer once the service is back. */
   #pause(failed: number, pauseMs: number): Promise<void> {
     const { timers, random } = this.#parts
-    return sleep(timers, Math.min(longestPauseMs, pauseMs * 2 ** Math.min(failed - 1, 16)) * (0.5 + random() / 2))
+    const ms = Math.min(longestPauseMs, pauseMs * 2 ** Math.min(failed - 1, 16)) * (0.5 + random() / 2)
+    return new Promise((resolve) => {
+      const end = (): void => {
+        cancel()
+        this.#pausing.delete(end)
+        resolve()
+      }
+      const cancel = timers.after(ms, end)
+      this.#pausing.add(end)
+    })
+  }
+
+  /** What waits for it need not wait longer: no more of it goes at once than the limit allows. */
+  #isBack(): void {
+    for (const end of [...this.#pausing]) end()
   }
 
   #enter(): void {

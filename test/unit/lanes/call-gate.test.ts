@@ -116,6 +116,30 @@ describe('the gate of a function', () => {
     assert.deepEqual(await Promise.all(answers), new Array(10).fill('yes'))
   })
 
+  test('lets all others go on with the first call that comes through again', async () => {
+    const stage = new Stage()
+    const gate = stage.gate({ concurrency: 4, breaker: { after: 3, pauseMs: 200 } })
+    const backMs = 31_000
+    let out = 0
+    let most = 0
+    let firstMs = 0
+    const ask = async (): Promise<void> => {
+      most = Math.max(most, ++out)
+      await stage.sleep(10)
+      out--
+      if (stage.clock.monotonic() < backMs) throw new Error('not now')
+      firstMs ||= stage.clock.monotonic()
+    }
+    // They come one after the other, and so do the ends of their pauses.
+    const answers = Array.from({ length: 20 }, (_, i) => stage.sleep(100 * i).then(() => gate.run(origin, ask)))
+    await stage.run(100_000)
+    await Promise.all(answers)
+    const endedMs = stage.clock.monotonic()
+    assert.ok(firstMs - backMs <= 5000, `the service was asked ${firstMs - backMs} ms after it was back`)
+    assert.ok(endedMs - firstMs <= 100, `the last one was done ${endedMs - firstMs} ms after the first`)
+    assert.equal(most, 4)
+  })
+
   test('gives up a record that fails while others come through', async () => {
     const stage = new Stage()
     const gate = stage.gate({ breaker: { after: 3, pauseMs: 10 } })

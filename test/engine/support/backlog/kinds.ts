@@ -17,10 +17,19 @@ function hot(records: number, most: number, ms: number): Backlog[] {
   })
 }
 
+/** The first half takes no time: so much may be let in as a quick function gets through. */
+function turns(records: number, ms: number): Backlog[] {
+  return spread(records, ms).map((each) => (each.n < records / 2 ? { ...each, ms: 0 } : each))
+}
+
 export const kinds: Readonly<Record<string, (records: number) => Kind>> = {
   'sync-5': (records) => ({ kind: 'waits', backlog: spread(records, 5) }),
   'sync-20': (records) => ({ kind: 'waits', backlog: spread(records, 20) }),
   'sync-100': (records) => ({ kind: 'waits', backlog: spread(records, 100) }),
+  'turns-20': (records) => ({ kind: 'waits', backlog: turns(records, 20) }),
+  'turns-200': (records) => ({ kind: 'waits', backlog: turns(records, 200) }),
+  'later-20': (records) => ({ kind: 'later', backlog: turns(records, 20) }),
+  'later-200': (records) => ({ kind: 'later', backlog: turns(records, 200) }),
   'cpu-3': (records) => ({ kind: 'computes', backlog: spread(records, 3) }),
   'one-key': (records) => ({ kind: 'later', backlog: hot(records, Math.ceil(records / 50), 150) }),
   service: (records) => ({ kind: 'asks', backlog: spread(records, 0, 2000) }),

@@ -2,7 +2,7 @@
  * An application over a backlog, as a process of its own: it is watched from outside, killed under way, and judged by what it
  * has committed.
  */
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -31,6 +31,8 @@ export interface SceneOptions {
   readonly failsSeconds?: number
   /** With so many processes beside it that want all of the processor, and less right to it than these. */
   readonly busy?: number
+  /** It and these have no other core than this. */
+  readonly core?: number
   readonly config?: Readonly<Record<string, unknown>>
 }
 
@@ -41,6 +43,8 @@ export interface Outcome {
   readonly steps: number
   readonly longestGapMs: number
   readonly kills: number
+  /** What it took at most until it ran, from the start of the process on. */
+  readonly longestStartMs: number
   /** Most memory of the process, and what it had a quarter of the way. */
   readonly rssBytes: number
   readonly earlyRssBytes: number
@@ -67,6 +71,8 @@ export class Scene {
   #told: Told | undefined
   #since = 0
   #longestGapMs = 0
+  #startedAt = 0
+  #longestStartMs = 0
   #steps = 0
   #committed = 0
   #rss = 0
@@ -85,7 +91,8 @@ export class Scene {
     try {
       if (kind === 'asks') this.#service = await Service.start()
       await this.#withBroker((broker) => fill(broker, name, backlog))
-      for (let i = 0; i < busy; i++) this.#busy.push(spawn(process.execPath, ['-e', busyLoop], { stdio: 'ignore' }))
+      for (let i = 0; i < busy; i++)
+        this.#busy.push(this.#spawn([process.execPath, '-e', busyLoop], { stdio: 'ignore' }))
       this.#start()
       const began = performance.now()
       const failed = failsSeconds > 0 ? this.#fail(failsSeconds) : Promise.resolve()
@@ -101,6 +108,7 @@ export class Scene {
         steps: this.#steps,
         longestGapMs: Math.round(this.#longestGapMs),
         kills: this.#killed,
+        longestStartMs: Math.round(this.#longestStartMs),
         rssBytes: this.#rss,
         earlyRssBytes: this.#earlyRss,
         cores: this.#cpuMs / spent,
@@ -149,11 +157,14 @@ export class Scene {
       BACKLOG_URL: this.#service?.url ?? '',
       BACKLOG_CONFIG: JSON.stringify(all),
     }
-    const command = busy > 0 ? ['nice', '-n', '5', process.execPath, child] : [process.execPath, child]
-    const [file, ...args] = command as [string, ...string[]]
-    const made = spawn(file, args, { env, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+    const nice = busy > 0 ? ['nice', '-n', '5'] : []
+    const made = this.#spawn([...nice, process.execPath, child], {
+      env,
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    })
     this.#child = made
     this.#told = undefined
+    this.#startedAt = performance.now()
     this.#exit = new Promise((resolve) => made.once('exit', (code) => resolve(code)))
     let cpuMs = 0
     made.on('message', (told: Told) => {
@@ -161,6 +172,13 @@ export class Scene {
       cpuMs = told.cpuMs
       this.#hear(told)
     })
+  }
+
+  #spawn(command: readonly string[], options: SpawnOptions): ChildProcess {
+    const { core } = this.#o
+    const pinned = core === undefined ? [] : ['taskset', '-c', String(core)]
+    const [file, ...args] = [...pinned, ...command] as [string, ...string[]]
+    return spawn(file, args, options)
   }
 
   #hear(told: Told): void {
@@ -172,6 +190,10 @@ export class Scene {
     if (told.committed < this.#o.backlog.length / 4) this.#earlyRss = this.#rss
     // What it takes to start is not counted, nor what nobody could have committed.
     const runs = told.state === 'RUNNING' && before?.state === 'RUNNING'
+    if (runs && this.#startedAt > 0) {
+      this.#longestStartMs = Math.max(this.#longestStartMs, now - this.#startedAt)
+      this.#startedAt = 0
+    }
     if (!runs || this.#failing) this.#since = now
     else this.#longestGapMs = Math.max(this.#longestGapMs, now - this.#since)
     if (told.committed <= this.#committed) return
