@@ -28,8 +28,9 @@ const { values, positionals } = parseArgs({
 const longestGapMs = 10_000
 const mostBytes = 1 << 30
 
-function faultsOf({ complaints, faults, longestGapMs: gap, rssBytes }: Outcome): string[] {
+function faultsOf({ committed, complaints, faults, longestGapMs: gap, rssBytes }: Outcome): string[] {
   return [
+    ...(committed === 0 ? ['nothing was committed'] : []),
     ...faults,
     ...complaints,
     ...(gap > longestGapMs ? [`nothing was committed for ${gap} ms`] : []),
