@@ -70,7 +70,7 @@ export class Admission {
       slowestMs = Math.max(slowestMs, lane.slowestMs)
     }
     this.pauseMs = Math.max(shortestPauseMs, Math.min(longestPauseMs, slowestMs / 4))
-    this.#perKey = Math.max(least, Math.floor(patienceMs / Math.max(slowestMs, 0.1)))
+    this.#perKey = LanePace.perKey(slowestMs)
     this.#closed = longest > this.#perKey
     const goesOn = given + handed > finished
     for (const lane of this.#lanes) lane.look(now)

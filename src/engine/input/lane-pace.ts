@@ -13,6 +13,11 @@ const asyncMemoryMs = 1000
 /** Of quick functions no more records than this, or what they do within a moment: they may become slow with any record. */
 const mostRecords = 4096
 const momentMs = 25
+/** Of asynchronous ones fewer, unless as many are under way at once: with many records of a key they do not help one another. */
+const mostAsync = 1024
+const asyncMomentMs = 5
+/** Of one key, however quick. */
+const mostOfKey = 512
 /** As slow as they have been of late they take no longer than this for what is before them. */
 const worstMs = 5000
 /** Of slow functions some more, or lanes and keys would wait for one another: so many records, within this time. */
@@ -149,7 +154,13 @@ export class LanePace {
     }
     const underWay = this.#block[laneIndex.inFlightAsync] as number
     const calls = this.pending - underWay < this.pending / growth ? growth : 2
-    return rate * Math.max(aheadMs, patienceMs, calls * callMs)
+    const ahead = rate * Math.max(aheadMs, patienceMs, calls * callMs)
+    return Math.min(ahead, Math.max(mostAsync, rate * asyncMomentMs, growth * underWay))
+  }
+
+  /** Of one key, as slow as the slowest call of late. */
+  static perKey(slowestMs: number): number {
+    return Math.max(least, Math.min(mostOfKey, Math.floor(patienceMs / slowestMs)))
   }
 
   #doneSince(): number {

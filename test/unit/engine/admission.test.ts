@@ -1,0 +1,73 @@
+/** What is let in ahead of a lane: it may turn slow with any record, and a commit waits for all that was let in. */
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { type CounterLayout, finishedSlot, laneBlockLength, laneIndex, newBlock } from '../../../src/base/counters.ts'
+import { Admission } from '../../../src/engine/input/admission.ts'
+
+const layout: CounterLayout = { nodes: 1, subtopologies: 1, stores: [], sourceTopics: ['in'], sinkTopics: [] }
+const lookEveryMs = 2
+
+/** A lane that does what it was given, in its order, and tells of it as a lane does. */
+class Lane {
+  readonly block = newBlock(laneBlockLength(layout))
+  readonly admission: Admission
+  readonly #isAsync: boolean
+  readonly #queue: number[] = []
+  #now = 0
+  #done = 0
+
+  constructor(isAsync: boolean) {
+    this.#isAsync = isAsync
+    this.admission = new Admission(
+      { laneCounters: [this.block], layout, commitIntervalMs: 100, levels: false },
+      this.#now,
+    )
+    if (isAsync) this.admission.finished(0, [])
+  }
+
+  get pending(): number {
+    return this.#queue.length
+  }
+
+  /** So long with a backlog of these keys and so many records a millisecond; the most that waited at a time. */
+  works(ms: number, recordsPerMs: number, slotOf: (n: number) => number): number {
+    let most = 0
+    let n = 0
+    for (const endMs = this.#now + ms; this.#now < endMs; this.#now += lookEveryMs) {
+      this.admission.look(this.#now)
+      for (; this.admission.takes(0, 0, slotOf(n)); n++) this.#queue.push(slotOf(n))
+      most = Math.max(most, this.pending)
+      this.#work(Math.min(this.pending, recordsPerMs * lookEveryMs), recordsPerMs)
+    }
+    return most
+  }
+
+  #work(records: number, recordsPerMs: number): void {
+    this.#done += records
+    const done = this.#queue.splice(0, records)
+    this.block[laneIndex.finishedRecords] = this.#done
+    this.block[finishedSlot(layout, 0)] = this.#done
+    this.block[laneIndex.occupiedMs]! += records / recordsPerMs
+    this.block[laneIndex.slowestMs] = 1 / recordsPerMs
+    if (!this.#isAsync) return
+    this.block[laneIndex.callMs] = 1 / recordsPerMs
+    this.admission.finished(0, done)
+  }
+}
+
+describe('what is let in ahead of quick functions', () => {
+  test('synchronous ones have what they do in a moment before them', () => {
+    const most = new Lane(false).works(2000, 100, (n) => n % 50)
+    assert.ok(most > 2000 && most <= 4096, `${most} records`)
+  })
+
+  test('asynchronous ones have fewer', () => {
+    const most = new Lane(true).works(2000, 100, (n) => n % 50)
+    assert.ok(most > 500 && most <= 1024, `${most} records`)
+  })
+
+  test('and of one key fewer still: they would be done one after the other', () => {
+    const most = new Lane(true).works(2000, 100, () => 7)
+    assert.ok(most > 200 && most <= 512, `${most} records`)
+  })
+})
