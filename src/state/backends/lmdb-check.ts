@@ -192,7 +192,8 @@ class Walk {
     const { pageSize } = this.#meta
     const first = number64(view, keyTo)
     const pages = number64(view, keyTo + 16)
-    if (pages !== Math.floor((headerBytes - 1 + size) / pageSize) + 1) this.#damaged(number, tree.name)
+    // A value that has become shorter keeps the pages that it had.
+    if (pages < Math.floor((headerBytes - 1 + size) / pageSize) + 1) this.#damaged(number, tree.name)
     const bytes = this.#read(first, pages, tree.name)
     const head = viewOf(bytes)
     if (head.getUint16(18, true) !== flag.overflow || head.getUint32(20, true) !== pages)
