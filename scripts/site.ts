@@ -3,6 +3,7 @@
  * whose output comes of running it, and the examples with their code. Fails where a link leads nowhere.
  */
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { dirname, join, posix } from 'node:path'
 import { build } from 'vitepress'
 import { readSurface } from './api/surface.ts'
@@ -134,7 +135,12 @@ export async function buildSite(target: string, work: string, minify = true): Pr
     markdown: { html: false, theme: { light: 'github-light', dark: 'github-dark' } },
     themeConfig: { search: { provider: 'local' }, outline: [2, 3], sidebar: sidebar(pages, operators) },
   }
-  mkdirSync(join(folder, '.vitepress'), { recursive: true })
+  const theme = join(folder, '.vitepress', 'theme')
+  mkdirSync(theme, { recursive: true })
+  cpSync(join(import.meta.dirname, 'site', 'theme.js'), join(theme, 'index.js'))
+  cpSync(join(import.meta.dirname, 'site', 'theme.css'), join(theme, 'theme.css'))
+  mkdirSync(join(folder, 'public'))
+  cpSync(createRequire(import.meta.url).resolve('@mermaid-js/tiny'), join(folder, 'public', 'mermaid.js'))
   writeFileSync(join(folder, '.vitepress', 'config.mjs'), `export default ${JSON.stringify(config)}\n`)
   // The compiler's settings of the repository are newer than what VitePress knows.
   writeFileSync(join(folder, 'tsconfig.json'), '{}\n')
