@@ -63,7 +63,7 @@ function sidebar(pages: ReadonlyMap<string, Page>, operators: readonly OperatorP
   const below = (folder: string): Item[] =>
     of(...[...pages.keys()].filter((path) => path.startsWith(`${folder}/`)).sort())
   return [
-    { text: 'Start', items: [{ text: 'In five minutes', link: '/' }] },
+    { text: 'Start', items: [{ text: 'In five minutes', link: '/' }, ...of('guide/tutorial.md')] },
     { text: 'Concepts', items: of('guide/concepts.md', 'guide/exactly-once.md', 'guide/state.md') },
     { text: 'Operators', items: [...of('guide/dsl.md'), ...operatorItems(operators)] },
     { text: 'Serdes', items: of('guide/schema-registry.md') },
@@ -79,8 +79,11 @@ function sidebar(pages: ReadonlyMap<string, Page>, operators: readonly OperatorP
       ),
     },
     { text: 'Tuning', items: of('performance.md') },
-    { text: 'Troubleshooting', items: of('guide/standstills.md') },
-    { text: 'Coming from elsewhere', items: of('guide/coming-from-kafka-streams.md') },
+    { text: 'Troubleshooting', items: of('guide/troubleshooting.md', 'guide/standstills.md') },
+    {
+      text: 'Coming from elsewhere',
+      items: of('guide/coming-from-kafkajs.md', 'guide/coming-from-kafka-streams.md', 'guide/coming-from-flink.md'),
+    },
     { text: 'Examples', items: below('examples') },
     {
       text: 'Reference',

@@ -71,16 +71,21 @@ declare function print(value: unknown): void
 declare const app: ReturnType<typeof defineApp>
 `
 
+/** Its blocks are files of one project, which `tutorial.test.ts` makes and compiles. */
+const ownTest = 'docs/guide/tutorial.md'
+
 export function documentSnippets(): Snippet[] {
   const documents = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', ...filesBelow('docs', '.md')]
-  return documents.flatMap((document) => {
-    const text = readFileSync(join(repositoryRoot, document), 'utf8')
-    return [...text.matchAll(/```ts\n([\s\S]*?)```/g)].map((match, i) => ({
-      place: `${document}, block ${i + 1}`,
-      file: `${document.replaceAll(/\W+/g, '-')}-${i + 1}.ts`,
-      code: `${match[1] as string}\nexport {}\n`,
-    }))
-  })
+  return documents
+    .filter((document) => document !== ownTest)
+    .flatMap((document) => {
+      const text = readFileSync(join(repositoryRoot, document), 'utf8')
+      return [...text.matchAll(/```ts\n([\s\S]*?)```/g)].map((match, i) => ({
+        place: `${document}, block ${i + 1}`,
+        file: `${document.replaceAll(/\W+/g, '-')}-${i + 1}.ts`,
+        code: `${match[1] as string}\nexport {}\n`,
+      }))
+    })
 }
 
 const publicSources = [
