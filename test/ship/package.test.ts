@@ -1,5 +1,6 @@
 /** The package as it is published: packed by `npm pack` in a checkout, unpacked elsewhere, and used. */
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -7,7 +8,7 @@ import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/co
 import { build } from 'esbuild'
 import { publint } from 'publint'
 import { formatMessage } from 'publint/utils'
-import { install, type Packed, packCheckout, root, run } from './support/packed.ts'
+import { install, pack, type Packed, packCheckout, root, run } from './support/packed.ts'
 
 /** What may be downloaded and unpacked. Raise them with a reason: everybody who installs the package pays for it. */
 const mostPackedBytes = 3_000_000
@@ -128,6 +129,26 @@ describe('the published package', () => {
       paths.filter((path) => !places.test(path) || /\.test\.|docs\/decisions/.test(path)),
       [],
     )
+  })
+
+  test('npm would publish it, and what makes projects of it, without a word against the manifests', () => {
+    const create = pack(join(packed.checkout, 'packages', 'create-millrace'), packed.folder)
+    for (const [name, tarball, files] of [
+      ['millrace', packed.tarball, packed.files.length],
+      ['create-millrace', create.tarball, create.files.length],
+    ] as const) {
+      // Nobody answers there: a dry run has to do without the registry.
+      const nowhere = ['--registry', 'http://127.0.0.1:9/', '--fetch-retries', '0']
+      const args = ['publish', tarball, '--dry-run', '--json', '--access', 'public', ...nowhere]
+      const { status, stdout, stderr } = spawnSync('npm', args, { cwd: packed.folder, encoding: 'utf8' })
+      assert.equal(status, 0, stderr)
+      const told = JSON.parse(stdout) as Readonly<
+        Record<string, { readonly name: string; readonly entryCount: number }>
+      >
+      const one = told[name] ?? (told as unknown as { readonly name: string; readonly entryCount: number })
+      assert.deepEqual([one.name, one.entryCount], [name, files])
+      assert.doesNotMatch(stderr, /auto-corrected|errors in your package\.json/)
+    }
   })
 
   test('is not larger than it was', () => {
