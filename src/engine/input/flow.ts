@@ -150,6 +150,7 @@ export class Flow {
         this.#watermarks.headArrived(handle, buffer.headTimestamp, buffer.headOffset, now)
     }
     this.#sorted.assigned(partitions, now)
+    this.#announcements?.reassigned()
   }
 
   revoke(partitions: readonly TopicPartition[]): void {
@@ -165,6 +166,7 @@ export class Flow {
       this.dispatcher.revoke(route.handle)
       this.#routes.delete(key)
     }
+    this.#announcements?.reassigned()
     // What waited for one of them goes on.
     this.wake()
   }
@@ -334,10 +336,7 @@ export class Flow {
     return firstWithheld(this.#o.broker, partitions)
   }
 
-  /**
-   * There is no more input: partitions that lie behind others do not hold the watermark back any longer. True when it
-   * rose.
-   */
+  /** There is no more input: partitions behind others hold the watermark back no longer. True when it rose. */
   closeInput(): boolean {
     const rose = closeInput(this.#o.settings, this.#watermarks, this.#routes)
     if (rose) this.dispatcher.flush()

@@ -69,6 +69,8 @@ export class Announcements {
   #asking: Promise<void> | undefined
   #cancel: (() => void) | undefined
   #hurried = 0
+  /** How often partitions came or went. */
+  #reassigned = 0
   #closed = false
 
   constructor(options: AnnouncementsOptions, host: AnnouncementsHost) {
@@ -90,6 +92,16 @@ export class Announcements {
   hurry(): void {
     this.#hurried = 2
     if (!this.#closed && this.#asking === undefined && this.#cancel !== undefined) this.#later(hurryMs)
+  }
+
+  /**
+   * Partitions came or went. What was told before does not hold for one that has come, whose records are not at hand yet;
+   * and one that has gone is not read any further, so that what was told of it would be waited for without end.
+   */
+  reassigned(): void {
+    this.#reassigned++
+    this.#waiting.clear()
+    this.hurry()
   }
 
   #later(afterMs: number): void {
@@ -172,6 +184,7 @@ export class Announcements {
 
   async #ask(): Promise<void> {
     const own = this.#host.partitions()
+    const reassigned = this.#reassigned
     const { broker, groupId, clock, plan } = this.#o
     const known = new Map(own.map((tp) => [partitionKey(tp.topic, tp.partition), this.#host.position(tp)]))
     const sources = plan.sources.filter(({ kind }) => kind !== 'global')
@@ -193,7 +206,7 @@ export class Announcements {
       }),
     )
     this.#upstream.look({ committed, ends: endOf, now: clock.monotonic() })
-    this.#tell(own, endOf)
+    if (reassigned === this.#reassigned) this.#tell(own, endOf)
     this.#known = known
     this.settle()
   }
