@@ -136,6 +136,24 @@ export function pricedTable(seed: number, records: number, slow: boolean): Progr
   ])
 }
 
+/** Visits of customers, told when they end, and counted by product together with the orders: each task has its own timers. */
+export function visitsByProduct(seed: number, records: number, slow: boolean): Program {
+  const session = (gap: number, grace: number) => ({ type: 'session', gap, grace }) as const
+  const source = slow ? 'slowed' : 'orders'
+  return example(seed, records, slow, [
+    { id: 'by-customer', op: 'groupByKey', from: source },
+    { id: 'visiting', op: 'windowedBy', from: 'by-customer', window: session(4000, 3000), emit: 'onWindowClose' },
+    { id: 'visits', op: 'reduce', from: 'visiting', reduce: { fn: 'value' } },
+    { id: 'ended', op: 'toStream', from: 'visits', key: field('key', { fn: 'key' }) },
+    { id: 'all', op: 'merge', from: ['ended', source] },
+    { id: 'by-product', op: 'groupBy', from: 'all', key: field('g') },
+    { id: 'running', op: 'windowedBy', from: 'by-product', window: session(1000, 6001), emit: 'onWindowClose' },
+    { id: 'counts', op: 'count', from: 'running' },
+    { id: 'told', op: 'toStream', from: 'counts', key: field('key', { fn: 'key' }) },
+    { id: 'out', op: 'to', from: 'told', topic: 'counted', promised: 'set' },
+  ])
+}
+
 export const examples = {
   pricedOrders,
   pairedStreams,
@@ -144,4 +162,5 @@ export const examples = {
   ownTable,
   mergedCounts,
   pricedTable,
+  visitsByProduct,
 }

@@ -30,6 +30,12 @@ describe('what records become on several levels', () => {
     }
   }
 
+  test('is what the model says where timers are due while a task waits for a slow function at a barrier', async () => {
+    const program = examples.visitsByProduct(1, 1500, true)
+    const setting = { lanes: 2, store: 'memory', commitMs: 5 } as const
+    assert.deepEqual(await faultsOf(program, setting, expectedOf(program)), [])
+  })
+
   // When a timer fires between two records depends on how these are spread over the topic's partitions.
   for (const [name, processes] of [
     ['pricedOrders', 1],

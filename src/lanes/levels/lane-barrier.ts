@@ -11,6 +11,7 @@ import type { Handoffs } from './handoffs.ts'
 import type { LaneOptions } from '../lane-options.ts'
 import type { LaneTimings } from '../lane-timings.ts'
 import type { LevelState } from './level-state.ts'
+import type { Frontier } from './place.ts'
 import type { Outputs } from '../outputs.ts'
 import type { TaskRunner } from '../tasks/task-runner.ts'
 import type { TaskSet } from '../tasks/task-set.ts'
@@ -65,10 +66,11 @@ export class LaneBarrier {
   aligned(level: LevelState, epoch: CommitEpoch): void {
     assert(level.aligning === 0, `level ${level.level} closes epoch ${epoch} while ${level.aligning} is not sealed`)
     assert(epoch === this.#epoch, `level ${level.level} closes epoch ${epoch}, and ${this.#epoch} is open`)
-    level.aligning = epoch
+    level.close(epoch)
     for (const slot of level.slots) {
       if (slot.level > level.level) slot.straddling = true
       else if (!slot.stateful) slot.epoch = epoch + 1
+      else if (slot.epoch === epoch) slot.epochEndsAt = slot.sealsUpTo ?? level.watermark
     }
     this.seal(level)
   }
@@ -89,7 +91,8 @@ export class LaneBarrier {
     const next = level.level + 1
     const { levels, handoffs } = this.#parts
     if (next < levels.length) {
-      this.#report(level)
+      // Records of the next epoch that were kept back come behind the mark: they do not lessen what it tells.
+      this.#reportFrom(level, level.closing)
       handoffs.mark(epoch, next, level.reported)
     } else {
       this.#acknowledge(epoch)
@@ -124,6 +127,7 @@ export class LaneBarrier {
     tasks.seal(slot, epoch, this.#changelogs)
     slot.task.sealed()
     slot.epoch = epoch + 1
+    slot.epochEndsAt = Number.POSITIVE_INFINITY
     slot.straddling = false
     runner.unpark(slot)
     runner.advance(slot, slot.target)
@@ -177,8 +181,12 @@ export class LaneBarrier {
 
   /** How far all tasks of the level have done what was to do; true when that is further than before. */
   #report(level: LevelState): boolean {
-    if (this.#parts.handoffs.holds(level.level + 1)) return false
-    let { watermark, seq } = level
+    return this.#parts.handoffs.holds(level.level + 1) ? false : this.#reportFrom(level, level)
+  }
+
+  /** The same of what has come this far. */
+  #reportFrom(level: LevelState, come: Frontier): boolean {
+    let { watermark, seq } = come
     for (const slot of level.slots) {
       // A task that is fed at a deeper level too is advanced down there; here only what waits in it counts.
       if (slot.level === level.level && slot.watermark < watermark) watermark = slot.watermark

@@ -26,6 +26,8 @@ export class LevelState implements Frontier {
   readonly reported = { watermark: Number.NEGATIVE_INFINITY, seq: 0 }
   /** Epoch of which everything has come in but whose tasks are not all done; 0: none. */
   aligning: CommitEpoch = 0
+  /** How far that epoch goes. */
+  readonly closing = { watermark: Number.NEGATIVE_INFINITY, seq: 0 }
   /** Records that came in, and those that were given to tasks or passed on, by parity of the epoch. */
   readonly received: [number, number] = [0, 0]
   readonly given: [number, number] = [0, 0]
@@ -40,6 +42,13 @@ export class LevelState implements Frontier {
     if (watermark <= this.watermark) return false
     this.watermark = watermark
     return true
+  }
+
+  /** All of the epoch has come in. */
+  close(epoch: CommitEpoch): void {
+    this.aligning = epoch
+    this.closing.watermark = this.watermark
+    this.closing.seq = this.seq
   }
 
   /** True when there is more to report than last time. */

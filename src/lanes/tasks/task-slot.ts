@@ -34,6 +34,11 @@ export class TaskSlot {
   /** Of a task that goes by its own watermark: how far it goes in the epoch that is sealed next. */
   sealsUpTo: number | undefined
   /**
+   * While the barrier has passed and the task is not sealed: how far its epoch goes. Timers that are due later belong to
+   * the next epoch, as they do in tasks that are sealed already: a deeper level takes all of an epoch before the next.
+   */
+  epochEndsAt = Number.POSITIVE_INFINITY
+  /**
    * Of a task whose operators at several levels write one store: the barrier has passed a shallower level that feeds it,
    * but not its deepest one. Timers wait, since what they hand over would come behind the mark.
    */
@@ -85,7 +90,7 @@ export class TaskSlot {
    * operators have still to tell at the commit.
    */
   allowedWatermark(): number {
-    return Math.min(this.target, this.waiting.oldestAt, this.task.emissions.heldTo)
+    return Math.min(this.target, this.epochEndsAt, this.waiting.oldestAt, this.task.emissions.heldTo)
   }
 
   /** Timers may have changed what they wait for themselves: then the task has not come as far as it was allowed to. */
