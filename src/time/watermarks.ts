@@ -204,8 +204,8 @@ export class Watermarks {
     if (heads.isAnyGated) this.#place(heads.wentThrough(p, timestamp, now))
     if (nextTimestamp === noHead) this.#ranEmpty(p, now)
     else this.#findOldest(now)
-    // Behind a gate the heads are in order: the next one's partition has nothing older than what has just gone.
-    if (heads.isAnyGated && heads.shareGate(p, heads.oldest)) marks.comeTo(heads.oldest, timestamp)
+    // Behind a gate the heads are in order: nothing older than the next one is left, as far as those who write have told.
+    if (heads.isGated(p)) marks.comeTo(p, nextTimestamp)
     return inForce
   }
 

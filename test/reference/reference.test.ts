@@ -7,7 +7,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { examples } from './examples.ts'
-import { expectedOf } from './results.ts'
+import { expectedBehindTopic, expectedOf } from './results.ts'
 import { failureOf, faultsOf, titleOf } from './seed.ts'
 
 const seeds = Number(process.env.REFERENCE_SEEDS ?? 3)
@@ -36,7 +36,14 @@ describe('what records become on several levels', () => {
     assert.deepEqual(await faultsOf(program, setting, expectedOf(program)), [])
   })
 
-  // When a timer fires between two records depends on how these are spread over the topic's partitions.
+  for (const processes of [1, 2]) {
+    test(`is what the model says: quietProducts, timers behind topics, ${processes} processes`, async () => {
+      const program = examples.quietProducts(1, 2000, false)
+      const setting = { lanes: 2, store: 'memory', commitMs: 20, split: 'repartition-topics', processes } as const
+      assert.deepEqual(await faultsOf(program, setting, expectedBehindTopic(program)), [])
+    })
+  }
+
   for (const [name, processes] of [
     ['pricedOrders', 1],
     ['pricedOrders', 2],
