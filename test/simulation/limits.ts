@@ -17,6 +17,18 @@ export type Limits = Pick<
   | 'maxDirtyRows'
 > & { readonly sizes: Sizes }
 
+/** Nothing is full: for mistakes that show only where much goes over at once. */
+export const usualLimits: Limits = {
+  bufferedRecordsPerPartition: 20,
+  maxPollRecords: 10,
+  bufferedMaxBytes: 1 << 14,
+  laneQueueBytes: 4096,
+  partitionFetchMaxBytes: 1 << 16,
+  uncommittedMaxBytes: 1 << 20,
+  maxDirtyRows: 1_000_000,
+  sizes: usualSizes,
+}
+
 /** Drawn by a generator of its own: the other draws of a seed stay what they were. */
 export function limitsOf(seed: number): Limits {
   const random = new Random(seed ^ 0x5a17)

@@ -21,7 +21,7 @@ import type { WriteBehindOptions } from '../../src/lanes/stores/store-writer.ts'
 import { type BrokerFaults, faultyBroker, type Tamper } from './faulty-broker.ts'
 import { type MessageTamper, SimulatedProcess } from './process.ts'
 import { Scheduler, settleSome } from './scheduler.ts'
-import { type Limits, limitsOf } from './limits.ts'
+import { type Limits, limitsOf, usualLimits } from './limits.ts'
 import { application, type Delays, type Input } from './workload.ts'
 
 export interface WorldOptions {
@@ -450,15 +450,9 @@ export function settingsFor(
     lostChangelogs: 'refuse',
     idlenessMs: 0,
     maxTaskIdleMs: 0,
-    bufferedRecordsPerPartition: 20,
-    maxPollRecords: 10,
+    ...usualLimits,
     fetchMaxWaitMs: 100,
     fetchMaxBytes: 1 << 20,
-    partitionFetchMaxBytes: 1 << 16,
-    bufferedMaxBytes: 1 << 14,
-    laneQueueBytes: 4096,
-    uncommittedMaxBytes: 1 << 20,
-    maxDirtyRows: 1_000_000,
     commitIntervalMs: 20,
     commitIdleIntervalMs: 10,
     barrierTimeoutMs: 30_000,
