@@ -73,8 +73,10 @@ export class Gates {
   /** The partition has no gate any more. */
   remove(p: number): void {
     if (this.has(p)) this.#count--
-    const members = this.#members[p]
-    members?.splice(members.indexOf(p), 1)
+    const members = this.#members[p] ?? []
+    members.splice(members.indexOf(p), 1)
+    // The others wait for those who write to what is left of the topics.
+    for (const q of members) if (this.#awaited[q] === p) this.#awaited[q] = members[0] as number
     this.#members[p] = undefined
     this.#upTo[p] = open
     this.#oldestHeld[p] = open
