@@ -25,6 +25,8 @@ export async function makeTypes(sources: readonly string[], args: TypesArguments
   const schemas: AvroNode[] = []
   let client: RegistryClient | undefined
   for (const source of sources) {
+    // A subject of this name is a file that others import.
+    if (source.endsWith('.proto')) throw notAvro(source, 'PROTOBUF')
     if (source.endsWith('.avsc')) {
       schemas.push(schemaOf(readFile(source), source))
       continue
@@ -49,11 +51,14 @@ async function subjectSchemas(client: RegistryClient, subject: string): Promise<
   const schema = await client.newest(subject).catch((error: unknown) => {
     throw new EngineError('USAGE', `The subject ${subject} cannot be had from the registry: ${messageOf(error)}.`)
   })
-  if (schema.type !== 'AVRO') {
-    const instead = schema.type === 'PROTOBUF' ? 'protoc-gen-es' : 'json-schema-to-typescript'
-    throw new EngineError('USAGE', `The subject ${subject} holds ${schema.type}; make its types with ${instead}.`)
-  }
+  if (schema.type !== 'AVRO') throw notAvro(`The subject ${subject}`, schema.type)
   return [...schema.references.map(({ text }) => text), schema.text].map((text) => schemaOf(text, subject))
+}
+
+function notAvro(what: string, type: 'PROTOBUF' | 'JSON'): EngineError {
+  const instead =
+    type === 'PROTOBUF' ? 'protoc-gen-es (the package @bufbuild/protoc-gen-es)' : 'json-schema-to-typescript'
+  return new EngineError('USAGE', `${what} holds ${type}; make its types with ${instead}.`)
 }
 
 function readFile(path: string): string {

@@ -81,6 +81,10 @@ describe('millrace types', () => {
       [['nothing'], /name it with --set schema-registry\.url/],
       [['nothing', ...set], /The subject nothing cannot be had .* 404/],
       [['proto', ...set], /holds PROTOBUF; make its types with protoc-gen-es/],
+      [
+        ['src/orders.proto'],
+        /src\/orders\.proto holds PROTOBUF; make its types with protoc-gen-es \(the package @bufbuild\/protoc-gen-es\)\.\n$/,
+      ],
       [['missing.avsc'], /missing\.avsc cannot be read \(ENOENT\)/],
     ] as const) {
       const { code, stderr } = await millrace(['types', ...args])
