@@ -9,8 +9,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
-import { toBinary } from '@bufbuild/protobuf'
-import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt'
 import fc from 'fast-check'
 import { KafkaMissing } from '../../scripts/kafka/local-kafka.ts'
 import { LocalRegistry, serializerJars } from '../../scripts/registry/local-registry.ts'
@@ -27,15 +25,14 @@ import { consumeAs, produce } from '../engine/support/engine.ts'
 import { whenKnown } from '../../src/serde/when-known.ts'
 import { eventually } from '../support/millrace.ts'
 import { kafkaForTests, type TestKafka } from '../support/kafka.ts'
-import { contents } from '../unit/serde/plain/proto-arbitrary.ts'
-import { samples } from '../unit/serde/registry/schemas.ts'
 
 const prefix = `interchange-${process.pid}`
 process.env.INTERCHANGE_PREFIX = prefix
-const { descriptorSet, exchanged, orderType } = await import('./registry/interchange-app.ts')
+const { exchanged } = await import('./registry/interchange-app.ts')
 
 const run = promisify(execFile)
 const each = Number(process.env.INTERCHANGE_RECORDS ?? 20)
+const seed = Number(process.env.INTERCHANGE_SEED ?? (Date.now() ^ process.pid) & 0x7fffffff)
 
 async function registryForTests(): Promise<LocalRegistry | { readonly skip: string }> {
   try {
@@ -50,15 +47,14 @@ const kafka = await kafkaForTests()
 const registry = 'skip' in kafka ? kafka : await registryForTests()
 const skip = 'skip' in registry ? registry.skip : false
 
-/** Values of each schema. */
-function valuesOf(name: string): fc.Arbitrary<unknown> {
-  if (name === 'Proto') return contents(orderType)
-  if (name !== 'Json') return samples.find((sample) => sample.name === name)?.values as fc.Arbitrary<unknown>
-  const text = fc.string({ unit: 'grapheme' }).filter((value) => value.isWellFormed())
-  const amount = fc.double({ noNaN: true, noDefaultInfinity: true }).map((x) => (Object.is(x, -0) ? 0 : x))
-  const address = fc.option(fc.record({ city: text }, { requiredKeys: [], noNullPrototype: true }))
-  const order = { id: text, amount, tags: fc.array(text, { maxLength: 3 }), address }
-  return fc.record(order, { requiredKeys: ['id'], noNullPrototype: true })
+/** By topic, the messages of Protobuf as JSON, each with the name of its type. */
+function toldByJava(out: string): Map<string, unknown[]> {
+  const told = new Map<string, unknown[]>()
+  for (const [, topic = '', text = ''] of out.matchAll(/^value (\S+) (\S+)$/gm)) {
+    const [, $typeName, json = ''] = /^(\S+) (.*)$/s.exec(Buffer.from(text, 'base64').toString()) ?? []
+    told.set(topic, [...(told.get(topic) ?? []), { ...(JSON.parse(json) as object), $typeName }])
+  }
+  return told
 }
 
 describe('records between Millrace and the JVM', { skip }, () => {
@@ -109,35 +105,46 @@ describe('records between Millrace and the JVM', { skip }, () => {
     child.stdout.on('data', (chunk) => (said.out += String(chunk)))
     child.stderr.on('data', (chunk) => (said.err += String(chunk)))
     child.stdin.end(input)
-    const ended = new Promise<number | null>((resolve) => child.once('exit', resolve))
+    const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
     return { said, ended, kill: () => child.kill('SIGKILL'), isOver: () => child.exitCode !== null }
   }
 
   test(`${exchanged.length} schemas of three formats, ${each} records of each, both ways`, async (t) => {
+    t.diagnostic(`INTERCHANGE_SEED=${seed}`)
+    const as = (name: string): string => `${name} with INTERCHANGE_SEED=${seed}`
     const broker = await connectKafka({ bootstrapServers: [bootstrap], clientId: 'interchange' })
     t.after(() => broker.close())
     const names = exchanged.flatMap(({ name }) => ['seed', 'java', 'node'].map((step) => `${prefix}-${name}-${step}`))
     await broker.createTopics(names.map((topic) => ({ topic, partitions: 1 })))
     const sent = new Map<string, unknown[]>()
     const ends = new Map<string, Serde<unknown>>()
-    for (const { name, serde } of exchanged) {
-      const values = fc.sample(valuesOf(name), each)
-      const seed = await connected(serde, `${prefix}-${name}-seed`)
+    for (const { name, serde, edges, values } of exchanged) {
+      const all = [...edges, ...fc.sample(values, { numRuns: each, seed })]
+      const first = await connected(serde, `${prefix}-${name}-seed`)
       // One key: only of one key the order is sure. The serializers of Java take the newest schema of the topic that they write to.
       ends.set(name, await connected(serde, `${prefix}-${name}-java`))
-      const records = values.map((value) => ({ key: 'k', value: Buffer.from(seed.serialize(value)) }))
+      const records = all.map((value) => ({ key: 'k', value: Buffer.from(first.serialize(value)) }))
       await produce(broker, `${prefix}-${name}-seed`, records, 1)
       sent.set(
         name,
-        records.map(({ value }) => seed.deserialize(value)),
+        records.map(({ value }) => first.deserialize(value)),
       )
     }
-    const descriptors = Buffer.from(toBinary(FileDescriptorSetSchema, descriptorSet)).toString('base64')
-    const topics = exchanged.map(({ format, name }) => `${format} ${prefix}-${name} ${each}`)
-    const java = startJava(`${[descriptors, ...topics].join('\n')}\n\n`)
+    const topics = exchanged.map(({ format, name }) => `${format} ${prefix}-${name} ${sent.get(name)?.length}`)
+    const java = startJava(`${topics.join('\n')}\n\n`)
     t.after(java.kill)
-    await eventually('the JVM has written', () => java.said.out.includes('written') || java.isOver(), 300_000)
-    assert.match(java.said.out, /written/, java.said.err)
+    await eventually('the JVM has written', () => /^written$/m.test(java.said.out) || java.isOver(), 300_000)
+    assert.match(java.said.out, /^written$/m, as(java.said.err))
+    const told = toldByJava(java.said.out)
+    for (const { name, format } of exchanged) {
+      if (format !== 'protobuf') continue
+      const serde = ends.get(name) as Serde<unknown>
+      // What JSON says of a number is made a number of its type where it is written.
+      const values = told
+        .get(`${prefix}-${name}`)
+        ?.map((value) => serde.deserialize(serde.serialize(serde.json?.read(value))))
+      assert.deepEqual(values, sent.get(name), as(`what Java takes the values for, of ${name}`))
+    }
     const runtime = await startRuntime({
       application: join(import.meta.dirname, 'registry', 'interchange-app.ts'),
       config: {
@@ -149,15 +156,16 @@ describe('records between Millrace and the JVM', { skip }, () => {
       log: () => undefined,
     })
     t.after(() => runtime.stop())
-    assert.equal(await java.ended, 0, java.said.err)
-    assert.match(java.said.out, new RegExp(`same ${exchanged.length * each}`))
+    assert.equal(await java.ended, 0, as(java.said.err))
+    const records = [...sent.values()].reduce((count, values) => count + values.length, 0)
+    assert.match(java.said.out, new RegExp(`^same ${records}$`, 'm'))
     for (const { name } of exchanged) {
       const serde = ends.get(name) as Serde<unknown>
       const written = await consumeAs(broker, `${prefix}-${name}-java`, ({ bytes, valueStart, valueEnd }) =>
         bytes.slice(valueStart, valueEnd),
       )
       const read = await whenKnown(() => written.map((bytes) => serde.deserialize(bytes)))
-      assert.deepEqual(read, sent.get(name), name)
+      assert.deepEqual(read, sent.get(name), as(name))
     }
   })
 })

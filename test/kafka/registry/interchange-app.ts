@@ -1,47 +1,45 @@
 /** Reads what a program on the JVM wrote, and writes it again: one pair of topics for each schema. */
-import { create, createFileRegistry, type DescMessage, type Message } from '@bufbuild/protobuf'
-import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt'
+import type fc from 'fast-check'
 import { defineApp, type Serde } from '../../../src/index.ts'
 import { avro, jsonSchema, protobuf } from '../../../src/serde/registry/index.ts'
-import { files } from '../../unit/serde/registry/proto-files.ts'
 import { samples } from '../../unit/serde/registry/schemas.ts'
-
-const descriptors = files.slice(0, 2)
-export const descriptorSet = create(FileDescriptorSetSchema, { file: descriptors })
-export const orderType = createFileRegistry(descriptorSet).getMessage('com.acme.Order') as DescMessage
-
-export const jsonOrder = {
-  $schema: 'http://json-schema.org/draft-07/schema#',
-  title: 'Order',
-  type: 'object',
-  required: ['id'],
-  properties: {
-    id: { type: 'string' },
-    amount: { type: 'number' },
-    tags: { type: 'array', items: { type: 'string' } },
-    address: { type: ['object', 'null'], properties: { city: { type: 'string' } } },
-  },
-}
+import { jsonSamples } from './interchange-json.ts'
+import { protoSamples } from './interchange-protobuf.ts'
 
 export interface Exchanged {
   readonly format: 'avro' | 'json' | 'protobuf'
   readonly name: string
   readonly serde: Serde<unknown>
+  readonly values: fc.Arbitrary<unknown>
+  /** Values that are exchanged in any case, in front of those at random. */
+  readonly edges: readonly unknown[]
 }
 
 const register = { register: 'on-start' } as const
 
 export const exchanged: readonly Exchanged[] = [
-  ...samples.map(({ name, schema }) => ({
+  ...samples.map(({ name, schema, values }) => ({
     format: 'avro' as const,
     name,
     serde: avro<unknown>(schema as object, register),
+    values,
+    edges: [],
   })),
-  { format: 'json', name: 'Json', serde: jsonSchema<unknown>(jsonOrder, register) },
-  { format: 'protobuf', name: 'Proto', serde: protobuf(orderType, register) as unknown as Serde<unknown> },
+  ...jsonSamples.map(({ name, schema, references, values, edges = [] }) => ({
+    format: 'json' as const,
+    name,
+    serde: jsonSchema<unknown>(schema, { ...register, ...(references && { references }) }),
+    values,
+    edges,
+  })),
+  ...protoSamples.map(({ name, types, values, edges }) => ({
+    format: 'protobuf' as const,
+    name,
+    serde: protobuf(types, register) as unknown as Serde<unknown>,
+    values,
+    edges,
+  })),
 ]
-
-export type ProtoOrder = Message
 
 const prefix = process.env.INTERCHANGE_PREFIX ?? 'interchange'
 

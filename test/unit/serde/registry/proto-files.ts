@@ -7,7 +7,7 @@ import {
   FileDescriptorProtoSchema,
 } from '@bufbuild/protobuf/wkt'
 
-const one = (name: string, number: number, type: Type, more: object = {}) => ({
+export const one = (name: string, number: number, type: Type, more: object = {}) => ({
   name,
   number,
   type,
@@ -15,7 +15,7 @@ const one = (name: string, number: number, type: Type, more: object = {}) => ({
   jsonName: name,
   ...more,
 })
-const many = (name: string, number: number, type: Type, more: object = {}) => ({
+export const many = (name: string, number: number, type: Type, more: object = {}) => ({
   ...one(name, number, type, more),
   label: Label.REPEATED,
 })
