@@ -92,6 +92,11 @@ export class Gates {
     this.#known[p] = known
   }
 
+  /** How far those have come who write, save those that have nothing left to do; `Infinity` where there is no gate. */
+  writersAt(p: number): number {
+    return Math.max(this.#upTo[p] as number, this.#knownUpTo[p] as number)
+  }
+
   /** A head of this time went: what is as old does not wait any longer. */
   went(p: number, timestamp: number, now: number): void {
     if (!this.has(p)) return

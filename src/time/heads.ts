@@ -66,6 +66,11 @@ export class Heads {
     return this.#gates.has(p)
   }
 
+  /** How far those have come who write to its sub-topology; `Infinity` where its heads wait for nobody. */
+  writersAt(p: number): number {
+    return this.#gates.writersAt(p)
+  }
+
   get isAnyGated(): boolean {
     return this.#gates.any
   }

@@ -84,9 +84,18 @@ export class TaskWatermarks {
 
   #advance(task: TaskTime): void {
     let least = this.#leastOf(task)
-    // All of its partitions are idle: it goes on with the others of the process.
-    if (least === never) least = this.#marks.least
+    if (least === never) least = this.#others(task)
     if (least > task.watermark && least !== never) task.watermark = least
+  }
+
+  /**
+   * All of its partitions are idle: it goes on with the others of the process, yet no further than those have come who
+   * write to it. What these are still at would be late.
+   */
+  #others({ members }: TaskTime): number {
+    let { least } = this.#marks
+    for (const p of members) least = Math.min(least, this.#heads.writersAt(p))
+    return least
   }
 
   #leastOf({ members }: TaskTime): number {

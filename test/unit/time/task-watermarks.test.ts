@@ -86,6 +86,24 @@ describe('the watermark of a task', () => {
     assert.equal(watermarks.inForce(left), 400)
   })
 
+  test('goes on while all of its partitions are idle no further than those have come who write to it', () => {
+    const { watermarks, left, right, single, go } = twoTasks(10)
+    watermarks.gate([left, right], left, 0)
+    for (const p of [left, right]) watermarks.evidence(p, 0, false, 0)
+    watermarks.tick(20)
+    assert.ok(watermarks.isIdle(left) && watermarks.isIdle(right))
+    go(single, 400)
+    assert.equal(watermarks.inForce(left), unknown, 'what they have dispatched may not have come out yet')
+    const reached = (upToMs: number, knownUpToMs: number) =>
+      watermarks.cameTo(left, { upToMs, knownUpToMs }, new Map(), 20)
+    reached(150, 150)
+    assert.equal(watermarks.inForce(left), 150)
+    reached(150, 300)
+    assert.equal(watermarks.inForce(left), 300, 'who has nothing left to do holds nobody back')
+    reached(900, 900)
+    assert.equal(watermarks.inForce(left), 400)
+  })
+
   test('is raised at the end of the input, and forgotten with its last partition', () => {
     const { watermarks, left, right, go } = twoTasks()
     go(left, 100)
