@@ -63,6 +63,8 @@ function App(): JSX.Element {
       document.querySelector('main')?.focus()
     }
     addEventListener('hashchange', move)
+    // The address may have changed between the first drawing and now.
+    setPlace(placeOf(location.hash))
     return () => removeEventListener('hashchange', move)
   }, [])
   useEffect(() => {

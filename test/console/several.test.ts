@@ -81,7 +81,10 @@ describe('a console of several processes', { skip }, () => {
 
     second.child.kill('SIGKILL')
     await page.getByText(/^No answer since /).waitFor()
+    // The page is loaded anew: who goes elsewhere meanwhile is taken back to where the button was.
+    const loaded = page.waitForEvent('load')
     await page.getByRole('button', { name: 'Back to this process' }).click()
+    await loaded
     await visit.open('overview')
     await row(two).getByRole('cell', { name: 'SILENT', exact: true }).waitFor()
     await row(one).getByRole('cell', { name: 'FLOWING', exact: true }).waitFor()
