@@ -171,7 +171,14 @@ export class TaskEngine {
       emit: (topic, key, value, rec, partitionKey) =>
         this.#emit(topic, key === undefined ? (rec.keyBytes ?? null) : key, value, rec, partitionKey, partition),
       handOff: (boundary, key, value, rec, partitionKey) =>
-        this.#handOff(boundary, key, value, rec, partitionKey, partition),
+        this.#handOff(
+          boundary,
+          key,
+          value === undefined ? (rec.valueBytes ?? null) : value,
+          rec,
+          partitionKey,
+          partition,
+        ),
       dropped: (record, reason, node) => this.drops.push({ record, reason, node }),
       wallClock: () => this.clock.now(),
       requestCommit: () => undefined,
@@ -190,7 +197,7 @@ export class TaskEngine {
     const count = this.#options.partitions(topic)
     const partition = by === null ? from % count : keySlot(by) % count
     const { timestamp, headers } = rec
-    this.outputs.push(this.#append({ topic, partition, key, value: kept(value), timestamp, headers }))
+    this.outputs.push(this.#append({ topic, partition, key: kept(key), value: kept(value), timestamp, headers }))
   }
 
   #handOff(
@@ -208,7 +215,7 @@ export class TaskEngine {
     const count = this.taskCount(source.subtopology)
     const partition = by === null ? from % count : keySlot(by) % count
     const { timestamp, headers, origin } = rec
-    this.#add(source.name, { source, partition, key, value: kept(value), timestamp, headers, origin })
+    this.#add(source.name, { source, partition, key: kept(key), value: kept(value), timestamp, headers, origin })
   }
 
   #add(topic: string, pending: Pending): void {

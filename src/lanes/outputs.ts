@@ -178,7 +178,7 @@ export class Outputs {
     const out = output.last?.topic === topic ? output.last : this.#find(output, topic)
     if (out === undefined) {
       // The bytes may be those of a buffer that is used again.
-      const own = key === null ? null : key.subarray(keyStart, keyEnd)
+      const own = key === null ? null : key.slice(keyStart, keyEnd)
       output.waiting.push({
         topic,
         key: own,

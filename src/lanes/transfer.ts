@@ -8,6 +8,7 @@ const headInts = 8
 const headBytes = 80
 /** Longer ranges are left to the platform; from so many bytes on they are copied by eight. */
 const longCopy = 256
+const shortCopy = 32
 const manyBytes = 16
 /** A buffer that is filled no further than this part (a power of two) is copied instead of handed over. */
 const smallShift = 3
@@ -39,6 +40,9 @@ export class TransferWriter {
   #ints: Int32Array
   #doubles: Float64Array
   #view: DataView
+  /** Where a range was copied from last, as the next one mostly is, and the view of it. */
+  #from: Uint8Array | undefined
+  #fromView: DataView | undefined
   #length = 0
   #records = 0
   /** The place of the entry appended last; entries that come after it keep the buffer in order. */
@@ -95,16 +99,26 @@ export class TransferWriter {
     let to = this.#begin(source, task, originTopic, originPartition, keyLength, valueLength, headersLength)
     this.#time(offset, timestamp, watermark)
     this.#place(at, seq, sub)
+    if (keyLength > 0) to = this.#copyFrom(to, key as Uint8Array, keyStart, keyLength)
+    if (valueLength > 0) to = this.#copyFrom(to, value as Uint8Array, valueStart, valueLength)
+    if (headersLength > 0) this.#copyFrom(to, headers as Uint8Array, headersStart, headersLength)
+  }
+
+  /** A short copy by hand is several times cheaper than a call that makes a view first. */
+  #copyFrom(to: number, from: Uint8Array, start: number, length: number): number {
     const bytes = this.#bytes
-    if (keyLength > 0) {
-      copyInto(bytes, to, key as Uint8Array, keyStart, keyLength)
-      to += keyLength
-    }
-    if (valueLength > 0) {
-      copyInto(bytes, to, value as Uint8Array, valueStart, valueLength)
-      to += valueLength
-    }
-    if (headersLength > 0) copyInto(bytes, to, headers as Uint8Array, headersStart, headersLength)
+    if (length <= shortCopy) for (let i = 0; i < length; i++) bytes[to + i] = from[start + i] as number
+    else if (length === from.length) bytes.set(from, to)
+    else if (length > longCopy) bytes.set(from.subarray(start, start + length), to)
+    else return this.#copy(to, this.#viewOf(from), start, length)
+    return to + length
+  }
+
+  #viewOf(from: Uint8Array): DataView {
+    if (this.#from === from && this.#fromView !== undefined) return this.#fromView
+    this.#from = from
+    this.#fromView = new DataView(from.buffer, from.byteOffset, from.length)
+    return this.#fromView
   }
 
   #place(at: number, seq: number, sub: number): void {
@@ -243,15 +257,6 @@ export class TransferWriter {
   }
 }
 
-function copyInto(target: Uint8Array, at: number, source: Uint8Array, start: number, length: number): void {
-  // A short copy by hand is several times cheaper than a call that makes a view first.
-  if (length <= 32) {
-    for (let i = 0; i < length; i++) target[at + i] = source[start + i] as number
-  } else {
-    target.set(source.subarray(start, start + length), at)
-  }
-}
-
 /** Walks the entries of a packed buffer; the fields describe the current one. */
 export class TransferReader implements Place {
   readonly bytes: Uint8Array
@@ -296,6 +301,11 @@ export class TransferReader implements Place {
   /** No record was looked at further than `next` has come. */
   get isLevel(): boolean {
     return this.#next >= this.#ahead
+  }
+
+  /** Nothing is to be looked at in what is left. */
+  lookNoFurther(): void {
+    this.#ahead = this.#end
   }
 
   /** Shows the task and the key of the next record that was not looked at; `next` stays where it is. */

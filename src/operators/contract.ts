@@ -161,7 +161,7 @@ export interface TaskContext {
   dropped(rec: Rec, reason: DropReason, node: string): void
   /**
    * Sends to a topic inside the record's transaction. Key and value bytes are encoded by the sink operator; without a key it
-   * is the record's own, as it came (`keyRange`). The value's are valid until this returns, and so in `handOff`. `rec` is the
+   * is the record's own, as it came (`keyRange`). They are valid until this returns, and so in `handOff`. `rec` is the
    * record being sent (its timestamp and headers are used; its origin says which commit epoch it belongs to).
    * `partitionKey`: bytes whose hash chooses the partition where they are not the key's (windowed keys go by their inner key).
    */
@@ -172,8 +172,17 @@ export interface TaskContext {
     rec: Rec,
     partitionKey?: Uint8Array,
   ): void
-  /** Hands a record over a sub-topology boundary (index into `CompiledTopology.boundaries`). */
-  handOff(boundary: number, key: Uint8Array | null, value: Uint8Array | null, rec: Rec, partitionKey?: Uint8Array): void
+  /**
+   * Hands a record over a sub-topology boundary (index into `CompiledTopology.boundaries`). `value` undefined: the bytes
+   * with which it came.
+   */
+  handOff(
+    boundary: number,
+    key: Uint8Array | null,
+    value: Uint8Array | null | undefined,
+    rec: Rec,
+    partitionKey?: Uint8Array,
+  ): void
   /** Asks for a commit soon. */
   requestCommit(): void
   /** Bounds the calls of the node's function; undefined: nothing does. */

@@ -1,7 +1,9 @@
 /** Where records leave a task: to a topic, or over a boundary. */
 import type { ByteRange } from '../base/byte-range.ts'
 import { EngineError } from '../base/errors.ts'
+import { string } from '../serde/primitive.ts'
 import type { Serde } from '../serde/serde.ts'
+import { transientUtf8 } from '../serde/short-text.ts'
 import type { CompiledTopology } from '../topology/compiled.ts'
 import type { SpecOf } from '../topology/operator-spec.ts'
 import type { Windowed } from '../state/contract.ts'
@@ -28,8 +30,11 @@ abstract class EncodingOperator extends NodeOperator {
     this.#windowedInner = spec.windowedInner
   }
 
+  /** Valid until the next record, as the value. */
   protected key(rec: Rec): Uint8Array | null {
-    if (rec.key === null || rec.key === undefined) return null
+    const { key } = rec
+    if (key === null || key === undefined) return null
+    if (this.#keySerde === string && typeof key === 'string' && key.isWellFormed()) return transientUtf8(key)
     return this.#encode(this.#keySerde, rec.key, 'key', rec)
   }
 
@@ -138,7 +143,7 @@ export class HandOffOperator extends EncodingOperator {
   process(rec: Rec): Maybe {
     this.enter()
     const key = this.#reuseKey && rec.keyRange !== undefined ? view(rec.keyRange) : this.key(rec)
-    const value = this.#reuseValue && rec.valueRange !== undefined ? view(rec.valueRange) : this.value(rec)
+    const value = this.#reuseValue && rec.valueRange !== undefined ? undefined : this.value(rec)
     this.context.handOff(
       this.#spec.boundary,
       key,

@@ -15,14 +15,8 @@ import { knownSerdes } from './sink.ts'
 
 /** What a task asks of the lane it runs in. */
 export interface TaskHost {
-  emit(
-    topic: string,
-    key: Uint8Array | null | undefined,
-    value: Uint8Array | null,
-    rec: Rec,
-    partitionKey?: Uint8Array,
-  ): void
-  handOff(boundary: number, key: Uint8Array | null, value: Uint8Array | null, rec: Rec, partitionKey?: Uint8Array): void
+  readonly emit: TaskContext['emit']
+  readonly handOff: TaskContext['handOff']
   /** Passes a record on to a deeper stage of the same task, when all before it has come there. */
   defer?(deferral: Deferral, rec: Rec): void
   dropped(rec: Rec, reason: DropReason, node: string): void

@@ -1,6 +1,6 @@
 /** Serdes of strings, bytes, booleans and numbers; numbers lie big-endian, as Kafka's own serializers write them. */
 import { type Serde, SerdeError } from './serde.ts'
-import { asciiText, shortText } from './short-text.ts'
+import { asciiText, shortKey, shortText } from './short-text.ts'
 
 /** How a refused value is shown in an error: its type and a short form of it. */
 export function shown(value: unknown): string {
@@ -34,7 +34,7 @@ const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 /** The UTF-8 bytes of a string. Short ASCII strings, the usual keys, are written without a call into the platform. */
 export function encodeUtf8(text: string): Uint8Array {
   const length = text.length
-  if (length > 48) return Buffer.from(text, 'utf8')
+  if (length > shortKey) return Buffer.from(text, 'utf8')
   const bytes = new Uint8Array(length)
   for (let i = 0; i < length; i++) {
     const unit = text.charCodeAt(i)

@@ -72,3 +72,21 @@ export function latin1Text(b: Uint8Array, from: number, to: number): string {
       return ''
   }
 }
+
+/** Longer ones are left to the platform. */
+export const shortKey = 48
+/** One for each length: no view has to be made of a larger one. */
+const transient = Array.from({ length: shortKey + 1 }, (_, length) => new Uint8Array(length))
+
+/** The UTF-8 bytes of a text, valid until the next call only: for who copies them at once. */
+export function transientUtf8(of: string): Uint8Array {
+  const { length } = of
+  if (length > shortKey) return Buffer.from(of, 'utf8')
+  const bytes = transient[length] as Uint8Array
+  for (let i = 0; i < length; i++) {
+    const unit = of.charCodeAt(i)
+    if (unit > 127) return Buffer.from(of, 'utf8')
+    bytes[i] = unit
+  }
+  return bytes
+}

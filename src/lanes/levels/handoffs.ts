@@ -75,9 +75,8 @@ export class Handoffs {
   }
 
   /** To be called after each record: sends a full buffer. */
-  written(epoch: CommitEpoch, level: number, lane: number, isOrdered: boolean): void {
+  written(writer: TransferWriter, epoch: CommitEpoch, level: number, lane: number, isOrdered: boolean): void {
     this.total[epoch & 1]!++
-    const writer = this.writer(epoch, level, lane, isOrdered)
     if (writer.length >= this.#leaveBytes && epoch <= (this.#open[level] as number))
       this.#flush(writer, epoch, level, lane, isOrdered, untold)
   }
@@ -85,7 +84,8 @@ export class Handoffs {
   /** Passes the record at which the reader stands on to a deeper level of this lane. */
   relay(reader: TransferReader, epoch: CommitEpoch, level: number, isOrdered: boolean): void {
     const { bytes, keyStart, keyEnd, valueStart, valueEnd, headersStart, headersEnd } = reader
-    this.writer(epoch, level, this.#lane, isOrdered).append(
+    const writer = this.writer(epoch, level, this.#lane, isOrdered)
+    writer.append(
       reader.source,
       reader.task,
       reader.originTopic,
@@ -106,7 +106,7 @@ export class Handoffs {
       reader.seq,
       reader.sub,
     )
-    this.written(epoch, level, this.#lane, isOrdered)
+    this.written(writer, epoch, level, this.#lane, isOrdered)
   }
 
   /** Sends what may be sent to this level, and with it how far those have come that feed it. */

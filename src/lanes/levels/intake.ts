@@ -64,13 +64,17 @@ export class Intake {
   /** Prefetches the rows that the next records will ask for. */
   lookAhead(reader: TransferReader): void {
     const ahead = this.#ahead
+    let cold = 0
     for (let i = 0; i < mostPrefetched && reader.look(); i++) {
       if (reader.aheadSource >= this.#passesOn.length) continue
       const rows = this.#tasks.ofSource(reader.aheadSource, reader.aheadTask)?.rowsBySource[reader.aheadSource]
       if (rows === undefined || !rows.isCacheCold || reader.aheadKeyStart < 0) continue
       ahead.add(rows, reader.bytes, reader.aheadKeyStart, reader.aheadKeyEnd)
+      cold++
     }
-    ahead.look()
+    // Where none of so many has its row far away, none of those behind them will.
+    if (cold === 0) reader.lookNoFurther()
+    else ahead.look()
   }
 
   /** Takes in the record at which the reader stands. */

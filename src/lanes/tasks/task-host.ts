@@ -208,37 +208,36 @@ export class TaskHostPort {
     const { key, value, timestamp, headers, keyRange, valueRange } = rec
     const id = deferred.put(target, new Rec(key, value, timestamp, headers, passed, keyRange, valueRange))
     const lane = affinity().lane(slot.subtopology, slot.partition)
-    handoffs
-      .writer(epoch, level, lane, true)
-      .append(
-        topology.sources.length + way.index,
-        slot.partition,
-        this.#options.originTopic(origin.topic),
-        origin.partition,
-        origin.offset,
-        timestamp,
-        id,
-        null,
-        -1,
-        -1,
-        null,
-        -1,
-        -1,
-        null,
-        0,
-        0,
-        origin.at,
-        origin.seq,
-        origin.sub,
-      )
-    handoffs.written(epoch, level, lane, true)
+    const writer = handoffs.writer(epoch, level, lane, true)
+    writer.append(
+      topology.sources.length + way.index,
+      slot.partition,
+      this.#options.originTopic(origin.topic),
+      origin.partition,
+      origin.offset,
+      timestamp,
+      id,
+      null,
+      -1,
+      -1,
+      null,
+      -1,
+      -1,
+      null,
+      0,
+      0,
+      origin.at,
+      origin.seq,
+      origin.sub,
+    )
+    handoffs.written(writer, epoch, level, lane, true)
   }
 
   #handOff(
     slot: TaskSlot,
     boundary: number,
     key: Uint8Array | null,
-    value: Uint8Array | null,
+    value: Uint8Array | null | undefined,
     rec: Rec,
     partitionKey: Uint8Array | undefined,
   ): void {
@@ -250,7 +249,8 @@ export class TaskHostPort {
     const epoch = (origin.epoch || slot.epoch) as CommitEpoch
     counters.add(laneIndex.handedOff, 1)
     if (affinity.split === 'repartition-topics') {
-      const taken = outputs.add(epoch, target.topic, key, value, rec.timestamp, rec.headers, partitionKey)
+      const bytes = value === undefined ? (rec.valueBytes ?? null) : value
+      const taken = outputs.add(epoch, target.topic, key, bytes, rec.timestamp, rec.headers, partitionKey)
       if (taken !== true) this.#notTaken(slot, rec, epoch, taken)
       return
     }
@@ -258,33 +258,34 @@ export class TaskHostPort {
     const task = hash % affinity.tasks(target.subtopology)
     const lane = affinity.lane(target.subtopology, task)
     const headers = rec.headers.length === 0 ? null : encodeHeaders(rec.headers)
+    const range = value === undefined ? rec.valueRange : undefined
+    const from = range?.buffer ?? value ?? null
     // A timer's record carries the time before the timer: nothing behind the hand-off may find it late.
     const { watermark } = origin
     const sub = origin.sub + ++origin.handed * (this.#digits[origin.level] as number)
-    handoffs
-      .writer(epoch, target.level, lane, target.isOrdered)
-      .append(
-        target.source,
-        task,
-        this.#options.originTopic(origin.topic),
-        origin.partition,
-        origin.offset,
-        rec.timestamp,
-        watermark,
-        key,
-        key === null ? -1 : 0,
-        key === null ? -1 : key.length,
-        value,
-        value === null ? -1 : 0,
-        value === null ? -1 : value.length,
-        headers,
-        0,
-        headers?.length ?? 0,
-        origin.at,
-        origin.seq,
-        sub,
-      )
-    handoffs.written(epoch, target.level, lane, target.isOrdered)
+    const writer = handoffs.writer(epoch, target.level, lane, target.isOrdered)
+    writer.append(
+      target.source,
+      task,
+      this.#options.originTopic(origin.topic),
+      origin.partition,
+      origin.offset,
+      rec.timestamp,
+      watermark,
+      key,
+      key === null ? -1 : 0,
+      key === null ? -1 : key.length,
+      from,
+      from === null ? -1 : (range?.start ?? 0),
+      from === null ? -1 : (range?.end ?? from.length),
+      headers,
+      0,
+      headers?.length ?? 0,
+      origin.at,
+      origin.seq,
+      sub,
+    )
+    handoffs.written(writer, epoch, target.level, lane, target.isOrdered)
   }
 }
 
