@@ -18,6 +18,8 @@ const lower = 0.75
 const asWell = 0.95
 /** Windows without another try. */
 const restWindows = 4
+/** Windows in a row that have to speak against a limit: a single one tells more of a busy machine than of the service. */
+const doubts = 3
 
 export class CallLimit {
   readonly #most: number
@@ -27,6 +29,7 @@ export class CallLimit {
   /** What was reached before the limit was last raised. */
   #known: { readonly limit: number; readonly rate: number } | undefined
   #rest = 0
+  #doubts = 0
   /** The last try was with fewer. */
   #lowers = false
   #beganMs = Number.NaN
@@ -77,8 +80,11 @@ export class CallLimit {
     if (known !== undefined && this.limit !== known.limit) {
       const up = this.limit > known.limit
       const worth = up ? 1 + worthwhile * (this.limit / known.limit - 1) : asWell
-      if (rate < worth * known.rate) this.limit = known.limit
-      else this.#known = { limit: this.limit, rate }
+      const isWorthIt = rate >= worth * known.rate
+      if (up && !isWorthIt && ++this.#doubts < doubts) return
+      this.#doubts = 0
+      if (isWorthIt) this.#known = { limit: this.limit, rate }
+      else this.limit = known.limit
       if (up && this.limit > known.limit) {
         this.#raise()
         return
@@ -88,9 +94,10 @@ export class CallLimit {
       return
     }
     if (known !== undefined && rate < slower * known.rate) {
-      this.#set(this.limit * 0.7, rate)
+      if (++this.#doubts >= doubts) this.#set(this.limit * 0.7, rate)
       return
     }
+    this.#doubts = 0
     this.#known = { limit: this.limit, rate: known === undefined ? rate : known.rate + (rate - known.rate) / 4 }
     if (--this.#rest > 0) return
     this.#lowers = !this.#lowers && known !== undefined
@@ -105,6 +112,7 @@ export class CallLimit {
   #set(limit: number, rate: number): void {
     this.limit = Math.min(this.#most, Math.max(least, Math.floor(limit)))
     this.#known = { limit: this.limit, rate }
+    this.#doubts = 0
     this.#rest = restWindows
     this.#factor = later
   }

@@ -33,6 +33,21 @@ describe('the number of calls at once', () => {
     assert.ok(limit.limit >= 100, `${limit.limit} when it has recovered`)
   })
 
+  test('grows on a machine that is busy with other things', () => {
+    for (let seed = 1; seed <= 20; seed++) {
+      let state = seed
+      // One round in three is held up for as long as two to five of them.
+      const held = (): number => {
+        state = (state * 1_103_515_245 + 12_345) % 2 ** 31
+        const drawn = state / 2 ** 31
+        return drawn < 1 / 3 ? 2 + drawn * 9 : 1
+      }
+      const limit = new CallLimit(1000)
+      ask(limit, () => 1000, 20_000, held)
+      assert.ok(limit.limit >= 250, `${limit.limit} with seed ${seed}`)
+    }
+  })
+
   test('goes down where calls fail, and never to nothing', () => {
     const limit = new CallLimit(1000)
     for (let i = 0; i < 10_000; i++) limit.ended(false, i)
