@@ -45,6 +45,11 @@ export interface HealthReport {
 export interface HealthSources {
   readonly view: EngineView
   readonly license: LicenseSource
+  /**
+   * For how long the engine's thread has given no sign of life, in time in which this process was let run. Left out where
+   * nobody watches that: then all time counts.
+   */
+  readonly engineSilentMs?: () => number
   readonly ha?: HaView | null
   /** Whether a standby that could take over is ready to its probe. Default true. */
   readonly standbyIsReady?: boolean
@@ -64,7 +69,10 @@ const tickingStates: ReadonlySet<LifecycleState> = new Set([
   'PAUSED',
   'RESTARTING',
 ])
-/** No sign of life from the engine thread for so long: the process is of no use any more. */
+/**
+ * No sign of life from the engine thread for so long: the process is of no use any more. A process that was stopped, or got
+ * no processor, is no better after a restart.
+ */
 const silenceLimitMs = 30_000
 /** A broken link that comes back within this time does not take the process out of service. */
 const brokerGraceMs = 10_000
@@ -206,7 +214,8 @@ export class HealthRegistry {
   }
 
   #silence(state: LifecycleState): Judged | undefined {
-    const silentForMs = tickingStates.has(state) ? this.#sources.view.engineSilenceMs() : 0
+    const { engineSilentMs, view } = this.#sources
+    const silentForMs = tickingStates.has(state) ? (engineSilentMs?.() ?? view.engineSilenceMs()) : 0
     if (silentForMs < silenceLimitMs) return undefined
     const seconds = Math.floor(silentForMs / 1000)
     return down(

@@ -48,6 +48,7 @@ export async function startHttp(parts: HttpParts): Promise<HttpHandle> {
     view: host,
     license,
     ha,
+    engineSilentMs: () => diagnosis.engineSilentMs(),
     standbyIsReady: config.get('ha.readiness-when-standby'),
     clock: systemClock,
     ...(schemas && { schemaRegistry: schemas }),

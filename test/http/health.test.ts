@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { VirtualClock } from '../../src/base/clock.ts'
 import { EngineError } from '../../src/base/errors.ts'
 import { type HealthReport, HealthRegistry, type IndicatorOptions } from '../../src/http/health.ts'
 import { noKeyLicense } from '../../src/http/license-seam.ts'
+import { Diagnosis } from '../../src/view/diagnosis/diagnosis.ts'
 import { eventually } from '../support/millrace.ts'
 import { FakeEngine } from './support/fake-engine.ts'
 
@@ -26,6 +28,51 @@ describe('an engine that waits for room on the disk', () => {
     assert.equal(ready.status, 'DOWN')
     assert.match(ready.error ?? '', /no room for the store of partition 3 in \/state/)
     assert.equal(component(ready, 'engine')?.details.code, 'STORE_DISK_FULL')
+    assert.equal(registry.report('live').status, 'UP')
+  })
+})
+
+describe('an engine whose thread is silent', () => {
+  test('is not alive after 30 s in which this process was let run, and alive where the process stood still', (t) => {
+    t.mock.timers.enable({ apis: ['setInterval'] })
+    const view = new FakeEngine()
+    const clock = new VirtualClock(1_700_000_000_000)
+    const diagnosis = new Diagnosis({
+      view,
+      clock,
+      license: () => ({ status: 'NO_KEY', counts: true }),
+      ha: () => null,
+      commitIntervalMs: 100,
+      earlier: () => [],
+      mask: (text) => text,
+      log: () => undefined,
+    })
+    const engineSilentMs = (): number => diagnosis.engineSilentMs()
+    const registry = new HealthRegistry({ view, license: noKeyLicense(), engineSilentMs })
+    t.after(() => {
+      registry.close()
+      diagnosis.close()
+    })
+    const passes = (ms: number, isSilent: boolean): void => {
+      for (let passed = 0; passed < ms; passed += 250) {
+        clock.advance(250)
+        view.silenceMs = isSilent ? view.silenceMs + 250 : 0
+        t.mock.timers.tick(250)
+      }
+    }
+    passes(1000, false)
+    // Nothing of the process runs, and a probe is the first that it answers.
+    clock.advance(40_000)
+    view.silenceMs += 40_000
+    assert.equal(registry.report('live').status, 'UP')
+    passes(29_000, true)
+    assert.equal(registry.report('live').status, 'UP')
+    passes(2000, true)
+    const { status, error } = registry.report('live')
+    assert.equal(status, 'DOWN')
+    assert.match(error ?? '', /engine thread has been silent for 3\d s/)
+    assert.equal(registry.report('ready').status, 'DOWN')
+    passes(250, false)
     assert.equal(registry.report('live').status, 'UP')
   })
 })

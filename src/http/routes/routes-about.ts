@@ -14,7 +14,7 @@ export const probeRoutes: readonly Route[] = [
     failures: [503],
     schema: 'HealthReport',
     summary: 'Liveness probe',
-    doc: 'Whether the process can go on. DOWN only where a restart can help: the engine FAILED for such a cause, its thread has been silent for 30 seconds, or an indicator of the application says so. UP while starting, restoring and shutting down.',
+    doc: 'Whether the process can go on. DOWN only where a restart can help: the engine FAILED for such a cause, its thread has been silent for 30 seconds in which the process was let run, or an indicator of the application says so. UP while starting, restoring and shutting down.',
     handle: ({ health }) => probeReply(health.report('live')),
   },
   {

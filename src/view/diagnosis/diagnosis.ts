@@ -6,7 +6,7 @@ import type { Finding, Verdict } from './finding.ts'
 import { Flow } from './flow.ts'
 import type { SeenFunction } from './lane-look.ts'
 import { Lateness } from './lateness.ts'
-import { type Around, Look } from './look.ts'
+import { type Around, type KeptFromRunning, Look } from './look.ts'
 import { slowForMs } from './rows-lanes.ts'
 import { lasting } from './words.ts'
 
@@ -55,15 +55,27 @@ export class Diagnosis {
     return this.#verdict
   }
 
+  /** For how long the engine's thread has given no sign of life, in time in which this process was let run. */
+  engineSilentMs(): number {
+    return Math.max(0, this.#o.view.engineSilenceMs() - this.#kept().missedMs)
+  }
+
   close(): void {
     clearInterval(this.#timer)
+  }
+
+  /** How much this thread, and so all of the process, was kept from running. */
+  #kept(): KeptFromRunning {
+    const now = this.#o.clock.monotonic()
+    const missedMs = this.#lateness.missedMs(now - this.#o.view.engineSilenceMs(), now)
+    return { missedMs, lateMs: this.#lateness.meanMs }
   }
 
   #judge(sampled: boolean): Verdict {
     const now = this.#o.clock.now()
     // A look that comes late tells that this thread waited for a processor, as all of the process do.
-    if (sampled) this.#lateness.look(now)
-    const facts = this.#look.take(now, this.#functions, this.#lateness)
+    if (sampled) this.#lateness.look(this.#o.clock.monotonic())
+    const facts = this.#look.take(now, this.#functions, this.#kept())
     if (sampled) {
       this.#flow.sample(facts, this.#o.view.counters(), now)
       this.#askFunctions(facts, now)

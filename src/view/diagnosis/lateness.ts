@@ -1,31 +1,43 @@
-/** For how long this thread was kept from looking when it was due: by a pause of the process, or for want of a processor. */
+/** How long this thread was kept from looking when it was due: by a pause of the process, or for want of a processor. */
+
+/** What was missed is remembered for so long. */
+const rememberedMs = 60_000
+
 export class Lateness {
   readonly #everyMs: number
   readonly #most: number
-  readonly #looks: Array<{ readonly atMs: number; readonly lateMs: number }> = []
+  readonly #late: number[] = []
+  #missed: Array<{ readonly atMs: number; readonly lateMs: number }> = []
   #lookedAt: number | undefined
 
-  /** It looks every `everyMs`; the last `most` looks are remembered. */
+  /** It looks every `everyMs`, by a clock that only goes forward; the mean is that of the last `most` looks. */
   constructor(everyMs: number, most: number) {
     this.#everyMs = everyMs
     this.#most = most
   }
 
   look(now: number): void {
-    const lateMs = this.#lookedAt === undefined ? 0 : Math.max(0, now - this.#lookedAt - this.#everyMs)
+    const lateMs = this.#overdueMs(now)
     this.#lookedAt = now
-    this.#looks.push({ atMs: now, lateMs })
-    if (this.#looks.length > this.#most) this.#looks.shift()
+    this.#late.push(lateMs)
+    if (this.#late.length > this.#most) this.#late.shift()
+    if (lateMs > 0) this.#missed.push({ atMs: now, lateMs })
+    if (now - (this.#missed[0]?.atMs ?? now) > rememberedMs) this.#missed.shift()
+  }
+
+  #overdueMs(now: number): number {
+    return this.#lookedAt === undefined ? 0 : Math.max(0, now - this.#lookedAt - this.#everyMs)
   }
 
   /** The mean: one pause alone is no shortage. */
   get meanMs(): number {
-    const sum = this.#looks.reduce((all, { lateMs }) => all + lateMs, 0)
-    return sum / Math.max(1, this.#looks.length)
+    const sum = this.#late.reduce((all, lateMs) => all + lateMs, 0)
+    return sum / Math.max(1, this.#late.length)
   }
 
-  /** How much of the time since then it was kept from looking, as far as it remembers. */
-  missedMs(sinceMs: number): number {
-    return this.#looks.reduce((all, { atMs, lateMs }) => all + Math.max(0, Math.min(lateMs, atMs - sinceMs)), 0)
+  /** How much of the time since then it was kept from looking, as far as it remembers; a look that is due by now included. */
+  missedMs(sinceMs: number, now: number): number {
+    const missed = [...this.#missed, { atMs: now, lateMs: this.#overdueMs(now) }]
+    return missed.reduce((all, { atMs, lateMs }) => all + Math.max(0, Math.min(lateMs, atMs - sinceMs)), 0)
   }
 }

@@ -9,7 +9,6 @@ import type { CompiledTopology } from '../../topology/compiled.ts'
 import type { BrokerNode } from '../../broker/port.ts'
 import type { BarrierSnapshot, EngineView } from '../view.ts'
 import type { CommitFacts, EarlierFailure, Facts, PartitionFacts, TransactionHolder } from './facts.ts'
-import type { Lateness } from './lateness.ts'
 import { LaneLook, type LaneSample, type SeenFunction } from './lane-look.ts'
 
 /** What is known beside the engine; filled by who composes the process. */
@@ -26,6 +25,9 @@ export interface Around {
   /** Takes secrets out of free text. */
   readonly mask: (text: string) => string
 }
+
+export type KeptFromRunning = Pick<Facts, 'missedMs' | 'lateMs'>
+const neverKept: KeptFromRunning = { missedMs: 0, lateMs: 0 }
 
 interface PartitionMemory {
   /** Grows with every record. */
@@ -60,8 +62,8 @@ export class Look {
     this.#o = around
   }
 
-  /** `functions`: what lanes were last seen in, by their names. `lateness`: of the looks. */
-  take(now: number, functions: ReadonlyMap<string, SeenFunction>, lateness?: Lateness): Facts {
+  /** `functions`: what lanes were last seen in, by their names. `kept`: whoever looks, from looking. */
+  take(now: number, functions: ReadonlyMap<string, SeenFunction>, kept = neverKept): Facts {
     const { view, mask } = this.#o
     const state = view.state()
     const counters = view.counters()
@@ -71,7 +73,6 @@ export class Look {
     const lanes = this.#takeLanes(now, counters, barriers, topology, functions)
     const { failure } = state
     const broker = view.broker()
-    const engineSilentMs = view.engineSilenceMs()
     return {
       applicationId: view.applicationId,
       state: state.current,
@@ -88,9 +89,8 @@ export class Look {
         lastError: broker.fault === null ? null : mask(broker.fault),
         nodes: (broker.nodes ?? []).map((node) => maskedNode(node, mask)),
       },
-      engineSilentMs,
-      missedMs: lateness?.missedMs(now - engineSilentMs) ?? 0,
-      lateMs: lateness?.meanMs ?? 0,
+      engineSilentMs: view.engineSilenceMs(),
+      ...kept,
       dispatchedAtMs: this.#dispatched(now, counters),
       diskFull: this.#takeDiskFull(now),
       lanes: lanes.map(({ facts }) => facts),
