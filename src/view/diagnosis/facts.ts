@@ -1,6 +1,7 @@
 /** What the diagnosis judges by: plain values of one moment, each with the time since when it has been so. Epoch milliseconds. */
 import type { PartitionKey } from '../../base/ids.ts'
 import type { BrokerNode } from '../../broker/port.ts'
+import type { CommitPhase, Owing } from './owing.ts'
 import type { BarrierSnapshot, EngineFailure, GroupChange, LifecycleState, RestoreProgress } from '../view.ts'
 
 export interface RecordPlace {
@@ -78,6 +79,8 @@ export interface CommitFacts {
   readonly phase: BarrierSnapshot['phase']
   readonly phaseSinceMs: number
   readonly outstandingLanes: readonly string[]
+  /** Of each step of a commit the broker that was last seen to owe it an answer. */
+  readonly owed: Readonly<Partial<Record<CommitPhase, Owing>>>
   readonly last: BarrierSnapshot['last']
   readonly restarts: BarrierSnapshot['restarts']
   /** When the first of the restarts that count was seen. */

@@ -9,6 +9,7 @@ import type { CompiledTopology } from '../../topology/compiled.ts'
 import type { BrokerNode } from '../../broker/port.ts'
 import type { BarrierSnapshot, EngineView } from '../view.ts'
 import type { CommitFacts, EarlierFailure, Facts, PartitionFacts, TransactionHolder } from './facts.ts'
+import { owingFor } from './owing.ts'
 import { LaneLook, type LaneSample, type SeenFunction } from './lane-look.ts'
 
 /** What is known beside the engine; filled by who composes the process. */
@@ -51,6 +52,7 @@ export class Look {
   readonly #lanes = new Map<number, LaneLook>()
   readonly #partitions = new Map<PartitionKey, PartitionMemory>()
   #restartsSinceMs: number | null = null
+  #owed: CommitFacts['owed'] = {}
   #restore: { readonly atMs: number; readonly done: number } | null = null
   #license = { status: '', sinceMs: 0 }
   #fullSinceMs: number | null = null
@@ -102,7 +104,7 @@ export class Look {
       globalWatermarkMs: watermarks?.globalMs ?? null,
       alignment: watermarks?.alignmentBinding ?? null,
       lateRecords: this.#late(now, watermarks?.globalMs ?? null, counters),
-      commit: barriers === null ? null : this.#commit(now, barriers),
+      commit: barriers === null ? null : this.#commit(now, barriers, broker.nodes ?? []),
       groupChanges: view.consumer()?.changes ?? [],
       identity: this.#o.identity?.() ?? null,
       license: this.#takeLicense(now),
@@ -190,11 +192,14 @@ export class Look {
     return memory
   }
 
-  #commit(now: number, barriers: BarrierSnapshot): CommitFacts {
+  #commit(now: number, barriers: BarrierSnapshot, nodes: readonly BrokerNode[]): CommitFacts {
     const { phase, phaseSinceMs, outstandingLanes, last, restarts } = barriers
     this.#restartsSinceMs = restarts.used === 0 ? null : (this.#restartsSinceMs ?? now)
     const { commitIntervalMs: intervalMs } = this.#o
-    return { intervalMs, phase, phaseSinceMs, outstandingLanes, last, restarts, restartsSinceMs: this.#restartsSinceMs }
+    const owing = owingFor(phase, nodes)
+    if (owing !== undefined) this.#owed = { ...this.#owed, [phase]: owing }
+    const since = { phaseSinceMs, restartsSinceMs: this.#restartsSinceMs }
+    return { intervalMs, phase, ...since, outstandingLanes, owed: this.#owed, last, restarts }
   }
 
   #restoreRate(now: number, { current, restore }: ReturnType<EngineView['state']>): number | null {

@@ -1,13 +1,13 @@
 /** Standstills around the engine: what it was told to do, the broker, the stores, what failed. */
-import type { BrokerNode, CallKind } from '../../broker/port.ts'
-import type { CommitFacts, EarlierFailure, Facts } from './facts.ts'
+import type { BrokerNode } from '../../broker/port.ts'
+import type { EarlierFailure, Facts } from './facts.ts'
 import type { Found } from './finding.ts'
 import { isMeantToRun, type StandstillRow } from './row.ts'
-import { clockTime, lasting, listed, recordName } from './words.ts'
+import { clockTime, lasting, listed, nodeName, recordName } from './words.ts'
 
 const patienceMs = 5000
 /** An exchange goes through several threads, and each of them may wait as long for a processor as this one does. */
-const hopsOfACommit = 10
+export const hopsOfACommit = 10
 export const hourMs = 3_600_000
 export const everythingBehind = [
   'BUFFER_FULL',
@@ -217,11 +217,6 @@ const brokerGone: StandstillRow = {
   },
 }
 
-/** `2 at kafka-2:9092`, or the address alone where its number is not known. */
-function nodeName({ id, address }: BrokerNode): string {
-  return id === null ? `at ${address}` : `${id} at ${address}`
-}
-
 function waitsFor({ calls }: BrokerNode, now: number, dueMs: number): boolean {
   return calls.some(({ sinceMs }) => now - sinceMs >= dueMs)
 }
@@ -315,108 +310,6 @@ const restoring: StandstillRow = {
   },
 }
 
-/** What a step of a commit waits for, and by which calls. */
-const phaseWords: Readonly<Record<string, readonly [words: string, ...kinds: CallKind[]]>> = {
-  FLUSHING: ['to take the outputs', 'produce'],
-  SENDING_OFFSETS: ['to note how far the input was read', 'group', 'transaction'],
-  IN_TX_COMMIT: ['to end the transaction', 'transaction'],
-  RESOLVING_OUTCOME: ['to tell how the last transaction ended', 'group', 'transaction'],
-  ABORTING: ['to abort the transaction', 'transaction'],
-}
-
-/** The broker that has owed an answer of such a kind for longest. */
-function slowestNode({ broker }: Facts, kinds: readonly CallKind[]): { name: string; address: string; what: string } {
-  const waiting = broker.nodes
-    .flatMap((node) => node.calls.filter(({ kind }) => kinds.includes(kind)).map((call) => ({ node, call })))
-    .sort((a, b) => a.call.sinceMs - b.call.sinceMs)
-  const [oldest] = waiting
-  if (oldest === undefined) return { name: `at ${broker.address}`, address: broker.address, what: '' }
-  const { node, call } = oldest
-  return { name: nodeName(node), address: node.address, what: ` (${call.what})` }
-}
-
-const commitUnanswered: StandstillRow = {
-  code: 'COMMIT_UNANSWERED',
-  severity: 'STANDING',
-  title: 'The broker does not answer a commit',
-  when: 'One step of a commit has waited for the broker for 5 s, and for ten times as long as commits usually take.',
-  explains: ['BUFFER_FULL', 'WATERMARK_HELD', 'COMMITS_SLOW', 'RESTARTS'],
-  next: 'Look at the broker named here: whether it runs, its log, its disks. By itself the engine waits, or goes back to the last commit and tries again.',
-  find: (facts, now) => {
-    const { commit } = facts
-    const step = commit === null ? undefined : phaseWords[commit.phase]
-    if (commit === null || step === undefined) return []
-    const ageMs = now - commit.phaseSinceMs
-    if (ageMs < Math.max(patienceMs, 10 * usualCommitMs(commit))) return []
-    const [words, ...kinds] = step
-    const { name, address, what } = slowestNode(facts, kinds)
-    return [
-      {
-        sentence: `A commit has waited ${lasting(ageMs)} for the broker ${name} ${words}${what}; nothing is committed meanwhile.`,
-        sinceMs: commit.phaseSinceMs,
-        place: { broker: address },
-        evidence: [{ at: '/debug/barriers', field: 'phase', value: commit.phase }],
-      },
-    ]
-  },
-}
-
-type Durations = CommitFacts['last'][number]['durationsMs']
-const totalMs = (d: Durations): number => d.align + d.flush + d.offsets + d.endTransaction + d.apply
-
-function usualCommitMs({ last }: CommitFacts): number {
-  const times = last.map(({ durationsMs }) => totalMs(durationsMs)).sort((a, b) => a - b)
-  return times[times.length >> 1] ?? 0
-}
-
-/** Waiting for the lanes is no step here: what they are busy with is full load, and what holds them has a row of its own. */
-const stepWords: Readonly<Record<Exclude<keyof Durations, 'align'>, string>> = {
-  flush: 'the broker, which takes the outputs',
-  offsets: 'the broker, which notes how far the input was read',
-  endTransaction: 'the broker, which ends the transaction',
-  apply: 'the lanes, which write the stores',
-}
-type Step = keyof typeof stepWords
-const steps = Object.keys(stepWords) as Step[]
-const stepsMs = (d: Durations): number => steps.reduce((sum, step) => sum + d[step], 0)
-const commitsSlow: StandstillRow = {
-  code: 'COMMITS_SLOW',
-  severity: 'SLOW',
-  title: 'Commits are slower than their interval',
-  when: 'For 3 s or more every commit, three at least, has taken more than half a second and three times commit-barrier.interval-ms for the broker and the stores. The time that lanes take to finish their records is not counted. On a machine short of processors it takes more.',
-  explains: ['BUFFER_FULL'],
-  next: 'The step that takes the time is named. Where it is the broker, look at its disks and replication; else at the disk of the stores.',
-  find: ({ commit, broker, lateMs }, now) => {
-    if (commit === null) return []
-    const limitMs = Math.max(500, 3 * commit.intervalMs, hopsOfACommit * lateMs)
-    const committed = commit.last.filter(({ outcome }) => outcome === 'COMMITTED')
-    const swift = committed.findIndex(({ durationsMs }) => stepsMs(durationsMs) <= limitMs)
-    const last = swift < 0 ? committed : committed.slice(0, swift)
-    const oldest = last.at(-1)
-    if (oldest === undefined || last.length < 3) return []
-    const sinceMs = oldest.atMs - totalMs(oldest.durationsMs)
-    if (now - sinceMs < 3000 || now - (last[0]?.atMs ?? 0) > 10_000) return []
-    const sum = (step: Step): number => last.reduce((all, each) => all + each.durationsMs[step], 0)
-    const slowest = steps.toSorted((a, b) => sum(b) - sum(a))[0] as Step
-    const meanMs = last.reduce((all, each) => all + totalMs(each.durationsMs), 0) / last.length
-    const isBroker = slowest !== 'apply'
-    return [
-      {
-        sentence: `Commits take ${Math.round(meanMs)} ms where one is due every ${commit.intervalMs} ms; ${Math.round(sum(slowest) / last.length)} ms of it goes to ${stepWords[slowest]}${isBroker ? ` (${broker.address})` : ''}.`,
-        sinceMs,
-        place: isBroker ? { broker: broker.address } : {},
-        evidence: [
-          {
-            at: '/debug/barriers',
-            field: `last[0].durationsMs.${slowest}`,
-            value: last[0]?.durationsMs[slowest] ?? null,
-          },
-        ],
-      },
-    ]
-  },
-}
-
 const restarts: StandstillRow = {
   code: 'RESTARTS',
   severity: 'STANDING',
@@ -444,5 +337,5 @@ const restarts: StandstillRow = {
 
 export const failureRows: readonly StandstillRow[] = [poisonRecord]
 export const orderedRows: readonly StandstillRow[] = [stopping, paused, standby, license]
-export const aroundRows: readonly StandstillRow[] = [diskFull, brokerGone, engineSilent, restoring, commitUnanswered]
-export const lateRows: readonly StandstillRow[] = [commitsSlow, restarts, failed]
+export const aroundRows: readonly StandstillRow[] = [diskFull, brokerGone, engineSilent, restoring]
+export const lateRows: readonly StandstillRow[] = [restarts, failed]

@@ -1,6 +1,7 @@
 /** Every standstill there is a finding for. Of several causes the one that stands first is told first. */
 import type { StandstillRow } from './row.ts'
 import { aroundRows, failureRows, lateRows, orderedRows } from './rows-around.ts'
+import { slowCommitRows, unansweredRows } from './rows-commits.ts'
 import { effectRows, inputRows } from './rows-input.ts'
 import { fencedRows, groupRows } from './rows-group.ts'
 import { laneRows } from './rows-lanes.ts'
@@ -10,8 +11,10 @@ export const standstillTable: readonly StandstillRow[] = [
   ...fencedRows,
   ...laneRows,
   ...aroundRows,
+  ...unansweredRows,
   ...inputRows,
   ...groupRows,
+  ...slowCommitRows,
   ...lateRows,
   ...orderedRows,
   ...effectRows,

@@ -1,4 +1,5 @@
 /** How times, records and partitions are told. */
+import type { BrokerNode } from '../../broker/port.ts'
 import type { RecordPlace } from './facts.ts'
 
 export function lasting(ms: number): string {
@@ -40,4 +41,9 @@ export function partitionPlace(key: string): { topic: string; partition: number 
 
 export function clockTime(atMs: number): string {
   return new Date(atMs).toISOString().replace(/\.\d+Z$/, 'Z')
+}
+
+/** `2 at kafka-2:9092`, or the address alone where its number is not known. */
+export function nodeName({ id, address }: Pick<BrokerNode, 'id' | 'address'>): string {
+  return id === null ? `at ${address}` : `${id} at ${address}`
 }

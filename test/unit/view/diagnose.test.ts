@@ -71,6 +71,7 @@ const healthy: Facts = {
     phase: 'IDLE',
     phaseSinceMs: now,
     outstandingLanes: [],
+    owed: {},
     last: [],
     restarts: { used: 0, max: 3, windowMs: 300_000, causes: [] },
     restartsSinceMs: null,
@@ -273,6 +274,14 @@ describe('a diagnosis', () => {
     assert.deepEqual(codes({ align: 1400, flush: 90 }), [], 'full load')
     assert.deepEqual(codes({ endTransaction: 1400 }), ['COMMITS_SLOW'])
     assert.deepEqual(codes({ endTransaction: 1400 }, 200), [], 'on a machine that is short of processors')
+    const owed = { IN_TX_COMMIT: { id: 3, address: 'kafka-3:9092', what: 'committing the transaction of app' } }
+    const commit = { ...(healthy.commit as CommitFacts), owed, last: last({ endTransaction: 1400 }) }
+    const [first] = diagnose(now, { ...healthy, commit })
+    assert.match(
+      first?.sentence ?? '',
+      /1400 ms of it goes to the broker 3 at kafka-3:9092, which ends the transaction\.$/,
+    )
+    assert.deepEqual(first?.place, { broker: 'kafka-3:9092' })
   })
 
   test('waits until evidence has lasted', () => {
