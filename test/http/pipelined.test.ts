@@ -51,7 +51,8 @@ async function slowestProbe(live: Live, clients: readonly Omit<HostileWork, 'url
     await sleep(seconds < 60 ? 100 : 1000)
   }
   const ended = children.map((child) => once(child, 'exit'))
-  for (const child of children) child.disconnect()
+  // They give way to everything else on the machine: to end by themselves could take them minutes.
+  for (const child of children) child.kill('SIGKILL')
   await Promise.all(ended)
   return probes
 }
