@@ -1,11 +1,15 @@
 /**
- * Runs the test files by group, one group after the other: `node test/run.ts [group | path]…`.
+ * Runs the test files group by group: `node test/run.ts [group | path]…`.
  * The last line is `N passed, N failed, N skipped` over all of them; the exit code is 1 on a failure or without tests.
  */
 import { existsSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { run } from 'node:test'
+import { keepCompiled } from '../src/cli/compile-cache.ts'
 import { filesOf, repositoryRoot, type TestGroup, testGroups } from './groups.ts'
+
+// Files of tests import the same sources, in a process each and in threads of it: half of what they would cost is compiling.
+keepCompiled()
 
 /** Two cores are what the continuous integration has; tests of the engine start threads of their own. */
 const concurrentFiles = 2
@@ -156,31 +160,56 @@ function runFile(group: TestGroup, file: string, report: GroupReport): Promise<v
   return promise
 }
 
-async function runGroup(group: TestGroup, files: readonly string[]): Promise<Totals> {
-  const report = new GroupReport()
-  const left = [...files]
-  const worker = async (): Promise<void> => {
-    for (let file = left.shift(); file !== undefined; file = left.shift()) await runFile(group, file, report)
+/** A group under way: what is said of it before its first file and after its last. */
+class GroupRun {
+  readonly report = new GroupReport()
+  readonly files: readonly string[]
+  readonly #group: TestGroup
+  #left: number
+  #startedAtMs = 0
+
+  constructor(group: TestGroup) {
+    this.#group = group
+    this.files = groupFiles(group)
+    this.#left = this.files.length
   }
-  await Promise.all(Array.from({ length: concurrentFiles }, worker))
-  report.printRest()
-  return report.totals
+
+  async run(file: string): Promise<void> {
+    if (this.#startedAtMs === 0) this.#begin()
+    await runFile(this.#group, file, this.report)
+    if (--this.#left === 0) this.#end()
+  }
+
+  #begin(): void {
+    this.#startedAtMs = performance.now()
+    const { name, about } = this.#group
+    const noun = this.files.length === 1 ? 'file' : 'files'
+    process.stdout.write(`\n== ${name}${about ? ` - ${about}` : ''} (${this.files.length} ${noun})\n`)
+  }
+
+  #end(): void {
+    this.report.printRest()
+    const { passed, failed, skipped } = this.report.totals
+    const seconds = Math.round((performance.now() - this.#startedAtMs) / 1000)
+    process.stdout.write(
+      `-- ${this.#group.name}: ${passed} passed, ${failed} failed, ${skipped} skipped in ${seconds} s\n`,
+    )
+  }
 }
 
+const runs = chosenGroups(process.argv.slice(2)).map((group) => new GroupRun(group))
+// The next group begins while the last file of the one before goes on: no core waits for it.
+const left = runs.flatMap((group) => group.files.map((file) => ({ group, file })))
+const worker = async (): Promise<void> => {
+  for (let next = left.shift(); next !== undefined; next = left.shift()) await next.group.run(next.file)
+}
+await Promise.all(Array.from({ length: concurrentFiles }, worker))
+
 const all: Totals = { passed: 0, failed: 0, skipped: 0 }
-for (const group of chosenGroups(process.argv.slice(2))) {
-  const files = groupFiles(group)
-  const noun = files.length === 1 ? 'file' : 'files'
-  process.stdout.write(`\n== ${group.name}${group.about ? ` - ${group.about}` : ''} (${files.length} ${noun})\n`)
-  if (files.length === 0) continue
-  const startedAt = performance.now()
-  const totals = await runGroup(group, files)
-  all.passed += totals.passed
-  all.failed += totals.failed
-  all.skipped += totals.skipped
-  const seconds = Math.round((performance.now() - startedAt) / 1000)
-  const sum = `${totals.passed} passed, ${totals.failed} failed, ${totals.skipped} skipped`
-  process.stdout.write(`-- ${group.name}: ${sum} in ${seconds} s\n`)
+for (const { report } of runs) {
+  all.passed += report.totals.passed
+  all.failed += report.totals.failed
+  all.skipped += report.totals.skipped
 }
 const ran = all.passed + all.failed
 if (ran === 0) process.stdout.write('No test ran.\n')
