@@ -130,7 +130,7 @@ function* windowRows(
   const row = (key: unknown, start: number, { value, timestamp }: ValueAndTimestamp<unknown>): Found => ({
     key,
     value,
-    timestamp,
+    ...(spec.timestamped && { timestamp }),
     start,
     end: start + size,
   })
