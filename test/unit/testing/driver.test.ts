@@ -92,6 +92,34 @@ describe('commits', () => {
     assert.deepEqual(values(driver), [3])
   })
 
+  test('wait no longer than it takes to work off what is there', async () => {
+    const config = { 'commit-barrier.interval-ms': '9s', 'commit-barrier.idle-interval-ms': '1s' }
+    const driver = driverOf(summed, { commits: 'interval', config })
+    await driver.input('in').pipe('a', 1)
+    await driver.commit()
+    await driver.input('in').pipe('a', 2)
+    await driver.advanceWallClock('2s')
+    assert.deepEqual(values(driver), [1, 3])
+  })
+
+  test('come for what a timer tells, though nothing was read', async () => {
+    const driver = driverOf(
+      (topology) =>
+        topology
+          .stream('in')
+          .process<string, string>((context) => {
+            context.schedule('10s', 'wall-clock', (at) => context.forward('wall', `${at}`))
+            return () => undefined
+          })
+          .to('out'),
+      { commits: 'interval', config: { 'commit-barrier.interval-ms': '1s' } },
+    )
+    await driver.input('in').pipe('a', 'x')
+    await driver.commit()
+    await driver.advanceWallClock('25s')
+    assert.deepEqual(values(driver), ['10000', '20000'])
+  })
+
   test('are what a restart goes back to: what came after is done again, once', async () => {
     const driver = driverOf(summed, { commits: 'interval', config: { 'commit-barrier.interval-ms': '9s' } })
     const sums = driver.store<KeyValueStore<string, { value: number }>>('sums')
