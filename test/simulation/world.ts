@@ -154,6 +154,7 @@ export class World {
 
   /** Faults have stopped: everything fed must come out, within bounds. */
   async #settle(): Promise<void> {
+    await this.#committedUnasked()
     let idle = false
     const process = this.#process
     void process?.engine.untilIdle().then(() => {
@@ -161,6 +162,25 @@ export class World {
     })
     await this.#until(() => idle || this.#process !== process, this.mostSteps)
     if (this.violations.length === 0 && !idle) await this.#settle()
+  }
+
+  /** By its own pace: whoever waits until nothing is left to do asks for a commit. */
+  async #committedUnasked(): Promise<void> {
+    let committed = false
+    const look = async (): Promise<void> => {
+      committed = await this.#isCommitted()
+      if (!committed) this.scheduler.at(lookEveryMs, 0, () => void look())
+    }
+    void look()
+    await this.#until(() => committed, this.mostSteps)
+  }
+
+  async #isCommitted(): Promise<boolean> {
+    const count = this.cluster.topics([inputTopic])[0]?.partitions ?? 0
+    const partitions = Array.from({ length: count }, (_, partition) => ({ topic: inputTopic, partition }))
+    const ends = await this.client.listOffsets(partitions, 'latest')
+    const committed = await this.client.committedOffsets('sim', partitions, true)
+    return committed.every(({ offset }, i) => Math.max(0, offset) === (ends[i]?.offset ?? 0))
   }
 
   /** A connection without faults. */
@@ -379,6 +399,7 @@ export class World {
 const inputTopic = 'in'
 const feedMs = 2000
 const faultsEndMs = 3000
+const lookEveryMs = 20
 /** Longer than the time until a crashed process is started again: at the end there is one process, and nothing to come. */
 const longestZombieMs = 600
 
