@@ -38,9 +38,11 @@ export class RestartBudget {
     return this.#used.length <= 1 ? 0 : 4 ** (this.#used.length - 2) * 1000
   }
 
+  /** Causes with the newest first. */
   snapshot(now: number): { used: number; max: number; windowMs: number; causes: string[] } {
     this.#expire(now)
-    return { used: this.#used.length, max: this.#max, windowMs: this.#windowMs, causes: this.#used.map((u) => u.cause) }
+    const causes = this.#used.map(({ cause }) => cause).reverse()
+    return { used: this.#used.length, max: this.#max, windowMs: this.#windowMs, causes }
   }
 
   #expire(now: number): void {

@@ -316,7 +316,7 @@ const restarts: StandstillRow = {
   title: 'The engine restarts again and again',
   when: 'Two restarts in place or more count within their window, or one has been under way for 5 s.',
   explains: ['BUFFER_FULL', 'WATERMARK_HELD', 'ALIGNMENT_HELD', 'COMMITS_SLOW'],
-  next: 'Cure what is named in brackets, the newest cause first. When all restarts are used up, the engine fails, or a standby takes over.',
+  next: 'Cure what is named in brackets; the newest cause comes first. When all restarts are used up, the engine fails, or a standby takes over.',
   find: (facts, now): Found[] => {
     const { commit, state, stateSinceMs } = facts
     if (commit === null || !isMeantToRun(facts)) return []
