@@ -94,7 +94,7 @@ export const errorTable = {
   STORE_AHEAD: row(
     'external',
     'stop',
-    "The group's offsets were moved back behind the state; restore them, or delete the state folder to rebuild it.",
+    "The group's offsets were moved back behind the state. Restore them; or delete the folder of this application below `engine.state.dir`, and its stores are rebuilt from their changelogs.",
   ),
   STORE_LOCKED: row('user', 'stop', 'Give every process its own `engine.state.dir`.'),
   STORE_UNAVAILABLE: row(
@@ -121,7 +121,7 @@ export const errorTable = {
   STORE_DISK_FULL: row(
     'external',
     'retry',
-    'Make room on the disk of `engine.state.dir`; the engine goes on by itself.',
+    'Enlarge the volume of `engine.state.dir`, or free space elsewhere on it; delete no file of a store. The engine goes on by itself.',
   ),
   BARRIER_TIMEOUT: row(
     'user',
@@ -137,7 +137,7 @@ export const errorTable = {
   RESTARTS_EXHAUSTED: row(
     'internal',
     'stop',
-    'Look at the causes in the log and in `/debug/barriers`, then restart the process.',
+    'Remove the cause that the message names; the log and `/debug/barriers` have those before it. Then start the process again.',
   ),
   INVARIANT_BROKEN: row('internal', 'stop', 'Report it with the log.'),
   LICENSE_REFUSED: row('user', 'stop', 'See `/license` and `docs/license.md`.'),

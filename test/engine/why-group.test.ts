@@ -19,7 +19,7 @@ test('a process that was fenced tells by whom, and ends a while later; the one t
   const { first, answer } = await found(older, 'FENCED', ({ sentence }) => sentence.includes('the client'))
   assert.equal(answer.status, 'FAILED')
   assert.match(first.sentence, /the client \S+ \(member standing-main-\S+\) runs under the same identity standing-main/)
-  assert.match(first.sentence, /It ends in \d+ s/)
+  assert.match(first.sentence, /ends by itself in \d+ s/)
   assert.equal(await older.runtime.ended, 3)
   await newer.reaches('RUNNING')
   const { status, verdict } = await why(newer)
@@ -46,7 +46,10 @@ test('members of the group that come and go are told by name, with how long they
     await eventually('the engine has seen it go', () => seen() > before + 1, patienceMs)
   }
   const { first } = await meanwhile(comesAndGoes, () => found(engine, 'GROUP_UNSTEADY'))
-  assert.match(first.sentence, /\d+ changes within \d+ s\. \d+ members went again after \d+ s on average: /)
+  assert.match(
+    first.sentence,
+    /\d+ changes within \d+ s\. \d+ members left again, on average \d+ s after they had joined: /,
+  )
   assert.match(first.sentence, /restless-\S+ on its-host/)
   await eventually('it is over', async () => (await why(engine)).status === 'FLOWING', patienceMs)
 })

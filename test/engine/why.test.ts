@@ -78,7 +78,7 @@ describe('asynchronous functions', () => {
     const { first } = await found(engine, 'PROMISE_PENDING')
     assert.match(
       first.sentence,
-      /promise of the asynchronous function of the node \S*MAPVALUES\S* in lane-\d has been pending/,
+      /asynchronous call that the step \S*MAPVALUES\S* made in lane-\d has not ended for \d+ s, .+ promise is pending/,
     )
     assert.deepEqual([first.place.topic, first.place.partition], ['calls', 0])
     assert.equal(typeof first.place.offset, 'number')

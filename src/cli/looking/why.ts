@@ -42,7 +42,7 @@ export async function why(args: WhyArguments): Promise<number> {
   const token = config.get('runtime.http.auth.token')
   for (;;) {
     const asked = await ask(url, token)
-    if ('answer' in asked) show(asked.answer, args)
+    if ('answer' in asked) show(asked.answer, args, url)
     else process.stderr.write(`millrace: ${asked.told}\n`)
     if (!args.watch) return 'answer' in asked ? whyExitCodes[asked.answer.status] : asked.code
     if ('code' in asked && asked.code === exitCodes.usage) return asked.code
@@ -50,14 +50,14 @@ export async function why(args: WhyArguments): Promise<number> {
   }
 }
 
-function show(answer: WhyAnswer, { json, watch }: WhyArguments): void {
+function show(answer: WhyAnswer, { json, watch }: WhyArguments, url: URL): void {
   if (json) {
     process.stdout.write(`${JSON.stringify(answer)}\n`)
     return
   }
   const isScreen = watch && process.stdout.isTTY
   const width = Math.max(narrowest, Math.min(widest, process.stdout.columns ?? 80))
-  const text = answerText(answer, width)
+  const text = answerText(answer, width, url.origin)
   process.stdout.write(isScreen ? `\x1b[H\x1b[2J${text}` : watch ? `${text}\n` : text)
 }
 

@@ -44,7 +44,7 @@ function behind(pod: Pod, now: number): string {
   if (progress === undefined || meetsCriteria(facts, settings, 1)) return 'it is about to be ready'
   const { lagRecords, lagMs } = progress
   if (lagRecords > settings.readyMaxLagRecords || lagMs > settings.readyMaxLagMs) {
-    return `it is ${lagRecords} records and ${Math.round(lagMs)} ms behind`
+    return `it is ${lagRecords} records and ${(lagMs / 1000).toFixed(1)} s behind`
   }
   return `its view of the group is ${Math.round(Math.min(tailAgeMs, Number.MAX_SAFE_INTEGER))} ms old`
 }

@@ -36,6 +36,8 @@ export const fieldDocs: Readonly<Record<string, Readonly<Record<string, string>>
     'sources.*': '`default`, `application`, `file`, `environment`, `command line` or `secret file`.',
   },
   Why: {
+    application: 'The application that this process runs.',
+    process: 'Which process answers: its pod or its place in the group, process id and host.',
     verdict: 'What holds the application up, in one sentence; one for each of several causes.',
     status:
       'FLOWING: nothing is found. SLOW: it moves, but something holds it. STANDING. NOT_MEANT_TO_RUN: paused, standby, stopping, license. FAILED.',

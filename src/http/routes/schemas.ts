@@ -285,6 +285,8 @@ const barriers = object({
 })
 
 const why = object({
+  'application?': string,
+  'process?': string,
   verdict: string,
   status: { type: 'string', enum: [...whyStatuses] },
   since: timestamp,

@@ -1,16 +1,18 @@
 /** The diagnosis of a running application, with all that it looks at. */
+import { hostname } from 'node:os'
 import { join, relative, sep } from 'node:path'
 import { systemClock } from '../../base/clock.ts'
 import type { BrokerPort } from '../../broker/port.ts'
 import type { Config } from '../../config/config.ts'
 import type { License } from '../../license/license.ts'
 import { Diagnosis } from '../../view/diagnosis/diagnosis.ts'
-import type { EarlierFailure, Facts } from '../../view/diagnosis/facts.ts'
+import type { EarlierFailure, Facts, SettingsFacts } from '../../view/diagnosis/facts.ts'
 import type { SeenFunction } from '../../view/diagnosis/lane-look.ts'
 import type { ThreadsSnapshot } from '../../view/view.ts'
 import type { LogLine } from '../contract.ts'
 import type { EngineHost } from '../engine-host.ts'
-import type { HaLink } from '../ha.ts'
+import { type HaLink, isHotStandby } from '../ha.ts'
+import { policiesOf } from '../settings.ts'
 import type { Identity } from './identity.ts'
 import { TransactionHolders } from './transaction-holders.ts'
 
@@ -35,6 +37,8 @@ export function startDiagnosis(parts: DiagnosisParts): Diagnosis {
     license: () => ({ status: license.state().status, counts: license.readiness().up }),
     ha: () => haFacts(ha),
     commitIntervalMs: config.get('commit-barrier.interval-ms'),
+    process: processName(config, identity?.name ?? null),
+    settings: settingsOf(config, host.applicationId),
     earlier,
     holder: (at, sinceMs) => holders.of(at, sinceMs),
     identity: () => identity?.facts() ?? null,
@@ -43,6 +47,24 @@ export function startDiagnosis(parts: DiagnosisParts): Diagnosis {
     log: (level, message, fields) => log({ level, component: 'diagnosis', message, fields }),
     functions: async () => functionsOf(await host.threads({ depth: 100 })),
   })
+}
+
+function processName(config: Config, identity: string | null): string {
+  const host = hostname()
+  const pod = isHotStandby(config) ? (config.get('ha.pod-id') ?? host) : null
+  const name = pod === null ? (identity === null ? '' : ` (identity ${identity})`) : ` (pod ${pod})`
+  return `process ${process.pid} on ${host}${name}`
+}
+
+function settingsOf(config: Config, applicationId: string): SettingsFacts {
+  return {
+    ...policiesOf(config, applicationId),
+    laneTimeoutMs: config.get('commit-barrier.timeout-ms'),
+    sessionTimeoutMs: config.get('consumer.session.timeout.ms'),
+    stateStore: config.get('engine.state.store'),
+    stateDir: config.get('engine.state.dir'),
+    instanceId: config.get('engine.instance-id'),
+  }
 }
 
 function haFacts(ha: HaLink | null): Facts['ha'] {

@@ -11,7 +11,8 @@ const tellTakeoverMs = 300_000
 
 export class Identity {
   readonly #groupId: string
-  readonly #name: string
+  /** Under which the broker knows this process. */
+  readonly name: string
   readonly #clock: Clock
   #broker: BrokerPort | undefined
   /** Ids of members that had the place before this process. */
@@ -22,7 +23,7 @@ export class Identity {
 
   constructor(groupId: string, name: string, clock: Clock) {
     this.#groupId = groupId
-    this.#name = name
+    this.name = name
     this.#clock = clock
   }
 
@@ -46,13 +47,13 @@ export class Identity {
   facts(): IdentityFacts {
     const { atMs = 0 } = this.#tookFrom ?? {}
     const tookFrom = this.#clock.now() - atMs < tellTakeoverMs ? this.#tookFrom : null
-    return { name: this.#name, holder: this.#holder, tookFrom, endsAtMs: this.#endsAtMs }
+    return { name: this.name, holder: this.#holder, tookFrom, endsAtMs: this.#endsAtMs }
   }
 
   async #ask(): Promise<GroupDescription['members'][number] | undefined> {
     try {
       const { members } = (await this.#broker?.describeGroup(this.#groupId)) ?? { members: [] }
-      return members.find(({ groupInstanceId }) => groupInstanceId === this.#name)
+      return members.find(({ groupInstanceId }) => groupInstanceId === this.name)
     } catch {
       // A broker that does not answer has findings of its own.
       return undefined

@@ -21,8 +21,8 @@ export function isDiskFull(error: unknown, folder: string): boolean {
 export function diskFull(store: string, folder: string, cause: unknown): EngineError {
   return new EngineError(
     'STORE_DISK_FULL',
-    `The disk has no room for the store ${store} in ${folder} (${messageOf(cause)}): nothing is let in until there is some. ` +
-      'Make room, or enlarge the volume; the engine goes on by itself.',
+    `The disk has no room for the store ${store} in ${folder} (${messageOf(cause)}): ` +
+      'the engine takes in no more records until there is some; enlarge the volume, and delete no file of a store.',
     { cause },
   )
 }

@@ -1,5 +1,6 @@
 /** The verdict as it is given away: JSON, and text for people on a terminal. */
 import type { Evidence, FlowStage, Place, Severity, Status, Verdict } from './finding.ts'
+import { terms } from './wording/terms.ts'
 
 export interface WhyFinding {
   readonly code: string
@@ -14,6 +15,9 @@ export interface WhyFinding {
 }
 
 export interface WhyAnswer {
+  /** Who answers. */
+  readonly application?: string
+  readonly process?: string
   readonly verdict: string
   readonly status: Status
   readonly since: string
@@ -25,24 +29,25 @@ export interface WhyAnswer {
 const mostFindings = 30
 const iso = (ms: number): string => new Date(ms).toISOString()
 
-export function answerOf({ verdict, status, sinceMs, findings, flow }: Verdict): WhyAnswer {
+export function answerOf({ application, process, verdict, status, sinceMs, findings, flow }: Verdict): WhyAnswer {
+  const who = { ...(application !== undefined && { application }), ...(process !== undefined && { process }) }
   const shown = findings.slice(0, mostFindings).map((finding): WhyFinding => {
     const { code, severity, sentence, place, evidence, leadsTo, next, help } = finding
     return { code, severity, sentence, place, since: iso(finding.sinceMs), evidence, leadsTo, next, help }
   })
-  return { verdict, status, since: iso(sinceMs), findings: shown, flow }
+  return { ...who, verdict, status, since: iso(sinceMs), findings: shown, flow }
 }
 
-function wrapped(text: string, width: number, indent: string): string {
+function wrapped(text: string, width: number, indent: string, later = indent): string {
   const lines: string[] = []
   let line = ''
   for (const word of text.split(' ')) {
-    if (line !== '' && indent.length + line.length + 1 + word.length > width) {
+    if (line !== '' && later.length + line.length + 1 + word.length > width) {
       lines.push(line)
       line = word
     } else line = line === '' ? word : `${line} ${word}`
   }
-  return [...lines, line].map((each) => `${indent}${each}\n`).join('')
+  return [...lines, line].map((each, i) => `${i === 0 ? indent : later}${each}\n`).join('')
 }
 
 const barWidth = 20
@@ -60,19 +65,58 @@ function bar({ stage, busy, held, waiting, by, place }: FlowStage, nameWidth: nu
   return `  ${stage.padEnd(nameWidth)} [${drawn}${'.'.repeat(left)}]${cause}\n`
 }
 
-export function answerText(answer: WhyAnswer, width = 80): string {
-  const { verdict, status, since, findings, flow } = answer
-  const nameWidth = Math.max(0, ...flow.map(({ stage }) => stage.length))
+/** What a status means, for whoever reads the word for the first time. */
+const statusWords: Readonly<Record<Status, string>> = {
+  FLOWING: 'records are processed.',
+  SLOW: 'it makes progress, but something holds it up.',
+  STANDING: 'the application has come to a halt, in part or as a whole, or its results do not count.',
+  NOT_MEANT_TO_RUN: 'this process was told not to process, or is not allowed to.',
+  FAILED: 'the engine has given up; this process processes nothing.',
+}
+
+/** Where the documentation lies beside whoever has installed the package. */
+const inPackage = (text: string): string => text.replaceAll(/(?<![\w/])docs\//g, 'node_modules/millrace/docs/')
+
+const path = /`?(?<![\w.])\/(debug|health|offsets|watermarks|license|state|topology|unpause|pause|why|config)\b/
+const key = /`(broker|commit-barrier|consumer|engine|errors|ha|license|topology|watermark)\.[a-z]/
+
+/** What an operator who reads this for the first time has to know beside the findings. */
+function footer(said: string, width: number, url: string | undefined): string[] {
+  const where = url === undefined ? 'on the host and port that gave this answer' : `of ${url}`
+  const used = terms.filter(({ met }) => met?.test(said))
   return [
-    `${status} since ${since}\n`,
-    wrapped(verdict, width, ''),
+    ...(path.test(said) ? [`Paths such as /debug/threads are ${where}; where a token is set, they ask for it.`] : []),
+    ...(key.test(said)
+      ? [
+          'Settings stand in the configuration file or in the environment (ENGINE_LANES_COUNT for `engine.lanes.count`). They take effect when the process starts. GET /config shows those in force.',
+        ]
+      : []),
+    ...used.map(({ word, meaning }) => `${word}: ${meaning.replaceAll(/\*(\w[\w ]*)\*/g, '$1')}.`),
+  ].map((line) => wrapped(line, width, '  ', '    '))
+}
+
+export function answerText(answer: WhyAnswer, width = 80, url?: string): string {
+  const { application, process, verdict, status, since, findings, flow } = answer
+  const nameWidth = Math.max(0, ...flow.map(({ stage }) => stage.length))
+  const who =
+    application === undefined
+      ? ''
+      : `Application ${[application, process].filter((name) => name !== undefined).join(', ')}`
+  const said = findings.map(({ sentence, next }) => `${sentence} ${next}`).join(' ')
+  const notes = footer(said, width, url)
+  return [
+    ...(who === '' ? [] : [wrapped(who, width, '')]),
+    wrapped(`${status} since ${since}: ${statusWords[status]}`, width, ''),
+    // With findings the verdict is what the first of them say.
+    ...(findings.length > 0 ? [] : [wrapped(verdict, width, '')]),
     ...findings.flatMap(({ code, severity, sentence, since: begun, next, leadsTo, help }) => [
       `\n${code} (${severity}) since ${begun}\n`,
       wrapped(sentence, width, '  '),
-      wrapped(`Next: ${next}`, width, '  '),
-      ...(leadsTo.length === 0 ? [] : [wrapped(`Leads to: ${leadsTo.join(', ')}`, width, '  ')]),
-      wrapped(`See ${help}`, width, '  '),
+      wrapped(`What to do: ${inPackage(next)}`, width, '  '),
+      ...(leadsTo.length === 0 ? [] : [wrapped(`It brings about: ${leadsTo.join(', ')}`, width, '  ')]),
+      wrapped(`More: ${inPackage(help)}`, width, '  '),
     ]),
+    ...(notes.length === 0 ? [] : ['\nTo read this:\n', ...notes]),
     ...(flow.length === 0 ? [] : ['\nFlow: # at work, ~ waits for promises, = held, . idle\n']),
     ...flow.map((stage) => bar(stage, nameWidth)),
   ].join('')

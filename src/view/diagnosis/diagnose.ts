@@ -20,18 +20,29 @@ export function diagnose(now: number, facts: Facts, table: readonly StandstillRo
   const findings = matches.map((match): Finding => {
     const { row, found } = match
     const effects = matches.filter((other) => leads(match, other)).map((other) => other.row.code)
+    const causes = matches.filter((other) => leads(other, match))
     return {
       code: row.code,
-      next: row.next,
       ...found,
+      next: causes.length === 0 ? (found.next ?? row.next) : behindNext(match, rootOf(causes, matches)),
       severity: found.severity ?? row.severity,
       leadsTo: [...new Set(effects)],
-      explained: matches.some((other) => leads(other, match)),
+      explained: causes.length > 0,
       help: helpOf(row.code),
     }
   })
   // A stable sort: within one rank the order of the table holds.
   return findings.sort((a, b) => rank(a) - rank(b))
+}
+
+/** The cause that nothing else explains, so that one piece of advice is given and no second one against it. */
+function rootOf(causes: readonly Match[], matches: readonly Match[]): Match {
+  return causes.find((cause) => !matches.some((other) => leads(other, cause))) ?? (causes[0] as Match)
+}
+
+function behindNext({ row }: Match, cause: Match): string {
+  const then = row.nextBehind ?? 'It ends when that is done.'
+  return `This follows from ${cause.row.code} above: follow the advice there. ${then}`
 }
 
 /** One lane's trouble is not due to that of another. */
@@ -63,14 +74,15 @@ function tookOver({ identity }: Facts): string {
 export function verdictOf(facts: Facts, findings: readonly Finding[], flow: readonly FlowStage[]): Verdict {
   const causes = findings.filter(({ explained }) => !explained)
   const [first] = causes
+  const speaker = { application: facts.applicationId, ...(facts.process !== undefined && { process: facts.process }) }
   if (first === undefined) {
     const verdict = (healthyWords[facts.state] ?? 'Records flow; nothing holds them up.') + tookOver(facts)
-    return { verdict, status: 'FLOWING', sinceMs: facts.stateSinceMs, findings, flow }
+    return { ...speaker, verdict, status: 'FLOWING', sinceMs: facts.stateSinceMs, findings, flow }
   }
   const status: Status = facts.state === 'FAILED' ? 'FAILED' : first.severity
   const verdict = causes
     .slice(0, 3)
     .map(({ sentence }) => sentence)
     .join(' ')
-  return { verdict, status, sinceMs: first.sinceMs, findings, flow }
+  return { ...speaker, verdict, status, sinceMs: first.sinceMs, findings, flow }
 }

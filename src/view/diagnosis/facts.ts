@@ -101,8 +101,25 @@ export interface IdentityFacts {
   readonly endsAtMs: number | null
 }
 
+/** What is set in the configuration, as far as advice names it. */
+export interface SettingsFacts {
+  readonly laneTimeoutMs: number
+  readonly sessionTimeoutMs: number
+  readonly stateStore: string
+  readonly stateDir: string
+  readonly instanceId: string | null
+  readonly decoding: string
+  readonly processing: string
+  readonly producing: string
+  readonly dropped: string
+  readonly deadLetterTopic: string
+}
+
 export interface Facts {
   readonly applicationId: string
+  /** Which process speaks: its pod or instance, host and process id. */
+  readonly process?: string
+  readonly settings?: SettingsFacts
   readonly state: LifecycleState
   readonly stateSinceMs: number
   readonly failure: EngineFailure | null

@@ -69,6 +69,9 @@ export interface StageTimes {
 }
 
 export interface Verdict {
+  /** Who speaks. */
+  readonly application?: string
+  readonly process?: string
   readonly verdict: string
   readonly status: Status
   /** When the cause began; without one, when the state was entered. */

@@ -8,7 +8,7 @@ import { clockToleranceMs } from '../../time/watermark-report.ts'
 import type { CompiledTopology } from '../../topology/compiled.ts'
 import type { BrokerNode } from '../../broker/port.ts'
 import type { BarrierSnapshot, EngineView } from '../view.ts'
-import type { CommitFacts, EarlierFailure, Facts, PartitionFacts, TransactionHolder } from './facts.ts'
+import type { CommitFacts, EarlierFailure, Facts, PartitionFacts, SettingsFacts, TransactionHolder } from './facts.ts'
 import { owingFor } from './owing.ts'
 import { LaneLook, type LaneSample, type SeenFunction } from './lane-look.ts'
 
@@ -20,6 +20,9 @@ export interface Around {
   /** Left out where no other process can take the identity. */
   readonly identity?: () => Facts['identity']
   readonly commitIntervalMs: number
+  /** Which process this is, for whoever asks the wrong one. */
+  readonly process?: string
+  readonly settings?: SettingsFacts
   /** Whose open transaction has held a partition back since then; null while that is not known. */
   readonly holder?: (at: TopicPartition, sinceMs: number) => TransactionHolder | null
   readonly earlier: () => readonly EarlierFailure[]
@@ -77,6 +80,8 @@ export class Look {
     const broker = view.broker()
     return {
       applicationId: view.applicationId,
+      ...(this.#o.process !== undefined && { process: this.#o.process }),
+      ...(this.#o.settings !== undefined && { settings: this.#o.settings }),
       state: state.current,
       stateSinceMs: state.sinceMs,
       failure: failure === null ? null : { ...failure, message: mask(failure.message) },

@@ -12,6 +12,8 @@ export interface StandstillRow {
   /** Codes of what it brings about: those are effects wherever this one is found. */
   readonly explains: readonly string[]
   readonly next: string
+  /** What to do where another finding explains it, behind the words that say so. */
+  readonly nextBehind?: string
   /** More for the guide. */
   readonly guide?: string
   /** Pure: every place at which it is so. `behind`: something was found that brings this about. */

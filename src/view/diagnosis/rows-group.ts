@@ -1,4 +1,5 @@
 /** Standstills among processes: one that took another's identity, members of the group that come and go. */
+import { setting, time } from './wording/advice.ts'
 import type { EarlierFailure, Facts } from './facts.ts'
 import type { Found } from './finding.ts'
 import { isMeantToRun, type StandstillRow } from './row.ts'
@@ -14,6 +15,12 @@ function wasFenced({ earlier }: Facts, now: number): readonly EarlierFailure[] {
   return earlier.filter(({ code, atMs }) => code === 'FENCED' && now - atMs < hourMs)
 }
 
+/** Two that are both wanted. */
+function sideBySide({ settings, ha }: Facts): string {
+  if (ha !== null) return 'Pods of a hot standby take turns by themselves: `millrace ha status` shows who is active.'
+  return `If both are to run side by side, each needs a value of its own for ${setting('engine.instance-id', settings?.instanceId)}, and the application \`topology.sub-topology-split: repartition-topics\`, which lets processes share the work.`
+}
+
 /** This process has lost its identity. */
 function isFenced(facts: Facts, now: number): Found {
   const { identity, stateSinceMs, failure } = facts
@@ -22,10 +29,11 @@ function isFenced(facts: Facts, now: number): Found {
   const who = holder === null ? 'another process, of which the broker tells nothing,' : holder
   const name = identity === null ? '' : ` ${identity.name}`
   const ends = identity?.endsAtMs ?? null
-  const end = ends === null ? '' : ` It ends in ${lasting(ends - now)}.`
+  const end = ends === null ? '' : `, and ends by itself in ${lasting(ends - now)}`
   const turns = before.length > 1 ? ` This happened ${before.length} times within the hour.` : ''
   return {
-    sentence: `This process was fenced ${lasting(now - stateSinceMs)} ago: ${who} runs under the same identity${name} and has taken its place. It processes nothing any more.${end}${turns}`,
+    sentence: `Another process took over from this one ${lasting(now - stateSinceMs)} ago: ${who} runs under the same identity${name}. The broker refuses whatever this process sends (it is fenced). This process processes nothing any more${end}.${turns}`,
+    next: `Do not start this process again as it is: it would take the identity back and stop the other one. Check with \`millrace why\` that the other one works. If it was started to replace this one, as in a deployment, nothing else is to be done. ${sideBySide(facts)}`,
     sinceMs: stateSinceMs,
     place: { ...(identity !== null && { group: facts.applicationId, pod: identity.name }) },
     evidence: [{ at: '/state', field: 'failure.code', value: failure?.code ?? null }],
@@ -39,10 +47,11 @@ function takesTurns(facts: Facts, now: number): Found[] {
   if (last === undefined || before.length < fewestTurns || now - last.atMs > inTurnsMs) return []
   const first = before.at(-1) as EarlierFailure
   const from = facts.identity?.tookFrom ?? null
-  const other = from === null ? '' : ` The other one: ${from.who}.`
+  const other = from === null ? '' : ` The other process is ${from.who}.`
   return [
     {
-      sentence: `Two processes take the identity${facts.identity === null ? '' : ` ${facts.identity.name}`} from each other in turns: this one was fenced ${before.length} times within the hour, first at ${clockTime(first.atMs)}.${other}`,
+      sentence: `Two processes take the identity${facts.identity === null ? '' : ` ${facts.identity.name}`} from each other in turns, and each time the other one ends. This process lost it ${before.length} times within the hour, first at ${clockTime(first.atMs)}.${other}`,
+      next: `Stop one of the two for good: look for a second deployment, or a second start, of the same application. ${sideBySide(facts)}`,
       sinceMs: first.atMs,
       place: { group: facts.applicationId, ...(facts.identity !== null && { pod: facts.identity.name }) },
       evidence: [{ at: '/state', field: 'history', value: before.length }],
@@ -57,13 +66,25 @@ const fenced: StandstillRow = {
   title: 'Another process has the same identity',
   when: 'The broker told this process that another one has taken its identity; or it has taken it back, and was fenced twice within the hour before.',
   explains: ['FAILED', 'RESTARTS', ...everythingBehind],
-  next: 'Stop one of the two, or give each an identity of its own (engine.instance-id). A process that was replaced on purpose needs nothing.',
+  next: 'Let one of the two run, and do not start the other one again: it would take the identity back. A process that was replaced on purpose needs nothing. If both are to run side by side, each needs an `engine.instance-id` of its own, and the application `topology.sub-topology-split: repartition-topics`.',
   guide:
     'To be fenced means that the broker refuses everything from this process, because another one came under its name. A fenced process answers for `runtime.fenced-linger` before it ends with exit code 3. The one that took over says for some minutes from whom; a predecessor that had ended is named as well.',
   find: (facts, now) => {
     if (facts.failure?.code === 'FENCED') return [isFenced(facts, now)]
     return isMeantToRun(facts) ? takesTurns(facts, now) : []
   },
+}
+
+/** `a, b on host`: one host with many names is most often one process that starts again and again. */
+function byHost(members: readonly string[]): string[] {
+  const hosts = new Map<string, string[]>()
+  for (const member of members) {
+    const at = member.lastIndexOf(' on ')
+    const host = at < 0 ? '' : member.slice(at)
+    hosts.set(host, [...(hosts.get(host) ?? []), at < 0 ? member : member.slice(0, at)])
+  }
+  const again = ' (most often one process that starts again and again, each time under another name)'
+  return [...hosts].map(([host, names]) => `${listed(names)}${host}${host !== '' && names.length > 1 ? again : ''}`)
 }
 
 /** Members that came and went within this time are what makes it endless; a rolling update has none. */
@@ -78,7 +99,7 @@ const rebalancing: StandstillRow = {
   title: 'Members of the group come and go without end',
   when: 'Within five minutes three members or more came into the group and went again within a minute each, and it goes on.',
   explains: ['WATERMARK_HELD', 'BUFFER_FULL', 'COMMITS_SLOW', 'RESTARTS', 'LANE_SLOW', 'HOT_KEY'],
-  next: 'Look at the members named here: why they end (their log, exit code, memory limit), or why the group loses them (a session time-out that is too short). `engine.instance-id` lets a process that is started anew keep its place.',
+  next: 'Look at the processes that the sentence names: do they end (their log, exit code, memory limit; `kubectl logs --previous`), or do they run and the group loses them? The second happens where a process is silent for longer than `consumer.session.timeout.ms`. An `engine.instance-id`, another one for each process, lets a process that starts again keep its place.',
   guide:
     'Each time partitions change hands, what was read of them is given up, state is restored, and commits wait. A process that is replaced comes once and goes once, and is no finding.',
   find: (facts, now) => {
@@ -96,7 +117,11 @@ const rebalancing: StandstillRow = {
     const stayed = short.reduce((sum, { stayedMs }) => sum + (stayedMs as number), 0) / short.length
     return [
       {
-        sentence: `Members of the group ${facts.applicationId} come and go: ${changes.length} changes within ${lasting(now - oldest.atMs)}. ${short.length} members went again after ${lasting(stayed)} on average: ${listed(members)}.`,
+        sentence: `The members of the consumer group ${facts.applicationId} keep changing: ${changes.length} changes within ${lasting(now - oldest.atMs)}. ${short.length} members left again, on average ${lasting(stayed)} after they had joined: ${listed(byHost(members))}. While partitions change hands, little is processed.`,
+        next: rebalancing.next.replace(
+          '`consumer.session.timeout.ms`',
+          setting('consumer.session.timeout.ms', time(facts.settings?.sessionTimeoutMs)),
+        ),
         sinceMs: oldest.atMs,
         place: { group: facts.applicationId },
         evidence: [{ at: '/metrics', field: 'engine_rebalances_total', value: changes.length }],

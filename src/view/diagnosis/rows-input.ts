@@ -1,6 +1,7 @@
 /** Standstills of what comes in: watermarks, alignment, buffers, clocks. */
 import { clockToleranceMs } from '../../time/watermark-report.ts'
-import type { Facts, PartitionFacts, TransactionHolder } from './facts.ts'
+import { bootstrap, readCommand, safeRestart, setting, time } from './wording/advice.ts'
+import type { Facts, PartitionFacts, RecordPlace, TransactionHolder } from './facts.ts'
 import type { Found } from './finding.ts'
 import type { StandstillRow } from './row.ts'
 import { lasting, listed, partitionName, partitionPlace } from './words.ts'
@@ -9,13 +10,16 @@ const patienceMs = 5000
 /** Nothing moves at all for so long where no other row knows why. */
 const stillMs = 10_000
 const stillNext =
-  'Look at `/watermarks` (`headHeldSinceMs`, `alignmentBinding`) and `/debug/threads`, and report what they show: no other row of this page knows why.'
+  'The engine does not know the cause. Save the answers of `/debug/threads`, `/debug/barriers` and `/watermarks` for the developers, who can send them to the maintainers of Millrace. Then restart the process. '
 const nameOf = ({ topic, partition }: { topic: string; partition: number }): string => `${topic}/${partition}`
 const keyOf = ({ topic, partition }: PartitionFacts): string => `${topic}:${partition}`
 
-function timeoutText(idlenessTimeoutMs: number): string {
-  return idlenessTimeoutMs === 0 ? 'it is off' : `it is ${lasting(idlenessTimeoutMs)}`
-}
+/** With who has to look at a topic in which nothing comes. */
+const askProducers = (topics: readonly string[]): string =>
+  `Check first whether the programs that write ${listed(topics)} run, and whether they still write to ${topics.length === 1 ? 'it' : 'them'}.`
+
+const idlenessNow = (timeoutMs: number | undefined): string =>
+  setting('watermark.idleness-timeout', timeoutMs === undefined ? undefined : time(timeoutMs))
 
 const alignmentHeld: StandstillRow = {
   code: 'ALIGNMENT_HELD',
@@ -23,17 +27,27 @@ const alignmentHeld: StandstillRow = {
   title: 'An alignment group waits for a partition without records',
   when: 'A record has been held for 5 s because partitions of its alignment group are further behind than the drift allows, and have nothing to read.',
   explains: ['WATERMARK_HELD', 'BUFFER_FULL', 'LANE_SLOW', 'HOT_KEY'],
-  next: 'Bring records into the partitions that are waited for, or give their source an idleness time-out (watermark.idleness-timeout), or a larger drift.',
+  next: 'Check first whether the programs that write the topics that are waited for run. If these are quiet on purpose, set an idleness time-out (`watermark.idleness-timeout`), after which nobody waits for them, or have the developers allow the group a larger `maxDrift`.',
+  nextBehind: 'The partition is read again when that is done.',
   guide:
     'All sources wait, not only those of the group: records go in the order of their event time over all partitions.',
   find: ({ alignment, partitions }, now) => {
     if (alignment === null || now - alignment.sinceMs < patienceMs) return []
     const { group, partition, emptyLaggards, sinceMs } = alignment
     const first = partitions.find((each) => keyOf(each) === emptyLaggards[0])
-    const idleness = first === undefined ? '' : ` (their idleness time-out: ${timeoutText(first.idlenessTimeoutMs)})`
+    const [has, is, its] = emptyLaggards.length === 1 ? ['has', 'is', 'its'] : ['have', 'are', 'their']
+    const timeoutMs = first?.idlenessTimeoutMs
+    const idleness =
+      timeoutMs === undefined
+        ? ''
+        : timeoutMs === 0
+          ? `, because ${its} idleness time-out is off`
+          : `; ${its} idleness time-out is ${lasting(timeoutMs)}`
+    const topics = [...new Set(emptyLaggards.map((key) => partitionPlace(key).topic))]
     return [
       {
-        sentence: `The alignment group ${group} has held ${partitionName(partition)} for ${lasting(now - sinceMs)}: it waits for ${listed(emptyLaggards.map(partitionName))}, which ${emptyLaggards.length === 1 ? 'has' : 'have'} no records and ${emptyLaggards.length === 1 ? 'is' : 'are'} not idle${idleness}.`,
+        sentence: `${partitionName(partition)} has not been read for ${lasting(now - sinceMs)}. The alignment group ${group} makes it wait for ${listed(emptyLaggards.map(partitionName))}, which ${is} behind it in event time and ${has} no more records. The engine does not take ${emptyLaggards.length === 1 ? 'it' : 'them'} for idle${idleness}.`,
+        next: `${askProducers(topics)} If they are quiet on purpose, set ${idlenessNow(timeoutMs)} to the longest pause that is normal there, such as 30s: after that nobody waits for them, and records that come later still may be too late for their windows. Or have the developers allow the group a larger \`maxDrift\`.`,
         sinceMs,
         place: { group, ...partitionPlace(partition) },
         evidence: [
@@ -56,7 +70,8 @@ const watermarkHeld: StandstillRow = {
   title: 'A partition without records holds the watermark',
   when: 'The application has windows or timers in event time; a partition has had no record for 5 s and for twice as long as ever before, is not idle, and others have gone ahead of it, with records that came after its last.',
   explains: [],
-  next: 'Give the source an idleness time-out (watermark.idleness-timeout, or `watermark: { idleness }` of the source), or bring records into the partition.',
+  next: 'Check first whether the programs that write this topic run, and whether they still write to this partition. If it is quiet on purpose, set an idleness time-out (`watermark.idleness-timeout` for all sources; the developers can set one for this source alone), after which nobody waits for it.',
+  nextBehind: 'Event time goes on when that is done.',
   guide:
     'The watermark says up to which event time everything has come. It is the least of all partitions that are not idle, so one that never has a record keeps every window open. `watermark.idleness-timeout` is off by default, because an engine cannot know whether a quiet partition is late or empty.',
   find: (facts, now) => {
@@ -84,13 +99,16 @@ const watermarkHeld: StandstillRow = {
     })
     if (!goesOn) return []
     const names = listed(holding.map(nameOf))
-    const behind =
+    const ago = lasting(now - sinceMs)
+    const what =
       first.watermarkMs === null
-        ? 'has not begun'
-        : `is ${lasting(heldBackMs(first, newest))} behind the other partitions`
+        ? `Event time (the watermark) has not begun, because no record of ${names} has been read yet: the engine has waited for one for ${ago}`
+        : `Event time (the watermark) stands still, because ${names} has had no records for ${ago}: it is ${lasting(heldBackMs(first, newest))} behind what the other partitions have reached`
+    const off = first.idlenessTimeoutMs === 0 ? 'off' : lasting(first.idlenessTimeoutMs)
     return [
       {
-        sentence: `The watermark ${behind} because of ${names}: no records for ${lasting(now - sinceMs)}, and the idleness time-out (watermark.idleness-timeout) is ${first.idlenessTimeoutMs === 0 ? 'off' : lasting(first.idlenessTimeoutMs)}. Windows stay open and timers wait meanwhile.`,
+        sentence: `${what}. The engine does not leave ${holding.length === 1 ? 'it' : 'them'} out as idle: the idleness time-out (watermark.idleness-timeout) is ${off}. Windows give no results, and timers do not fire, until then.`,
+        next: `${askProducers([...new Set(holding.map(({ topic }) => topic))])} If it is quiet on purpose, set ${idlenessNow(first.idlenessTimeoutMs)} to the longest pause that is normal there, such as 30s (this is for all sources; the developers can set \`idleness\` for this one). After that nobody waits for the partition, and records that come later still may be dropped as late.`,
         sinceMs,
         place: { topic: first.topic, partition: first.partition },
         evidence: [
@@ -103,16 +121,34 @@ const watermarkHeld: StandstillRow = {
   },
 }
 
+const brokersPart =
+  'The broker should end it by itself after the `transaction.timeout.ms` of that producer (for most 1 min; Kafka allows 15 min unless configured otherwise). One that is older hangs.'
+
 function holderText(holder: PartitionFacts['withheldBy']): string {
-  if (holder === null) return 'another producer'
+  if (holder === null) return 'A producer that is not known'
   const { producerId, transactionalId } = holder
-  return transactionalId === null ? `the producer ${producerId}` : `${transactionalId} (producer ${producerId})`
+  return transactionalId === null
+    ? `The producer with the producer id ${producerId}`
+    : `The producer with the transactional id ${transactionalId} (producer id ${producerId})`
 }
 
-function holderNext(partition: PartitionFacts, holder: TransactionHolder, offset: number): string {
-  const { topic, partition: number } = partition
-  const who = holder.transactionalId ?? `the producer ${holder.producerId}`
-  return `End ${who}, or have its transaction aborted: kafka-transactions.sh abort --topic ${topic} --partition ${number} --start-offset ${offset}. The broker does so by itself after the producer’s \`transaction.timeout.ms\`.`
+/** What ends it, the gentlest first. */
+function holderNext(
+  facts: Facts,
+  { topic, partition }: PartitionFacts,
+  holder: TransactionHolder | null,
+  offset: number,
+) {
+  const tool = `kafka-transactions.sh ${bootstrap(facts)}`
+  const at = `--topic ${topic} --partition ${partition}`
+  const id = holder?.transactionalId ?? null
+  const find =
+    id !== null
+      ? `Restart the program that writes as ${id}: when it begins again, its open transaction ends.`
+      : holder !== null
+        ? `Find out who it is: \`${tool} list\` shows the transactional id beside the producer id ${holder.producerId}. Then restart that program: when it begins again, its open transaction ends.`
+        : `Find out who it is: \`${tool} describe-producers ${at}\` shows the producers with an open transaction, and \`${tool} list\` their names. Then restart that program: when it begins again, its open transaction ends.`
+  return `${find} If it does not run any more, ask its owner and abort the transaction; what it wrote in it is discarded: \`${tool} abort ${at} --start-offset ${offset}\`. ${brokersPart}`
 }
 
 const transactionOpen: StandstillRow = {
@@ -121,22 +157,22 @@ const transactionOpen: StandstillRow = {
   title: 'An open transaction of another producer holds records back',
   when: 'For 5 s records have lain behind a transaction that whoever writes the topic has neither committed nor aborted.',
   explains: ['WATERMARK_HELD', 'ALIGNMENT_HELD'],
-  next: 'Find the producer with `kafka-transactions.sh find-hanging --broker-id …`, and end it or abort its transaction. The broker does so by itself after the producer’s `transaction.timeout.ms`.',
+  next: `Restart the program that holds it open; \`kafka-transactions.sh --bootstrap-server <broker> describe-producers --topic <topic> --partition <partition>\` shows which one. If it does not run any more, ask its owner and abort the transaction with \`kafka-transactions.sh abort\`; what it wrote in it is discarded. ${brokersPart}`,
   guide:
-    'Records behind the first open transaction of a partition may not be read: nobody knows yet whether those before them count. `lag` in `/offsets` counts them, `withheld` tells them apart.',
-  find: ({ partitions }, now) =>
-    partitions
+    'Records after the first open transaction of a partition may not be read: nobody knows yet whether those before them count. `lag` in `/offsets` counts them, `withheld` tells them apart.',
+  find: (facts, now) =>
+    facts.partitions
       .filter(({ withheldSinceMs }) => withheldSinceMs !== null && now - withheldSinceMs >= patienceMs)
       .slice(0, 20)
       .map((each): Found => {
         const { topic, partition, withheld, lag, committedOffset, withheldSinceMs, withheldBy } = each
         const offset = (committedOffset ?? 0) + lag - withheld
         return {
-          sentence: `A transaction of ${holderText(withheldBy)} has been open at ${nameOf(each)} from offset ${offset} for ${lasting(now - (withheldSinceMs as number))}: ${withheld} records behind it may not be read.`,
+          sentence: `${holderText(withheldBy)} has had a transaction open on ${nameOf(each)} for at least ${lasting(now - (withheldSinceMs as number))}. It begins at offset ${offset}. The engine cannot read the ${withheld} records from there on until the transaction ends. Other partitions are still read.`,
           sinceMs: withheldSinceMs as number,
           place: { topic, partition, offset },
           evidence: [{ at: '/offsets', field: 'sources[].partitions[].withheld', value: withheld }],
-          ...(withheldBy !== null && { next: holderNext(each, withheldBy, offset) }),
+          next: holderNext(facts, each, withheldBy, offset),
         }
       }),
 }
@@ -147,7 +183,7 @@ const timestampAhead: StandstillRow = {
   title: 'Timestamps ahead of the clock',
   when: 'A record’s event time is more than a minute ahead of this machine’s clock, it took the application’s watermark with it, and later records were dropped as late.',
   explains: [],
-  next: 'Correct the clock or the timestamps of whoever writes the record named here. The watermark does not go back: windows up to its time stay closed.',
+  next: 'Records are being lost to the results: to stop that at once, pause (`millrace pause` with the same `--url`, or POST /pause); records wait in Kafka meanwhile, for as long as their topics keep them. Find the program that wrote the record, and correct its clock or its timestamps. This does not undo the jump: the watermark never goes back, not by a restart either, and records are late until the clock has reached it. `errors.dropped: dead-letter` keeps late records as dead letters instead. To compute anew what was dropped, the developers let the application begin under another `applicationId`.',
   guide:
     'Until the clock has reached the watermark, every record with a true timestamp is late. If the record is right, this machine’s clock is wrong.',
   find: (facts, now) => {
@@ -159,7 +195,8 @@ const timestampAhead: StandstillRow = {
     if (record === null) return []
     return [
       {
-        sentence: `The record ${topic}/${partition} at offset ${record.offset} has a timestamp ${lasting(record.timestampMs - now)} ahead of the clock of this machine, and the watermark with it: ${lateRecords} records were dropped as late since.`,
+        sentence: `The record ${topic}/${partition} at offset ${record.offset} has a timestamp that is ${lasting(record.timestampMs - now)} ahead of the clock of this machine. It took event time (the watermark) there with it. Since then ${lateRecords} records with right timestamps were dropped as late.`,
+        next: aheadNext(facts, { topic, partition, offset: record.offset }),
         sinceMs: record.sinceMs,
         place: { topic, partition, offset: record.offset },
         evidence: [
@@ -169,6 +206,15 @@ const timestampAhead: StandstillRow = {
       },
     ]
   },
+}
+
+function aheadNext(facts: Facts, record: RecordPlace): string {
+  const dropped = setting('errors.dropped', facts.settings?.dropped)
+  const policy =
+    facts.settings?.dropped === 'dead-letter'
+      ? timestampAhead.next
+      : timestampAhead.next.replace('`errors.dropped: dead-letter` keeps', `${dropped} set to \`dead-letter\` keeps`)
+  return `${policy} To read the record: ${readCommand(facts, record)}.`
 }
 
 /** While any record is let in or finished, a full buffer is how full load looks. */
@@ -183,22 +229,23 @@ const bufferFull: StandstillRow = {
   title: 'The buffer of a partition is full',
   when: 'A partition has not been fetched for 3 s because its buffer is full, and what it is full behind was found, or for 10 s no record was taken out of any buffer and none was finished. A full buffer alone is full load, and no finding.',
   explains: [],
-  next: 'Nothing at the partition itself: the buffer empties once its cause is gone, which is told before it.',
+  next: `${stillNext}${safeRestart}`,
+  nextBehind: 'The buffer then empties by itself; nothing is to be done about the partition.',
   find: (facts, now, behind) => {
     const isStill = nothingMoves(facts, now)
     if (!behind && !isStill) return []
-    const still = isStill ? ' Nothing is taken out of any buffer, and no record is finished.' : ''
+    const still = isStill ? ' No record of any partition is being processed.' : ''
     return facts.partitions
       .filter(({ fullSinceMs }) => fullSinceMs !== null && now - fullSinceMs >= 3000)
       .slice(0, 20)
       .map((each): Found => {
         const { topic, partition, buffered, bufferCapacity, fullSinceMs } = each
         return {
-          sentence: `${nameOf(each)} is not fetched: its buffer has been full for ${lasting(now - (fullSinceMs as number))} (${buffered} records of ${bufferCapacity}).${still}`,
+          sentence: `${nameOf(each)} is not read from Kafka any further: its buffer has been full for ${lasting(now - (fullSinceMs as number))} (${buffered} records of ${bufferCapacity}).${still}`,
           sinceMs: fullSinceMs as number,
           place: { topic, partition },
           evidence: [{ at: '/consumer', field: `assignment.${keyOf(each)}.buffered`, value: buffered }],
-          ...(isStill && !behind && { severity: 'STANDING' as const, next: stillNext }),
+          ...(isStill && !behind && { severity: 'STANDING' as const }),
         }
       })
   },

@@ -2,7 +2,8 @@
 import type { Facts, LaneFacts, RecordPlace } from './facts.ts'
 import type { Evidence, Found, Place } from './finding.ts'
 import { isMeantToRun, type StandstillRow } from './row.ts'
-import { lasting, perSecond, recordName } from './words.ts'
+import { readCommand, safeRestart, setting, time } from './wording/advice.ts'
+import { clockTime, lasting, perSecond, recordName } from './words.ts'
 
 /** What may take a while in any application, and how much longer than usual something has to take. */
 const patienceMs = 6000
@@ -35,24 +36,29 @@ function whereOf(lane: LaneFacts, node: string | null, at: RecordPlace | null): 
   }
 }
 
+/** `matchBags (app.ts:31), step match-bags,`; without the function where the thread could not tell it. */
 function functionOf(lane: LaneFacts, node: string | null): string {
-  const inNode = node === null ? '' : `node ${node}`
-  if (lane.function === null) return inNode === '' ? 'a function of the application' : `a function of the ${inNode}`
-  return inNode === '' ? lane.function : `${lane.function} of the ${inNode}`
+  if (lane.function === null) return stepOf(node)
+  return node === null ? lane.function : `${lane.function}, step ${node},`
 }
+
+const stepOf = (node: string | null): string =>
+  node === null ? 'a function of the application' : `a function of the step ${node}`
 
 const atRecord = (at: RecordPlace | null): string => (at === null ? '' : `, at the record ${recordName(at)}`)
 
 function commitWaits({ commit }: Facts, lane: string): string {
   const waits = commit?.outstandingLanes.includes(lane) ?? false
-  return waits ? '; the commit waits for it, so nothing is committed meanwhile' : ''
+  if (!waits || commit === null) return ''
+  return ` The commit that began at ${clockTime(commit.phaseSinceMs)} waits for it, and no results are published until it ends.`
 }
 
 /** What becomes of it by itself. */
-function restartNext({ commit }: Facts, advice: string): string {
-  if (commit === null) return advice
+function byItself({ commit, settings }: Facts): string {
+  if (commit === null) return ''
   const { used, max, windowMs } = commit.restarts
-  return `The engine goes back to the last commit by itself once it has waited for longer than commit-barrier.timeout-ms (${used} of ${max} such restarts within ${lasting(windowMs)} are used). ${advice}`
+  const after = setting('commit-barrier.timeout-ms', time(settings?.laneTimeoutMs))
+  return `By itself the engine restarts in place once one call has lasted longer than ${after}: it reads the record again, and if that hangs there again, only a corrected program helps. ${used} of ${max} such restarts within ${lasting(windowMs)} ${used === 1 ? 'is' : 'are'} used; after the last one the engine fails, or a standby takes over.`
 }
 
 function laneEvidence(facts: Facts, lane: LaneFacts): Evidence[] {
@@ -84,23 +90,47 @@ const doesNotReturn: StandstillRow = {
   title: 'A function does not return',
   when: 'A lane has been in one call of a synchronous function for 6 s, and for twice as long as any call before.',
   explains: behindALane,
-  next: 'Correct the function, or let it end by itself after a time of its own. What waits (for a process, a lock, a file) is better asynchronous.',
+  next: 'Save the answer of `/debug/threads` for the developers of the function. They have to correct it, or give it a limit of time; what waits for a process, a lock or a file should be asynchronous.',
+  nextBehind: 'The function goes on when that is done.',
   guide:
     'A lane is a thread that runs the functions of the application. It can do nothing else until the function returns: no other record of its keys, no commit. An endless loop and a synchronous wait look the same to the data; the sentence tells which of them it is.',
   find: (facts, now) =>
     facts.lanes
       .filter((lane) => isStuck(lane, now))
-      .map((lane): Found => {
+      .map((lane, _, all): Found => {
         const sinceMs = lane.stepSinceMs as number
-        const blocked = lane.blocked ? '; it waits outside of JavaScript (a lock, a process, native code)' : ''
         return {
-          sentence: `${lane.lane} has been in ${functionOf(lane, lane.node)} for ${lasting(now - sinceMs)}${atRecord(lane.at)}${blocked}${commitWaits(facts, lane.lane)}.`,
+          sentence: `${lane.lane} has been in one call of ${functionOf(lane, lane.node)} for ${lasting(now - sinceMs)}${atRecord(lane.at)}.${doing(lane)}${commitWaits(facts, lane.lane)}`,
           sinceMs,
           place: whereOf(lane, lane.node, lane.at),
           evidence: laneEvidence(facts, lane),
-          next: restartNext(facts, doesNotReturn.next),
+          next:
+            asAbove(
+              lane,
+              all.find(({ blocked }) => blocked === lane.blocked),
+            ) ?? stuckNext(facts, lane),
         }
       }),
+}
+
+/** Of many lanes the first has the advice: an answer about all of them stays small. */
+function asAbove({ lane }: LaneFacts, first: LaneFacts | undefined): string | undefined {
+  return first === undefined || first.lane === lane ? undefined : `Do what is advised for ${first.lane} above.`
+}
+
+/** Seen from outside: a thread that tells its stack runs code. */
+function doing({ blocked, function: name }: LaneFacts): string {
+  if (blocked) return ' The thread waits outside of JavaScript, as for a lock, another process or native code.'
+  return name === null ? '' : ' It runs JavaScript: a loop without an end, or very long work.'
+}
+
+function stuckNext(facts: Facts, { blocked }: LaneFacts): string {
+  const look = blocked
+    ? 'Look at what this process may wait for: a child process (`ps`), a locked file, a device. Ending that lets the function go on. '
+    : ''
+  const ends =
+    'A function that does not return even then ends the process, with exit code 70, so that its supervisor starts it again.'
+  return `${look}${doesNotReturn.next} To go on meanwhile, restart the process, or wait. ${safeRestart} ${byItself(facts)} ${ends}`
 }
 
 const promisePending: StandstillRow = {
@@ -109,22 +139,22 @@ const promisePending: StandstillRow = {
   title: 'A promise does not settle',
   when: 'An asynchronous function was called 6 s ago, twice as long as any call before, and its promise is still pending.',
   explains: behindALane,
-  next: 'Give what the function waits for a time-out of its own, as in `fetch(url, { signal: AbortSignal.timeout(5000) })`.',
+  next: 'Check the system that this step calls (a database, a web service): does it run, does it answer, can it be reached from this host? The developers have to put a time-out on the call, as in `fetch(url, { signal: AbortSignal.timeout(5000) })`.',
+  nextBehind: 'The call is made anew when that is done.',
   guide:
     'The lane is free and works on other keys, so it looks idle; records of the same key wait, and the next commit waits for this one.',
   find: (facts, now) =>
     facts.lanes
       .filter((lane) => isUnanswered(lane, now))
-      .map((lane): Found => {
+      .map((lane, _, all): Found => {
         const call = lane.call as NonNullable<LaneFacts['call']>
-        const node =
-          call.node === null ? 'an asynchronous function' : `the asynchronous function of the node ${call.node}`
+        const step = call.node === null ? 'a step of the application' : `the step ${call.node}`
         return {
-          sentence: `The promise of ${node} in ${lane.lane} has been pending for ${lasting(now - call.sinceMs)}${atRecord(call.at)}${commitWaits(facts, lane.lane)}.`,
+          sentence: `An asynchronous call that ${step} made in ${lane.lane} has not ended for ${lasting(now - call.sinceMs)}${atRecord(call.at)}: its promise is pending.${commitWaits(facts, lane.lane)}`,
           sinceMs: call.sinceMs,
           place: { lane: lane.lane, ...(call.node !== null && { node: call.node }), ...call.at },
           evidence: laneEvidence(facts, { ...lane, node: call.node, function: null }),
-          next: restartNext(facts, promisePending.next),
+          next: asAbove(lane, all[0]) ?? `${promisePending.next} ${byItself(facts)}`.trimEnd(),
         }
       }),
 }
@@ -135,7 +165,7 @@ const hotKey: StandstillRow = {
   title: 'One key with an asynchronous function',
   when: 'For 5 s records of one and the same key have waited for each other’s asynchronous call, more of its partition wait behind them, and the lane finishes little else.',
   explains: ['LANE_SLOW', 'BUFFER_FULL', 'COMMITS_SLOW'],
-  next: 'Records of one key go one after the other. Make the call quicker, or spread what comes under this key over several keys.',
+  next: 'Check whether the system that this step calls is slower than usual: only a quicker answer helps at once. More lanes or processes do not help, because all records of one key go through one lane. The developers can make the call quicker, or spread what comes under this key over several keys.',
   guide:
     'The key is told as a hash that is the same on all pods; `murmur2` of its bytes, as Kafka’s partitioner has it.',
   find: (facts, now) =>
@@ -149,10 +179,10 @@ const hotKey: StandstillRow = {
       const behind = here?.lag ?? 0
       if ((behind / rate) * 1000 < backlogMs) return []
       const { hash, node, topic, partition } = hot
-      const from = topic === null ? '' : `, of ${topic}/${partition},`
+      const from = topic === null ? '' : ` of ${topic}/${partition}`
       return [
         {
-          sentence: `Records of one key (hash ${hash})${from} go one after the other in ${lane.lane}, through the asynchronous function${node === null ? '' : ` of the node ${node}`}: ${perSecond(rate)}. ${hot.waiting} of this key wait in the lane, ${behind} records in the partition.`,
+          sentence: `Very many records${from} have the same key (its hash is ${hash}). ${lane.lane} processes them one after the other, and each waits about ${duration(callMs)} for an asynchronous call${node === null ? '' : ` of the step ${node}`}. That makes ${perSecond(rate)}. ${hot.waiting} records of this key wait in the lane, and ${behind} of all keys in the partition.`,
           sinceMs: hot.sinceMs,
           place: {
             lane: lane.lane,
@@ -161,10 +191,19 @@ const hotKey: StandstillRow = {
             ...(topic !== null && { topic, partition }),
           },
           evidence: [{ at: '/offsets', field: 'sources[].partitions[].lag', value: behind }],
+          ...(topic !== null && { next: keyNext(facts, topic, partition, here?.committedOffset ?? 0) }),
         },
       ]
     }),
 }
+
+/** With the way to find the key, which is not told here. */
+function keyNext(facts: Facts, topic: string, partition: number, offset: number): string {
+  const command = readCommand(facts, { topic, partition, offset }, 1000)
+  return `${hotKey.next} To find the key, see which one comes most among the records that wait: ${command}.`
+}
+
+const duration = (ms: number): string => (ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`)
 
 const laneSlow: StandstillRow = {
   code: 'LANE_SLOW',
@@ -172,7 +211,8 @@ const laneSlow: StandstillRow = {
   title: 'A slow function',
   when: 'A lane has been at work without a pause for 5 s, finishes fewer than 50 records a second, and more wait.',
   explains: ['BUFFER_FULL', 'COMMITS_SLOW'],
-  next: 'The function named here takes the time. Make it quicker or asynchronous, or spread the work over more lanes (engine.lanes.count) and processes.',
+  next: 'Look at what the function spends its time with. If it calls another system, check whether that one is slower than usual; where it computes, whether this host is short of processor time. The developers can make it quicker. More lanes (`engine.lanes.count`) help only where the records that wait have different keys.',
+  nextBehind: 'The lane is as quick as before when that is done.',
   guide: 'It moves: each record is finished, and commits come. This is never told of a function that does not return.',
   find: (facts, now) =>
     !isMeantToRun(facts)
@@ -186,20 +226,31 @@ const laneSlow: StandstillRow = {
           if (waiting < 10 || (waiting / Math.max(rate, 0.01)) * 1000 < backlogMs) return []
           const asynchronous = lane.callMs > 0
           const node = lane.call?.node ?? lane.node
+          const where = functionOf(lane, node).replace(/,$/, '')
           const each = asynchronous
-            ? `; a call takes ${Math.round(lane.callMs)} ms`
+            ? ` A call of ${where} takes ${duration(lane.callMs)} until it is answered.`
             : rate > 0
-              ? `; a record takes ${Math.round(1000 / rate)} ms`
-              : ''
+              ? ` A record takes ${duration(1000 / rate)} in ${where}.`
+              : ` It is in ${where}.`
           return [
             {
-              sentence: `${lane.lane} is slow, not stuck: it finishes ${perSecond(rate)} in ${functionOf(lane, node)}${each}, and ${waiting} records wait.`,
+              sentence: `${lane.lane} is slow, not stuck: it finishes ${perSecond(rate)}.${each} ${waiting} records wait in all partitions of this process.`,
+              next: slowNext(facts, asynchronous ? node : undefined),
               sinceMs: busySinceMs,
               place: whereOf(lane, node, null),
               evidence: [{ at: '/offsets', field: 'totalLag', value: waiting }, ...laneEvidence(facts, lane)],
             },
           ]
         }),
+}
+
+/** `called`: the step whose calls take the time; undefined where the lane itself computes. */
+function slowNext({ lanes }: Facts, called: string | null | undefined): string {
+  const first =
+    called === undefined
+      ? 'Check whether this host is short of processor time (`top`, the CPU limit of the container). If it is not, the function itself takes that long: the developers have to make it quicker, or asynchronous where it waits.'
+      : `Check the system that ${called === null ? 'this step' : called} calls (a database, a web service): is it slower than usual? The developers can make the call quicker.`
+  return `${first} More lanes help only where the records that wait have different keys: ${setting('engine.lanes.count', lanes.length)}.`
 }
 
 export const laneRows: readonly StandstillRow[] = [doesNotReturn, promisePending, hotKey, laneSlow]

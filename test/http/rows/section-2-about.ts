@@ -274,9 +274,9 @@ export const section23: readonly Row[] = [
     check: async (instance) => {
       const answer = await instance.ask({ path: '/why' })
       expectJson(answer)
-      expectKeys(answer.json, ['verdict', 'status', 'since', 'findings', 'flow'])
+      expectKeys(answer.json, ['application', 'verdict', 'status', 'since', 'findings', 'flow'])
       const told = await instance.ask({ path: '/why', headers: { Accept: 'text/plain' } })
-      assert.match(told.body, /^[A-Z_]+ since \d{4}-/)
+      assert.match(told.body, /^Application \S+\n[A-Z_]+ since \d{4}-/)
     },
   },
   {

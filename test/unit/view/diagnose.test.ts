@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { renderStandstills, standstillsPage } from '../../../scripts/docs-standstills.ts'
+import { answerOf, answerText } from '../../../src/view/diagnosis/answer.ts'
 import { diagnose, verdictOf } from '../../../src/view/diagnosis/diagnose.ts'
 import type { CommitFacts, Facts, LaneFacts, PartitionFacts } from '../../../src/view/diagnosis/facts.ts'
 import { standstillTable } from '../../../src/view/diagnosis/table.ts'
@@ -150,7 +151,7 @@ describe('a diagnosis', () => {
     const [first] = diagnose(now, { ...healthy, ...gone([{ ...node, id: 1, connected: true }, refused]) })
     assert.match(
       first?.sentence ?? '',
-      /^The broker 2 at kafka-2:9092 has not answered for 9 s; last error: connection/,
+      /^The broker 2 at kafka-2:9092 has not answered for 9 s\. The last error: connection refused\./,
     )
     assert.deepEqual(first?.place, { broker: 'kafka-2:9092' })
   })
@@ -161,7 +162,10 @@ describe('a diagnosis', () => {
     const commit = { ...healthy.commit, phase: 'IN_TX_COMMIT', phaseSinceMs: now - 7000 } as Facts['commit']
     const [first] = diagnose(now, { ...healthy, commit, broker: { ...healthy.broker, nodes: [node] } })
     assert.equal(first?.code, 'COMMIT_UNANSWERED')
-    assert.match(first?.sentence ?? '', /7 s for the broker 3 at kafka-3:9092 to end the transaction \(committing the/)
+    assert.match(
+      first?.sentence ?? '',
+      /^The broker 3 at kafka-3:9092 has not answered for 7 s\. .+ end the transaction .+\(committing the/,
+    )
     assert.deepEqual(first?.place, { broker: 'kafka-3:9092' })
   })
 
@@ -187,6 +191,10 @@ describe('a diagnosis', () => {
     assert.deepEqual(codesOf(facts), ['LANE_DOES_NOT_RETURN', '(RESTARTS)', '(BUFFER_FULL)'])
     const [first] = diagnose(now, { ...healthy, ...facts })
     assert.deepEqual(first?.leadsTo, ['RESTARTS', 'BUFFER_FULL'])
+    const [, restarts, full] = diagnose(now, { ...healthy, ...facts })
+    for (const effect of [restarts, full]) {
+      assert.match(effect?.next ?? '', /^This follows from LANE_DOES_NOT_RETURN above: follow the advice there\. /)
+    }
     assert.deepEqual(codesOf({ ...facts, lanes: healthy.lanes, commit: healthy.commit }), [], 'full load is no finding')
   })
 
@@ -251,6 +259,46 @@ describe('a diagnosis', () => {
     assert.deepEqual(codesOf({ earlier: [at(300), at(400)] }), [])
     const failure = { code: 'FENCED', message: 'another process has taken over', restartHelps: false }
     assert.deepEqual(codesOf({ state: 'FAILED', failure, earlier: [at(1)] }), ['FENCED', '(FAILED)'])
+    const [fenced, failed] = diagnose(now, { ...healthy, state: 'FAILED', failure, earlier: [at(1)] })
+    assert.match(fenced?.next ?? '', /^Do not start this process again as it is/)
+    assert.match(failed?.next ?? '', /^This follows from FENCED above/)
+  })
+
+  test('advises on a failure alone what belongs to its error, and whether a start helps', () => {
+    const next = (code: string, restartHelps: boolean): string => {
+      const failure = { code, message: 'it is so', restartHelps }
+      return diagnose(now, { ...healthy, state: 'FAILED', failure })[0]?.next ?? ''
+    }
+    assert.match(next('TOPIC_MISSING', false), /Create the topic.+ only after that, or it fails in the same way\.$/)
+    assert.match(next('INVARIANT_BROKEN', true), /Report it with the log\. Then start the process again\.$/)
+    assert.match(next('UNKNOWN', false), /start the process again\.$/)
+  })
+
+  test('names settings with what is set now, and the commands that end an open transaction', () => {
+    const settings = { processing: 'fail', deadLetterTopic: 'app-dead-letters' } as NonNullable<Facts['settings']>
+    const record = { topic: 'in', partition: 0, offset: 7 }
+    const failure = { code: 'PROCESSING_FAILED', message: 'it threw', restartHelps: false, record }
+    const [poison] = diagnose(now, { ...healthy, state: 'FAILED', failure, settings })
+    assert.match(poison?.next ?? '', /`errors\.processing` \(now fail\) to `dead-letter`.+ topic app-dead-letters/)
+    const held = { ...partition, withheld: 5, lag: 5, withheldSinceMs: now - 6000 }
+    const [open] = diagnose(now, { ...healthy, partitions: [held] })
+    const tool = 'kafka-transactions.sh --bootstrap-server broker:9092'
+    for (const command of [
+      'describe-producers --topic in --partition 0',
+      'abort --topic in --partition 0 --start-offset 7',
+    ])
+      assert.ok(open?.next.includes(`${tool} ${command}`), open?.next)
+  })
+
+  test('tells in its text who speaks, each sentence once, and the words that it used', () => {
+    const facts = { ...healthy, process: 'process 17 on host-a', lanes: [{ ...lane, stepSinceMs: now - 7000 }] }
+    const text = answerText(answerOf(verdictOf(facts, diagnose(now, facts), [])), 1000)
+    assert.match(text, /^Application app, process 17 on host-a\nSTANDING since /)
+    assert.equal(text.split('has been in one call of').length, 2)
+    assert.match(text, /\n {2}lane: a thread of this process/)
+    assert.match(text, /More: node_modules\/millrace\/docs\/guide\/standstills\.md#lane-does-not-return/)
+    const calm = answerText(answerOf(verdictOf(healthy, [], [])))
+    assert.equal(calm.split('Records flow').length, 2)
   })
 
   test('finds a full buffer alone only where nothing moves at all', () => {

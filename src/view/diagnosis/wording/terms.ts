@@ -1,0 +1,134 @@
+/** Words that findings use, each with what it means: the guide lists all of them, the text form those that it used. */
+export interface Term {
+  /** As the guide's table has it. */
+  readonly word: string
+  readonly meaning: string
+  /** How it is met in a sentence. Left out where the guide alone needs it. */
+  readonly met?: RegExp
+}
+
+export const terms: readonly Term[] = [
+  {
+    word: 'engine',
+    meaning:
+      'the part of a process that reads topics, runs the application and commits; a thread of the same name leads it',
+  },
+  {
+    word: 'lane',
+    met: /\blanes?\b/,
+    meaning: 'a thread of this process that runs the functions of the application: `lane-0`, `lane-1` …',
+  },
+  {
+    word: 'step, node',
+    met: /\bsteps?\b/,
+    meaning:
+      'one part of the application, a filter or a join, by the name that `/topology` shows; no node of a cluster',
+  },
+  {
+    word: 'bags/3',
+    meaning: 'partition 3 of the topic `bags`; its records are read one after the other, each by its *offset*',
+  },
+  {
+    word: 'commit',
+    met: /\bcommit(s|ted)?\b/i,
+    meaning:
+      'publishes the results of all records up to a point at once, in a transaction of Kafka; whoever reads committed records sees none of them before',
+  },
+  {
+    word: 'restart in place',
+    met: /restarts? in place|restart(s|ed|ing)? itself/,
+    meaning:
+      'the engine gives up what is not committed and reads those records again; the process goes on, and no record is lost',
+  },
+  {
+    word: 'key hash',
+    met: /\bhash\b/,
+    meaning: '`murmur2` of the bytes of the key, in hexadecimal, as Kafka’s partitioner has it',
+  },
+  { word: 'event time', met: /event time/i, meaning: 'the time that the records themselves tell, by their timestamps' },
+  {
+    word: 'watermark',
+    met: /\bwatermark\b(?!\.)/i,
+    meaning:
+      'the event time up to which all records are taken to have come: windows up to it are closed, timers have fired. Not Kafka’s high watermark',
+  },
+  {
+    word: 'late',
+    met: /\blate\b/,
+    meaning: 'a record behind the watermark, for a window that is closed; it is dropped and counted, or a dead letter',
+  },
+  {
+    word: 'idle',
+    met: /\bidle(ness)?\b/,
+    meaning:
+      'a partition without records for the idleness time-out (`watermark.idleness-timeout`, or `idleness` of its source); from then on nobody waits for it',
+  },
+  {
+    word: 'alignment group',
+    met: /alignment group/,
+    meaning: 'sources that are kept together in event time: none is read further ahead of the slowest than `maxDrift`',
+  },
+  { word: 'source', meaning: 'a topic that the application reads, as it names it in its program' },
+  {
+    word: 'timestamp extractor',
+    met: /timestamp extractor/,
+    meaning: 'a function of the application that takes the time out of a record',
+  },
+  { word: 'buffer', met: /\bbuffers?\b/, meaning: 'records of a partition that were read ahead and wait for a lane' },
+  {
+    word: 'store, changelog',
+    met: /\bstores?\b/,
+    meaning:
+      'rows that the application keeps; its changelog is the topic in Kafka from which they are rebuilt (*restored*)',
+  },
+  {
+    word: 'transaction',
+    meaning:
+      'what a producer writes and decides on at once; the *transaction coordinator* is the broker that keeps the decision',
+  },
+  {
+    word: 'transactional id',
+    met: /transactional id/,
+    meaning: 'the name under which a producer writes in transactions; its program configures it as `transactional.id`',
+  },
+  {
+    word: 'dead letters',
+    met: /dead[- ]letters?/,
+    meaning:
+      'a topic for records that could not be processed, with the reason in their headers; `millrace dlq` lists them and puts them back',
+  },
+  {
+    word: 'promise',
+    met: /\bpromise\b/,
+    meaning:
+      'what an asynchronous function of JavaScript gives at once for an answer that comes later; *pending* until it has come',
+  },
+  { word: 'lag', meaning: 'records that have come and are not committed yet' },
+  {
+    word: 'group, member',
+    met: /\b(consumer group|members?)\b/,
+    meaning: 'the processes that share the partitions of the topics, as Kafka’s consumer group; one of them',
+  },
+  {
+    word: 'pod',
+    met: /\b(this|the|other|all|no|of) pods?\b/i,
+    meaning: 'a process of an application that runs several times, of which one is *active* (`ha.mode: hot-standby`)',
+  },
+  {
+    word: 'standby',
+    met: /\bstandby\b/,
+    meaning:
+      'a process that keeps the same stores and takes over when the active one goes; it processes nothing before',
+  },
+  {
+    word: 'identity',
+    met: /\bidentity\b/,
+    meaning:
+      'the name under which the broker knows a process, made of the application’s and `engine.instance-id`; one process may have it at a time',
+  },
+  {
+    word: 'fenced',
+    met: /\bfenced\b/i,
+    meaning: 'refused by the broker, because another process has come under the same identity',
+  },
+]
