@@ -94,10 +94,12 @@ function relativeToHere(folder: string): string {
 export function functionsOf({ engineThreads }: ThreadsSnapshot): ReadonlyMap<string, SeenFunction> {
   const lanes = engineThreads.filter(({ role }) => role === 'lane')
   return new Map(
-    lanes.map(({ name, state, stack }) => [
-      name,
-      { function: stack.find(isOfApplication) ?? null, blocked: state === 'BLOCKED' },
-    ]),
+    lanes.map(({ name, state, stack }) => {
+      const inside = stack.find(isOfApplication) ?? null
+      // A thread that is asleep within a function waits for something else; one that tells no stack at all is in native code.
+      const blocked = state === 'BLOCKED' || (state === 'WAITING' && inside !== null)
+      return [name, { function: inside, blocked }]
+    }),
   )
 }
 
