@@ -18,8 +18,8 @@ interface Group {
   start(id: string): Promise<TestEngine>
 }
 
-/** Processes that share two partitions; the broker goes last. */
-async function group(t: TestContext): Promise<Group> {
+/** Processes that share two partitions of each topic; the broker goes last. */
+async function group(t: TestContext, application = 'counted-windows'): Promise<Group> {
   const broker = await startEmbeddedBroker({ partitions: 2 })
   const engines: TestEngine[] = []
   t.after(async () => {
@@ -28,7 +28,7 @@ async function group(t: TestContext): Promise<Group> {
   })
   const start = async (id: string): Promise<TestEngine> => {
     const engine = await TestEngine.open(
-      'counted-windows',
+      application,
       {
         'topology.sub-topology-split': 'repartition-topics',
         'engine.instance-id': id,
@@ -74,6 +74,33 @@ for (const stopped of ['ahead', 'behind'] as const) {
       'of-0': [at(600, 1), at(640, 2)],
       'of-1': [at(10, 1), at(40, 3), at(300, 1)],
     })
+  })
+}
+
+for (const ahead of ['clicks', 'views']) {
+  test(`a task that moves goes on by the topic that is behind where ${ahead} are ahead`, async (t) => {
+    const { broker, start } = await group(t, 'merged-windows')
+    const client = broker.client()
+    const behind = ahead === 'clicks' ? 'views' : 'clicks'
+    const partitions = [ahead, behind].flatMap((topic) => [0, 1].map((partition) => ({ topic, partition })))
+    const areDone = async (count: number): Promise<boolean> => {
+      const offsets = await client.committedOffsets('merged-windows', partitions, true)
+      return offsets.every(({ offset }) => offset === count)
+    }
+    await produce(client, ahead, [...clicks(0, 10, 600), ...clicks(1, 10, 600)], 2)
+    await produce(client, behind, [...clicks(0, 11, 20), ...clicks(1, 11, 20)], 2)
+    const first = await start('a')
+    await eventually('all is done', () => areDone(2), 180_000)
+    const second = await start('b')
+    const owned = ({ runtime }: TestEngine): number => Object.keys(runtime.view.consumer()?.assignment ?? {}).length
+    await eventually('each has a task', () => owned(first) === 2 && owned(second) === 2, 180_000)
+    await produce(client, behind, [...clicks(0, 25, 300, 700), ...clicks(1, 25, 300, 700)])
+    await produce(client, ahead, [...clicks(0, 700), ...clicks(1, 700)])
+    await Promise.all([first.idle(), second.idle()])
+    assert.equal(first.dropped('late') + second.dropped('late'), 0)
+    const at = (second: number, count: number) => ({ at: firstTime + second * 1000, count })
+    const counts = [at(10, 2), at(20, 2), at(300, 1), at(600, 1)]
+    assert.deepEqual(byKey(await first.read('counts')), { 'of-0': counts, 'of-1': counts })
   })
 }
 

@@ -155,16 +155,17 @@ export class Flow {
 
   revoke(partitions: readonly TopicPartition[]): void {
     const now = this.#o.clock.monotonic()
-    for (const tp of partitions) {
-      const key = partitionKey(tp.topic, tp.partition)
-      const route = this.#routes.get(key)
-      if (!route) continue
-      this.#positions.revoked(route)
+    const revoked = partitions.flatMap((tp) => this.#routes.get(partitionKey(tp.topic, tp.partition)) ?? [])
+    // What the commit tells of a task's time its lane knows, so that all that is due by then is done. And it is the time of
+    // all partitions of the task: those that are left alone would be ahead of those that have gone.
+    this.dispatcher.flush()
+    for (const route of revoked) this.#positions.revoked(route)
+    for (const route of revoked) {
       this.#sorted.revoked(route)
-      this.#fetcher.remove(tp)
-      this.#watermarks.revoke(tp, now)
+      this.#fetcher.remove(route)
+      this.#watermarks.revoke(route, now)
       this.dispatcher.revoke(route.handle)
-      this.#routes.delete(key)
+      this.#routes.delete(partitionKey(route.topic, route.partition))
     }
     this.#announcements?.reassigned()
     // What waited for one of them goes on.

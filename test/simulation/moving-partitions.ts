@@ -1,0 +1,278 @@
+/**
+ * Two processes of a group that come, stop and crash, so that partitions move from one to the other, while records of two
+ * topics meet that are far apart in time. All of them come in time: each window must tell once, when it closes, all that
+ * belongs to it, and so must the windows behind a topic between sub-topologies.
+ */
+import { keySlot } from '../../src/base/hash.ts'
+import { Random } from '../../src/base/random.ts'
+import { noHeaders } from '../../src/broker/wire/headers.ts'
+import { RecordBatchBuilder } from '../../src/broker/wire/record-batch.ts'
+import { defineApp } from '../../src/dsl/app.ts'
+import { tumbling } from '../../src/dsl/windows.ts'
+import { Flow } from '../../src/engine/input/flow.ts'
+import type { EngineFact } from '../../src/engine/protocol.ts'
+import { counterLayout } from '../../src/runtime/settings.ts'
+import { serdes } from '../../src/serde/index.ts'
+import type { CompiledTopology } from '../../src/topology/compiled.ts'
+import { byKey, committed } from './checkers.ts'
+import { SimulatedCluster } from './cluster.ts'
+import { DurableBackends } from './durable-backends.ts'
+import { faultyBroker } from './faulty-broker.ts'
+import { type Broken, replaced } from './level-order.ts'
+import { SimulatedProcess } from './process.ts'
+import type { Verdict } from './run-seed.ts'
+import { Scheduler, settleSome } from './scheduler.ts'
+import type { Delays } from './workload.ts'
+import { settingsFor } from './world.ts'
+
+const windowMs = 500
+const groups = 3
+const members = [0, 1]
+const faultsEndMs = 6000
+const mostSteps = 600_000
+
+interface Derived {
+  readonly lanes: number
+  readonly partitions: number
+  readonly records: number
+  /** By so much one topic lies behind the other. */
+  readonly behindMs: number
+  readonly behind: 'first' | 'second'
+  readonly messageMs: number
+  readonly brokerMs: number
+  readonly asyncShare: number
+  readonly moves: number
+  /** The group keeps the place of a process that is gone for a while. */
+  readonly hasPlaces: boolean
+}
+
+function derive(random: Random): Derived {
+  return {
+    lanes: 1 + random.int(2),
+    partitions: 2 + random.int(2),
+    records: 40 + random.int(40),
+    behindMs: random.pick([0, 2000, 6000]),
+    behind: random.pick(['first', 'second']),
+    messageMs: random.pick([0.1, 1, 10]),
+    brokerMs: random.pick([0.5, 3, 10]),
+    asyncShare: random.pick([0, 0.2]),
+    moves: random.int(4),
+    hasPlaces: random.chance(0.5),
+  }
+}
+
+function application(delays: Delays) {
+  return defineApp({
+    applicationId: 'sim',
+    build(topology) {
+      const source = { key: serdes.string, value: serdes.json<number>() }
+      const both = topology
+        .stream('first', source)
+        .merge(topology.stream('second', source))
+        .mapValues((value) => {
+          const wait = delays.next()
+          return wait ? wait.then(() => value) : value
+        })
+      const final = { emit: 'on-close' } as const
+      const fold = [() => [] as number[], (list: number[], value: number) => [...list, value]] as const
+      both
+        .groupByKey()
+        .windowedBy(tumbling(windowMs), final)
+        .aggregate(...fold)
+        .toStream()
+        .map((list, { key, start }) => [`${key}@${start}`, list])
+        .to('by-key', { key: serdes.string, value: serdes.json() })
+      both
+        .groupBy((value) => `g${value % groups}`)
+        .windowedBy(tumbling(windowMs), final)
+        .aggregate(...fold)
+        .toStream()
+        .map((list, { key, start }) => [`${key}@${start}`, list])
+        .to('by-group', { key: serdes.string, value: serdes.json() })
+    },
+  })
+}
+
+class Group {
+  readonly scheduler: Scheduler
+  readonly derived: Derived
+  readonly violations: string[] = []
+  readonly story: string[] = []
+  readonly #cluster: SimulatedCluster
+  readonly #running: Array<SimulatedProcess | undefined> = []
+  readonly #stores = members.map(() => new DurableBackends())
+  readonly #expected = new Map<string, number[]>()
+  #owner = 0
+  #isQuiet = false
+
+  constructor(seed: number) {
+    const random = new Random(seed)
+    this.scheduler = new Scheduler(random, settleSome)
+    this.derived = derive(random)
+    this.#cluster = new SimulatedCluster(this.scheduler, seed + 1, this.derived.partitions)
+  }
+
+  async run(): Promise<void> {
+    const { random } = this.scheduler
+    await this.#feed()
+    this.#start(0)
+    this.scheduler.at(random.int(3000), 0, () => this.#start(1))
+    for (let move = 0; move < this.derived.moves; move++)
+      this.scheduler.at(random.next() * faultsEndMs, 0, () => this.#move(random.pick(members)))
+    await this.#until(() => this.scheduler.now > faultsEndMs + 5000 && members.every((n) => this.#running[n]))
+    this.#isQuiet = true
+    let idle = 0
+    for (const n of members) void this.#running[n]?.engine.untilIdle().then(() => idle++)
+    await this.#until(() => idle === members.length)
+    for (const n of members) this.#running[n]?.kill()
+    if (this.violations.length === 0) await this.#check()
+  }
+
+  async #until(done: () => boolean): Promise<void> {
+    const limit = this.scheduler.steps + mostSteps
+    while (!done() && this.violations.length === 0) {
+      if (this.scheduler.steps > limit) this.violations.push(`not done at ${Math.round(this.scheduler.now)} ms`)
+      else if (!(await this.scheduler.step())) this.violations.push('nothing is planned any more')
+    }
+  }
+
+  /** What each partition is given comes in the order of its time; one topic lies behind the other. */
+  async #feed(): Promise<void> {
+    const { partitions, records, behindMs, behind } = this.derived
+    const { random } = this.scheduler
+    await this.#cluster.client().createTopics(['first', 'second'].map((topic) => ({ topic, partitions })))
+    const feedMs = faultsEndMs - 1000
+    for (let n = 0; n < records; n++) {
+      const topic = random.pick(['first', 'second'])
+      const key = `k${random.int(5)}`
+      const at = (feedMs / records) * n
+      const timestamp = 1_000_000 + Math.floor(at) - (topic === behind ? behindMs : 0)
+      this.#produce(at, topic, key, keySlot(Buffer.from(key)) % partitions, timestamp, n)
+      const start = timestamp - (timestamp % windowMs)
+      for (const id of [`by-key ${key}@${start}`, `by-group g${n % groups}@${start}`])
+        this.#expected.set(id, [...(this.#expected.get(id) ?? []), n])
+    }
+    for (const topic of ['first', 'second'])
+      for (let p = 0; p < partitions; p++) this.#produce(feedMs + 1, topic, 'end', p, 9_000_000, groups * 1000)
+  }
+
+  #produce(at: number, topic: string, key: string, partition: number, timestamp: number, value: number): void {
+    this.scheduler.at(at, 0, () => {
+      const builder = new RecordBatchBuilder()
+      builder.append(timestamp, Buffer.from(key), Buffer.from(JSON.stringify(value)), noHeaders)
+      this.#cluster.wake()
+      const batches = [{ topic, partition, records: builder.finish() }]
+      void this.#cluster.client().produce({ transactionalId: null, batches })
+    })
+  }
+
+  /** A process goes, of itself or not, and comes again a while later. */
+  #move(n: number): void {
+    const going = this.#running[n]
+    if (going === undefined) return
+    const { random } = this.scheduler
+    const again = (): void => {
+      going.kill()
+      if (this.#running[n] !== going) return
+      this.#running[n] = undefined
+      this.scheduler.at(random.int(3000), 0, () => this.#start(n))
+    }
+    const stops = random.chance(0.6)
+    this.story.push(`${Math.round(this.scheduler.now)}: process ${n} ${stops ? 'stops' : 'is killed'}`)
+    if (stops) void going.engine.stop().then(again)
+    else again()
+  }
+
+  #start(n: number): void {
+    if (this.#running[n] !== undefined) return
+    const owner = ++this.#owner
+    const { scheduler, derived } = this
+    const { lanes, messageMs, brokerMs, asyncShare, hasPlaces } = derived
+    const wait = (): Promise<void> | undefined => {
+      if (!scheduler.random.chance(asyncShare)) return undefined
+      return new Promise((resolve) => scheduler.at(scheduler.random.next() * 50, owner, resolve))
+    }
+    const topology: CompiledTopology = application({ next: wait }).compile()
+    const stores = (this.#stores[n] as DurableBackends).survivors()
+    this.#stores[n] = stores
+    const process = new SimulatedProcess({
+      scheduler,
+      owner,
+      broker: faultyBroker(
+        this.#cluster.cluster,
+        scheduler,
+        owner,
+        () => ({ slowestMs: this.#isQuiet ? 1 : brokerMs, lostAnswer: 0, lostRequest: 0 }),
+        () => this.#cluster.wake(),
+        undefined,
+      ),
+      settings: {
+        ...settingsFor({ ...derived, split: 'repartition-topics' }, topology),
+        instanceId: `process-${n}`,
+        groupInstanceId: hasPlaces ? `sim-process-${n}` : null,
+      },
+      compile: () => topology,
+      backends: () => stores.factory(),
+      layout: counterLayout(topology),
+      messageMs,
+      slowLane: lanes > 1 ? 0 : -1,
+      tamper: {},
+      fact: (fact) => this.#fact(n, owner, fact),
+    })
+    this.story.push(`${Math.round(scheduler.now)}: process ${n} starts`)
+    this.#running[n] = process
+    process.start()
+  }
+
+  #fact(n: number, owner: number, fact: EngineFact): void {
+    if (fact.type === 'restarting') this.story.push(`${Math.round(this.scheduler.now)}: process ${n}: ${fact.cause}`)
+    if (fact.type === 'failed')
+      this.violations.push(`process ${owner} failed: ${fact.error.code} ${fact.error.message}`)
+  }
+
+  async #check(): Promise<void> {
+    const told = new Map<string, number[][]>()
+    for (const topic of ['by-key', 'by-group']) {
+      for (const [key, records] of byKey(await committed(this.#cluster.cluster, topic), (each) => each.key.toString()))
+        told.set(
+          `${topic} ${key}`,
+          records.map(({ value }) => (JSON.parse(String(value)) as number[]).sort((a, b) => a - b)),
+        )
+    }
+    for (const id of new Set([...this.#expected.keys(), ...told.keys()])) {
+      const [expected, found] = [this.#expected.get(id), told.get(id) ?? []]
+      if (JSON.stringify(found) === JSON.stringify(expected ? [expected] : [])) continue
+      this.violations.push(`${id}: expected ${JSON.stringify(expected)}, found ${JSON.stringify(found)}`)
+    }
+  }
+}
+
+export const mutants: readonly Broken[] = [
+  {
+    name: 'partitions-go-one-by-one',
+    // What is left of a task for a moment is taken for all of it.
+    breaks: () => {
+      const { revoke } = Flow.prototype
+      return replaced(Flow.prototype, 'revoke', {
+        value(this: Flow, partitions: Parameters<typeof revoke>[0]) {
+          for (const each of partitions) revoke.call(this, [each])
+        },
+      })
+    },
+  },
+]
+
+export async function runSeed(
+  seed: number,
+  mutant?: Broken,
+): Promise<Omit<Verdict, 'restarts' | 'derived'> & { readonly derived: object }> {
+  const group = new Group(seed)
+  const mend = mutant?.breaks?.()
+  try {
+    await group.run()
+  } finally {
+    mend?.()
+  }
+  const { violations, derived, story } = group
+  return { seed, derived, violations, story: story.join('\n') }
+}
