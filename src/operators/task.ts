@@ -287,17 +287,19 @@ export class Task {
   /**
    * Event time has come this far: windows close, timers fire. They do so in the order of their times, each as if event
    * time had come to it and no further, so that it does not matter in how many steps the watermark came here. It stops
-   * at what is still to be told to them (`Emissions.heldTo`). Cheap when nothing is due.
+   * at what is still to be told to them (`Emissions.heldTo`). Cheap when nothing is due. Where the task begins, schedules
+   * wait for the next advance: lanes that are to take what these hand over may not have begun.
    */
-  advance(to: number): Maybe {
+  advance(to: number, begins = false): Maybe {
     const watermark = this.#allowed(to)
     if (watermark < this.nextWake) return this.#reached(watermark)
     // What was asked for at a time that had passed comes at the first instant after it.
     const isOverdue = smallest(this.#wakes) <= this.#advancedTo
-    return this.#advanceInSteps(isOverdue ? Math.min(watermark, this.#advancedTo + 1) : this.#nextStep(), watermark)
+    const first = isOverdue ? Math.min(watermark, this.#advancedTo + 1) : this.#nextStep()
+    return this.#advanceInSteps(first, watermark, begins)
   }
 
-  #advanceInSteps(first: number, to: number): Maybe {
+  #advanceInSteps(first: number, to: number, begins: boolean): Maybe {
     let watermark = this.#allowed(to)
     for (let time = first; time <= watermark; time = this.#nextStep()) {
       this.#see(time)
@@ -305,14 +307,14 @@ export class Task {
       if (pending !== undefined) {
         return pending.then(() => {
           this.#reached(time)
-          return this.#advanceInSteps(this.#nextStep(), to)
+          return this.#advanceInSteps(this.#nextStep(), to, begins)
         })
       }
       this.#reached(time)
       watermark = this.#allowed(to)
     }
     this.#see(watermark)
-    const isDue = smallest(this.#schedules) <= watermark
+    const isDue = !begins && smallest(this.#schedules) <= watermark
     const pending = isDue ? this.#fireAt(watermark, this.#schedules, 'onAdvanced') : undefined
     if (pending !== undefined) return pending.then(() => this.#reached(watermark))
     this.#reached(watermark)

@@ -1,8 +1,9 @@
 /**
  * The barrier's way through a lane (aligned, level by level): a mark on all channels of a level closes the epoch there.
  * A task with state is sealed as soon as none of its records of that epoch is outstanding; only then may records of the
- * next epoch enter it. A task without state needs no such wait: its outputs carry their epoch. When all tasks of the
- * level are done, marks go to the next level; after the last level the epoch is acknowledged.
+ * next epoch enter it. So it is with a task that has schedules: what they put out carries the epoch that it works in. Any
+ * other task needs no such wait: its outputs carry their epoch. When all tasks of the level are done, marks go to the next
+ * level; after the last level the epoch is acknowledged.
  */
 import { assert } from '../../base/assert.ts'
 import type { CommitEpoch } from '../../base/ids.ts'
@@ -69,7 +70,7 @@ export class LaneBarrier {
     level.close(epoch)
     for (const slot of level.slots) {
       if (slot.level > level.level) slot.straddling = true
-      else if (!slot.stateful) slot.epoch = epoch + 1
+      else if (!slot.keepsEpochsApart) slot.epoch = epoch + 1
       else if (slot.epoch === epoch) slot.epochEndsAt = slot.sealsUpTo ?? level.watermark
     }
     this.seal(level)
@@ -81,8 +82,8 @@ export class LaneBarrier {
     let waiting = false
     for (const slot of [...level.slots]) {
       if (slot.outstandingOf(epoch) > 0) waiting = true
-      else if (slot.level === level.level && slot.stateful && slot.epoch === epoch) {
-        if (this.#parts.runner.tell(slot)) waiting = true
+      else if (slot.level === level.level && slot.epoch === epoch) {
+        if (slot.stateful && this.#parts.runner.tell(slot)) waiting = true
         else this.#sealTask(slot, epoch)
       }
     }
@@ -123,9 +124,10 @@ export class LaneBarrier {
 
   #sealTask(slot: TaskSlot, epoch: CommitEpoch): void {
     const { tasks, runner } = this.#parts
-    assert(slot.stateful, 'a task without state is not sealed')
-    tasks.seal(slot, epoch, this.#changelogs)
-    slot.task.sealed()
+    if (slot.stateful) {
+      tasks.seal(slot, epoch, this.#changelogs)
+      slot.task.sealed()
+    }
     slot.epoch = epoch + 1
     slot.epochEndsAt = Number.POSITIVE_INFINITY
     slot.straddling = false

@@ -61,7 +61,7 @@ export class TaskRunner {
     // Timers that are due together with the one that made the record fire behind it.
     const at = seq < 0 ? place - 1 : place
     slot.begin(epoch)
-    const early = slot.timerBusy || (slot.stateful && epoch !== slot.epoch)
+    const early = slot.timerBusy || (epoch > slot.epoch && slot.keepsEpochsApart)
     if (early || slot.parkedOf(epoch).length > 0) {
       slot.parkedOf(epoch).push({ source, rec, waiting: slot.waiting.add(at, seq) })
       this.parked++
@@ -91,7 +91,7 @@ export class TaskRunner {
       const { source, rec, waiting } = parked[0] as Parked
       const { at, seq } = waiting
       const { epoch } = rec.origin
-      if (slot.stateful && epoch !== slot.epoch) return
+      if (epoch > slot.epoch && slot.keepsEpochsApart) return
       if (slot.isOrdered && at > slot.watermark) {
         this.advance(slot, at)
         if (slot.timerBusy || !this.#host.alive(slot)) return

@@ -191,7 +191,7 @@ export class TaskSet {
     for (const level of levels) (this.#levels[level] as LevelState).slots.push(slot)
     task.init()
     // All timers up to there fired before the commit: there is nothing to wait for.
-    if (watermark > Number.NEGATIVE_INFINITY) void task.advance(watermark)
+    if (watermark > Number.NEGATIVE_INFINITY) void task.advance(watermark, true)
   }
 
   /** What the task changed in this epoch, as changelog batches; later changes belong to the next epoch. */

@@ -26,7 +26,7 @@ export class TaskSlot {
   readonly rowsBySource: ReadonlyArray<RowPrefetch | undefined>
   /** It goes by time, and its records come in one order: then each of them advances it to the watermark before its dispatch. */
   readonly isOrdered: boolean
-  /** Epoch that effects without a source record (timers) belong to; of a stateful task the only one it may work in. */
+  /** Epoch that effects without a source record (timers) belong to; where epochs are kept apart the only one it may work in. */
   epoch: CommitEpoch
   /** What the task was advanced to, and what it is to be advanced to when nothing holds it. */
   watermark = Number.NEGATIVE_INFINITY
@@ -79,6 +79,11 @@ export class TaskSlot {
     this.epoch = epoch
     this.isOrdered = isOrdered
     this.rowsBySource = rowsBySource
+  }
+
+  /** It has state, or schedules, which go by time as well: no record of an epoch enters before the last one is over. */
+  get keepsEpochsApart(): boolean {
+    return this.stateful || this.task.nextWake !== Number.POSITIVE_INFINITY
   }
 
   outstandingOf(epoch: CommitEpoch): number {
