@@ -1,6 +1,6 @@
 /** Aggregates of a grouped stream without windows. */
 import type { SpecOf } from '../topology/operator-spec.ts'
-import type { Emission } from './emission.ts'
+import { type Emission, toldAt } from './emission.ts'
 import { type CallGate, Change, type Downstream, forward, isPromise, type Maybe, Rec } from './contract.ts'
 import { NodeOperator, type OperatorEnv } from './node-operator.ts'
 import { RowStore } from './rows.ts'
@@ -49,8 +49,9 @@ export class StreamAggregateOperator extends NodeOperator {
   #put(rec: Rec, aggregate: unknown, old: unknown, timestamp: number): Maybe {
     const put = this.#rows.put(rec.key, aggregate, timestamp)
     if (put === 'rejected') return this.drop(rec, 'expired')
-    if (this.#emission?.notes(rec.key, 0, 0, aggregate, timestamp, rec.headers)) return
+    const { key, headers } = rec
+    if (this.#emission?.notes(key, 0, 0, aggregate, toldAt(rec, aggregate, timestamp), headers)) return
     const change = new Change(aggregate ?? null, this.#spec.sendOldValues ? old : null, put === 'latest')
-    return forward(this.children, new Rec(rec.key, change, timestamp, rec.headers, rec.origin, rec.keyRange, undefined))
+    return forward(this.children, new Rec(key, change, timestamp, headers, rec.origin, rec.keyRange, undefined))
   }
 }

@@ -28,6 +28,11 @@ interface LastUpdate {
 const never = Number.POSITIVE_INFINITY
 const noHeaders: Headers = []
 
+/** A deletion is told at the time of the record that made it: the row that had a time of its own is gone. */
+export function toldAt(rec: Rec, value: unknown, rowTimestamp: number): number {
+  return value === null || value === undefined ? rec.timestamp : rowTimestamp
+}
+
 export class Emission {
   readonly plan: PerCommit
   /** No update that is still to be told is older, but for those that came late. */

@@ -1,7 +1,7 @@
 /** Operators that make tables and derive tables from tables. */
 import type { KeyValueStore, TimestampedKeyValueStore } from '../state/contract.ts'
 import type { SpecOf, UserFn } from '../topology/operator-spec.ts'
-import type { Emission } from './emission.ts'
+import { type Emission, toldAt } from './emission.ts'
 import { Change, type Downstream, forward, isPromise, type Maybe, Rec } from './contract.ts'
 import { NodeOperator, type OperatorEnv } from './node-operator.ts'
 import { RowStore } from './rows.ts'
@@ -237,8 +237,9 @@ export class TableAggregateOperator extends NodeOperator {
   #put(rec: Rec, aggregate: unknown, old: unknown, timestamp: number): Maybe {
     const put = this.#rows.put(rec.key, aggregate, timestamp)
     if (put === 'rejected') return this.drop(rec, 'expired')
-    if (this.#emission?.notes(rec.key, 0, 0, aggregate, timestamp, rec.headers)) return
+    const { key, headers } = rec
+    if (this.#emission?.notes(key, 0, 0, aggregate, toldAt(rec, aggregate, timestamp), headers)) return
     const change = new Change(aggregate ?? null, this.#spec.sendOldValues ? old : null, put === 'latest')
-    return forward(this.children, new Rec(rec.key, change, timestamp, rec.headers, rec.origin, rec.keyRange, undefined))
+    return forward(this.children, new Rec(key, change, timestamp, headers, rec.origin, rec.keyRange, undefined))
   }
 }

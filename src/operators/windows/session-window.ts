@@ -15,6 +15,7 @@ interface Session {
   readonly value: unknown
 }
 
+/** A session told at once has none: what it holds is not of one record alone. */
 const noHeaders: Headers = []
 
 export class SessionWindowOperator extends WindowOperator {
@@ -103,7 +104,7 @@ export class SessionWindowOperator extends WindowOperator {
       this.pending.remove(window, this.#closesAt(session.end))
       return
     }
-    if (this.#emission?.notes(rec.key, session.start, session.end, null, session.end, noHeaders)) return
+    if (this.#emission?.notes(rec.key, session.start, session.end, null, session.end, rec.headers)) return
     const change = new Change(null, this.spec.sendOldValues ? session.value : null)
     return forward(this.children, new Rec(window, change, session.end, noHeaders, rec.origin, undefined, undefined))
   }
@@ -115,7 +116,7 @@ export class SessionWindowOperator extends WindowOperator {
       this.expect(window, this.#closesAt(end))
       return
     }
-    if (this.#emission?.notes(rec.key, start, end, aggregate, end, noHeaders)) return
+    if (this.#emission?.notes(rec.key, start, end, aggregate, end, rec.headers)) return
     return forward(
       this.children,
       new Rec(window, new Change(aggregate ?? null, null), end, noHeaders, rec.origin, undefined, undefined),

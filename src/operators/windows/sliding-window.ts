@@ -5,7 +5,7 @@
 import type { Serde } from '../../serde/serde.ts'
 import type { ValueAndTimestamp, WindowStore } from '../../state/contract.ts'
 import type { SpecOf } from '../../topology/operator-spec.ts'
-import type { Emission } from '../emission.ts'
+import { type Emission, toldAt } from '../emission.ts'
 import { Change, type Downstream, forward, isPromise, type Maybe, Rec } from '../contract.ts'
 import type { OperatorEnv } from '../node-operator.ts'
 import type { PendingWindow } from './pending-windows.ts'
@@ -153,9 +153,10 @@ export class SlidingWindowOperator extends WindowOperator {
       this.expect(window, this.#closesAt(start))
       return
     }
-    if (this.#emission?.notes(rec.key, start, 0, row.value, row.timestamp, rec.headers)) return
+    const { key, headers } = rec
+    if (this.#emission?.notes(key, start, 0, row.value, toldAt(rec, row.value, row.timestamp), headers)) return
     const change = new Change(row.value ?? null, this.spec.sendOldValues ? (old?.value ?? null) : null)
-    return forward(this.children, new Rec(window, change, row.timestamp, rec.headers, rec.origin, undefined, undefined))
+    return forward(this.children, new Rec(window, change, row.timestamp, headers, rec.origin, undefined, undefined))
   }
 
   /** The end belongs to the window: it closes one instant after its grace. */

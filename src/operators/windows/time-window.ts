@@ -3,7 +3,7 @@ import type { Serde } from '../../serde/serde.ts'
 import type { ValueAndTimestamp, Window, Windowed, WindowsOfStart, WindowStore } from '../../state/contract.ts'
 import type { SpecOf, WindowSpec } from '../../topology/operator-spec.ts'
 import type { Headers } from '../../broker/wire/headers.ts'
-import type { Emission } from '../emission.ts'
+import { type Emission, toldAt } from '../emission.ts'
 import { Change, type Downstream, forward, isPromise, type Maybe, type Origin, Rec } from '../contract.ts'
 import type { OperatorEnv } from '../node-operator.ts'
 import type { PendingWindow } from './pending-windows.ts'
@@ -95,10 +95,11 @@ export class TimeWindowOperator extends WindowOperator {
       }
       return
     }
-    if (this.#emission?.notes(rec.key, start, 0, aggregate, timestamp, rec.headers)) return
+    const { key, headers } = rec
+    if (this.#emission?.notes(key, start, 0, aggregate, toldAt(rec, aggregate, timestamp), headers)) return
     const window = this.#windowed(rec.key, start)
     const change = new Change(aggregate ?? null, this.spec.sendOldValues ? (row?.value ?? null) : null)
-    return forward(this.children, new Rec(window, change, timestamp, rec.headers, rec.origin, undefined, undefined))
+    return forward(this.children, new Rec(window, change, timestamp, headers, rec.origin, undefined, undefined))
   }
 
   #windowed(key: unknown, start: number): Windowed<unknown> & Window {
