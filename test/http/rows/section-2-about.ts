@@ -276,7 +276,7 @@ export const section23: readonly Row[] = [
       expectJson(answer)
       expectKeys(answer.json, ['application', 'verdict', 'status', 'since', 'findings', 'flow'])
       const told = await instance.ask({ path: '/why', headers: { Accept: 'text/plain' } })
-      assert.match(told.body, /^Application \S+\n[A-Z_]+ since \d{4}-/)
+      assert.match(told.body, /^Application \S+(, process \d+ on [^\n]+)?\n[A-Z_]+ since \d{4}-/)
     },
   },
   {
