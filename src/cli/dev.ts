@@ -14,6 +14,16 @@ export interface DevArguments {
   readonly feedRate?: number
   readonly data: string
   readonly fresh: boolean
+  readonly open: boolean
+}
+
+/** What the process of the application is told: that somebody develops it, and whether a browser is to be opened. */
+const developed = 'MILLRACE_DEV'
+
+/** Opens an address in a browser, by platform. */
+const openers: Readonly<Partial<Record<NodeJS.Platform, readonly [string, ...string[]]>>> = {
+  darwin: ['open'],
+  win32: ['cmd', '/c', 'start', '""'],
 }
 
 /** Editors write a file in several steps. */
@@ -28,7 +38,7 @@ export async function develop(application: string, args: DevArguments): Promise<
   if (!existsSync(file)) throw new EngineError('USAGE', `The application '${application}' does not exist.`)
   const data = resolve(args.data)
   if (args.fresh) rmSync(data, { recursive: true, force: true })
-  const session = new Session(runArguments(file, data, args), args.data)
+  const session = new Session(runArguments(file, data, args), args.data, args.open)
   const watched = new WatchedFolders(projectOf(file), (path) => session.changed(path))
   const signals = onStopSignal(() => session.stop())
   try {
@@ -38,6 +48,22 @@ export async function develop(application: string, args: DevArguments): Promise<
     signals.dispose()
     watched.close()
   }
+}
+
+/** Where somebody develops the application: says where its console is, and opens it once where somebody sits before a screen. */
+export function showConsole(url: string, print: (line: string) => void): void {
+  const how = process.env[developed]
+  if (how === undefined) return
+  const console = `${url}/console/`
+  print(`millrace dev: the console is at ${console}`)
+  const { CI, DISPLAY, WAYLAND_DISPLAY } = process.env
+  const hasScreen = process.platform in openers || DISPLAY !== undefined || WAYLAND_DISPLAY !== undefined
+  if (how !== 'opens' || !process.stderr.isTTY || CI !== undefined || !hasScreen) return
+  const [command, ...words] = openers[process.platform] ?? ['xdg-open']
+  const browser = spawn(command, [...words, console], { stdio: 'ignore', detached: true })
+  // Without a browser there is the line above.
+  browser.once('error', () => undefined)
+  browser.unref()
 }
 
 /** What was given stands last: it is stronger than what this verb chooses. */
@@ -73,15 +99,17 @@ function say(message: string): void {
 class Session {
   readonly #args: readonly string[]
   readonly #data: string
+  #opens: boolean
   readonly #ended = Promise.withResolvers<void>()
   #child: ChildProcess | undefined
   #isStopping = false
   #change = Promise.withResolvers<void>()
   #settling: NodeJS.Timeout | undefined
 
-  constructor(args: readonly string[], data: string) {
+  constructor(args: readonly string[], data: string, opens: boolean) {
     this.#args = args
     this.#data = data
+    this.#opens = opens
   }
 
   async toTheEnd(): Promise<void> {
@@ -116,7 +144,9 @@ class Session {
   /** Gives the exit code of a process that ended by itself, undefined for one that was ended here. */
   async #run(): Promise<number | null | undefined> {
     const { promise: exited, resolve: exit } = Promise.withResolvers<number | null>()
-    const child = spawn(process.execPath, [process.argv[1] as string, ...this.#args], { stdio: 'inherit' })
+    const env = { ...process.env, [developed]: this.#opens ? 'opens' : 'tells' }
+    this.#opens = false
+    const child = spawn(process.execPath, [process.argv[1] as string, ...this.#args], { stdio: 'inherit', env })
     this.#child = child
     child.once('exit', (code) => exit(code))
     child.once('error', () => exit(null))

@@ -100,6 +100,7 @@ function addDev(program: Command, ended: (code: number) => void): void {
     .option('--feed-rate <records/s>', 'send no faster than this', parseRate)
     .option('--data <folder>', 'where topics and stores are kept from start to start', '.millrace')
     .option('--fresh', 'begin with that folder empty', false)
+    .option('--no-open', 'do not open the console in a browser')
     .exitOverride()
     .action(async (application: string, options: DevArguments) => {
       const { develop } = await import('./dev.ts')

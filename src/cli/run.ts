@@ -7,6 +7,7 @@ import type { LogLine, Runtime, RuntimeOptions } from '../runtime/contract.ts'
 import { logFilterOf } from '../runtime/log.ts'
 import type { LifecycleState } from '../view/view.ts'
 import type { CommittedReader } from './feed/committed-reader.ts'
+import { showConsole } from './dev.ts'
 import { exitCodeOf, exitCodes, sentenceOf } from './exit-codes.ts'
 import { FailureWatch, failureError } from './failure-watch.ts'
 import { Feeder } from './feed/feed.ts'
@@ -59,6 +60,9 @@ export async function runApplication(application: string, args: RunArguments): P
   try {
     const runtime = await startRuntime(options)
     await refuseUnknownTopics(runtime, feeds, args.print, log)
+    if (runtime.url !== undefined && config.get('runtime.http.console.enabled')) {
+      showConsole(runtime.url, (line) => progress.above(line))
+    }
     return await new Run(runtime, args, progress, log, stopAsked.signal).toTheEnd(feeds)
   } finally {
     progress.clear()

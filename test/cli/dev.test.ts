@@ -70,6 +70,22 @@ describe('millrace dev', () => {
     assert.match(stderr, /lib\/factor\.ts has changed, starting anew/)
   })
 
+  test('says where the console is', async () => {
+    const set = ['runtime.http.host=127.0.0.1', 'runtime.http.port=0', 'engine.lanes.count=1']
+    const dev = startMillrace(['dev', 'app.ts', '--fresh', ...set.flatMap((setting) => ['--set', setting])], {
+      cwd: folder,
+      timeoutMs: 400_000,
+    })
+    const told = (): string | undefined => /the console is at (http:\S+\/console\/)/.exec(dev.stderr())?.[1]
+    try {
+      await eventually('the address is told', () => told() !== undefined, 120_000)
+      assert.equal((await fetch(told() as string)).status, 200)
+    } finally {
+      dev.child.kill('SIGTERM')
+    }
+    assert.equal((await dev.result).code, 0)
+  })
+
   test('an application that is not there is a slip', async () => {
     const { code, stderr } = await millrace(['dev', 'nowhere.ts'], { cwd: folder })
     assert.equal(code, 2)
