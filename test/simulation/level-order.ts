@@ -332,6 +332,15 @@ export async function runSeed(seed: number, mutant?: Broken): Promise<Omit<Verdi
     seed,
     mutant: { ...inProcess, ...mutant, world: { ...inProcess.world, ...mutant?.world } },
   })
+  return played(seed, world, mutant)
+}
+
+/** Runs a world with what is broken in it, and checks what came of it. */
+export async function played(
+  seed: number,
+  world: World & { check(): Promise<void> },
+  mutant: Broken | undefined,
+): Promise<Omit<Verdict, 'restarts'>> {
   const mend = mutant?.breaks?.()
   try {
     await world.run()

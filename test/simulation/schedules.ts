@@ -11,7 +11,7 @@ import { TaskSlot } from '../../src/lanes/tasks/task-slot.ts'
 import { Task } from '../../src/operators/task.ts'
 import { serdes } from '../../src/serde/index.ts'
 import { committed } from './checkers.ts'
-import { type Broken, replaced } from './level-order.ts'
+import { type Broken, played, replaced } from './level-order.ts'
 import type { Verdict } from './run-seed.ts'
 import type { Delays } from './workload.ts'
 import { type Mutant, partitionOf, World } from './world.ts'
@@ -119,14 +119,5 @@ export const mutants: readonly Broken[] = [
 ]
 
 export async function runSeed(seed: number, mutant?: Broken): Promise<Omit<Verdict, 'restarts'>> {
-  const world = new ScheduleWorld({ seed, mutant: mutant ?? plain })
-  const mend = mutant?.breaks?.()
-  try {
-    await world.run()
-    if (world.violations.length === 0) await world.check()
-  } finally {
-    mend?.()
-  }
-  const { violations, derived } = world
-  return { seed, derived, violations, story: '' }
+  return played(seed, new ScheduleWorld({ seed, mutant: mutant ?? plain }), mutant)
 }

@@ -15,7 +15,7 @@ import { Gates } from '../../src/time/gates.ts'
 import { serdes } from '../../src/serde/index.ts'
 import { byKey, committed } from './checkers.ts'
 import type { Tamper } from './faulty-broker.ts'
-import { type Broken, replaced } from './level-order.ts'
+import { type Broken, played, replaced } from './level-order.ts'
 import type { Verdict } from './run-seed.ts'
 import type { Delays } from './workload.ts'
 import { type Mutant, World } from './world.ts'
@@ -174,14 +174,5 @@ export const mutants: readonly Broken[] = [
 ]
 
 export async function runSeed(seed: number, mutant?: Broken): Promise<Omit<Verdict, 'restarts'>> {
-  const world = new TopicWorld({ seed, mutant: mutant ?? plain })
-  const mend = mutant?.breaks?.()
-  try {
-    await world.run()
-    if (world.violations.length === 0) await world.check()
-  } finally {
-    mend?.()
-  }
-  const { violations, derived } = world
-  return { seed, derived, violations, story: '' }
+  return played(seed, new TopicWorld({ seed, mutant: mutant ?? plain }), mutant)
 }
