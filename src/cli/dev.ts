@@ -23,7 +23,8 @@ const developed = 'MILLRACE_DEV'
 /** Opens an address in a browser, by platform. */
 const openers: Readonly<Partial<Record<NodeJS.Platform, readonly [string, ...string[]]>>> = {
   darwin: ['open'],
-  win32: ['cmd', '/c', 'start', '""'],
+  // What stands first behind `start` is a title.
+  win32: ['cmd', '/c', 'start', ''],
 }
 
 /** Editors write a file in several steps. */
@@ -40,7 +41,7 @@ export async function develop(application: string, args: DevArguments): Promise<
   if (args.fresh) rmSync(data, { recursive: true, force: true })
   const session = new Session(runArguments(file, data, args), args.data, args.open)
   const watched = new WatchedFolders(projectOf(file), (path) => session.changed(path))
-  const signals = onStopSignal(() => session.stop())
+  const signals = onStopSignal((signal) => session.stop(signal === 'SIGINT' && process.stdin.isTTY))
   try {
     await session.toTheEnd()
     return exitCodes.clean
@@ -103,6 +104,7 @@ class Session {
   readonly #ended = Promise.withResolvers<void>()
   #child: ChildProcess | undefined
   #isStopping = false
+  #isChildTold = false
   #change = Promise.withResolvers<void>()
   #settling: NodeJS.Timeout | undefined
 
@@ -135,8 +137,10 @@ class Session {
     }, settleMs)
   }
 
-  stop(): void {
+  /** A terminal tells its interrupt to both processes; a second signal would end the other one at once. */
+  stop(isChildTold: boolean): void {
     this.#isStopping = true
+    this.#isChildTold = isChildTold
     clearTimeout(this.#settling)
     this.#ended.resolve()
   }
@@ -152,8 +156,7 @@ class Session {
     child.once('error', () => exit(null))
     const ended = await Promise.race([exited, this.#change.promise, this.#ended.promise])
     if (ended !== undefined) return ended
-    // A terminal tells its interrupt to both processes; a second signal would end the other one at once.
-    if (!(this.#isStopping && process.stdin.isTTY)) this.#child.kill('SIGTERM')
+    if (!this.#isChildTold) this.#child.kill('SIGTERM')
     await exited
     return undefined
   }

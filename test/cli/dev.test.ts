@@ -1,9 +1,19 @@
 /** `millrace dev`: runs, sees changes, keeps what was there. */
 import assert from 'node:assert/strict'
-import { appendFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
+import { spawn } from '@lydell/node-pty'
 import { eventually, millrace, startMillrace } from '../support/millrace.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-dev-'))
@@ -85,6 +95,43 @@ describe('millrace dev', () => {
     }
     assert.equal((await dev.result).code, 0)
   })
+
+  const skip = process.platform !== 'linux' && 'another command opens a browser on this platform'
+  for (const more of [[], ['--no-open']]) {
+    test(`at a terminal ${more.length === 0 ? 'opens the console once' : 'leaves that where asked to'}`, {
+      skip,
+    }, async () => {
+      const bin = mkdtempSync(join(folder, 'bin-'))
+      const opened = join(bin, 'opened')
+      writeFileSync(join(bin, 'xdg-open'), `#!/bin/sh\necho "$1" >> ${opened}\n`, { mode: 0o755 })
+      const { NODE_TEST_CONTEXT: _, NODE_OPTIONS: __, CI: ___, ...rest } = process.env
+      const env = { ...rest, PATH: `${bin}:${rest.PATH}`, DISPLAY: ':0' }
+      const set = ['runtime.http.host=127.0.0.1', 'runtime.http.port=0', 'engine.lanes.count=1']
+      const args = ['dev', 'app.ts', '--fresh', ...more, ...set.flatMap((setting) => ['--set', setting])]
+      const dev = spawn(process.execPath, [join(root, 'src', 'cli', 'main.ts'), ...args], {
+        cwd: folder,
+        cols: 200,
+        env,
+      })
+      const ended = new Promise((resolve) => dev.onExit(resolve))
+      let screen = ''
+      dev.onData((text) => {
+        screen += text
+      })
+      const told = (): RegExpMatchArray[] => [...screen.matchAll(/the console is at (http:\S+\/console\/)/g)]
+      try {
+        await eventually('the address is told', () => told().length === 1, 120_000)
+        if (more.length === 0) await eventually('it is opened', () => existsSync(opened), 120_000)
+        writeFileSync(join(folder, 'lib', 'factor.ts'), rate('2'))
+        await eventually('it has started anew', () => told().length === 2, 120_000)
+      } finally {
+        dev.kill('SIGTERM')
+      }
+      await ended
+      const seen = existsSync(opened) ? readFileSync(opened, 'utf8').trim().split('\n') : []
+      assert.deepEqual(seen, more.length === 0 ? [told()[0]?.[1]] : [])
+    })
+  }
 
   test('an application that is not there is a slip', async () => {
     const { code, stderr } = await millrace(['dev', 'nowhere.ts'], { cwd: folder })

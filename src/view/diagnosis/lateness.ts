@@ -7,7 +7,7 @@ export class Lateness {
   readonly #everyMs: number
   readonly #most: number
   readonly #late: number[] = []
-  #missed: Array<{ readonly atMs: number; readonly lateMs: number }> = []
+  readonly #missed: Array<{ readonly atMs: number; readonly lateMs: number }> = []
   #lookedAt: number | undefined
 
   /** It looks every `everyMs`, by a clock that only goes forward; the mean is that of the last `most` looks. */
