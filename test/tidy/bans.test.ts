@@ -97,6 +97,12 @@ describe('bans', () => {
     assert.deepEqual(find(outsideTidy, raw, notes, 'do it now, or leave it out'), [])
   })
 
+  test('properties draw the same cases in every run', () => {
+    const tests = outsideTidy.filter(({ path }) => path.startsWith('test/') && path !== 'test/support/properties.ts')
+    const imports = /^import (?!type)[^\n]*'fast-check'/m
+    assert.deepEqual(find(tests, raw, imports, 'test/support/properties.ts, whose seed is fixed'), [])
+  })
+
   test('syntax that cannot be stripped stays out', () => {
     const syntax = /^\s*(export\s+)?(const\s+)?(enum|namespace)\s+\w+/m
     assert.deepEqual(find(outsideTidy, code, syntax, 'a union of strings, or a module'), [])

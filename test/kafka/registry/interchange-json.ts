@@ -1,5 +1,5 @@
 /** Values of JSON Schemas. */
-import fc from 'fast-check'
+import fc from '../../support/properties.ts'
 import {
   address,
   arrays,

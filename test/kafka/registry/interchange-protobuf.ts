@@ -8,7 +8,7 @@ import {
   file_google_protobuf_timestamp,
   file_google_protobuf_wrappers,
 } from '@bufbuild/protobuf/wkt'
-import fc from 'fast-check'
+import fc from '../../support/properties.ts'
 import { contents } from '../../unit/serde/plain/proto-arbitrary.ts'
 import { files, many, one } from '../../unit/serde/registry/proto-files.ts'
 

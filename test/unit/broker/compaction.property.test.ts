@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
-import fc from 'fast-check'
+import fc from '../../support/properties.ts'
 import { Random } from '../../../src/base/random.ts'
 import { maintain } from '../../../src/broker/embedded/core/compaction.ts'
 import { MemoryStorage } from '../../../src/broker/embedded/core/memory-storage.ts'

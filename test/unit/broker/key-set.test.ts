@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../../support/properties.ts'
 import { hashOf, KeySet } from '../../../src/broker/embedded/core/key-set.ts'
 
 const text = (key: string): Uint8Array => Buffer.from(key, 'latin1')

@@ -1,7 +1,7 @@
 /** Every event in every phase of the commit, and any order of them. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../../support/properties.ts'
 import {
   type CommitEffect,
   type CommitEvent,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { inspect } from 'node:util'
-import fc from 'fast-check'
+import fc from '../../support/properties.ts'
 import { stringify } from 'yaml'
 import { loadConfig } from '../../../src/config/load.ts'
 import { isSecretKey, mask, maskText, maskValue } from '../../../src/config/mask.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../../support/properties.ts'
 import { editDistance, nearestName } from '../../../src/config/nearest.ts'
 
 test('a slip of the pen is found, something else is not', () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../../support/properties.ts'
 import { BrokerError, type BrokerPort, type FetchRequest } from '../../../src/broker/port.ts'
 import { Fetcher } from '../../../src/engine/input/fetcher.ts'
 import { World } from './world.ts'

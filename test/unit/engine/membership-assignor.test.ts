@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../../support/properties.ts'
 import { partitionKey, type TopicPartition } from '../../../src/base/ids.ts'
 import { type AssignorMember, assignCooperatively } from '../../../src/engine/group/membership-assignor.ts'
 

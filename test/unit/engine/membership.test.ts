@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../../support/properties.ts'
 import { partitionKey, type TopicPartition } from '../../../src/base/ids.ts'
 import { BrokerError, type BrokerPort } from '../../../src/broker/port.ts'
 import { Membership, type MembershipOptions, type RosterEntry } from '../../../src/engine/group/membership.ts'
@@ -44,6 +44,8 @@ class Member {
   alive = true
   /** What the next calls to the broker answer. */
   cut: BrokerError | undefined
+  /** How long it has been cut off. */
+  outageMs = 0
 
   constructor(world: World, ownership: Ownership, name: string, options: Partial<MembershipOptions> = {}) {
     this.world = world
@@ -484,13 +486,19 @@ describe('any sequence of joins, leaves, kills and outages', () => {
           } else if (member && kind === 'kill') {
             member.kill(ownership)
             members[who] = undefined
-          } else if (member && kind === 'cut' && ms < 5000) {
+          } else if (member && kind === 'cut') {
             member.cut = new BrokerError('UNREACHABLE', 'the cable is out')
           } else if (member && kind === 'mend') {
             member.cut = undefined
           }
-          // An outage longer than the session would let the group give partitions to others before this one knows.
-          for (const each of members) if (each && ms > 5000) each.cut = undefined
+          // An outage as long as the session lets the group give partitions to others before this one knows.
+          for (const each of members) {
+            if (!each) continue
+            each.outageMs = each.cut ? each.outageMs + ms : 0
+            if (each.outageMs <= 5000) continue
+            each.cut = undefined
+            each.outageMs = 0
+          }
           await world.pass(ms)
         }
         for (const each of members) if (each) each.cut = undefined

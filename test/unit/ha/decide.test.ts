@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../../support/properties.ts'
 import { compareCandidates, meetsCriteria, Readiness, type Self, turn, vacancy } from '../../../src/ha/decide.ts'
 import { FreshClock } from '../../../src/ha/fresh-clock.ts'
 import { LogView } from '../../../src/ha/log/log-view.ts'

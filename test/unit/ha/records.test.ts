@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../../support/properties.ts'
 import { decode, encode, type HaRecord, keyOf, largestRecordBytes, states } from '../../../src/ha/log/records.ts'
 import { signatureHolds, signatureOf } from '../../../src/ha/log/signature.ts'
 import { commandRecord, statusRecord } from './support.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../../support/properties.ts'
 import { keySlot } from '../../../src/base/hash.ts'
 import { Affinity, affinityOf, changelogPartitions } from '../../../src/topology/affinity.ts'
 import type { SourcePlan, TopologyPlan } from '../../../src/topology/plan.ts'

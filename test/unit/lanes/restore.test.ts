@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../../support/properties.ts'
 import { restoreInto } from '../../../src/lanes/stores/restore.ts'
 import type { StoreBackend, StoreLifecycle, StoreSpec } from '../../../src/state/contract.ts'
 import { MemoryBackend } from '../../../src/state/backends/memory-backend.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../../support/properties.ts'
 import { TransferReader, TransferWriter } from '../../../src/lanes/transfer.ts'
 import type { Headers } from '../../../src/broker/wire/headers.ts'
 import { decodeHeaders, RecordBatchBuilder, RecordCursor } from '../../../src/broker/wire/record-batch.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createPublicKey, generateKeyPairSync } from 'node:crypto'
 import { describe, test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../../support/properties.ts'
 import { exportJWK, generateKeyPair, importJWK, type JWK, SignJWT, UnsecuredJWT } from 'jose'
 import { parseKeys } from '../../../src/license/keys.ts'
 import { leaseType, licenseType, type TokenRules, verifyLease, verifyLicenseKey } from '../../../src/license/token.ts'

@@ -1,7 +1,7 @@
 /** Results over stores that forget do not depend on when a task is told how far event time has come, nor on commits. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../../support/properties.ts'
 import { compile, serdes, session, sliding, type Topology, tumbling } from '../../../src/index.ts'
 import { Task } from '../../../src/operators/task.ts'
 import { originAt } from '../../../src/operators/contract.ts'

@@ -1,7 +1,7 @@
 /** CloudEvents as headers of records, through the whole engine. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../../support/properties.ts'
 import { type CloudEvent, cloudEvents, defineApp, type Headers, serdes } from '../../../src/index.ts'
 import { TopologyTestDriver } from '../../../src/testing/index.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../../support/properties.ts'
 import { copyJson, JsonCopier } from '../../../src/serde/json-copy.ts'
 
 const roundTrip = (value: unknown): unknown => JSON.parse(JSON.stringify(value))

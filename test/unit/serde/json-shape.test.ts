@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { describe, test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../../support/properties.ts'
 import { SerdeError, serdes } from '../../../src/serde/index.ts'
 
 const bytes = (text: string): Uint8Array => new Uint8Array(Buffer.from(text))

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../../support/properties.ts'
 import { type Serde, SerdeError, serdes } from '../../../src/serde/index.ts'
 
 const written = (serde: { serialize(value: unknown): Uint8Array }, value: unknown): string =>

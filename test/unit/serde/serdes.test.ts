@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../../support/properties.ts'
 import { type Serde, SerdeError, serdes } from '../../../src/serde/index.ts'
 
 const uuid = '6f1ed002-ab59-4a7c-8e10-7d5f0d3c2b1a'

@@ -1,7 +1,7 @@
 /** What every backend promises, run against each of them. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../../support/properties.ts'
 import type { ByteChange, Checkpoint, StoreBackend } from '../../../src/state/contract.ts'
 
 export const checkpointAt = (offset: number): Checkpoint => ({

@@ -1,7 +1,7 @@
 /** Window stores in memory while windows come, close and go: whole segments, parts of them, and epochs that abort. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../../support/properties.ts'
 import type { SealedChanges, WindowStore } from '../../../src/state/contract.ts'
 import { restoreEntry } from '../../../src/state/rows/changelog.ts'
 import { MemoryBackend } from '../../../src/state/backends/memory-backend.ts'

@@ -8,7 +8,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../../support/properties.ts'
 import { lmdbBackends } from '../../../src/state/backends.ts'
 import { restoreEntry } from '../../../src/state/rows/changelog.ts'
 import type {

@@ -1,7 +1,7 @@
 /** Rows in cells against maps: every program of writes, seals, commits and aborts shows what a plain model shows. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../../support/properties.ts'
 import { serdes } from '../../../src/serde/index.ts'
 import { Prefetch, mostPrefetched } from '../../../src/state/table/prefetch.ts'
 import { MemoryBackend } from '../../../src/state/backends/memory-backend.ts'

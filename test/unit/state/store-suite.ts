@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
-import fc from 'fast-check'
+import fc from '../../support/properties.ts'
 import { serdes } from '../../../src/serde/index.ts'
 import type {
   ChangedRows,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../../support/properties.ts'
 import { noHead, type PartitionTiming, Watermarks } from '../../../src/time/watermarks.ts'
 import { type NaivePartition, NaiveWatermarks } from './naive-watermarks.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../../../support/properties.ts'
 import { crc32c, replacePrefix } from '../../../../src/broker/wire/crc32c.ts'
 import { readBigInt64, readInt64, writeBigInt64, writeInt64 } from '../../../../src/broker/wire/integers.ts'
 import { VarintReader, varintSize, writeVarint } from '../../../../src/broker/wire/varint.ts'

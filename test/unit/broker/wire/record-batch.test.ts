@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
-import fc from 'fast-check'
+import fc from '../../../support/properties.ts'
 import { batchField, batchHeaderSize, sealBatch } from '../../../../src/broker/wire/batch-header.ts'
 import type { Headers } from '../../../../src/broker/wire/headers.ts'
 import { writeInt16, writeInt32 } from '../../../../src/broker/wire/integers.ts'

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { decode, encode } from '@msgpack/msgpack'
-import fc from 'fast-check'
+import fc from '../../../support/properties.ts'
 import { serdes } from '../../../../src/index.ts'
 import { SerdeError } from '../../../../src/serde/serde.ts'
 

@@ -11,7 +11,7 @@ import {
   file_google_protobuf_timestamp,
   file_google_protobuf_wrappers,
 } from '@bufbuild/protobuf/wkt'
-import fc from 'fast-check'
+import fc from '../../../support/properties.ts'
 
 const wellKnown = [file_google_protobuf_struct, file_google_protobuf_timestamp, file_google_protobuf_wrappers]
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { create, type DescMessage, fromBinary, type Message, toBinary } from '@bufbuild/protobuf'
-import fc from 'fast-check'
+import fc from '../../../support/properties.ts'
 import { type Serde, serdes } from '../../../../src/index.ts'
 import { contents, types } from './proto-arbitrary.ts'
 

@@ -1,7 +1,7 @@
 /** Avro by itself: every type there and back, and what becomes of records of other schemas. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../../../support/properties.ts'
 import { EngineError } from '../../../../src/base/errors.ts'
 import { avroProblems } from '../../../../src/serde/registry/avro/avro-compatibility.ts'
 import type { AvroNode } from '../../../../src/serde/registry/avro/avro-schema.ts'

@@ -1,5 +1,5 @@
 /** Avro schemas of every type and logical type, with records that are made at random. */
-import fc from 'fast-check'
+import fc from '../../../support/properties.ts'
 
 export interface Sample {
   readonly name: string
