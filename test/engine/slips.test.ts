@@ -42,6 +42,28 @@ describe('slips', () => {
     assert.equal(engine.log.filter(({ message }) => /look like seconds/.test(message)).length, 1)
   })
 
+  test('records that come too late are told, and told again when there are ten times as many', async (t) => {
+    const engine = await TestEngine.start(t, 'counted-windows', { 'broker.embedded.partitions': 1 })
+    const click = (second: number) => ({ key: 'a', value: { page: 'p' }, timestamp: firstTime + second * 1000 })
+    const lines = (): string[] => engine.log.flatMap(({ level, message }) => (level === 'warn' ? [message] : []))
+    const late = (count: number): RegExp =>
+      new RegExp(`sub-topology 0 come too late .* dropped \\(${count} so far\\): .* longer grace`)
+    await engine.put('clicks', [click(600), click(10)])
+    await engine.idle()
+    await eventually('the first one is told', () => lines().some((line) => late(1).test(line)))
+    for (const count of [8, 1]) {
+      await engine.put(
+        'clicks',
+        Array.from({ length: count }, (_, i) => click(20 + i)),
+      )
+      await engine.idle()
+      await eventually('it is counted', () => engine.dropped('late') === 1 + (count === 8 ? 8 : 9))
+    }
+    await eventually('ten are told', () => lines().some((line) => late(10).test(line)))
+    assert.equal(lines().filter((line) => / come too late /.test(line)).length, 2)
+    assert.deepEqual(byKey(await engine.read('counts')), {})
+  })
+
   test('records without a value are told once where a function is given them that does not expect any', async (t) => {
     const engine = await TestEngine.start(t, 'nulls')
     const records = Array.from({ length: 40 }, (_, i) => ({ key: `k${i}`, value: i % 2 === 0 ? null : i }))
