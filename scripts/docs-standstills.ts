@@ -11,7 +11,7 @@ const severities = {
   FAILED: 'The engine has given up.',
   STANDING: 'The application has come to a halt, in part or as a whole, or what it makes does not count.',
   NOT_MEANT_TO_RUN: 'The process was told not to process, or is not allowed to.',
-  SLOW: 'It makes progress, but something holds it up.',
+  SLOW: 'It is at work, but results come late, or do not come yet.',
 } as const
 
 const introduction = `# Why does it stand still?

@@ -56,6 +56,7 @@ export const laneSlots = [
   'doingSinceMs',
   'foldedUpdates',
   'steps',
+  'storesMs',
 ] as const
 export type LaneSlot = (typeof laneSlots)[number]
 

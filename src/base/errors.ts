@@ -94,7 +94,7 @@ export const errorTable = {
   STORE_AHEAD: row(
     'external',
     'stop',
-    "The group's offsets were moved back behind the state. Restore them; or delete the folder of this application below `engine.state.dir`, and its stores are rebuilt from their changelogs.",
+    "The group's offsets were moved back behind the state. Put them back. Only where the changelogs went back with them, as in a cluster that was restored from a copy, move the folder of this application below `engine.state.dir` away: its stores are rebuilt. Over newer changelogs that counts records twice; then begin anew (`docs/guide/state.md`).",
   ),
   STORE_LOCKED: row('user', 'stop', 'Give every process its own `engine.state.dir`.'),
   STORE_UNAVAILABLE: row(

@@ -210,6 +210,8 @@ export interface BarrierSnapshot {
     readonly max: number
     readonly windowMs: number
     readonly causes: readonly string[]
+    /** Of each cause the code of its error. */
+    readonly codes?: readonly string[]
   }
   /** Newest first. */
   readonly last: ReadonlyArray<{

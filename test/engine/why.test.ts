@@ -3,7 +3,9 @@ import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import type { WhyFinding } from '../../src/view/diagnosis/answer.ts'
 import { type In, TestEngine } from './support/engine.ts'
-import { flows, found, keptBusy, meanwhile, quiet } from './support/why.ts'
+import type { BarrierSnapshot } from '../../src/view/view.ts'
+import { eventually } from '../support/millrace.ts'
+import { flows, found, keptBusy, meanwhile, patienceMs, quiet, why } from './support/why.ts'
 
 async function start(t: TestContext, settings: Readonly<Record<string, unknown>> = {}): Promise<TestEngine> {
   const engine = await TestEngine.start(t, 'standing', { ...quiet, 'broker.embedded.partitions': 2, ...settings })
@@ -108,6 +110,23 @@ test('a slow function is slow, not stuck: its rate and its name', async (t) => {
   assert.match(first.sentence, /slow, not stuck: it finishes [\d.]+ records a second/)
   assert.match(first.place.function ?? '', /takesTime|work/)
   assert.ok(!codes.includes('LANE_DOES_NOT_RETURN'))
+})
+
+test('commits that wait for a slow function are not put down to the stores', async (t) => {
+  const engine = await start(t)
+  // Few enough not to be a backlog, and always one at work when a commit is to be applied.
+  const slow = Array.from({ length: 6 }, (): In => ({ key: 'k', value: { ms: 1500 }, partition: 0 }))
+  const told = new Set<string>()
+  const waited = async (): Promise<boolean> => {
+    for (const { sentence } of (await why(engine)).findings) told.add(sentence)
+    const { last } = engine.runtime.view.barriers() as BarrierSnapshot
+    return last.length >= 4 && last.slice(0, 4).every(({ durationsMs }) => durationsMs.apply >= 700)
+  }
+  await keptBusy(engine, 'works', slow, () => eventually('commits wait for the function', waited, patienceMs))
+  assert.deepEqual(
+    [...told].filter((sentence) => sentence.includes('write the stores')),
+    [],
+  )
 })
 
 test('a partition without records that holds the watermark is named, with the setting', async (t) => {

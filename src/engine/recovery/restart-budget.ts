@@ -8,7 +8,7 @@ import { assert } from '../../base/assert.ts'
 export class RestartBudget {
   readonly #max: number
   readonly #windowMs: number
-  #used: Array<{ at: number; cause: string }> = []
+  #used: Array<{ at: number; cause: string; code: string }> = []
   #commits = Number.NaN
   #fruitless = 0
 
@@ -19,9 +19,9 @@ export class RestartBudget {
   }
 
   /** Takes one restart; false when the budget is spent. `commits`: how many the engine has made so far. */
-  take(cause: string, now: number, commits: number): boolean {
+  take(cause: string, now: number, commits: number, code = 'OTHER'): boolean {
     this.#expire(now)
-    this.#used.push({ at: now, cause })
+    this.#used.push({ at: now, cause, code })
     assert(Number.isNaN(this.#commits) || commits >= this.#commits, 'commits are counted over all runs')
     this.#fruitless = commits === this.#commits ? this.#fruitless + 1 : 1
     this.#commits = commits
@@ -39,10 +39,12 @@ export class RestartBudget {
   }
 
   /** Causes with the newest first. */
-  snapshot(now: number): { used: number; max: number; windowMs: number; causes: string[] } {
+  snapshot(now: number): { used: number; max: number; windowMs: number; causes: string[]; codes: string[] } {
     this.#expire(now)
-    const causes = this.#used.map(({ cause }) => cause).reverse()
-    return { used: this.#used.length, max: this.#max, windowMs: this.#windowMs, causes }
+    const newestFirst = this.#used.toReversed()
+    const causes = newestFirst.map(({ cause }) => cause)
+    const codes = newestFirst.map(({ code }) => code)
+    return { used: this.#used.length, max: this.#max, windowMs: this.#windowMs, causes, codes }
   }
 
   #expire(now: number): void {

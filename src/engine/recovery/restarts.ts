@@ -105,16 +105,15 @@ export class Restarts {
     host.aborted()
     // Whoever is fenced does not try again and again: the coordinator of high availability is asked before.
     const spends = !unreachable && !isFenced(cause) && !this.#isSlowness(shown)
-    if (spends && !this.budget.take(message, clock.monotonic(), host.commits())) {
+    const code = EngineError.is(shown) ? shown.code : 'OTHER'
+    if (spends && !this.budget.take(message, clock.monotonic(), host.commits(), code)) {
       const often = this.budget.fruitless ? 'again and again without one commit in between' : 'too often'
       const sentence = `the engine was restarted in place ${often}, last because ${message}`
       await host.exhausted(new EngineError('RESTARTS_EXHAUSTED', sentence, { ...placeOf(shown), cause }))
       return
     }
     counters[engineIndex.restarts] = (counters[engineIndex.restarts] as number) + 1
-    const known = restartCauses.indexOf(
-      EngineError.is(shown) ? (shown.code as (typeof restartCauses)[number]) : 'OTHER',
-    )
+    const known = restartCauses.indexOf(code as (typeof restartCauses)[number])
     const slot = restartCauseSlot(this.#o.layout, known < 0 ? restartCauses.indexOf('OTHER') : known)
     counters[slot] = (counters[slot] as number) + 1
     host.tell({ type: 'restarting', cause: message })

@@ -243,6 +243,7 @@ export const fieldDocs: Readonly<Record<string, Readonly<Record<string, string>>
     'restarts.max': 'Allowed ones.',
     'restarts.windowMs': 'Length of the window.',
     'restarts.causes[]': 'Why, newest first.',
+    'restarts.codes[]': 'Of each cause the code of its error; `OTHER` where it has none.',
     'last[].commitId': 'A commit that ended; newest first.',
     'last[].outcome': 'How it ended.',
   },

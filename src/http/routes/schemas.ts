@@ -280,7 +280,7 @@ const barriers = object({
   aimMs: nullable(count),
   functions: list(object({ node: string, calls: count, waiting: count, limit: count })),
   transaction: nullable({ type: 'object' }),
-  restarts: object({ used: count, max: count, windowMs: count, causes: strings }),
+  restarts: object({ used: count, max: count, windowMs: count, causes: strings, 'codes?': strings }),
   last: list(object({ commitId: string, outcome: { type: 'string', enum: ['COMMITTED', 'ABORTED'] } })),
 })
 

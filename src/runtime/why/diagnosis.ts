@@ -5,13 +5,15 @@ import { systemClock } from '../../base/clock.ts'
 import type { BrokerPort } from '../../broker/port.ts'
 import type { Config } from '../../config/config.ts'
 import type { License } from '../../license/license.ts'
+import { licenseNow } from '../../http/why-seam.ts'
+import { stateFolder } from '../../state/backends.ts'
 import { Diagnosis } from '../../view/diagnosis/diagnosis.ts'
 import type { EarlierFailure, Facts, SettingsFacts } from '../../view/diagnosis/facts.ts'
 import type { SeenFunction } from '../../view/diagnosis/lane-look.ts'
 import type { ThreadsSnapshot } from '../../view/view.ts'
 import type { LogLine } from '../contract.ts'
 import type { EngineHost } from '../engine-host.ts'
-import { type HaLink, isHotStandby } from '../ha.ts'
+import { type HaLink, isHotStandby, stateFolderOf } from '../ha.ts'
 import { policiesOf } from '../settings.ts'
 import type { Identity } from './identity.ts'
 import { TransactionHolders } from './transaction-holders.ts'
@@ -34,7 +36,7 @@ export function startDiagnosis(parts: DiagnosisParts): Diagnosis {
   const holders = new TransactionHolders(parts.broker, systemClock)
   return new Diagnosis({
     view: host,
-    license: () => ({ status: license.state().status, counts: license.readiness().up }),
+    license: () => licenseNow(license),
     ha: () => haFacts(ha),
     commitIntervalMs: config.get('commit-barrier.interval-ms'),
     process: processName(config, identity?.name ?? null),
@@ -63,6 +65,8 @@ function settingsOf(config: Config, applicationId: string): SettingsFacts {
     sessionTimeoutMs: config.get('consumer.session.timeout.ms'),
     stateStore: config.get('engine.state.store'),
     stateDir: config.get('engine.state.dir'),
+    stateFolder: stateFolder(stateFolderOf(config), applicationId),
+    failoverTimeoutMs: config.get('ha.failover-timeout'),
     instanceId: config.get('engine.instance-id'),
   }
 }
@@ -72,9 +76,12 @@ function haFacts(ha: HaLink | null): Facts['ha'] {
   if (status === null) return null
   const active = status.peers.find(({ role }) => role === 'ACTIVE')
   return {
+    podId: status.selfPodId,
     role: status.selfRole,
     state: status.selfState,
     notReady: status.notReady,
+    failoverPaused: status.failoverPaused,
+    others: status.peers.map(({ podId, state }) => ({ podId, state })),
     active:
       active === undefined
         ? null

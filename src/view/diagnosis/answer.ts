@@ -68,7 +68,7 @@ function bar({ stage, busy, held, waiting, by, place }: FlowStage, nameWidth: nu
 /** What a status means, for whoever reads the word for the first time. */
 const statusWords: Readonly<Record<Status, string>> = {
   FLOWING: 'records are processed.',
-  SLOW: 'it makes progress, but something holds it up.',
+  SLOW: 'it is at work, but results come late, or do not come yet.',
   STANDING: 'the application has come to a halt, in part or as a whole, or its results do not count.',
   NOT_MEANT_TO_RUN: 'this process was told not to process, or is not allowed to.',
   FAILED: 'the engine has given up; this process processes nothing.',
@@ -78,6 +78,7 @@ const statusWords: Readonly<Record<Status, string>> = {
 const inPackage = (text: string): string => text.replaceAll(/(?<![\w/])docs\//g, 'node_modules/millrace/docs/')
 
 const path = /`?(?<![\w.])\/(debug|health|offsets|watermarks|license|state|topology|unpause|pause|why|config)\b/
+const command = /`millrace (barriers|ha|pause|resume|threads|watermarks|why)\b/
 const key = /`(broker|commit-barrier|consumer|engine|errors|ha|license|topology|watermark)\.[a-z]/
 
 /** What an operator who reads this for the first time has to know beside the findings. */
@@ -91,6 +92,12 @@ function footer(said: string, width: number, url: string | undefined): string[] 
           'Settings stand in the configuration file or in the environment (ENGINE_LANES_COUNT for `engine.lanes.count`). They take effect when the process starts. GET /config shows those in force.',
         ]
       : []),
+    ...(command.test(said)
+      ? [
+          `Commands such as \`millrace threads\` need the address of the process, as in --url ${url ?? 'http://host:8080'}.`,
+        ]
+      : []),
+    ...(said === '' ? [] : ['Times that end with Z are UTC, by the clock of the process.']),
     ...used.map(({ word, meaning }) => `${word}: ${meaning.replaceAll(/\*(\w[\w ]*)\*/g, '$1')}.`),
   ].map((line) => wrapped(line, width, '  ', '    '))
 }

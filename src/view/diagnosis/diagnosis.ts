@@ -7,7 +7,7 @@ import { Flow } from './flow.ts'
 import type { SeenFunction } from './lane-look.ts'
 import { Lateness } from './lateness.ts'
 import { type Around, type KeptFromRunning, Look } from './look.ts'
-import { slowForMs } from './rows-lanes.ts'
+import { slowForMs } from './rows/lanes.ts'
 import { lasting } from './words.ts'
 
 export interface DiagnosisOptions extends Around {

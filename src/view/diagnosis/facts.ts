@@ -20,14 +20,23 @@ export interface LaneFacts {
   /** It waits outside of JavaScript, where nobody can ask it. */
   readonly blocked: boolean
   readonly at: RecordPlace | null
+  /** Name of the function that the application gave to that node; null where it gave none, or one without a name. */
+  readonly nodeFunction?: string | null
   /** The asynchronous call that has not answered for longest. */
-  readonly call: { readonly sinceMs: number; readonly node: string | null; readonly at: RecordPlace | null } | null
+  readonly call: {
+    readonly sinceMs: number
+    readonly node: string | null
+    readonly nodeFunction?: string | null
+    readonly at: RecordPlace | null
+  } | null
   /** The longest step, and the longest call, that ended by itself. */
   readonly longestStepMs: number
   readonly longestCallMs: number
   /** What a call takes on average; 0 where no function is asynchronous. */
   readonly callMs: number
   readonly queuedRecords: number
+  /** What its stores took for the last commit. */
+  readonly storesMs?: number
   /** Records finished a second over the last seconds; null while it was not seen for long enough. */
   readonly rate: number | null
   /** Since when it has been at work, or waited for asynchronous functions, without a pause. */
@@ -107,12 +116,29 @@ export interface SettingsFacts {
   readonly sessionTimeoutMs: number
   readonly stateStore: string
   readonly stateDir: string
+  /** Where the stores of this application lie below that. */
+  readonly stateFolder?: string
+  readonly failoverTimeoutMs?: number
   readonly instanceId: string | null
   readonly decoding: string
   readonly processing: string
   readonly producing: string
   readonly dropped: string
   readonly deadLetterTopic: string
+}
+
+export interface HaFacts {
+  readonly podId: string
+  readonly role: string
+  readonly state: string
+  readonly notReady: string | null
+  /** Somebody said that no pod may take over by itself. */
+  readonly failoverPaused: boolean
+  readonly active: { readonly podId: string; readonly state: string; readonly heardMs: number } | null
+  /** Since when none has been active, as far as this process has seen it. */
+  readonly noneSinceMs?: number
+  /** The others that were heard. */
+  readonly others: ReadonlyArray<{ readonly podId: string; readonly state: string }>
 }
 
 export interface Facts {
@@ -164,11 +190,12 @@ export interface Facts {
   readonly groupChanges: readonly GroupChange[]
   /** The identity that this process alone may have; null where it has none that another could take. */
   readonly identity: IdentityFacts | null
-  readonly license: { readonly status: string; readonly counts: boolean; readonly sinceMs: number }
-  readonly ha: {
-    readonly role: string
-    readonly state: string
-    readonly notReady: string | null
-    readonly active: { readonly podId: string; readonly state: string; readonly heardMs: number } | null
-  } | null
+  readonly license: {
+    readonly status: string
+    readonly counts: boolean
+    readonly sinceMs: number
+    /** Why it does not count, as a sentence. */
+    readonly reason?: string
+  }
+  readonly ha: HaFacts | null
 }

@@ -48,6 +48,7 @@ export class LaneLook {
     topics: readonly string[],
     nodeName: (node: number) => string | null,
     seen: SeenFunction | undefined,
+    functionName: (node: number) => string | null = () => null,
   ): LaneSample {
     const block = this.#block
     this.#step(now)
@@ -61,6 +62,7 @@ export class LaneLook {
       lane: this.#name,
       stepSinceMs: this.#stepSinceMs,
       node: nodeName(this.#at('currentNode')),
+      nodeFunction: functionName(this.#at('currentNode')),
       function: this.#stepSinceMs === null ? null : (seen?.function ?? null),
       blocked: this.#stepSinceMs !== null && seen?.blocked === true,
       at: this.#at('recordsReceived') > 0 ? at : null,
@@ -68,6 +70,7 @@ export class LaneLook {
         ? {
             sinceMs: this.#callSinceMs,
             node: nodeName(this.#at('oldestNode')),
+            nodeFunction: functionName(this.#at('oldestNode')),
             at: place(topics, this.#at('oldestTopic'), this.#at('oldestPartition'), this.#at('oldestOffset')),
           }
         : null,
@@ -75,6 +78,7 @@ export class LaneLook {
       longestCallMs: Math.max(this.#longestCallMs, inFlight > 0 ? this.#at('callMs') : 0),
       callMs: this.#at('callMs'),
       queuedRecords: Math.max(0, queued),
+      storesMs: this.#at('storesMs'),
       rate: this.#rate(now),
       busySinceMs: this.#busySinceMs,
       hotKey: this.#hotKey(now, topics, nodeName),

@@ -5,6 +5,7 @@
 import { type CountersView, dropReasons, dropSlot, engineIndex } from '../../base/counters.ts'
 import { type PartitionKey, partitionKey, type TopicPartition } from '../../base/ids.ts'
 import { clockToleranceMs } from '../../time/watermark-report.ts'
+import type { OperatorSpec } from '../../topology/operator-spec.ts'
 import type { CompiledTopology } from '../../topology/compiled.ts'
 import type { BrokerNode } from '../../broker/port.ts'
 import type { BarrierSnapshot, EngineView } from '../view.ts'
@@ -15,7 +16,7 @@ import { LaneLook, type LaneSample, type SeenFunction } from './lane-look.ts'
 /** What is known beside the engine; filled by who composes the process. */
 export interface Around {
   readonly view: EngineView
-  readonly license: () => { readonly status: string; readonly counts: boolean }
+  readonly license: () => Omit<Facts['license'], 'sinceMs'>
   readonly ha: () => Facts['ha']
   /** Left out where no other process can take the identity. */
   readonly identity?: () => Facts['identity']
@@ -50,6 +51,13 @@ export function usesEventTime(topology: CompiledTopology | null, timersPending: 
   return topology?.nodes.some(({ spec }) => inEventTime.has(spec.op)) ?? false
 }
 
+/** What the application calls the function that a node runs: a name that its developers know. */
+function functionOfNode(spec: OperatorSpec): string | null {
+  const given = 'fn' in spec ? spec.fn : 'predicate' in spec ? spec.predicate : 'joiner' in spec ? spec.joiner : null
+  const name = spec.op === 'process' ? spec.factory.name : (given?.name ?? '')
+  return name === '' ? null : name
+}
+
 export class Look {
   readonly #o: Around
   readonly #lanes = new Map<number, LaneLook>()
@@ -59,6 +67,7 @@ export class Look {
   #restore: { readonly atMs: number; readonly done: number } | null = null
   #license = { status: '', sinceMs: 0 }
   #fullSinceMs: number | null = null
+  #noneActiveSinceMs: number | null = null
   #dispatch = { records: -1, atMs: 0 }
   /** Late records when the watermark was first seen ahead of the clock. */
   #lateBefore: number | null = null
@@ -113,7 +122,7 @@ export class Look {
       groupChanges: view.consumer()?.changes ?? [],
       identity: this.#o.identity?.() ?? null,
       license: this.#takeLicense(now),
-      ha: this.#o.ha(),
+      ha: this.#takeHa(now),
     }
   }
 
@@ -127,10 +136,14 @@ export class Look {
     if (counters === null) return []
     const topics = barriers?.originTopics ?? []
     const nodeName = (node: number): string | null => topology?.nodes[node]?.name ?? null
+    const functionName = (node: number): string | null => {
+      const compiled = topology?.nodes[node]
+      return compiled === undefined ? null : functionOfNode(compiled.spec)
+    }
     return counters.lanes.map((block, lane) => {
       const memory = this.#lanes.get(lane) ?? new LaneLook(lane, block, counters.layout)
       this.#lanes.set(lane, memory)
-      return memory.take(now, topics, nodeName, functions.get(`lane-${lane}`))
+      return memory.take(now, topics, nodeName, functions.get(`lane-${lane}`), functionName)
     })
   }
 
@@ -245,9 +258,18 @@ export class Look {
   }
 
   #takeLicense(now: number): Facts['license'] {
-    const { status, counts } = this.#o.license()
+    const { reason, ...license } = this.#o.license()
+    const { status } = license
     if (status !== this.#license.status) this.#license = { status, sinceMs: now }
-    return { status, counts, sinceMs: this.#license.sinceMs }
+    const { sinceMs } = this.#license
+    return { ...license, sinceMs, ...(reason !== undefined && { reason: this.#o.mask(reason) }) }
+  }
+
+  #takeHa(now: number): Facts['ha'] {
+    const ha = this.#o.ha()
+    const isNone = ha !== null && ha.active === null && ha.role !== 'ACTIVE'
+    this.#noneActiveSinceMs = isNone ? (this.#noneActiveSinceMs ?? now) : null
+    return ha === null || this.#noneActiveSinceMs === null ? ha : { ...ha, noneSinceMs: this.#noneActiveSinceMs }
   }
 }
 

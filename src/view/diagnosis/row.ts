@@ -24,3 +24,16 @@ export interface StandstillRow {
 export function isMeantToRun({ state }: Facts): boolean {
   return state === 'RUNNING' || state === 'DRAINING' || state === 'RESTARTING'
 }
+
+/** An exchange goes through several threads, and each of them may wait as long for a processor as this one does. */
+export const hopsOfACommit = 10
+export const hourMs = 3_600_000
+/** What stops with everything else. */
+export const everythingBehind = [
+  'BUFFER_FULL',
+  'WATERMARK_HELD',
+  'ALIGNMENT_HELD',
+  'COMMITS_SLOW',
+  'COMMIT_UNANSWERED',
+  'RESTARTS',
+]

@@ -1,10 +1,12 @@
 /** Every standstill there is a finding for. Of several causes the one that stands first is told first. */
 import type { StandstillRow } from './row.ts'
-import { aroundRows, failureRows, lateRows, orderedRows } from './rows-around.ts'
-import { slowCommitRows, unansweredRows } from './rows-commits.ts'
-import { effectRows, inputRows } from './rows-input.ts'
-import { fencedRows, groupRows } from './rows-group.ts'
-import { laneRows } from './rows-lanes.ts'
+import { aroundRows } from './rows/around.ts'
+import { slowCommitRows, unansweredRows } from './rows/commits.ts'
+import { failureRows, lateRows } from './rows/failed.ts'
+import { effectRows, inputRows } from './rows/input.ts'
+import { fencedRows, groupRows } from './rows/group.ts'
+import { laneRows } from './rows/lanes.ts'
+import { orderedRows } from './rows/ordered.ts'
 
 export const standstillTable: readonly StandstillRow[] = [
   ...failureRows,

@@ -28,6 +28,14 @@ export function listed(names: readonly string[], most = 5): string {
   return `${names.slice(0, most).join(', ')} and ${names.length - most} more`
 }
 
+/** What the engine says of a commit that lanes kept waiting, in words that the guide explains. */
+export function plainly(message: string): string {
+  return message.replace(/\blanes ([\d, ]+) did not reach the barrier in time/, (_, lanes: string) => {
+    const names = lanes.split(', ').map((lane) => `lane-${lane}`)
+    return `${listed(names)} did not finish the records of a commit in time`
+  })
+}
+
 /** `topic:3` as people write it. A topic's name may hold no colon. */
 export function partitionName(key: string): string {
   return key.replace(/:(\d+)$/, '/$1')

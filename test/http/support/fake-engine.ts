@@ -229,7 +229,7 @@ export function sampleBarriers(): BarrierSnapshot {
       },
     ],
     transaction: { producerId: '77', producerEpoch: 2, partitions: 3, bytes: 4096, openSinceMs: epochMs },
-    restarts: { used: 1, max: 3, windowMs: 300_000, causes: ['TRANSACTION_ABORTED'] },
+    restarts: { used: 1, max: 3, windowMs: 300_000, causes: ['TRANSACTION_ABORTED'], codes: ['TRANSACTION_ABORTED'] },
     last: [
       {
         commitId: '0.16',

@@ -4,8 +4,12 @@ import { RestartBudget } from '../../../src/engine/recovery/restart-budget.ts'
 
 test('the causes of restarts are told with the newest first, as long as they count', () => {
   const budget = new RestartBudget(3, 10_000)
-  budget.take('the first', 0, 0)
+  budget.take('the first', 0, 0, 'BARRIER_TIMEOUT')
   budget.take('the second', 4000, 1)
-  assert.deepEqual(budget.snapshot(5000), { used: 2, max: 3, windowMs: 10_000, causes: ['the second', 'the first'] })
+  const causes = ['the second', 'the first']
+  assert.deepEqual(budget.snapshot(5000), {
+    ...{ used: 2, max: 3, windowMs: 10_000, causes },
+    codes: ['OTHER', 'BARRIER_TIMEOUT'],
+  })
   assert.deepEqual(budget.snapshot(12_000).causes, ['the second'])
 })

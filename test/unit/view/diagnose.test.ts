@@ -274,6 +274,69 @@ describe('a diagnosis', () => {
     assert.match(next('UNKNOWN', false), /start the process again\.$/)
   })
 
+  test('advises on each cause of restarts by its code, and calls a lane as everything else does', () => {
+    const causes = [
+      'Kafka refused producing to out:3 with NOT_ENOUGH_REPLICAS: fewer in-sync replicas than required.',
+      'lanes 1 did not reach the barrier in time; lane-1 has been in a function of work for 30 s',
+    ]
+    const codes = ['TRANSACTION_ABORTED', 'BARRIER_TIMEOUT']
+    const restarts = { used: 2, max: 3, windowMs: 300_000, causes, codes }
+    const commit = { ...(healthy.commit as CommitFacts), restarts }
+    const [first] = diagnose(now, { ...healthy, commit })
+    assert.equal(first?.code, 'RESTARTS')
+    assert.match(first.sentence, /\(2\) lane-1 did not finish the records of a commit in time; lane-1 has been in/)
+    assert.match(first.next, /^About \(1\): bring back the brokers .+--under-min-isr-partitions/)
+    assert.match(first.next, /About \(2\): a call of the application took longer than `commit-barrier\.timeout-ms`/)
+    const one = { ...restarts, causes: causes.slice(1), codes: codes.slice(1) }
+    const [only] = diagnose(now, { ...healthy, commit: { ...commit, restarts: one } })
+    assert.match(only?.next ?? '', /^A call of the application took longer than/)
+  })
+
+  test('says which way out of stores ahead of their offsets counts nothing twice, with its commands', () => {
+    const failure = { code: 'STORE_AHEAD', message: 'it is ahead', restartHelps: false }
+    const settings = { stateDir: '/state', stateFolder: '/state/app' } as NonNullable<Facts['settings']>
+    const [first] = diagnose(now, { ...healthy, state: 'FAILED', failure, settings })
+    assert.match(first?.next ?? '', /\(1\) If only the offsets were: put them back/)
+    assert.match(first?.next ?? '', /`mv \/state\/app \/state\/app\.old`.+Do not do this in the first case/)
+    assert.match(first?.next ?? '', /--bootstrap-server broker:9092 --delete --group app`/)
+  })
+
+  test('tells a standby that hears of no active pod what may be the matter, and how it takes over', () => {
+    const ha = { podId: 'b', role: 'STANDBY', state: 'READY_STANDBY', notReady: null, failoverPaused: false }
+    const none = { ...ha, active: null, noneSinceMs: now - 90_000, others: [{ podId: 'a', state: 'LOST' }] }
+    const of = (more: object) => diagnose(now, { ...healthy, state: 'STANDBY', ha: { ...none, ...more } })[0]
+    assert.match(
+      of({})?.next ?? '',
+      /Start again those of which nothing is heard: a\. .+`millrace ha promote b --wait`/,
+    )
+    assert.equal(of({})?.severity, 'STANDING')
+    assert.equal(of({ noneSinceMs: now - 20_000 })?.severity, 'NOT_MEANT_TO_RUN', 'a move takes a moment')
+    assert.match(of({ failoverPaused: true })?.next ?? '', /`millrace ha resume --wait`/)
+    assert.match(of({ notReady: 'it is behind' })?.next ?? '', /promote b --wait --force`/)
+    const active = { podId: 'a', state: 'ACTIVE', heardMs: 700 }
+    assert.match(of({ active, noneSinceMs: undefined })?.sentence ?? '', /pod a is active: it said ACTIVE 1 s ago/)
+  })
+
+  test('advises on a license by what is wrong with it', () => {
+    const next = (status: string, reason: string): string =>
+      diagnose(now, { ...healthy, license: { status, counts: false, sinceMs: now, reason } })[0]?.next ?? ''
+    assert.match(next('EXPIRED', 'The license is EXPIRED: it has expired.'), /get a renewed license/)
+    const unreached = 'The license is EXPIRED: validations fail and the grace period is over.'
+    assert.match(next('EXPIRED', unreached), /let this host reach the license server/)
+    assert.match(next('REVOKED', ''), /taken this license back/)
+    assert.match(next('INVALID', ''), /whole key on one line/)
+  })
+
+  test('names the function that a step calls where it has a name', () => {
+    const call = { sinceMs: now - 9000, node: 'ask', nodeFunction: 'askCustoms', at: null }
+    const [pending] = diagnose(now, { ...healthy, lanes: [{ ...lane, call }] })
+    assert.match(pending?.sentence ?? '', /call that the step ask \(function askCustoms\) made in lane-0/)
+    assert.equal(pending?.place.function, 'askCustoms')
+    const slow = { ...lane, call: { ...call, sinceMs: now }, callMs: 2500, rate: 0.4, busySinceMs: now - 9000 }
+    const [found] = diagnose(now, { ...healthy, lanes: [slow], partitions: [{ ...partition, lag: 500 }] })
+    assert.match(found?.sentence ?? '', /A call of askCustoms, step ask, takes 2\.5 s until it is answered\./)
+  })
+
   test('names settings with what is set now, and the commands that end an open transaction', () => {
     const settings = { processing: 'fail', deadLetterTopic: 'app-dead-letters' } as NonNullable<Facts['settings']>
     const record = { topic: 'in', partition: 0, offset: 7 }
@@ -317,11 +380,14 @@ describe('a diagnosis', () => {
         atMs: now - n * 1500,
         durationsMs: { align: 0, flush: 0, offsets: 0, endTransaction: 0, apply: 0, ...durationsMs },
       }))
-    const codes = (durationsMs: object, lateMs = 0): string[] =>
-      codesOf({ lateMs, commit: { ...(healthy.commit as CommitFacts), last: last(durationsMs) } })
+    const codes = (durationsMs: object, lateMs = 0, lanes = healthy.lanes): string[] =>
+      codesOf({ lateMs, lanes, commit: { ...(healthy.commit as CommitFacts), last: last(durationsMs) } })
     assert.deepEqual(codes({ align: 1400, flush: 90 }), [], 'full load')
     assert.deepEqual(codes({ endTransaction: 1400 }), ['COMMITS_SLOW'])
     assert.deepEqual(codes({ endTransaction: 1400 }, 200), [], 'on a machine that is short of processors')
+    const storing = (storesMs: number) => healthy.lanes.map((each) => ({ ...each, storesMs }))
+    assert.deepEqual(codes({ apply: 1400 }, 0, storing(1390)), ['COMMITS_SLOW'])
+    assert.deepEqual(codes({ apply: 1400 }, 0, storing(20)), [], 'the lanes were at other records')
     const owed = { IN_TX_COMMIT: { id: 3, address: 'kafka-3:9092', what: 'committing the transaction of app' } }
     const commit = { ...(healthy.commit as CommitFacts), owed, last: last({ endTransaction: 1400 }) }
     const [first] = diagnose(now, { ...healthy, commit })

@@ -31,14 +31,47 @@ const whoActs = {
   internal: '',
 } as const
 
+/** What an error advises beside itself is what the finding's row does, with more to go by. */
+export const withoutAdvice = (error: string): string =>
+  error.replace(/; check `broker\.bootstrap-servers`.*$/, '').replace(/\.$/, '')
+
+/** Where a call hangs. */
+export function saveThreads(thread: string): string {
+  return `Save the answer of GET \`/debug/threads\` (\`millrace threads -o json\`): in it the stack of ${thread} shows the line that it is at, the innermost call first.`
+}
+
+/** Where all of Kafka's copies of a topic are short, and where some of them are. */
+export function replicasCommand(facts: Pick<Facts, 'broker'>, isRefused: boolean): string {
+  return `\`kafka-topics.sh ${bootstrap(facts)} --describe --${isRefused ? 'under-min-isr' : 'under-replicated'}-partitions\``
+}
+
 /** What the error's own row says, and whether a start anew helps. */
-export function failureAdvice(code: string, restartHelps: boolean, settings: Facts['settings']): string {
+export function failureAdvice(code: string, restartHelps: boolean, facts: FailureFacts): string {
+  if (code === 'STORE_AHEAD') return storeAheadAdvice(facts)
   const row = Object.hasOwn(errorTable, code) ? errorTable[code as ErrorCode] : undefined
   if (row === undefined) return 'Save the log of this process for the developers, then start the process again.'
   const who = whoActs[row.domain]
   const start = restartHelps
     ? 'Then start the process again.'
     : 'Start the process again only after that, or it fails in the same way.'
-  const advice = row.advice.replace('`engine.state.dir`', setting('engine.state.dir', settings?.stateDir))
+  const advice = row.advice.replace('`engine.state.dir`', setting('engine.state.dir', facts.settings?.stateDir))
   return [who, advice, code === 'RESTARTS_EXHAUSTED' ? '' : start].filter((part) => part !== '').join(' ')
+}
+
+type FailureFacts = Pick<Facts, 'applicationId' | 'broker' | 'settings'>
+
+/**
+ * Over changelogs that are newer than the offsets every record in between would count twice: the folder may go only where
+ * they went back together.
+ */
+function storeAheadAdvice(facts: FailureFacts): string {
+  const { applicationId: id, settings } = facts
+  const folder = settings?.stateFolder ?? `<engine.state.dir>/${id}`
+  const servers = bootstrap(facts)
+  return [
+    'Somebody or something has set the offsets of the consumer group back. Delete nothing before you know what else was set back.',
+    `(1) If only the offsets were: put them back as they were, with the tool that moved them. (\`kafka-consumer-groups.sh --reset-offsets\` cannot: it loses what the engine notes beside each offset.) Then start the process again.`,
+    `(2) If all of Kafka was, topics and offsets together, as when a cluster is restored from a copy: move the stores away, \`mv ${folder} ${folder}.old\`, and start the process again. It rebuilds them from their changelogs, and nothing counts twice. Do not do this in the first case: there it counts records twice.`,
+    `(3) If neither can be had, begin anew: stop all processes, move the stores away as above, \`kafka-consumer-groups.sh ${servers} --delete --group ${id}\`, \`kafka-topics.sh ${servers} --delete --topic '${id}-.*-changelog'\`, and start again. All input that its topics still have is read from the beginning, and results are written again.`,
+  ].join(' ')
 }

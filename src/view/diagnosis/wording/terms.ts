@@ -16,7 +16,8 @@ export const terms: readonly Term[] = [
   {
     word: 'lane',
     met: /\blanes?\b/,
-    meaning: 'a thread of this process that runs the functions of the application: `lane-0`, `lane-1` …',
+    meaning:
+      'a thread of this process that runs the functions of the application; the first is `lane-0`, the second `lane-1`',
   },
   {
     word: 'step, node',
@@ -111,7 +112,7 @@ export const terms: readonly Term[] = [
   },
   {
     word: 'pod',
-    met: /\b(this|the|other|all|no|of) pods?\b/i,
+    met: /\bpods?\b/i,
     meaning: 'a process of an application that runs several times, of which one is *active* (`ha.mode: hot-standby`)',
   },
   {

@@ -1,16 +1,16 @@
 /** Standstills of what comes in: watermarks, alignment, buffers, clocks. */
-import { clockToleranceMs } from '../../time/watermark-report.ts'
-import { bootstrap, readCommand, safeRestart, setting, time } from './wording/advice.ts'
-import type { Facts, PartitionFacts, RecordPlace, TransactionHolder } from './facts.ts'
-import type { Found } from './finding.ts'
-import type { StandstillRow } from './row.ts'
-import { lasting, listed, partitionName, partitionPlace } from './words.ts'
+import { clockToleranceMs } from '../../../time/watermark-report.ts'
+import { bootstrap, readCommand, safeRestart, setting, time } from '../wording/advice.ts'
+import type { Facts, PartitionFacts, RecordPlace, TransactionHolder } from '../facts.ts'
+import type { Found } from '../finding.ts'
+import type { StandstillRow } from '../row.ts'
+import { clockTime, lasting, listed, partitionName, partitionPlace } from '../words.ts'
 
 const patienceMs = 5000
 /** Nothing moves at all for so long where no other row knows why. */
 const stillMs = 10_000
 const stillNext =
-  'The engine does not know the cause. Save the answers of `/debug/threads`, `/debug/barriers` and `/watermarks` for the developers, who can send them to the maintainers of Millrace. Then restart the process. '
+  'The engine does not know the cause. Save the answers of GET `/debug/threads`, `/debug/barriers` and `/watermarks` (`millrace threads -o json`, `barriers`, `watermarks`) for the developers, who can send them to the maintainers of Millrace. Then restart the process. '
 const nameOf = ({ topic, partition }: { topic: string; partition: number }): string => `${topic}/${partition}`
 const keyOf = ({ topic, partition }: PartitionFacts): string => `${topic}:${partition}`
 
@@ -103,7 +103,7 @@ const watermarkHeld: StandstillRow = {
     const what =
       first.watermarkMs === null
         ? `Event time (the watermark) has not begun, because no record of ${names} has been read yet: the engine has waited for one for ${ago}`
-        : `Event time (the watermark) stands still, because ${names} has had no records for ${ago}: it is ${lasting(heldBackMs(first, newest))} behind what the other partitions have reached`
+        : `Event time (the watermark) stands still, because ${names} ${holding.length === 1 ? 'has' : 'have'} had no record for ${ago}. By their timestamps, the other partitions have come ${lasting(heldBackMs(first, newest))} further`
     const off = first.idlenessTimeoutMs === 0 ? 'off' : lasting(first.idlenessTimeoutMs)
     return [
       {
@@ -177,13 +177,20 @@ const transactionOpen: StandstillRow = {
       }),
 }
 
+const pauseFirst =
+  'First stop the loss: `millrace pause` with the same `--url`, or POST /pause. Records wait in Kafka meanwhile, for as long as their topics keep them.'
+const mendClock = 'Then find the program that wrote the record, and correct its clock or its timestamps.'
+/** Neither the source's correction nor a restart takes the jump back. */
+const afterwards =
+  'When the source is right again, the watermark still stays ahead: it never goes back, not by a restart either. So choose: (1) Let the developers begin anew under another `applicationId`, with a timestamp extractor that refuses times ahead of the clock. It reads its topics from the beginning, as far as they are kept, so the dropped records count as well; results are written again. (2) Or go on as it is (`millrace resume`): every record with a timestamp before the time of the jump is dropped as late, those that waited included. That is right where the jump is short or the dropped records do not matter.'
+
 const timestampAhead: StandstillRow = {
   code: 'TIMESTAMP_AHEAD',
   severity: 'STANDING',
   title: 'Timestamps ahead of the clock',
   when: 'A record’s event time is more than a minute ahead of this machine’s clock, it took the application’s watermark with it, and later records were dropped as late.',
   explains: [],
-  next: 'Records are being lost to the results: to stop that at once, pause (`millrace pause` with the same `--url`, or POST /pause); records wait in Kafka meanwhile, for as long as their topics keep them. Find the program that wrote the record, and correct its clock or its timestamps. This does not undo the jump: the watermark never goes back, not by a restart either, and records are late until the clock has reached it. `errors.dropped: dead-letter` keeps late records as dead letters instead. To compute anew what was dropped, the developers let the application begin under another `applicationId`.',
+  next: `${pauseFirst} ${mendClock} \`errors.dropped: dead-letter\` keeps late records as dead letters from then on. ${afterwards}`,
   guide:
     'Until the clock has reached the watermark, every record with a true timestamp is late. If the record is right, this machine’s clock is wrong.',
   find: (facts, now) => {
@@ -195,8 +202,8 @@ const timestampAhead: StandstillRow = {
     if (record === null) return []
     return [
       {
-        sentence: `The record ${topic}/${partition} at offset ${record.offset} has a timestamp that is ${lasting(record.timestampMs - now)} ahead of the clock of this machine. It took event time (the watermark) there with it. Since then ${lateRecords} records with right timestamps were dropped as late.`,
-        next: aheadNext(facts, { topic, partition, offset: record.offset }),
+        sentence: `The record ${topic}/${partition} at offset ${record.offset} has a timestamp that is ${lasting(record.timestampMs - now)} ahead of the clock of this machine. It took event time (the watermark) there with it, to ${clockTime(globalWatermarkMs)}. Since then ${lateRecords} records with right timestamps were dropped as late.`,
+        next: aheadNext(facts, { topic, partition, offset: record.offset }, globalWatermarkMs),
         sinceMs: record.sinceMs,
         place: { topic, partition, offset: record.offset },
         evidence: [
@@ -208,13 +215,16 @@ const timestampAhead: StandstillRow = {
   },
 }
 
-function aheadNext(facts: Facts, record: RecordPlace): string {
-  const dropped = setting('errors.dropped', facts.settings?.dropped)
-  const policy =
-    facts.settings?.dropped === 'dead-letter'
-      ? timestampAhead.next
-      : timestampAhead.next.replace('`errors.dropped: dead-letter` keeps', `${dropped} set to \`dead-letter\` keeps`)
-  return `${policy} To read the record: ${readCommand(facts, record)}.`
+function aheadNext(facts: Facts, record: RecordPlace, watermarkMs: number): string {
+  const dropped = facts.settings?.dropped
+  const keep =
+    dropped === 'dead-letter'
+      ? 'Late records are kept as dead letters.'
+      : `To keep late records as dead letters from now on, set ${setting('errors.dropped', dropped)} to \`dead-letter\` and start the process again.`
+  const then = afterwards
+    .replace('the time of the jump', clockTime(watermarkMs))
+    .replace('another `applicationId`', `another ${setting('applicationId', facts.applicationId)}`)
+  return `${pauseFirst} ${mendClock} To read the record: ${readCommand(facts, record)}. ${keep} ${then}`
 }
 
 /** While any record is let in or finished, a full buffer is how full load looks. */

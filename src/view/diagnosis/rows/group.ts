@@ -1,10 +1,9 @@
 /** Standstills among processes: one that took another's identity, members of the group that come and go. */
-import { setting, time } from './wording/advice.ts'
-import type { EarlierFailure, Facts } from './facts.ts'
-import type { Found } from './finding.ts'
-import { isMeantToRun, type StandstillRow } from './row.ts'
-import { everythingBehind, hourMs } from './rows-around.ts'
-import { clockTime, lasting, listed } from './words.ts'
+import { setting, time } from '../wording/advice.ts'
+import type { EarlierFailure, Facts } from '../facts.ts'
+import type { Found } from '../finding.ts'
+import { everythingBehind, hourMs, isMeantToRun, type StandstillRow } from '../row.ts'
+import { clockTime, lasting, listed } from '../words.ts'
 
 const minuteMs = 60_000
 /** Two processes that take the identity from each other are found for so long after the last time. */

@@ -1,10 +1,9 @@
 /** Standstills of commits: what the broker owes one, and steps that take longer than commits may. */
-import { setting } from './wording/advice.ts'
-import type { CommitFacts, SettingsFacts } from './facts.ts'
-import { type CommitPhase, type Owing, owingFor } from './owing.ts'
-import type { StandstillRow } from './row.ts'
-import { hopsOfACommit } from './rows-around.ts'
-import { lasting, nodeName } from './words.ts'
+import { bootstrap, setting } from '../wording/advice.ts'
+import type { CommitFacts, Facts, LaneFacts, SettingsFacts } from '../facts.ts'
+import { type CommitPhase, type Owing, owingFor } from '../owing.ts'
+import { hopsOfACommit, type StandstillRow } from '../row.ts'
+import { lasting, nodeName } from '../words.ts'
 
 const patienceMs = 5000
 
@@ -19,19 +18,47 @@ const phaseWords: Readonly<Partial<Record<CommitPhase, string>>> = {
 
 /** What becomes of it by itself is the same in every step. */
 const goesOn =
-  'By itself the engine waits and asks again; where the broker gives up the transaction, the engine restarts in place and reads its records again. Nothing is lost.'
+  'By itself the engine waits and asks again; where the broker gives up the transaction, the engine restarts in place and reads its records again. Nothing is lost, and nothing counts twice.'
 
-function unanswered(age: string, words: string, owing: Owing | undefined, address: string): string {
+/** What nobody can know before the broker has answered. */
+const isOpen = ' The broker may have published the results of this commit already, without the engine being told.'
+const isResolved =
+  'Until it has answered, the broker alone knows whether the results of this commit are published. A restart of this process is safe, and does not help: the engine asks for the outcome, at the latest when it starts the next time, and goes on from there. No result is lost, and none is published twice.'
+/** Steps in which the transaction may have been committed. */
+const openPhases: ReadonlySet<CommitPhase> = new Set(['IN_TX_COMMIT', 'RESOLVING_OUTCOME'])
+
+/** Who has to answer, where that is not known here. */
+function whoAnswers({ applicationId, broker }: Facts, phase: CommitPhase): string {
+  if (phase === 'FLUSHING') return ''
+  const command =
+    phase === 'SENDING_OFFSETS'
+      ? `kafka-consumer-groups.sh ${bootstrap({ broker })} --describe --group ${applicationId} --state`
+      : `kafka-transactions.sh ${bootstrap({ broker })} list`
+  const shows =
+    phase === 'SENDING_OFFSETS'
+      ? 'shows which one is the coordinator of this group'
+      : `shows the coordinator of each transaction; the names of this application’s begin with ${applicationId}-`
+  return ` To find out which one it is: \`${command}\` ${shows}.`
+}
+
+function unanswered(phase: CommitPhase, age: string, owing: Owing | undefined, address: string): string {
+  const words = phaseWords[phase] as string
   const broker = owing === undefined ? 'Kafka' : `The broker ${nodeName(owing)}`
   const what = owing === undefined ? '' : ` (${owing.what})`
   const which = owing === undefined ? ` Which broker has to answer is not known; the addresses are ${address}.` : ''
-  return `${broker} has not answered for ${age}. The engine asked it ${words}${what}.${which} No results are published until it answers.`
+  return `${broker} has not answered for ${age}. The engine asked it ${words}${what}.${which}${openPhases.has(phase) ? isOpen : ''} No further results are published until it answers.`
 }
 
-function unansweredNext(owing: Owing | undefined, address: string): string {
-  if (owing !== undefined) return commitUnanswered.next.replace('the broker:', `the broker ${nodeName(owing)}:`)
-  return commitUnanswered.next.replace('the broker:', `each of the brokers (${address}), one after the other:`)
+function unansweredNext(facts: Facts, phase: CommitPhase, owing: Owing | undefined): string {
+  const { address } = facts.broker
+  const which =
+    owing === undefined ? `each of the brokers (${address}), one after the other` : `the broker ${nodeName(owing)}`
+  const then = openPhases.has(phase) ? isResolved : goesOn
+  return `${lookAt.replace('the broker', which)}${owing === undefined ? whoAnswers(facts, phase) : ''} ${then}`
 }
+
+const lookAt =
+  'Look at the broker: does its process run, what does its log say, are its disks slow or full, are replicas out of sync?'
 
 const commitUnanswered: StandstillRow = {
   code: 'COMMIT_UNANSWERED',
@@ -39,20 +66,20 @@ const commitUnanswered: StandstillRow = {
   title: 'The broker does not answer a commit',
   when: 'One step of a commit has waited for the broker for 5 s, and for ten times as long as commits usually take.',
   explains: ['BUFFER_FULL', 'WATERMARK_HELD', 'COMMITS_SLOW', 'RESTARTS'],
-  next: `Look at the broker: does its process run, what does its log say, are its disks slow or full, are replicas out of sync? ${goesOn}`,
+  next: `${lookAt} ${goesOn}`,
+  guide: isResolved,
   nextBehind: 'The commit goes on when that is done.',
   find: (facts, now) => {
     const { commit, broker } = facts
-    const words = commit === null ? undefined : phaseWords[commit.phase]
-    if (commit === null || words === undefined) return []
+    if (commit === null || phaseWords[commit.phase] === undefined) return []
     const ageMs = now - commit.phaseSinceMs
     if (ageMs < Math.max(patienceMs, 10 * usualCommitMs(commit))) return []
     const owing = owingFor(commit.phase, broker.nodes)
     const { address } = owing ?? broker
     return [
       {
-        sentence: unanswered(lasting(ageMs), words, owing, address),
-        next: unansweredNext(owing, address),
+        sentence: unanswered(commit.phase, lasting(ageMs), owing, address),
+        next: unansweredNext(facts, commit.phase, owing),
         sinceMs: commit.phaseSinceMs,
         place: { broker: address },
         evidence: [{ at: '/debug/barriers', field: 'phase', value: commit.phase }],
@@ -84,6 +111,16 @@ const phaseOf: Readonly<Partial<Record<Step, CommitPhase>>> = {
   endTransaction: 'IN_TX_COMMIT',
 }
 const stepsMs = (d: Durations): number => steps.reduce((sum, step) => sum + d[step], 0)
+
+/** A lane that is at a record applies a commit after it: of that wait only what the stores themselves took counts. */
+function withoutWaits(last: CommitFacts['last'], lanes: readonly LaneFacts[]): CommitFacts['last'] {
+  const storesMs = lanes.length === 0 ? 0 : Math.max(...lanes.map((lane) => lane.storesMs ?? Number.POSITIVE_INFINITY))
+  return last.map(({ durationsMs, ...commit }) => {
+    const apply = Math.min(durationsMs.apply, storesMs)
+    return { ...commit, durationsMs: { ...durationsMs, align: durationsMs.align + durationsMs.apply - apply, apply } }
+  })
+}
+
 function slowNext(node: Pick<Owing, 'id' | 'address'> | undefined, settings: SettingsFacts | undefined): string {
   const later = 'Results come later meanwhile, and none is lost.'
   if (node === undefined) {
@@ -99,14 +136,14 @@ const commitsSlow: StandstillRow = {
   code: 'COMMITS_SLOW',
   severity: 'SLOW',
   title: 'Commits are slower than their interval',
-  when: 'For 3 s or more every commit, three at least, has taken more than half a second and three times commit-barrier.interval-ms for the broker and the stores. The time that lanes take to finish their records is not counted. On a machine short of processors it takes more.',
+  when: 'For 3 s or more every commit, three at least, has taken more than half a second and three times commit-barrier.interval-ms for the broker and the stores. The time that lanes take to finish their records is not counted, before a commit or after it. On a machine short of processors it takes more.',
   explains: ['BUFFER_FULL'],
   next: 'If the sentence names the broker, look at its disks and at replicas that are out of sync. If it names the stores, look at the disk of `engine.state.dir`. Results come later meanwhile, and none is lost.',
   nextBehind: 'Commits are as quick as before when that is done.',
-  find: ({ commit, broker, lateMs, settings }, now) => {
+  find: ({ commit, broker, lateMs, lanes, settings }, now) => {
     if (commit === null) return []
     const limitMs = Math.max(500, 3 * commit.intervalMs, hopsOfACommit * lateMs)
-    const committed = commit.last.filter(({ outcome }) => outcome === 'COMMITTED')
+    const committed = withoutWaits(commit.last, lanes).filter(({ outcome }) => outcome === 'COMMITTED')
     const swift = committed.findIndex(({ durationsMs }) => stepsMs(durationsMs) <= limitMs)
     const last = swift < 0 ? committed : committed.slice(0, swift)
     const oldest = last.at(-1)
@@ -124,7 +161,7 @@ const commitsSlow: StandstillRow = {
         ? `the lanes, which ${stepWords[slowest]}`
         : isKnown
           ? `the broker ${nodeName(node)}, which ${stepWords[slowest]}`
-          : `a broker (which of ${node.address} is not known), which ${stepWords[slowest]}`
+          : `a broker, which ${stepWords[slowest]} (which one is not known; the addresses are ${node.address})`
     return [
       {
         sentence: `Commits take ${Math.round(meanMs)} ms, where one is due every ${commit.intervalMs} ms. ${Math.round(sum(slowest) / last.length)} ms of it goes to ${who}.`,

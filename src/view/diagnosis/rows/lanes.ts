@@ -1,9 +1,9 @@
 /** Standstills in functions of the application. */
-import type { Facts, LaneFacts, RecordPlace } from './facts.ts'
-import type { Evidence, Found, Place } from './finding.ts'
-import { isMeantToRun, type StandstillRow } from './row.ts'
-import { readCommand, safeRestart, setting, time } from './wording/advice.ts'
-import { clockTime, lasting, perSecond, recordName } from './words.ts'
+import type { Facts, LaneFacts, RecordPlace } from '../facts.ts'
+import type { Evidence, Found, Place } from '../finding.ts'
+import { isMeantToRun, type StandstillRow } from '../row.ts'
+import { readCommand, safeRestart, saveThreads, setting, time } from '../wording/advice.ts'
+import { clockTime, lasting, perSecond, recordName } from '../words.ts'
 
 /** What may take a while in any application, and how much longer than usual something has to take. */
 const patienceMs = 6000
@@ -36,10 +36,10 @@ function whereOf(lane: LaneFacts, node: string | null, at: RecordPlace | null): 
   }
 }
 
-/** `matchBags (app.ts:31), step match-bags,`; without the function where the thread could not tell it. */
+/** `matchBags (app.ts:31), step match-bags,`; the name alone where the thread could not tell the line. */
 function functionOf(lane: LaneFacts, node: string | null): string {
-  if (lane.function === null) return stepOf(node)
-  return node === null ? lane.function : `${lane.function}, step ${node},`
+  const name = lane.function ?? lane.nodeFunction ?? null
+  return name === null || node === null ? (name ?? stepOf(node)) : `${name}, step ${node},`
 }
 
 const stepOf = (node: string | null): string =>
@@ -90,7 +90,7 @@ const doesNotReturn: StandstillRow = {
   title: 'A function does not return',
   when: 'A lane has been in one call of a synchronous function for 6 s, and for twice as long as any call before.',
   explains: behindALane,
-  next: 'Save the answer of `/debug/threads` for the developers of the function. They have to correct it, or give it a limit of time; what waits for a process, a lock or a file should be asynchronous.',
+  next: `${saveThreads('the lane')} The developers of that function have to correct it, or give it a limit of time; what waits for a process, a lock or a file should be asynchronous.`,
   nextBehind: 'The function goes on when that is done.',
   guide:
     'A lane is a thread that runs the functions of the application. It can do nothing else until the function returns: no other record of its keys, no commit. An endless loop and a synchronous wait look the same to the data; the sentence tells which of them it is.',
@@ -124,13 +124,17 @@ function doing({ blocked, function: name }: LaneFacts): string {
   return name === null ? '' : ' It runs JavaScript: a loop without an end, or very long work.'
 }
 
-function stuckNext(facts: Facts, { blocked }: LaneFacts): string {
+function stuckNext(facts: Facts, { lane, blocked }: LaneFacts): string {
+  const told = blocked ? ', as far as a blocked thread tells it' : ''
+  const save = doesNotReturn.next
+    .replace('stack of the lane', `stack of ${lane}`)
+    .replace('call first.', `call first${told}.`)
   const look = blocked
     ? 'Look at what this process may wait for: a child process (`ps`), a locked file, a device. Ending that lets the function go on. '
     : ''
   const ends =
     'A function that does not return even then ends the process, with exit code 70, so that its supervisor starts it again.'
-  return `${look}${doesNotReturn.next} To go on meanwhile, restart the process, or wait. ${safeRestart} ${byItself(facts)} ${ends}`
+  return `${look}${save} To go on before that, restart the process, or wait. ${safeRestart} ${byItself(facts)} ${ends}`
 }
 
 const promisePending: StandstillRow = {
@@ -139,7 +143,7 @@ const promisePending: StandstillRow = {
   title: 'A promise does not settle',
   when: 'An asynchronous function was called 6 s ago, twice as long as any call before, and its promise is still pending.',
   explains: behindALane,
-  next: 'Check the system that this step calls (a database, a web service): does it run, does it answer, can it be reached from this host? The developers have to put a time-out on the call, as in `fetch(url, { signal: AbortSignal.timeout(5000) })`.',
+  next: 'Check the system that this step calls (a database, a web service; its developers know which): does it run, does it answer, can it be reached from this host? On the host, `ss -tnp` lists the connections of this process. (`/debug/threads` does not show such a call: the lane itself is free.) The developers have to put a time-out on the call, as in `fetch(url, { signal: AbortSignal.timeout(5000) })`.',
   nextBehind: 'The call is made anew when that is done.',
   guide:
     'The lane is free and works on other keys, so it looks idle; records of the same key wait, and the next commit waits for this one.',
@@ -148,15 +152,37 @@ const promisePending: StandstillRow = {
       .filter((lane) => isUnanswered(lane, now))
       .map((lane, _, all): Found => {
         const call = lane.call as NonNullable<LaneFacts['call']>
-        const step = call.node === null ? 'a step of the application' : `the step ${call.node}`
+        const step = call.node === null ? 'a step of the application' : `the step ${nodeOf(call)}`
         return {
           sentence: `An asynchronous call that ${step} made in ${lane.lane} has not ended for ${lasting(now - call.sinceMs)}${atRecord(call.at)}: its promise is pending.${commitWaits(facts, lane.lane)}`,
           sinceMs: call.sinceMs,
-          place: { lane: lane.lane, ...(call.node !== null && { node: call.node }), ...call.at },
+          place: {
+            lane: lane.lane,
+            ...(call.node !== null && { node: call.node }),
+            ...functionPlace(call),
+            ...call.at,
+          },
           evidence: laneEvidence(facts, { ...lane, node: call.node, function: null }),
-          next: asAbove(lane, all[0]) ?? `${promisePending.next} ${byItself(facts)}`.trimEnd(),
+          next: asAbove(lane, all[0]) ?? pendingNext(facts, call),
         }
       }),
+}
+
+type Call = NonNullable<LaneFacts['call']>
+
+/** `ask-customs (function askCustoms)` */
+function nodeOf({ node, nodeFunction = null }: Pick<Call, 'node' | 'nodeFunction'>): string {
+  return nodeFunction === null ? (node ?? '') : `${node} (function ${nodeFunction})`
+}
+
+function functionPlace({ nodeFunction = null }: Call): Place {
+  return nodeFunction === null ? {} : { function: nodeFunction }
+}
+
+function pendingNext(facts: Facts, call: Call): string {
+  const what = call.nodeFunction ?? call.node
+  const next = what === null ? promisePending.next : promisePending.next.replace('this step', what)
+  return `${next} ${byItself(facts)}`.trimEnd()
 }
 
 const hotKey: StandstillRow = {
@@ -165,7 +191,7 @@ const hotKey: StandstillRow = {
   title: 'One key with an asynchronous function',
   when: 'For 5 s records of one and the same key have waited for each other’s asynchronous call, more of its partition wait behind them, and the lane finishes little else.',
   explains: ['LANE_SLOW', 'BUFFER_FULL', 'COMMITS_SLOW'],
-  next: 'Check whether the system that this step calls is slower than usual: only a quicker answer helps at once. More lanes or processes do not help, because all records of one key go through one lane. The developers can make the call quicker, or spread what comes under this key over several keys.',
+  next: 'Check whether the system that this step calls (a database, a web service) is slower than usual: only a quicker answer helps at once. More lanes or processes do not help, because all records of one key go through one lane. The developers can make the call quicker, or spread what comes under this key over several keys.',
   guide:
     'The key is told as a hash that is the same on all pods; `murmur2` of its bytes, as Kafka’s partitioner has it.',
   find: (facts, now) =>
@@ -182,7 +208,7 @@ const hotKey: StandstillRow = {
       const from = topic === null ? '' : ` of ${topic}/${partition}`
       return [
         {
-          sentence: `Very many records${from} have the same key (its hash is ${hash}). ${lane.lane} processes them one after the other, and each waits about ${duration(callMs)} for an asynchronous call${node === null ? '' : ` of the step ${node}`}. That makes ${perSecond(rate)}. ${hot.waiting} records of this key wait in the lane, and ${behind} of all keys in the partition.`,
+          sentence: `Very many records${from} have the same key (its hash is ${hash}). ${lane.lane} processes them one after the other, and each waits about ${duration(callMs)} for an asynchronous call${node === null ? '' : ` of the step ${node}`}. That makes ${perSecond(rate)}. ${hot.waiting} records of this key wait in ${lane.lane}. Behind them the whole partition waits: ${behind} records of all keys.`,
           sinceMs: hot.sinceMs,
           place: {
             lane: lane.lane,
@@ -191,16 +217,18 @@ const hotKey: StandstillRow = {
             ...(topic !== null && { topic, partition }),
           },
           evidence: [{ at: '/offsets', field: 'sources[].partitions[].lag', value: behind }],
-          ...(topic !== null && { next: keyNext(facts, topic, partition, here?.committedOffset ?? 0) }),
+          ...(topic !== null && {
+            next: keyNext(facts, node, { topic, partition, offset: here?.committedOffset ?? 0 }),
+          }),
         },
       ]
     }),
 }
 
 /** With the way to find the key, which is not told here. */
-function keyNext(facts: Facts, topic: string, partition: number, offset: number): string {
-  const command = readCommand(facts, { topic, partition, offset }, 1000)
-  return `${hotKey.next} To find the key, see which one comes most among the records that wait: ${command}.`
+function keyNext(facts: Facts, node: string | null, from: RecordPlace): string {
+  const command = readCommand(facts, from, 1000)
+  return `${node === null ? hotKey.next : hotKey.next.replace('this step', node)} To find the key, see which one comes most among the records that wait: ${command}.`
 }
 
 const duration = (ms: number): string => (ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`)
@@ -225,17 +253,19 @@ const laneSlow: StandstillRow = {
           const waiting = lagOf(facts)
           if (waiting < 10 || (waiting / Math.max(rate, 0.01)) * 1000 < backlogMs) return []
           const asynchronous = lane.callMs > 0
-          const node = lane.call?.node ?? lane.node
-          const where = functionOf(lane, node).replace(/,$/, '')
+          const node = asynchronous ? (lane.call?.node ?? lane.hotKey?.node ?? lane.node) : lane.node
+          // Of a call the thread's stack tells nothing: it is at something else by now.
+          const caller = { ...lane, function: null, nodeFunction: lane.call?.nodeFunction ?? null }
+          const where = functionOf(asynchronous ? caller : lane, node)
           const each = asynchronous
             ? ` A call of ${where} takes ${duration(lane.callMs)} until it is answered.`
             : rate > 0
-              ? ` A record takes ${duration(1000 / rate)} in ${where}.`
-              : ` It is in ${where}.`
+              ? ` A record takes ${duration(1000 / rate)} in ${where.replace(/,$/, '')}.`
+              : ` It is in ${where.replace(/,$/, '')}.`
           return [
             {
               sentence: `${lane.lane} is slow, not stuck: it finishes ${perSecond(rate)}.${each} ${waiting} records wait in all partitions of this process.`,
-              next: slowNext(facts, asynchronous ? node : undefined),
+              next: slowNext(facts, lane.lane, asynchronous ? (caller.nodeFunction ?? node) : undefined),
               sinceMs: busySinceMs,
               place: whereOf(lane, node, null),
               evidence: [{ at: '/offsets', field: 'totalLag', value: waiting }, ...laneEvidence(facts, lane)],
@@ -245,12 +275,12 @@ const laneSlow: StandstillRow = {
 }
 
 /** `called`: the step whose calls take the time; undefined where the lane itself computes. */
-function slowNext({ lanes }: Facts, called: string | null | undefined): string {
+function slowNext({ lanes }: Facts, lane: string, called: string | null | undefined): string {
   const first =
     called === undefined
-      ? 'Check whether this host is short of processor time (`top`, the CPU limit of the container). If it is not, the function itself takes that long: the developers have to make it quicker, or asynchronous where it waits.'
+      ? `Check whether this host is short of processor time (\`top\`, the CPU limit of the container). If it is not, the function itself takes that long: GET \`/debug/threads\`, asked a few times, shows in the stack of ${lane} what it is at. The developers have to make it quicker, or asynchronous where it waits.`
       : `Check the system that ${called === null ? 'this step' : called} calls (a database, a web service): is it slower than usual? The developers can make the call quicker.`
-  return `${first} More lanes help only where the records that wait have different keys: ${setting('engine.lanes.count', lanes.length)}.`
+  return `${first} More lanes help only where the records that wait have different keys: ${setting('engine.lanes.count', `${lanes.length}: ${lanes.length === 1 ? 'lane-0' : `lane-0 to lane-${lanes.length - 1}`}`)}.`
 }
 
 export const laneRows: readonly StandstillRow[] = [doesNotReturn, promisePending, hotKey, laneSlow]

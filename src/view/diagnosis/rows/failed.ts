@@ -1,0 +1,165 @@
+/** Failures: of the run at hand, of runs before it, and restarts in place. */
+import type { EarlierFailure, Facts } from '../facts.ts'
+import type { Found } from '../finding.ts'
+import { everythingBehind, hourMs, isMeantToRun, type StandstillRow } from '../row.ts'
+import { failureAdvice, readCommand, setting, withoutAdvice } from '../wording/advice.ts'
+import { causeAdvice } from '../wording/cause-advice.ts'
+import { clockTime, lasting, plainly, recordName } from '../words.ts'
+
+/** A restart that has not ended after so long has a finding. */
+const patienceMs = 5000
+
+/** Failures of the last hour at this very record, this one included. */
+function attemptsAt(facts: Facts, record: EarlierFailure['record'], now: number): readonly EarlierFailure[] {
+  return facts.earlier.filter((failure) => {
+    const { record: at, atMs } = failure
+    if (now - atMs > hourMs || at === undefined || record === undefined) return false
+    return at.topic === record.topic && at.partition === record.partition && at.offset === record.offset
+  })
+}
+
+function isPassed({ partitions }: Facts, record: NonNullable<EarlierFailure['record']>): boolean {
+  const { topic, partition, offset } = record
+  const here = partitions.find((each) => each.topic === topic && each.partition === partition)
+  return here !== undefined && here.committedOffset !== null && here.committedOffset > offset
+}
+
+const poisonRecord: StandstillRow = {
+  code: 'POISON_RECORD',
+  severity: 'FAILED',
+  title: 'A record that cannot be processed',
+  when: 'The engine failed at a record; or an earlier run did within the hour, and nothing behind that record is committed yet.',
+  explains: ['FAILED', ...everythingBehind],
+  next: 'A restart alone does not help: the same record fails again. The developers have to correct the function, or whoever writes the topic the record. Or have such records set aside: `dead-letter` for `errors.processing`, `errors.decoding` or `errors.producing` writes them to a topic of their own, `skip` drops them. Then start the process.',
+  guide:
+    'What earlier runs left is kept in the state folder, so that it is also told where a supervisor starts the process again and again. With stores in memory there is no such folder: then only the run at hand is known.',
+  find: (facts, now) => {
+    const current = facts.failure?.record
+    const last = facts.earlier[0]
+    const record = current ?? last?.record
+    if (record === undefined || (facts.failure !== null && current === undefined)) return []
+    const before = attemptsAt(facts, record, now)
+    if (current === undefined && (before.length === 0 || isPassed(facts, record))) return []
+    const message = (current === undefined ? last?.message : facts.failure?.message) ?? ''
+    const sinceMs = Math.min(facts.failure === null ? now : facts.stateSinceMs, ...before.map(({ atMs }) => atMs))
+    const again =
+      before.length > 1
+        ? ` ${before.length} attempts of the last hour ended at this record, the first at ${clockTime(sinceMs)}; each start of the process is one.`
+        : ''
+    const running =
+      current === undefined
+        ? ` This is attempt ${before.length + 1}. It has committed nothing behind that record yet.`
+        : ' This process processes nothing any more.'
+    const code = current === undefined ? last?.code : facts.failure?.code
+    return [
+      {
+        sentence: `One record cannot be processed, ${recordName(record)}: ${message.replace(/\.?$/, '.')}${again}${running}`,
+        next: poisonNext(facts, code, record),
+        sinceMs,
+        place: { ...record },
+        evidence: [
+          { at: '/state', field: 'failure', value: current === undefined ? null : (facts.failure?.code ?? null) },
+        ],
+        severity: current === undefined ? 'STANDING' : 'FAILED',
+      },
+    ]
+  },
+}
+
+/** The setting that decides on such a failure, and whose work it is. */
+const policies = {
+  PROCESSING_FAILED: { key: 'processing', cure: 'The developers have to correct the function; give them this text.' },
+  DECODE_FAILED: { key: 'decoding', cure: 'Whoever writes the topic has to correct what is written.' },
+  PRODUCE_FAILED: { key: 'producing', cure: 'The developers have to correct what the application writes.' },
+} as const
+
+function poisonNext(facts: Facts, code: string | undefined, record: NonNullable<EarlierFailure['record']>) {
+  const policy = policies[code as keyof typeof policies]
+  const command = readCommand(facts, record)
+  if (policy === undefined) return `${poisonRecord.next} To read the record: ${command}.`
+  const { key, cure } = policy
+  const topic = facts.settings?.deadLetterTopic
+  const where = topic === undefined ? 'a topic of their own' : `the topic ${topic}`
+  const set = setting(`errors.${key}`, facts.settings?.[key])
+  return `A restart alone does not help: the same record fails again. ${cure} To read the record: ${command}. Or have all such records set aside: set ${set} to \`dead-letter\`, which writes them to ${where}, or to \`skip\`, which drops them. Then start the process again.`
+}
+
+const failed: StandstillRow = {
+  code: 'FAILED',
+  severity: 'FAILED',
+  title: 'The engine has failed',
+  when: 'The lifecycle state is FAILED.',
+  explains: ['RESTARTS', ...everythingBehind],
+  next: 'Do what belongs to the code that the sentence names (docs/errors.md); then start the process again.',
+  nextBehind: 'Start this process again only if that advice says so.',
+  find: (facts) => {
+    const { state, failure, stateSinceMs } = facts
+    if (state !== 'FAILED') return []
+    const { code, message, restartHelps } = failure ?? {
+      code: 'UNKNOWN',
+      message: 'the reason is not known',
+      restartHelps: false,
+    }
+    return [
+      {
+        sentence: `The engine of this process has given up, with the error ${code}: ${plainly(message).replace(/\.?$/, '.')}`,
+        sinceMs: stateSinceMs,
+        place: { ...failure?.record },
+        evidence: [{ at: '/state', field: 'failure.code', value: code }],
+        next: `${lastCause(code, facts)}${failureAdvice(code, restartHelps, facts)}`,
+      },
+    ]
+  },
+}
+
+/** What brought the last of too many restarts about, where that is known. */
+function lastCause(code: string, facts: Facts): string {
+  const { causes = [], codes = [] } = facts.commit?.restarts ?? {}
+  if (code !== 'RESTARTS_EXHAUSTED' || causes[0] === undefined || codes[0] === undefined) return ''
+  return `${causeAdvice(causes.slice(0, 1), codes, facts)} `
+}
+
+/** They come with the newest first. */
+function causesOf(causes: readonly string[]): string {
+  const newest = causes.slice(0, 3).map((cause) => plainly(withoutAdvice(cause)))
+  if (newest.length === 0) return ''
+  if (newest.length === 1) return ` The cause: ${newest[0]}.`
+  return ` The causes, the newest first: ${newest.map((cause, i) => `(${i + 1}) ${cause}`).join('. ')}.`
+}
+
+const restarts: StandstillRow = {
+  code: 'RESTARTS',
+  severity: 'STANDING',
+  title: 'The engine restarts again and again',
+  when: 'Two restarts in place or more count within their window, or one has been under way for 5 s.',
+  explains: ['BUFFER_FULL', 'WATERMARK_HELD', 'ALIGNMENT_HELD', 'COMMITS_SLOW'],
+  next: 'Remove the causes that the sentence names, (1) first: it is the newest. By itself the engine goes on until the restarts are used up; then it fails, or a standby takes over.',
+  find: (facts, now): Found[] => {
+    const { commit, state, stateSinceMs } = facts
+    if (commit === null || !isMeantToRun(facts)) return []
+    const { used, max, windowMs, causes, codes } = commit.restarts
+    const underWay = state === 'RESTARTING' && now - stateSinceMs >= patienceMs
+    if (used < 2 && !underWay) return []
+    const how = underWay
+      ? `The engine has been restarting in place for ${lasting(now - stateSinceMs)}; until that is done nothing is processed.`
+      : 'The engine restarts in place again and again.'
+    return [
+      {
+        ...(codes !== undefined && codes.length > 0 && { next: restartsNext(facts, causes, codes, windowMs) }),
+        sentence: `${how} ${used} of the ${max} restarts that are allowed within ${lasting(windowMs)} ${used === 1 ? 'is' : 'are'} used.${causesOf(causes)}`,
+        sinceMs: commit.restartsSinceMs ?? stateSinceMs,
+        place: {},
+        evidence: [{ at: '/debug/barriers', field: 'restarts.used', value: used }],
+        severity: underWay ? 'STANDING' : 'SLOW',
+      },
+    ]
+  },
+}
+
+function restartsNext(facts: Facts, causes: readonly string[], codes: readonly string[], windowMs: number): string {
+  const what = causeAdvice(causes, codes, facts)
+  return `${what} By itself the engine goes on until the restarts are used up; then it fails, or a standby takes over. A restart no longer counts when it is ${lasting(windowMs)} old.`
+}
+
+export const failureRows: readonly StandstillRow[] = [poisonRecord]
+export const lateRows: readonly StandstillRow[] = [restarts, failed]

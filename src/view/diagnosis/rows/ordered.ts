@@ -1,0 +1,163 @@
+/** What the process was told to do, or is not allowed to. */
+import type { Facts, HaFacts } from '../facts.ts'
+import { everythingBehind, type StandstillRow } from '../row.ts'
+import { setting, time } from '../wording/advice.ts'
+import { clockTime, lasting, listed } from '../words.ts'
+
+const upper = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
+
+const paused: StandstillRow = {
+  code: 'PAUSED',
+  severity: 'NOT_MEANT_TO_RUN',
+  title: 'Paused by an operator',
+  when: 'Somebody asked for it with POST /pause: while it finishes what is under way, and from then on.',
+  explains: everythingBehind,
+  next: 'Find out first why it was paused: ask whoever the sentence names, or has that address. Then `millrace resume` with the same `--url`, or POST /unpause, lets it go on. Records wait in Kafka meanwhile, for as long as their topics keep them.',
+  find: ({ state, pausedBy, stateSinceMs }, now) => {
+    if (state !== 'PAUSED' && state !== 'DRAINING') return []
+    const sinceMs = pausedBy?.sinceMs ?? stateSinceMs
+    return [
+      {
+        sentence: `${state === 'PAUSED' ? 'This process is paused and reads no records' : 'This process is about to pause: it still finishes what it has begun'}. ${upper(pausedBy?.who ?? 'an operator')} asked for it ${lasting(now - sinceMs)} ago (${clockTime(sinceMs)}).`,
+        sinceMs,
+        place: {},
+        evidence: [{ at: '/state', field: 'current', value: state }],
+      },
+    ]
+  },
+}
+
+/** While pods take over from one another there is none for a moment. */
+const noneForMs = 60_000
+
+const standby: StandstillRow = {
+  code: 'STANDBY',
+  severity: 'NOT_MEANT_TO_RUN',
+  title: 'A standby',
+  when: 'This process (a pod of an application with `ha.mode: hot-standby`) waits to take over; another one is to process. STANDING where no pod has been active for a minute.',
+  explains: everythingBehind,
+  next: 'A standby is no fault. Ask the pod that is active, with `millrace why --url` and its address. If none is active, `millrace ha status` shows all pods, and for each why it does not take over; `millrace ha promote <pod> --wait` gives the role to one by name.',
+  find: ({ state, ha, stateSinceMs, settings }, now) => {
+    if (state !== 'STANDBY') return []
+    const active = ha?.active ?? null
+    const noneMs = now - (ha?.noneSinceMs ?? now)
+    const notReady = ha?.notReady ?? null
+    const ready = notReady === null ? '' : ` This process could not take over now: ${notReady.replace(/\.?$/, '.')}`
+    const name = ha === null ? '' : ` (pod ${ha.podId})`
+    return [
+      {
+        sentence: `This process${name} has been a standby for ${lasting(now - stateSinceMs)} and processes nothing. ${whoIsActive(active, noneMs)}.${ready}`,
+        next: active === null ? noneActiveNext(ha, settings) : standbyNext(active.podId, notReady !== null),
+        sinceMs: stateSinceMs,
+        place: { ...(active !== null && { pod: active.podId }) },
+        evidence: [{ at: '/ha/status', field: 'selfState', value: ha?.state ?? null }],
+        ...(noneMs >= noneForMs && { severity: 'STANDING' as const }),
+      },
+    ]
+  },
+}
+
+function whoIsActive(active: HaFacts['active'], noneMs: number): string {
+  if (active !== null)
+    return `The pod ${active.podId} is active: it said ${active.state} ${lasting(active.heardMs)} ago`
+  const since = noneMs < 1000 ? '' : ` It has seen none for ${lasting(noneMs)}.`
+  return `It hears of no pod that is active, so probably nothing is processed.${since}`.replace(/\.$/, '')
+}
+
+function standbyNext(active: string, isBehind: boolean): string {
+  const ready = isBehind
+    ? ' That this one is not ready is no reason why results have stopped. Should the figures not fall, look at its processor, its disk and its network.'
+    : ''
+  return `Nothing is wrong here. If results have stopped, ask the pod ${active}: \`millrace why --url\` with its address.${ready}`
+}
+
+/** Why nobody takes over, as far as that is known here, and how somebody does. */
+function noneActiveNext(ha: Facts['ha'], settings: Facts['settings']): string {
+  const look =
+    '`millrace ha status --url` with the address of this process shows all pods, and for each why it does not take over.'
+  if (ha === null) return `${look} \`millrace ha promote <pod> --wait\` gives the role to one by name.`
+  const inState = (state: string): string[] => ha.others.filter((pod) => pod.state === state).map(({ podId }) => podId)
+  const [failed, lost] = [inState('FAILED'), inState('LOST')]
+  const timeout = setting('ha.failover-timeout', time(settings?.failoverTimeoutMs))
+  const why = [
+    ...(failed.length > 0
+      ? [
+          `Failed: ${listed(failed)}. \`millrace why --url\` with the address of such a pod says of what; correct that first, or the next pod fails of it, too.`,
+        ]
+      : []),
+    ...(ha.failoverPaused
+      ? ['Somebody has paused failover, so no pod takes over by itself: `millrace ha resume --wait` ends that.']
+      : [`By itself a ready pod takes over once the active one has been silent for ${timeout}.`]),
+    ...(lost.length > 0 ? [`Start again those of which nothing is heard: ${listed(lost)}.`] : []),
+  ]
+  const force = ha.notReady === null ? '' : ' --force'
+  const restores =
+    ha.notReady === null ? '' : ' It restores its state before it processes, which takes time and loses nothing.'
+  return `${look} ${why.join(' ')} To let this process take over at once: \`millrace ha promote ${ha.podId} --wait${force}\`, with the same \`--url\`.${restores}`
+}
+
+const stopping: StandstillRow = {
+  code: 'STOPPING',
+  severity: 'NOT_MEANT_TO_RUN',
+  title: 'It stops',
+  when: 'The process was told to end.',
+  explains: everythingBehind,
+  next: 'If that was intended, nothing is to be done. Otherwise look for what stopped it (a deployment, the supervisor, a signal; in Kubernetes `kubectl get events`), then start it again.',
+  find: ({ state, stateSinceMs }, now) =>
+    state !== 'STOPPING' && state !== 'STOPPED'
+      ? []
+      : [
+          {
+            sentence: `This process was told to end ${lasting(now - stateSinceMs)} ago. It takes in no more records${state === 'STOPPING' ? ', and commits those that it has finished' : ''}.`,
+            sinceMs: stateSinceMs,
+            place: {},
+            evidence: [{ at: '/state', field: 'current', value: state }],
+          },
+        ],
+}
+
+const license: StandstillRow = {
+  code: 'LICENSE_REFUSED',
+  severity: 'NOT_MEANT_TO_RUN',
+  title: 'The license does not count',
+  when: 'The license is EXPIRED, REVOKED or INVALID.',
+  explains: [],
+  next: 'A restart alone does not help. EXPIRED: get a renewed license, or, where the license server could not be asked for too long, let this host reach it. REVOKED: ask whoever sells the licenses of this application. INVALID: check `license.key` or `license.key-file` (the whole key, on one line), `license.public-keys`, the clock of this host, and whether more machines use the license than it allows.',
+  guide:
+    'The readiness probe is DOWN, so the process is taken out of service. Records that it has are processed all the same.',
+  find: ({ license: { status, counts, sinceMs, reason } }, now) =>
+    counts
+      ? []
+      : [
+          {
+            sentence: `The license has been ${status} for ${lasting(now - sinceMs)}: it keeps this process from being ready (/health/ready is DOWN), so that a load balancer or a supervisor may take it out of service.${reasonOf(reason)} Records are processed all the same: if results have stopped as well, there is another cause.`,
+            sinceMs,
+            place: {},
+            evidence: [{ at: '/license', field: 'status', value: status }],
+            next: `${licenseNext(status, reason)} ${seeLicense}`,
+          },
+        ],
+}
+
+function reasonOf(reason: string | undefined): string {
+  const why = reason?.replace(/^The license is \w+: /, '').replace(/\.?$/, '.') ?? ''
+  return why === '' ? '' : ` The reason: ${why}`
+}
+
+const seeLicense = '`/license` shows the present one, and the log what each validation said.'
+const setIt = 'set it as `license.key` or `license.key-file`, and start the process again'
+
+function licenseNext(status: string, reason = ''): string {
+  switch (status) {
+    case 'EXPIRED':
+      return /grace period is over/.test(reason)
+        ? 'The license itself may be good, but it could not be validated for longer than `license.grace-period`: let this host reach the license server (`license.server-url`: its name, a firewall, a proxy). The process asks again by itself, after `license.heartbeat-interval` at the latest; no restart is needed.'
+        : `A restart alone does not help: get a renewed license from whoever buys the licenses of this application, ${setIt}.`
+    case 'REVOKED':
+      return `The license server has taken this license back, and a restart does not help. Ask whoever sells the licenses of this application why; get another one, ${setIt}.`
+    default:
+      return `Check, by the reason above: that \`license.key\` or the file of \`license.key-file\` holds the whole key on one line (\`millrace license inspect <key>\` tells what it says), that \`license.public-keys\` are those of its issuer, that the clock of this host is right, and that no more machines use the license than it allows. Then start the process again.`
+  }
+}
+
+export const orderedRows: readonly StandstillRow[] = [stopping, paused, standby, license]

@@ -1,0 +1,49 @@
+/** What to do about the causes of restarts in place. */
+import { errorTable, type ErrorCode } from '../../../base/errors.ts'
+import type { Facts } from '../facts.ts'
+import { replicasCommand, setting, time } from './advice.ts'
+
+type CauseFacts = Pick<Facts, 'broker' | 'settings'>
+
+/** As Kafka names it where copies of a partition are missing. */
+const tooFewCopies = /NOT_ENOUGH_REPLICAS/
+
+const byCode: Readonly<Partial<Record<ErrorCode, (facts: CauseFacts, cause: string) => string>>> = {
+  BARRIER_TIMEOUT: ({ settings }) =>
+    `a call of the application took longer than ${setting('commit-barrier.timeout-ms', time(settings?.laneTimeoutMs))}. Check the system that the step named in it calls (a database, a web service); the developers have to give the call a limit of time, or to make it quicker`,
+  TRANSACTION_ABORTED: (facts, cause) =>
+    tooFewCopies.test(cause)
+      ? `bring back the brokers that have the missing copies of the topic: ${replicasCommand(facts, true)} shows the partitions that are short of them`
+      : `look at the brokers: their logs, their load, their disks, and replicas that are out of sync (${replicasCommand(facts, false)})`,
+  BROKER_UNREACHABLE: ({ broker }) =>
+    `check from this host that the brokers can be reached, at ${broker.address}, and that they run`,
+  STORE_CORRUPT: ({ settings }) =>
+    `the engine rebuilds the store from its changelog by itself. Check the disk of ${setting('engine.state.dir', settings?.stateDir)} (\`dmesg\`, its SMART values): it gave back other bytes than were written`,
+  LANE_FAILED: () =>
+    'a thread has ended. If the cause says that memory ran out, give the process more of it; else save the log of this process for the developers, who can send it to the maintainers of Millrace',
+  SCHEMA_UNAVAILABLE: () =>
+    'check that the schema registry (`schema-registry.url`) runs and can be reached from this host',
+}
+
+function advice(code: string | undefined, cause: string, facts: CauseFacts): string {
+  const own = Object.hasOwn(byCode, code ?? '') ? byCode[code as ErrorCode] : undefined
+  if (own !== undefined) return own(facts, cause)
+  const row = Object.hasOwn(errorTable, code ?? '') ? errorTable[code as ErrorCode] : undefined
+  if (row === undefined || row.advice.startsWith('Nothing'))
+    return 'look at what it names, and at the log of this process'
+  return `${row.advice.charAt(0).toLowerCase()}${row.advice.slice(1).replace(/\.$/, '')}`
+}
+
+const most = 3
+
+/** One piece of advice for each of the newest causes, with the number under which the sentence has it. */
+export function causeAdvice(causes: readonly string[], codes: readonly string[], facts: CauseFacts): string {
+  const told = new Map<string, number[]>()
+  for (const [i, cause] of causes.slice(0, most).entries()) {
+    const what = advice(codes[i], cause, facts)
+    told.set(what, [...(told.get(what) ?? []), i + 1])
+  }
+  const upper = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
+  if (causes.length === 1) return [...told.keys()].map((what) => `${upper(what)}.`).join(' ')
+  return [...told].map(([what, numbers]) => `About (${numbers.join('), (')}): ${what}.`).join(' ')
+}
