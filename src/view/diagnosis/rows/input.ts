@@ -47,7 +47,7 @@ const alignmentHeld: StandstillRow = {
     return [
       {
         sentence: `${partitionName(partition)} has not been read for ${lasting(now - sinceMs)}. The alignment group ${group} makes it wait for ${listed(emptyLaggards.map(partitionName))}, which ${is} behind it in event time and ${has} no more records. The engine does not take ${emptyLaggards.length === 1 ? 'it' : 'them'} for idle${idleness}.`,
-        next: `${askProducers(topics)} If they are quiet on purpose, set ${idlenessNow(timeoutMs)} to the longest pause that is normal there, such as 30s: after that nobody waits for them, and records that come later still may be too late for their windows. Or have the developers allow the group a larger \`maxDrift\`.`,
+        next: `${askProducers(topics)} If these partitions are quiet on purpose, set ${idlenessNow(timeoutMs)} to the longest pause that is normal there, such as 30s: after that nobody waits for them, and records that come later still may be too late for their windows. Or have the developers allow the group a larger \`maxDrift\`.`,
         sinceMs,
         place: { group, ...partitionPlace(partition) },
         evidence: [
@@ -107,8 +107,8 @@ const watermarkHeld: StandstillRow = {
     const off = first.idlenessTimeoutMs === 0 ? 'off' : lasting(first.idlenessTimeoutMs)
     return [
       {
-        sentence: `${what}. The engine does not leave ${holding.length === 1 ? 'it' : 'them'} out as idle: the idleness time-out (watermark.idleness-timeout) is ${off}. Windows give no results, and timers do not fire, until then.`,
-        next: `${askProducers([...new Set(holding.map(({ topic }) => topic))])} If it is quiet on purpose, set ${idlenessNow(first.idlenessTimeoutMs)} to the longest pause that is normal there, such as 30s (this is for all sources; the developers can set \`idleness\` for this one). After that nobody waits for the partition, and records that come later still may be dropped as late.`,
+        sentence: `${what}. The engine does not leave ${names} out as idle: the idleness time-out (watermark.idleness-timeout) is ${off}. Until records come there, windows give no results and timers do not fire.`,
+        next: `${askProducers([...new Set(holding.map(({ topic }) => topic))])} If the partition is quiet on purpose, set ${idlenessNow(first.idlenessTimeoutMs)} to the longest pause that is normal there, such as 30s (this is for all sources; the developers can set \`idleness\` for this one). After that nobody waits for the partition, and records that come later still may be dropped as late.`,
         sinceMs,
         place: { topic: first.topic, partition: first.partition },
         evidence: [
