@@ -24,7 +24,7 @@ import type { EngineFact } from './protocol.ts'
 import { Recovery } from './recovery/recovery.ts'
 import { Restorer } from './restore/restorer.ts'
 import { Schedules } from './schedules.ts'
-import { RunScope } from './run-scope.ts'
+import { type Run, Runs } from './run.ts'
 import { type RoleHost, StandbyRole } from './standby-role.ts'
 import { type EngineParts, Reports, snapshotEveryMs } from './reports.ts'
 import { type ResolvedTopics, resolveTopics } from './group/topics.ts'
@@ -39,7 +39,7 @@ export class EngineCore {
   readonly #group: GroupLink
   readonly #globals: GlobalTables
   readonly #schedules: Schedules
-  readonly #run = new RunScope()
+  readonly #runs = new Runs()
   readonly #commits: Commits
   readonly #processing: Processing
   readonly #reports: Reports
@@ -64,13 +64,13 @@ export class EngineCore {
     this.#recovery = this.#makeRecovery()
     this.#restorer = this.#makeRestorer()
     this.#globals = new GlobalTables(options, this.#restorer, {
-      run: () => this.#run.number,
+      run: () => this.#runs.current.number,
       ended: () => this.#ended,
       failed: (error) => this.#recovery.failed(error),
     })
     this.#group = this.#makeGroup()
     this.#schedules = new Schedules(options, {
-      run: () => this.#run.number,
+      run: () => this.#runs.current.number,
       dispatch: (source, records) => {
         this.#commits.touched()
         this.#processing.flow?.inject(source, records)
@@ -92,7 +92,7 @@ export class EngineCore {
     })
     this.#role = settings.ha ? new StandbyRole(options, this.#restorer, this.#roleHost()) : undefined
     this.#commits = new Commits(options, this.#reports, {
-      run: () => this.#run.number,
+      run: () => this.#runs.current.number,
       flow: () => this.#processing.flow,
       producer: () => this.#producer,
       place: this.#group,
@@ -106,7 +106,7 @@ export class EngineCore {
       originTopics: () => this.#originTopics,
     })
     const parts = { restorer: this.#restorer, schedules: this.#schedules, commits: this.#commits }
-    this.#processing = this.#makeProcessing({ ...parts, run: this.#run, globals: this.#globals })
+    this.#processing = this.#makeProcessing({ ...parts, runs: this.#runs, globals: this.#globals })
     this.#receivers = {
       ...parts,
       processing: this.#processing,
@@ -126,16 +126,15 @@ export class EngineCore {
       now: () => clock.now(),
       pause: () => sleep(timers, 100),
       log: (message) => fact({ type: 'log', level: 'info', message }),
-      run: () => this.#run.number,
+      run: () => this.#runs.current.number,
       send: (lane, message) => send(lane, message, []),
       progress: (progress) => fact({ type: 'restore-progress', progress }),
-      cancelled: (run) => run !== this.#run.number || this.#ended,
+      cancelled: (run) => run !== this.#runs.current.number || this.#ended,
     })
   }
 
   #makeRecovery(): Recovery {
     return new Recovery(this.#o, {
-      run: () => this.#run.number,
       ended: () => this.#ended,
       commits: () => this.#reports.commits,
       role: () => this.#role,
@@ -184,7 +183,7 @@ export class EngineCore {
       resolved: (topics) => this.#processing.resolved(topics),
       rebalanced: () => this.#reports.rebalanced(),
       failed: (error) => this.#recovery.failed(error),
-      runEnded: () => this.#run.over,
+      runEnded: () => this.#runs.current.over,
       holdCommits: async (held) => this.#commits.committer?.hold(held),
     })
   }
@@ -270,18 +269,19 @@ export class EngineCore {
   }
 
   laneMessage(message: FromLane): void {
-    if ('run' in message && message.run !== -1 && message.run !== this.#run.number) return
-    takeLaneMessage(this.#o, this.#receivers, message)
+    const run = this.#runs.current
+    if ('run' in message && message.run !== -1 && message.run !== run.number) return
+    takeLaneMessage(this.#o, this.#receivers, run, message)
   }
 
   async #open(): Promise<void> {
     const { settings } = this.#o
-    this.#run.next()
+    const run = this.#runs.next()
     const topics = await resolveTopics(settings, this.#o.broker)
     this.#processing.resolved(topics)
     // A standby takes nobody's identity.
     if (!this.#role) await refuseBesidePods(this.#o).then(() => this.#producer.init())
-    await this.#processing.configure(topics)
+    await this.#processing.configure(run, topics)
     if (this.#role) await this.#role.open()
     else this.#group.join(topics)
   }
@@ -295,37 +295,37 @@ export class EngineCore {
   }
 
   async #drain(): Promise<void> {
-    const run = this.#run.number
+    const run = this.#runs.current
     const id = this.#pauseId
     await this.#commits.committer?.commitNow('pause')
-    const same = run === this.#run.number && id === this.#pauseId
+    const same = !run.isOver && id === this.#pauseId
     if (same && this.#paused && this.#ready) this.#tell({ type: 'drained', id })
   }
 
-  /** What is under way of this run is void; resolves when the lanes have let go of it, with the next one's number. */
-  async #closeRun(): Promise<number> {
+  /** What is under way of this run is void; resolves when the lanes have let go of it, with the next one. */
+  async #closeRun(): Promise<Run> {
     this.#ready = false
     this.#reports.link.forget('input')
     this.#processing.close()
     this.#commits.close()
     this.#schedules.stop()
     this.#producer = this.#producer.successor()
-    const run = this.#run.next()
-    await this.#laneReset.reset(run)
+    const run = this.#runs.next()
+    await this.#laneReset.reset(run.number)
     return run
   }
 
-  async #reopen(run: number): Promise<void> {
+  async #reopen(run: Run): Promise<void> {
     const { settings, broker } = this.#o
-    if (run !== this.#run.number) return
+    if (run.isOver) return
     if (!this.#role) await this.#producer.retake(this.#group.joined ? () => this.#confirmPlace(run) : undefined)
-    if (run !== this.#run.number) return
+    if (run.isOver) return
     const topics = await resolveTopics(settings, broker)
-    if (run !== this.#run.number) return
-    await this.#processing.configure(topics)
-    if (run !== this.#run.number) return
+    if (run.isOver) return
+    await this.#processing.configure(run, topics)
+    if (run.isOver) return
     if (this.#role) await this.#role.reopen()
-    else if (this.#group.joined) await this.#group.inTurn(() => this.#processing.assigned(this.#group.assignment))
+    else if (this.#group.joined) await this.#group.inTurn(() => this.#processing.assigned(run, this.#group.assignment))
     else this.#group.join(topics)
   }
 
@@ -333,16 +333,16 @@ export class EngineCore {
     if (!connected) this.#reports.link.failed()
   }
 
-  #confirmPlace(run: number): Promise<void> {
+  #confirmPlace(run: Run): Promise<void> {
     const { broker, timers } = this.#o
-    const over = (): boolean => this.#ended || run !== this.#run.number
+    const over = (): boolean => this.#ended || run.isOver
     return confirmPlace({ broker, timers, place: this.#group, over })
   }
 
   #roleHost(): RoleHost {
     const { broker, settings } = this.#o
     return {
-      run: () => this.#run.number,
+      run: () => this.#runs.current.number,
       ended: () => this.#ended,
       topics: () => this.#processing.topics as ResolvedTopics,
       affinity: () => this.#processing.affinity as Affinity,
@@ -363,9 +363,9 @@ export class EngineCore {
       standDown: () => this.#group.standDown(),
       closeRun: async () => {
         this.#recovery.restarts.over()
-        await this.#closeRun()
+        return this.#closeRun()
       },
-      openRun: async () => this.#processing.configure(await resolveTopics(settings, broker)),
+      openRun: async (run) => this.#processing.configure(run, await resolveTopics(settings, broker)),
       activate: (activation) => this.#processing.activate(activation),
       processing: () => this.#ready && this.#processing.flow !== undefined,
       commitAll: () => this.#processing.commitAll(),

@@ -8,6 +8,7 @@ import type { Processing } from './processing.ts'
 import type { Recovery } from './recovery/recovery.ts'
 import type { Reports } from './reports.ts'
 import type { Restorer } from './restore/restorer.ts'
+import type { Run } from './run.ts'
 import type { Schedules } from './schedules.ts'
 
 export interface LaneReceivers {
@@ -20,8 +21,8 @@ export interface LaneReceivers {
   readonly reports: Reports
 }
 
-/** The message is of the run under way. */
-export function takeLaneMessage(options: EngineOptions, to: LaneReceivers, message: FromLane): void {
+/** The message is of this run, which is under way. */
+export function takeLaneMessage(options: EngineOptions, to: LaneReceivers, run: Run, message: FromLane): void {
   switch (message.type) {
     case 'opened':
     case 'restored':
@@ -72,6 +73,6 @@ export function takeLaneMessage(options: EngineOptions, to: LaneReceivers, messa
       to.laneReset.laneDone(message.lane)
       return
     case 'fault':
-      to.recovery.laneFault(message)
+      to.recovery.laneFault(run, message)
   }
 }

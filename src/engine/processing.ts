@@ -23,13 +23,13 @@ import type { GlobalTables } from './restore/global-tables.ts'
 import { configureLanes, outputTopics } from './restore/lane-setup.ts'
 import { type Restorer, tasksByLane } from './restore/restorer.ts'
 import { checkedState } from './restore/state-check.ts'
-import { RunOver, type RunScope } from './run-scope.ts'
+import { type Run, RunOver, type Runs } from './run.ts'
 import type { Schedules } from './schedules.ts'
 import type { Activation, RoleHost } from './standby-role.ts'
 import type { ResolvedTopics } from './group/topics.ts'
 
 export interface ProcessingParts {
-  readonly run: RunScope
+  readonly runs: Runs
   readonly restorer: Restorer
   readonly globals: GlobalTables
   readonly schedules: Schedules
@@ -89,35 +89,35 @@ export class Processing {
   }
 
   /** Takes the topics as they are now, and tells the lanes who runs which task. */
-  async configure(topics: ResolvedTopics): Promise<void> {
+  async configure(run: Run, topics: ResolvedTopics): Promise<void> {
     const { settings } = this.#o
     this.#topics = topics
     this.#affinity = affinityOf(settings.plan, settings.lanes, settings.split, topics.changelogPartitions)
     // An answer may take long enough for the next run to begin: the lanes know that one by then.
-    const outputs = await this.inRun(outputTopics(this.#o, topics))
-    configureLanes(this.#o, this.#parts.run.number, topics, this.#affinity, outputs)
+    const outputs = await this.#in(run, outputTopics(this.#o, topics))
+    configureLanes(this.#o, run.number, topics, this.#affinity, outputs)
   }
 
   /** What the group says of partitions: those that are new, and all. */
   async groupAssigned(added: readonly TopicPartition[], all: readonly TopicPartition[]): Promise<void> {
     const host = this.#host
+    const run = this.#parts.runs.current
     if (host.ended() || host.restarting()) return
     if (this.#o.settings.ha) {
       // All partitions are the active's own, whatever the group says; this is how it hears of new ones.
       const fresh = notAmong(Object.keys(this.#flow?.assignment(true) ?? {}), all)
-      if (host.ready() && fresh.length > 0) await host.guard(() => this.assigned(fresh))
+      if (host.ready() && fresh.length > 0) await host.guard(() => this.assigned(run, fresh))
       return
     }
-    if (!this.#opened) await host.guard(() => this.assigned(all))
-    else if (added.length > 0) await host.guard(() => this.assigned(added))
+    if (!this.#opened) await host.guard(() => this.assigned(run, all))
+    else if (added.length > 0) await host.guard(() => this.assigned(run, added))
   }
 
   /** These partitions are this process's own: opens what goes with them and begins, or goes on. */
-  async assigned(partitions: readonly TopicPartition[]): Promise<void> {
+  async assigned(run: Run, partitions: readonly TopicPartition[]): Promise<void> {
     const { settings, broker } = this.#o
-    const { run, restorer, commits } = this.#parts
-    const { number } = run
-    const over = (): boolean => number !== run.number || this.#host.ended()
+    const { restorer, commits } = this.#parts
+    const over = (): boolean => run.isOver || this.#host.ended()
     const topics = this.#topics
     assert(topics !== undefined, 'partitions are assigned before the topics are known')
     if (!this.#opened) commits.take(await checkedState(settings, broker, topics))
@@ -178,7 +178,7 @@ export class Processing {
     assert(this.#affinity !== undefined, 'partitions are given away before the lanes are configured')
     this.#parts.commits.left(gone)
     for (const [lane, tasks] of tasksByLane(gone, this.#affinity)) {
-      send(lane, { type: 'close', run: this.#parts.run.number, tasks }, [])
+      send(lane, { type: 'close', run: this.#parts.runs.current.number, tasks }, [])
     }
   }
 
@@ -226,8 +226,12 @@ export class Processing {
   }
 
   /** The work's result, unless the run or the engine ends first: then it throws `RunOver`. */
-  async inRun<T>(work: Promise<T>): Promise<T> {
-    const result = await this.#parts.run.during(work)
+  inRun<T>(work: Promise<T>): Promise<T> {
+    return this.#in(this.#parts.runs.current, work)
+  }
+
+  async #in<T>(run: Run, work: Promise<T>): Promise<T> {
+    const result = await run.during(work)
     if (this.#host.ended()) throw new RunOver('the engine has ended')
     return result
   }
@@ -241,11 +245,11 @@ export class Processing {
   }
 
   #openFlow(position: GroupPosition, topics: ResolvedTopics, affinity: Affinity): void {
-    const { run, commits } = this.#parts
+    const { runs, commits } = this.#parts
     // A start that a broker out of reach interrupted is made again from its beginning.
     this.#flow?.close()
     this.#flow = new Flow(this.#o, affinity, {
-      run: () => run.number,
+      run: () => runs.current.number,
       failed: (error) => this.#host.failed(error),
       connected: (connected, why) => this.#host.connected(connected, why),
       heldBytes: () => commits.committer?.heldBytes ?? 0,

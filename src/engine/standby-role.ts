@@ -14,7 +14,7 @@ import { placeOf } from './recovery/failure.ts'
 import type { HaCommandToEngine, RecordPlace } from './ha-contract.ts'
 import type { EngineFact } from './protocol.ts'
 import { type Restorer, tasksByLane } from './restore/restorer.ts'
-import { RunOver } from './run-scope.ts'
+import { type Run, RunOver } from './run.ts'
 import { Standby } from './restore/standby.ts'
 import type { ResolvedTopics } from './group/topics.ts'
 
@@ -55,10 +55,10 @@ export interface RoleHost {
   joinGroup(): Promise<void>
   /** Gives up heartbeats, not the place: the successor takes that over. */
   standDown(): Promise<void>
-  /** Ends the run: what is not committed is void. */
-  closeRun(): Promise<void>
-  /** Begins the next run: topics are looked up, lanes configured. */
-  openRun(): Promise<void>
+  /** Ends the run: what is not committed is void. Answers with the next one. */
+  closeRun(): Promise<Run>
+  /** Opens the run: topics are looked up, lanes configured. */
+  openRun(run: Run): Promise<void>
   /** From complete stores to processing; resolves behind the first commit, which proves the fence. */
   activate(activation: Activation): Promise<void>
   /** Records are let in, and commits are made: no restart in place is under way. */
@@ -256,9 +256,10 @@ export class StandbyRole {
     this.#host.setPaused(false)
     this.#standby?.close()
     const leaving = this.#host.standDown()
-    await this.#host.closeRun()
+    const run = await this.#host.closeRun()
     await leaving
-    await this.#retry(() => this.#host.openRun())
+    // Where a restart has begun another run meanwhile this ends here: that one is opened by its restart.
+    await this.#retry(() => this.#host.openRun(run))
     await this.open()
   }
 

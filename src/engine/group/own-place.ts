@@ -4,7 +4,7 @@
  */
 import { sleep, type Timers } from '../../base/timers.ts'
 import { BrokerError, type BrokerPort, type GroupMember } from '../../broker/port.ts'
-import { RunOver } from '../run-scope.ts'
+import { RunOver } from '../run.ts'
 
 const againMs = 100
 

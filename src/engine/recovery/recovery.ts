@@ -6,16 +6,17 @@ import { describeFailure, isFenced, restartable } from './failure.ts'
 import type { EngineFact } from '../protocol.ts'
 import type { ResolvedTopics } from '../group/topics.ts'
 import { placedRow } from '../restore/unreadable-row.ts'
+import type { Run } from '../run.ts'
 import { type RestartHost, Restarts } from './restarts.ts'
 import type { StandbyRole } from '../standby-role.ts'
 
 export interface RecoveryHost
-  extends Pick<RestartHost, 'run' | 'ended' | 'commits' | 'aborted' | 'transactionMs' | 'closeRun' | 'connected'> {
+  extends Pick<RestartHost, 'ended' | 'commits' | 'aborted' | 'transactionMs' | 'closeRun' | 'connected'> {
   /** With high availability: what this process is at the moment. */
   role(): StandbyRole | undefined
   topics(): ResolvedTopics | undefined
   /** Opens everything anew, unless another run has begun meanwhile. */
-  reopen(run: number): Promise<void>
+  reopen(run: Run): Promise<void>
   /** Nothing is let in or committed any more. */
   halt(): void
   leaveGroup(): void
@@ -31,7 +32,6 @@ export class Recovery {
     this.#o = options
     this.#host = host
     this.restarts = new Restarts(options, {
-      run: () => host.run(),
       ended: () => host.ended(),
       commits: () => host.commits(),
       transactionMs: () => host.transactionMs(),
@@ -52,19 +52,18 @@ export class Recovery {
     return this.restarts.guard(step)
   }
 
-  laneFault(message: Extract<FromLane, { type: 'fault' }>): void {
+  laneFault(run: Run, message: Extract<FromLane, { type: 'fault' }>): void {
     const error = describeFailure(message.error)
     const cause = error instanceof EngineError ? error : new EngineError('LANE_FAILED', String(error))
-    if (cause.details.row !== undefined) void this.#unreadable(cause)
+    if (cause.details.row !== undefined) void this.#unreadable(run, cause)
     else this.#lane(cause)
   }
 
   /** Says which record it is, before anything else is done. */
-  async #unreadable(cause: EngineError): Promise<void> {
+  async #unreadable(run: Run, cause: EngineError): Promise<void> {
     const topics = this.#host.topics()
-    const run = this.#host.run()
     const placed = topics ? await placedRow(this.#o.broker, topics, cause) : cause
-    if (run === this.#host.run()) this.#lane(placed)
+    if (!run.isOver) this.#lane(placed)
   }
 
   #lane(cause: EngineError): void {
@@ -112,6 +111,6 @@ export class Recovery {
     const role = this.#host.role()
     if (!role || role.following) return this.fail(error)
     const run = await this.#host.closeRun()
-    if (!this.#host.ended() && run === this.#host.run()) role.exhausted(error)
+    if (!this.#host.ended() && !run.isOver) role.exhausted(error)
   }
 }

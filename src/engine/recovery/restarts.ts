@@ -6,11 +6,10 @@ import { EngineError } from '../../base/errors.ts'
 import type { EngineOptions } from '../engine-options.ts'
 import { describeFailure, isFenced, placeOf } from './failure.ts'
 import type { EngineFact } from '../protocol.ts'
-import { RunOver } from '../run-scope.ts'
+import { type Run, RunOver } from '../run.ts'
 import { RestartBudget } from './restart-budget.ts'
 
 export interface RestartHost {
-  run(): number
   ended(): boolean
   /** Commits since the process began. */
   commits(): number
@@ -19,9 +18,9 @@ export interface RestartHost {
   transactionMs(): number
   /** The open epoch is lost: for the list of the last commits. */
   aborted(): void
-  /** Resolves when the lanes have let go of it, with the number of the run that follows. */
-  closeRun(): Promise<number>
-  reopen(run: number): Promise<void>
+  /** Resolves when the lanes have let go of it, with the run that follows. */
+  closeRun(): Promise<Run>
+  reopen(run: Run): Promise<void>
   fail(error: unknown): void
   /** Restart where that can help, else FAILED. */
   failed(error: unknown): void
@@ -119,9 +118,9 @@ export class Restarts {
     host.tell({ type: 'restarting', cause: message })
     const run = await host.closeRun()
     // A pod that stepped down meanwhile has begun a run of its own.
-    if (host.ended() || run !== host.run()) return
+    if (host.ended() || run.isOver) return
     await sleep(timers, spends ? this.budget.backoffMs() : freePauseMs)
-    if (host.ended() || run !== host.run()) return
+    if (host.ended() || run.isOver) return
     this.#reopening = true
     await host.reopen(run)
   }

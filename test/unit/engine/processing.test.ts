@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import type { EngineOptions } from '../../../src/engine/engine-options.ts'
 import type { ResolvedTopics } from '../../../src/engine/group/topics.ts'
 import { Processing, type ProcessingHost, type ProcessingParts } from '../../../src/engine/processing.ts'
-import { RunOver, RunScope } from '../../../src/engine/run-scope.ts'
+import { RunOver, Runs } from '../../../src/engine/run.ts'
 
 test('lanes are not configured for a run that is over when the broker answers', async () => {
   const answer = Promise.withResolvers<never[]>()
@@ -15,16 +15,15 @@ test('lanes are not configured for a run that is over when the broker answers', 
     broker: { kind: 'embedded', topics: () => answer.promise, createTopics: async () => undefined },
     send: (_: number, message: unknown) => sent.push(message),
   }
-  const run = new RunScope()
+  const runs = new Runs()
   const topics = { topics: new Map(), bySource: [], boundaries: [], changelogPartitions: [] }
   const processing = new Processing(
     options as unknown as EngineOptions,
-    { run } as unknown as ProcessingParts,
+    { runs } as unknown as ProcessingParts,
     { ended: () => false } as unknown as ProcessingHost,
   )
-  run.next()
-  const configured = processing.configure(topics as unknown as ResolvedTopics)
-  run.next()
+  const configured = processing.configure(runs.next(), topics as unknown as ResolvedTopics)
+  runs.next()
   answer.resolve([])
   await assert.rejects(configured, RunOver)
   assert.deepEqual(sent, [])

@@ -6,11 +6,12 @@ import { EngineError } from '../../../src/base/errors.ts'
 import { BrokerError } from '../../../src/broker/port.ts'
 import type { EngineOptions } from '../../../src/engine/engine-options.ts'
 import { Restarts } from '../../../src/engine/recovery/restarts.ts'
+import { Runs } from '../../../src/engine/run.ts'
 
 const timeoutMs = 10_000
 
 function stage(transactionMs = 0, steppedDown = false): { restarts: Restarts; ran: () => number; exhausted: string[] } {
-  let run = 1
+  const runs = new Runs()
   let ran = 0
   const exhausted: string[] = []
   const clock = new VirtualClock()
@@ -23,7 +24,6 @@ function stage(transactionMs = 0, steppedDown = false): { restarts: Restarts; ra
   const timers = { after, soon: queueMicrotask }
   const options = { settings, clock, timers, layout, counters: new Float64Array(200), fact: () => undefined }
   const restarts: Restarts = new Restarts(options as unknown as EngineOptions, {
-    run: () => run,
     ended: () => false,
     commits: () => 0,
     mayRestart: () => true,
@@ -31,8 +31,8 @@ function stage(transactionMs = 0, steppedDown = false): { restarts: Restarts; ra
     aborted: () => undefined,
     // A pod that steps down while lanes let go begins the next run by itself.
     closeRun: async () => {
-      const next = ++run
-      if (steppedDown) run++
+      const next = runs.next()
+      if (steppedDown) runs.next()
       return next
     },
     reopen: async () => {
