@@ -18,6 +18,7 @@ import { RecordBatchBuilder } from '../../src/broker/wire/record-batch.ts'
 import { Admission } from '../../src/engine/input/admission.ts'
 import { Dispatcher } from '../../src/engine/input/dispatcher.ts'
 import { PartitionBuffer } from '../../src/engine/input/partition-buffer.ts'
+import { Runs } from '../../src/engine/run.ts'
 import type { ToLane } from '../../src/lanes/protocol.ts'
 import { Watermarks } from '../../src/time/watermarks.ts'
 import { Affinity } from '../../src/topology/affinity.ts'
@@ -58,7 +59,11 @@ class Round {
     this.#admission = new Admission(options, 0)
     const affinity = new Affinity(lanes, 'in-process', [Math.max(partitions, lanes)], [true])
     const { dispatchBytes } = usualSizes
-    const host = { run: () => 1, dispatchBytes, send: (lane: number, message: ToLane) => this.#send(lane, message) }
+    const host = {
+      run: new Runs().next(),
+      dispatchBytes,
+      send: (lane: number, message: ToLane) => this.#send(lane, message),
+    }
     this.#dispatcher = new Dispatcher(
       this.#watermarks,
       affinity,

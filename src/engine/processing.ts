@@ -133,7 +133,7 @@ export class Processing {
     const byLane = tasksByLane(fresh, affinity)
     const first = !this.#opened
     // What is restored for shows from now on, paused; nothing of it is fetched before `begin`.
-    if (first) this.#openFlow(position, topics, affinity)
+    if (first) this.#openFlow(run, position, topics, affinity)
     // Partitions that come later are restored while the others go on: that is no state of the whole application.
     const restoring = (): void => (first ? this.#host.restoring() : undefined)
     const restored = await restorer.restore(byLane, topics, position, restoring, this.#refusal(position))
@@ -184,27 +184,28 @@ export class Processing {
 
   /** With high availability: the stores are complete, and whoever ran before is fenced. */
   async activate({ position, tasks, changelogNext, tokenEpoch }: Activation): Promise<void> {
-    const { restorer, commits } = this.#parts
+    const { runs, restorer, commits } = this.#parts
+    const run = runs.current
     const topics = this.#topics
     const affinity = this.#affinity
     assert(topics !== undefined && affinity !== undefined, 'a pod is activated before its lanes are configured')
-    commits.take(await this.inRun(checkedState(this.#o.settings, this.#o.broker, topics)))
-    this.#openFlow(position, topics, affinity)
+    commits.take(await this.#in(run, checkedState(this.#o.settings, this.#o.broker, topics)))
+    this.#openFlow(run, position, topics, affinity)
     const flow = this.#flow as Flow | undefined
     assert(flow !== undefined, 'a pod is activated without input')
     commits.found(topics, position.ends, changelogNext)
     // Tags never step back, also where the coordinator's topic was lost and its count began anew.
     commits.tokenEpoch = Math.max(tokenEpoch, position.newestTag?.tokenEpoch ?? 0)
-    await this.inRun(this.#firstAssignment(position, topics))
+    await this.#in(run, this.#firstAssignment(position, topics))
     const committer = commits.committer as Committer | undefined
     assert(committer !== undefined, 'a pod is activated without anybody to commit')
-    await this.inRun(restorer.start(tasks, this.#o.settings.lanes, commits.beginning(flow.watermark)))
+    await this.#in(run, restorer.start(tasks, this.#o.settings.lanes, commits.beginning(flow.watermark)))
     this.#tasks = [...tasks.values()].flat()
     this.#opened = true
     // Fetched already, dispatched only once a commit has proved that nobody else took the identity meanwhile.
     flow.dispatcher.paused = true
     flow.begin()
-    await this.inRun(committer.commitNow('handoff'))
+    await this.#in(run, committer.commitNow('handoff'))
     flow.dispatcher.paused = this.#host.stopped()
     this.#host.begun()
     flow.wake()
@@ -244,12 +245,11 @@ export class Processing {
     this.#tasks = []
   }
 
-  #openFlow(position: GroupPosition, topics: ResolvedTopics, affinity: Affinity): void {
-    const { runs, commits } = this.#parts
+  #openFlow(run: Run, position: GroupPosition, topics: ResolvedTopics, affinity: Affinity): void {
+    const { commits } = this.#parts
     // A start that a broker out of reach interrupted is made again from its beginning.
     this.#flow?.close()
-    this.#flow = new Flow(this.#o, affinity, {
-      run: () => runs.current.number,
+    this.#flow = new Flow(this.#o, run, affinity, {
       failed: (error) => this.#host.failed(error),
       connected: (connected, why) => this.#host.connected(connected, why),
       heldBytes: () => commits.committer?.heldBytes ?? 0,

@@ -11,6 +11,7 @@ import type { TaskWatermark, ToLane } from '../../lanes/protocol.ts'
 import { TransferWriter } from '../../lanes/transfer.ts'
 import type { Watermarks } from '../../time/watermarks.ts'
 import type { Admission } from './admission.ts'
+import type { Run } from '../run.ts'
 import type { PartitionBuffer } from './partition-buffer.ts'
 import type { SortedBuffer } from './repartition/sorted-buffer.ts'
 
@@ -38,7 +39,8 @@ export interface Route {
 }
 
 export interface DispatcherHost {
-  run(): number
+  /** The run that is dispatched in. */
+  readonly run: Run
   /** Size at which records leave for their lane. */
   readonly dispatchBytes: number
   send(lane: number, message: ToLane, transfer: ArrayBuffer[]): void
@@ -235,7 +237,7 @@ export class Dispatcher {
       ) {
         this.#sentWatermark[lane] = watermark
         this.#sentSeq[lane] = seq
-        this.#host.send(lane, { type: 'watermark', run: this.#host.run(), watermark, seq }, [])
+        this.#host.send(lane, { type: 'watermark', run: this.#host.run.number, watermark, seq }, [])
       }
     }
     if (this.#byTask) this.#tellTasks()
@@ -255,7 +257,7 @@ export class Dispatcher {
       const tasks = told[lane]
       if (tasks === undefined) continue
       told[lane] = undefined
-      this.#host.send(lane, { type: 'task-watermarks', run: this.#host.run(), tasks }, [])
+      this.#host.send(lane, { type: 'task-watermarks', run: this.#host.run.number, tasks }, [])
     }
   }
 
@@ -293,6 +295,7 @@ export class Dispatcher {
     const seq = this.#seq
     this.#sentWatermark[lane] = watermark
     this.#sentSeq[lane] = seq
-    this.#host.send(lane, { type: 'data', run: this.#host.run(), buffer, length, records, watermark, seq }, [buffer])
+    const { number: run } = this.#host.run
+    this.#host.send(lane, { type: 'data', run, buffer, length, records, watermark, seq }, [buffer])
   }
 }

@@ -18,6 +18,7 @@ import { InputSources } from './input-sources.ts'
 import { firstWithheld, LogEnds } from './log-ends.ts'
 import { LongWait } from './long-wait.ts'
 import { type FrozenPosition, Positions } from './positions.ts'
+import type { Run } from '../run.ts'
 import type { PartitionProgress } from '../snapshots.ts'
 import { timingOf } from './source-timing.ts'
 import type { Announcements } from './repartition/announcements.ts'
@@ -29,7 +30,6 @@ import type { ResolvedTopics } from '../group/topics.ts'
 import type { ConsumerSnapshot, WatermarkSnapshot } from '../../view/view.ts'
 
 export interface FlowHost {
-  run(): number
   failed(error: unknown): void
   connected(connected: boolean, why: string | undefined): void
   /** Bytes of output that wait for the next transaction. */
@@ -67,7 +67,7 @@ export class Flow {
   readonly #longWait: LongWait
   readonly #sorted: SortedInput
 
-  constructor(options: EngineOptions, affinity: Affinity, host: FlowHost) {
+  constructor(options: EngineOptions, run: Run, affinity: Affinity, host: FlowHost) {
     this.#o = options
     this.#host = host
     const { settings, clock, timers, laneCounters, layout } = options
@@ -77,7 +77,7 @@ export class Flow {
       maxTaskIdleMs: settings.maxTaskIdleMs,
       byTask: settings.split === 'repartition-topics',
     })
-    this.#sources = new InputSources(options)
+    this.#sources = new InputSources(options, run)
     this.#deadline = new Alarm(timers, () => this.wake())
     this.#positions = new Positions(settings, this.#watermarks, this.#routes)
     this.#sorted = new SortedInput(settings, this.#watermarks, this.#routes, clock)
@@ -93,7 +93,7 @@ export class Flow {
       this.#watermarks,
       affinity,
       this.#admission,
-      { run: () => host.run(), send: options.send, dispatchBytes: sizes.dispatchBytes },
+      { run, send: options.send, dispatchBytes: sizes.dispatchBytes },
       settings.laneQueueBytes,
       layout,
       options.counters,
@@ -115,7 +115,7 @@ export class Flow {
   /** Adds partitions, to be read from where the group left them. */
   assign(partitions: readonly StartingPoint[], topics: ResolvedTopics): void {
     const now = this.#o.clock.monotonic()
-    this.#sources.name(topics, this.#host.run())
+    this.#sources.name(topics)
     this.#topics = topics
     const taskOf = taskNames(this.#o.settings, topics)
     for (const start of partitions) {

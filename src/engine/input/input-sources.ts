@@ -2,18 +2,21 @@
 import type { RecordCursor } from '../../broker/wire/record-batch.ts'
 import type { EngineOptions } from '../engine-options.ts'
 import type { ResolvedTopics } from '../group/topics.ts'
+import type { Run } from '../run.ts'
 
 export class InputSources {
   /** Topics by the number that records carry: places stay what they are, for records under way name their topic by them. */
   readonly originTopics: string[] = []
   readonly #o: EngineOptions
+  readonly #run: Run
 
-  constructor(options: EngineOptions) {
+  constructor(options: EngineOptions, run: Run) {
     this.#o = options
+    this.#run = run
   }
 
   /** Gives numbers to topics that have none; lanes that know the others already are told. */
-  name(topics: ResolvedTopics, run: number): void {
+  name(topics: ResolvedTopics): void {
     const known = this.originTopics
     const first = known.length === 0
     const fresh = [...new Set(topics.bySource.flat())].filter((topic) => !known.includes(topic))
@@ -21,7 +24,7 @@ export class InputSources {
     if (first || fresh.length === 0) return
     const { send, settings } = this.#o
     for (let lane = 0; lane < settings.lanes; lane++) {
-      send(lane, { type: 'origins', run, originTopics: [...known] }, [])
+      send(lane, { type: 'origins', run: this.#run.number, originTopics: [...known] }, [])
     }
   }
 
