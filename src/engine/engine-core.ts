@@ -70,7 +70,6 @@ export class EngineCore {
     })
     this.#group = this.#makeGroup()
     this.#schedules = new Schedules(options, {
-      run: () => this.#runs.current.number,
       dispatch: (source, records) => {
         this.#commits.touched()
         this.#processing.flow?.inject(source, records)
@@ -92,7 +91,6 @@ export class EngineCore {
     })
     this.#role = settings.ha ? new StandbyRole(options, this.#restorer, this.#roleHost()) : undefined
     this.#commits = new Commits(options, this.#reports, {
-      run: () => this.#runs.current.number,
       flow: () => this.#processing.flow,
       producer: () => this.#producer,
       place: this.#group,
@@ -291,7 +289,7 @@ export class EngineCore {
     this.#recovery.restarts.over()
     this.#tell({ type: 'running' })
     if (this.#paused) void this.#drain()
-    else if (!this.#isolated) this.#schedules.start()
+    else if (!this.#isolated) this.#schedules.start(this.#runs.current)
   }
 
   async #drain(): Promise<void> {
@@ -311,7 +309,7 @@ export class EngineCore {
     this.#schedules.stop()
     this.#producer = this.#producer.successor()
     const run = this.#runs.next()
-    await this.#laneReset.reset(run.number)
+    await this.#laneReset.reset(run)
     return run
   }
 
@@ -393,7 +391,7 @@ export class EngineCore {
   #admit(): void {
     this.#processing.flow?.setPaused(this.#stopped)
     if (this.#stopped) this.#schedules.stop()
-    else if (this.#ready) this.#schedules.start()
+    else if (this.#ready) this.#schedules.start(this.#runs.current)
   }
 
   #halt(): void {

@@ -141,7 +141,7 @@ export class Processing {
     commits.found(topics, position.ends, restored)
     const nextEpoch = (position.newestTag?.tokenEpoch ?? 0) + 1
     if (first) commits.tokenEpoch = nextEpoch
-    if (first) await this.#firstAssignment(position, topics)
+    if (first) await this.#firstAssignment(run, position, topics)
     if (over()) return
     const flow = this.#flow as Flow | undefined
     assert(flow !== undefined, 'stores are complete, and nothing is there to read')
@@ -196,7 +196,7 @@ export class Processing {
     commits.found(topics, position.ends, changelogNext)
     // Tags never step back, also where the coordinator's topic was lost and its count began anew.
     commits.tokenEpoch = Math.max(tokenEpoch, position.newestTag?.tokenEpoch ?? 0)
-    await this.#in(run, this.#firstAssignment(position, topics))
+    await this.#in(run, this.#firstAssignment(run, position, topics))
     const committer = commits.committer as Committer | undefined
     assert(committer !== undefined, 'a pod is activated without anybody to commit')
     await this.#in(run, restorer.start(tasks, this.#o.settings.lanes, commits.beginning(flow.watermark)))
@@ -273,9 +273,9 @@ export class Processing {
     }
   }
 
-  async #firstAssignment({ newestTag }: GroupPosition, topics: ResolvedTopics): Promise<void> {
+  async #firstAssignment(run: Run, { newestTag }: GroupPosition, topics: ResolvedTopics): Promise<void> {
     const { commits, globals, schedules } = this.#parts
-    commits.open(newestTag, topics)
+    commits.open(run, newestTag, topics)
     await globals.load(topics)
     await schedules.restore()
   }

@@ -9,11 +9,10 @@ import { noHeaders } from '../broker/wire/headers.ts'
 import { RecordBatchBuilder, RecordCursor } from '../broker/wire/record-batch.ts'
 import type { EngineOptions } from './engine-options.ts'
 import type { EmittedRecord } from '../lanes/protocol.ts'
+import type { Run } from './run.ts'
 import type { ToProduce } from './commit/producer.ts'
 
 export interface SchedulesHost {
-  /** Run of the engine that messages to the lanes carry. */
-  run(): number
   /** Dispatches what a firing brought. */
   dispatch(source: number, records: readonly EmittedRecord[]): void
   /** There is something to commit, though perhaps no record. */
@@ -42,7 +41,8 @@ export class Schedules {
   readonly #host: SchedulesHost
   readonly #topic: string
   #schedules: Schedule[] = []
-  #running = false
+  /** The run in which they fire; undefined while nothing is to fire. */
+  #run: Run | undefined
 
   constructor(options: EngineOptions, host: SchedulesHost) {
     this.#o = options
@@ -76,9 +76,9 @@ export class Schedules {
     }
   }
 
-  start(): void {
-    if (this.#running) return
-    this.#running = true
+  start(run: Run): void {
+    if (this.#run !== undefined) return
+    this.#run = run
     const now = this.#o.clock.now()
     for (const schedule of this.#schedules) {
       if (Number.isNaN(schedule.lastMs)) {
@@ -87,13 +87,13 @@ export class Schedules {
         schedule.changed = true
         this.#host.changed()
       }
-      if (schedule.firing === undefined) this.#arm(schedule)
+      if (schedule.firing === undefined) this.#arm(run, schedule)
     }
   }
 
   /** Nothing fires any more. What a function under way answers is void: its firing is made up for. */
   stop(): void {
-    this.#running = false
+    this.#run = undefined
     for (const schedule of this.#schedules) {
       schedule.cancel?.()
       schedule.firing = undefined
@@ -105,14 +105,15 @@ export class Schedules {
    * same commit.
    */
   emitted(source: number, count: number, records: readonly EmittedRecord[]): void {
+    const run = this.#run
     const schedule = this.#schedules.find((s) => s.source === source)
-    if (!this.#running || schedule?.firing === undefined || schedule.count !== count) return
+    if (run === undefined || schedule?.firing === undefined || schedule.count !== count) return
     schedule.lastMs = schedule.firing
     schedule.firing = undefined
     schedule.count++
     schedule.changed = true
     this.#host.dispatch(source, records)
-    this.#arm(schedule)
+    this.#arm(run, schedule)
   }
 
   /** The state of the sources that fired since the last commit. */
@@ -128,25 +129,25 @@ export class Schedules {
   }
 
   /** Has a lane run the source's function; `emitted` is its answer. */
-  #fire({ source, count }: Schedule, scheduledAt: number): void {
+  #fire(run: Run, { source, count }: Schedule, scheduledAt: number): void {
     const { send, settings, counters } = this.#o
     counters[engineIndex.scheduledRuns] = (counters[engineIndex.scheduledRuns] as number) + 1
-    send(source % settings.lanes, { type: 'tick', run: this.#host.run(), source, scheduledAt, count }, [])
+    send(source % settings.lanes, { type: 'tick', run: run.number, source, scheduledAt, count }, [])
   }
 
-  #arm(schedule: Schedule): void {
-    if (!this.#running) return
+  #arm(run: Run, schedule: Schedule): void {
+    if (run !== this.#run) return
     const { clock, timers } = this.#o
     const now = clock.now()
     const due = nextFiring(schedule, schedule.lastMs, now)
     const wait = Math.min(Math.max(0, due - now), longestTimerMs)
     schedule.cancel = timers.after(wait, () => {
-      if (!this.#running) return
+      if (run !== this.#run) return
       if (clock.now() >= due) {
         schedule.firing = due
-        this.#fire(schedule, due)
+        this.#fire(run, schedule, due)
       } else {
-        this.#arm(schedule)
+        this.#arm(run, schedule)
       }
     })
   }

@@ -16,12 +16,12 @@ import { ChangelogEnds, endsOf, type KnownEnds } from './changelog-ends.ts'
 import { type Producer, type ToProduce, unpack } from './producer.ts'
 import { type LaneWatch, toldOf } from '../recovery/lane-watch.ts'
 import type { Reports } from '../reports.ts'
+import type { Run } from '../run.ts'
 import { changelogLost } from '../restore/state-check.ts'
 import type { OwnPlace } from '../group/own-place.ts'
 import type { ResolvedTopics } from '../group/topics.ts'
 
 export interface CommitsHost {
-  run(): number
   flow(): Flow | undefined
   producer(): Producer
   readonly place: OwnPlace
@@ -139,6 +139,7 @@ export class Commits {
 
   /** The commits of a new run, behind the newest one that the group knows of. */
   open(
+    run: Run,
     newestTag: { readonly tokenEpoch: number; readonly seq: number } | undefined,
     topics: ResolvedTopics,
   ): Committer {
@@ -150,7 +151,7 @@ export class Commits {
       broker,
       host.producer(),
       {
-        run: () => host.run(),
+        run,
         place: host.place,
         freeze: (epoch) => this.#freeze(epoch, topics),
         toLanes: (message) => host.toLanes(message),

@@ -17,6 +17,7 @@ import type { FromLane, StorePartition, ToLane } from '../../lanes/protocol.ts'
 import type { Checkpoint } from '../../state/contract.ts'
 import { type BatchPack, eachBatch, PackUse } from '../../broker/wire/batch-pack.ts'
 import type { Producer, ToProduce } from './producer.ts'
+import type { Run } from '../run.ts'
 import type { EngineSettings } from '../settings.ts'
 
 type Offsets = ReadonlyMap<string, number>
@@ -35,8 +36,8 @@ export interface Frozen {
 }
 
 export interface CommitterHost {
-  /** Run of the engine that messages to the lanes carry. */
-  run(): number
+  /** The run whose commits these are. */
+  readonly run: Run
   readonly place: OwnPlace
   /** Sends everything dispatched to the lanes and freezes offsets and watermark. */
   freeze(epoch: CommitEpoch): Frozen
@@ -269,7 +270,7 @@ export class Committer {
         this.#frozen = this.#host.freeze(effect.epoch)
         this.#host.toLanes({
           type: 'barrier',
-          run: this.#host.run(),
+          run: this.#host.run.number,
           epoch: effect.epoch,
           watermark: this.#frozen.watermark,
           seq: this.#frozen.seq,
@@ -409,7 +410,7 @@ export class Committer {
       byLane[lane]?.push({ store, partition, checkpoint: { changelogOffset, commitId, topicId } })
     }
     this.#host.committed(this.#part, this.#changelogNext)
-    const run = this.#host.run()
+    const { number: run } = this.#host.run
     for (const [lane, checkpoints] of byLane.entries()) {
       this.#host.toLane(lane, { type: 'result', run, epoch, commitId, checkpoints })
     }

@@ -2,6 +2,7 @@
 import { assert } from '../../base/assert.ts'
 import type { Timers } from '../../base/timers.ts'
 import type { ToLane } from '../../lanes/protocol.ts'
+import type { Run } from '../run.ts'
 
 /** How often it is looked how the lanes are getting on, and how long each has at least. */
 const resetDeadlineMs = 5_000
@@ -31,7 +32,7 @@ export class LaneReset {
   }
 
   /** A reset that is asked for meanwhile takes the place of this one, which then counts as done. */
-  async reset(run: number): Promise<void> {
+  async reset(run: Run): Promise<void> {
     assert(this.#host.lanes > 0, 'there is no lane to reset')
     this.#underWay?.done()
     const { lanes, timers, timeoutMs, stillMs, toLanes, stuck } = this.#host
@@ -56,7 +57,7 @@ export class LaneReset {
         resolve()
       }
       this.#underWay = { waiting, done }
-      toLanes({ type: 'reset', run })
+      toLanes({ type: 'reset', run: run.number })
     })
   }
 
