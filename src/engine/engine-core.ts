@@ -64,7 +64,6 @@ export class EngineCore {
     this.#recovery = this.#makeRecovery()
     this.#restorer = this.#makeRestorer()
     this.#globals = new GlobalTables(options, this.#restorer, {
-      run: () => this.#runs.current.number,
       ended: () => this.#ended,
       failed: (error) => this.#recovery.failed(error),
     })
@@ -124,10 +123,9 @@ export class EngineCore {
       now: () => clock.now(),
       pause: () => sleep(timers, 100),
       log: (message) => fact({ type: 'log', level: 'info', message }),
-      run: () => this.#runs.current.number,
       send: (lane, message) => send(lane, message, []),
       progress: (progress) => fact({ type: 'restore-progress', progress }),
-      cancelled: (run) => run !== this.#runs.current.number || this.#ended,
+      ended: () => this.#ended,
     })
   }
 
@@ -280,7 +278,7 @@ export class EngineCore {
     // A standby takes nobody's identity.
     if (!this.#role) await refuseBesidePods(this.#o).then(() => this.#producer.init())
     await this.#processing.configure(run, topics)
-    if (this.#role) await this.#role.open()
+    if (this.#role) await this.#role.open(run)
     else this.#group.join(topics)
   }
 
@@ -322,7 +320,7 @@ export class EngineCore {
     if (run.isOver) return
     await this.#processing.configure(run, topics)
     if (run.isOver) return
-    if (this.#role) await this.#role.reopen()
+    if (this.#role) await this.#role.reopen(run)
     else if (this.#group.joined) await this.#group.inTurn(() => this.#processing.assigned(run, this.#group.assignment))
     else this.#group.join(topics)
   }
@@ -340,7 +338,6 @@ export class EngineCore {
   #roleHost(): RoleHost {
     const { broker, settings } = this.#o
     return {
-      run: () => this.#runs.current.number,
       ended: () => this.#ended,
       topics: () => this.#processing.topics as ResolvedTopics,
       affinity: () => this.#processing.affinity as Affinity,
@@ -356,7 +353,7 @@ export class EngineCore {
         this.#producer.successor()
         this.#producer = producerOf(this.#o)
       },
-      loadGlobals: () => this.#globals.load(this.#processing.topics as ResolvedTopics),
+      loadGlobals: (run) => this.#globals.load(run, this.#processing.topics as ResolvedTopics),
       joinGroup: () => this.#group.take(this.#processing.topics as ResolvedTopics),
       standDown: () => this.#group.standDown(),
       closeRun: async () => {

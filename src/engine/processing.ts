@@ -95,7 +95,7 @@ export class Processing {
     this.#affinity = affinityOf(settings.plan, settings.lanes, settings.split, topics.changelogPartitions)
     // An answer may take long enough for the next run to begin: the lanes know that one by then.
     const outputs = await this.#in(run, outputTopics(this.#o, topics))
-    configureLanes(this.#o, run.number, topics, this.#affinity, outputs)
+    configureLanes(this.#o, run, topics, this.#affinity, outputs)
   }
 
   /** What the group says of partitions: those that are new, and all. */
@@ -136,7 +136,7 @@ export class Processing {
     if (first) this.#openFlow(run, position, topics, affinity)
     // Partitions that come later are restored while the others go on: that is no state of the whole application.
     const restoring = (): void => (first ? this.#host.restoring() : undefined)
-    const restored = await restorer.restore(byLane, topics, position, restoring, this.#refusal(position))
+    const restored = await restorer.restore(run, byLane, topics, position, restoring, this.#refusal(position))
     if (over()) return
     commits.found(topics, position.ends, restored)
     const nextEpoch = (position.newestTag?.tokenEpoch ?? 0) + 1
@@ -154,7 +154,7 @@ export class Processing {
     // A partition's commits keep their order when it comes from another process, which counted by itself.
     if (!first && !settings.ha) commits.tokenEpoch = Math.max(commits.tokenEpoch, nextEpoch)
     const starting = tasksByLane(startingTasks(settings, topics, fresh, position), affinity)
-    await restorer.start(starting, settings.lanes, commits.beginning(flow.watermark))
+    await restorer.start(run, starting, settings.lanes, commits.beginning(flow.watermark))
     void committer.hold(false)
     if (over()) return
     this.#tasks.push(...fresh)
@@ -199,7 +199,7 @@ export class Processing {
     await this.#in(run, this.#firstAssignment(run, position, topics))
     const committer = commits.committer as Committer | undefined
     assert(committer !== undefined, 'a pod is activated without anybody to commit')
-    await this.#in(run, restorer.start(tasks, this.#o.settings.lanes, commits.beginning(flow.watermark)))
+    await this.#in(run, restorer.start(run, tasks, this.#o.settings.lanes, commits.beginning(flow.watermark)))
     this.#tasks = [...tasks.values()].flat()
     this.#opened = true
     // Fetched already, dispatched only once a commit has proved that nobody else took the identity meanwhile.
@@ -276,7 +276,7 @@ export class Processing {
   async #firstAssignment(run: Run, { newestTag }: GroupPosition, topics: ResolvedTopics): Promise<void> {
     const { commits, globals, schedules } = this.#parts
     commits.open(run, newestTag, topics)
-    await globals.load(topics)
+    await globals.load(run, topics)
     await schedules.restore()
   }
 }

@@ -33,7 +33,6 @@ export interface Activation {
 }
 
 export interface RoleHost {
-  run(): number
   ended(): boolean
   topics(): ResolvedTopics
   affinity(): Affinity
@@ -50,7 +49,7 @@ export interface RoleHost {
   takeIdentity(conditional: boolean): Promise<void>
   giveUpIdentity(): void
   /** Global tables are no part of any commit: a standby has them, and keeps them when it takes over. */
-  loadGlobals(): Promise<void>
+  loadGlobals(run: Run): Promise<void>
   /** Takes the active's place in the group, fencing who had it there; resolves once it is ours. */
   joinGroup(): Promise<void>
   /** Gives up heartbeats, not the place: the successor takes that over. */
@@ -129,22 +128,22 @@ export class StandbyRole {
   }
 
   /** The run's topics are known and its lanes configured: opens the stores and follows. */
-  async open(): Promise<void> {
+  async open(run: Run): Promise<void> {
     this.#standby?.close()
     this.#opened = Promise.withResolvers<void>()
     const topics = this.#host.topics()
     const standby = new Standby(this.#o, this.#restorer, this.#host)
     this.#standby = standby
-    const globals = this.#retry(() => this.#host.loadGlobals())
-    await Promise.all([this.#host.inRun(standby.open(this.#tasks(topics), topics)), globals])
+    const globals = this.#retry(() => this.#host.loadGlobals(run))
+    await Promise.all([this.#host.inRun(standby.open(run, this.#tasks(topics), topics)), globals])
     if (this.#stage === 'standby') this.#host.tell({ type: 'standby' })
     this.#opened.resolve()
   }
 
   /** An in-place restart, from the point where lanes are configured again. */
-  async reopen(): Promise<void> {
-    if (this.#stage === 'standby') return this.open()
-    const [held] = await Promise.all([this.#verify(), this.open()])
+  async reopen(run: Run): Promise<void> {
+    if (this.#stage === 'standby') return this.open(run)
+    const [held] = await Promise.all([this.#verify(), this.open(run)])
     if (!held) return this.#wait()
     if (!(await this.#takeAgain())) return this.#wait()
     await this.#become()
@@ -260,7 +259,7 @@ export class StandbyRole {
     await leaving
     // Where a restart has begun another run meanwhile this ends here: that one is opened by its restart.
     await this.#retry(() => this.#host.openRun(run))
-    await this.open()
+    await this.open(run)
   }
 
   async #wait(): Promise<void> {

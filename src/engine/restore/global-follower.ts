@@ -3,13 +3,14 @@ import { sleep } from '../../base/timers.ts'
 import { BrokerError } from '../../broker/port.ts'
 import type { EngineOptions } from '../engine-options.ts'
 import { endOfBatches } from '../../broker/wire/record-batch.ts'
+import type { Run } from '../run.ts'
 
 export interface GlobalTopic {
   readonly source: number
   readonly topic: string
   /** Where each partition goes on. */
   readonly positions: ReadonlyMap<number, number>
-  readonly run: () => number
+  readonly run: Run
   readonly closed: () => boolean
 }
 
@@ -18,9 +19,8 @@ const maxBytes = 1024 * 1024
 /** Runs until the flow is closed. */
 export async function followGlobalTopic(options: EngineOptions, global: GlobalTopic): Promise<void> {
   const { broker, settings, timers, send } = options
-  const { source, topic } = global
+  const { source, topic, run } = global
   const positions = new Map(global.positions)
-  const run = global.run()
   while (!global.closed() && positions.size > 0) {
     try {
       const fetched = await broker.fetch({
@@ -29,7 +29,7 @@ export async function followGlobalTopic(options: EngineOptions, global: GlobalTo
         maxBytes,
         isolation: 'read_committed',
       })
-      if (global.closed() || run !== global.run()) return
+      if (global.closed() || run.isOver) return
       for (const part of fetched) {
         const fromOffset = positions.get(part.partition) ?? 0
         const next = endOfBatches(part.records, fromOffset)
@@ -37,7 +37,7 @@ export async function followGlobalTopic(options: EngineOptions, global: GlobalTo
         positions.set(part.partition, next)
         const { partition, records, aborted } = part
         for (let lane = 0; lane < settings.lanes; lane++) {
-          send(lane, { type: 'global', run, source, topic, partition, records, fromOffset, aborted }, [])
+          send(lane, { type: 'global', run: run.number, source, topic, partition, records, fromOffset, aborted }, [])
         }
       }
     } catch (error) {

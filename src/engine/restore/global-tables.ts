@@ -4,9 +4,9 @@ import { followGlobalTopic } from './global-follower.ts'
 import { loadGlobals } from './lane-setup.ts'
 import type { Restorer } from './restorer.ts'
 import type { ResolvedTopics } from '../group/topics.ts'
+import type { Run } from '../run.ts'
 
 export interface GlobalTablesHost {
-  run(): number
   ended(): boolean
   failed(error: unknown): void
 }
@@ -16,7 +16,7 @@ export class GlobalTables {
   readonly #restorer: Restorer
   readonly #host: GlobalTablesHost
   /** Run in which the lanes have them: a reset takes them away. */
-  #loadedIn = -1
+  #loadedIn: Run | undefined
 
   constructor(options: EngineOptions, restorer: Restorer, host: GlobalTablesHost) {
     this.#o = options
@@ -24,17 +24,16 @@ export class GlobalTables {
     this.#host = host
   }
 
-  async load(topics: ResolvedTopics): Promise<void> {
+  async load(run: Run, topics: ResolvedTopics): Promise<void> {
     const { settings } = this.#o
-    const { run, ended, failed } = this.#host
-    const began = run()
-    if (this.#loadedIn === began) return
+    const { ended, failed } = this.#host
+    if (this.#loadedIn === run) return
     const found: Array<{ source: number; topic: string; positions: ReadonlyMap<number, number> }> = []
-    await loadGlobals(settings, this.#restorer, topics, (source, topic, positions) =>
+    await loadGlobals(settings, this.#restorer, run, topics, (source, topic, positions) =>
       found.push({ source, topic, positions }),
     )
-    if (run() !== began) return
-    this.#loadedIn = began
+    if (run.isOver) return
+    this.#loadedIn = run
     for (const table of found) followGlobalTopic(this.#o, { ...table, run, closed: ended }).catch(failed)
   }
 }

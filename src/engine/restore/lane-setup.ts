@@ -4,6 +4,7 @@ import type { Affinity } from '../../topology/affinity.ts'
 import type { EngineOptions } from '../engine-options.ts'
 import type { Restorer } from './restorer.ts'
 import { foundLimit } from '../commit/topic-limits.ts'
+import type { Run } from '../run.ts'
 import type { EngineSettings } from '../settings.ts'
 import type { ResolvedTopics } from '../group/topics.ts'
 import { type OutputTopic, usualMaxBatchBytes } from '../../lanes/outputs.ts'
@@ -17,14 +18,14 @@ export async function outputTopics(options: EngineOptions, topics: ResolvedTopic
 
 export function configureLanes(
   { settings, send }: EngineOptions,
-  run: number,
+  run: Run,
   topics: ResolvedTopics,
   affinity: Affinity,
   outputs: readonly OutputTopic[],
 ): void {
   const originTopics = [...new Set(topics.bySource.flat())]
   for (let lane = 0; lane < settings.lanes; lane++) {
-    send(lane, { type: 'configure', run, affinity: affinity.toJSON(), originTopics }, [])
+    send(lane, { type: 'configure', run: run.number, affinity: affinity.toJSON(), originTopics }, [])
     send(lane, { type: 'topics', topics: [...outputs] }, [])
   }
 }
@@ -83,6 +84,7 @@ async function createSinks({ settings, broker }: EngineOptions, missing: readonl
 export async function loadGlobals(
   settings: EngineSettings,
   restorer: Restorer,
+  run: Run,
   topics: ResolvedTopics,
   follow: (source: number, topic: string, positions: ReadonlyMap<number, number>) => void,
 ): Promise<void> {
@@ -90,7 +92,7 @@ export async function loadGlobals(
     if (source.kind !== 'global') continue
     for (const topic of topics.bySource[source.index] ?? []) {
       const partitions = topics.topics.get(topic)?.partitions ?? 0
-      const positions = await restorer.loadGlobal(source.index, topic, partitions, settings.lanes)
+      const positions = await restorer.loadGlobal(run, source.index, topic, partitions, settings.lanes)
       follow(source.index, topic, positions)
     }
   }

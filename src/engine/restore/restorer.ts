@@ -8,6 +8,7 @@ import type { Affinity, TaskRef } from '../../topology/affinity.ts'
 import type { FromLane, StartingTask, ToLane } from '../../lanes/protocol.ts'
 import type { GroupPosition } from '../group/assignment.ts'
 import { endOfBatches, RecordCursor } from '../../broker/wire/record-batch.ts'
+import type { Run } from '../run.ts'
 import type { EngineSettings } from '../settings.ts'
 import type { Producer } from '../commit/producer.ts'
 import { changelogLost, refuseLost } from './state-check.ts'
@@ -20,11 +21,9 @@ export interface RestorerHost {
   /** Bytes of changelogs that may be under way to lanes that have not applied them yet. */
   readonly maxBytes: number
   readonly settings: EngineSettings
-  run(): number
   send(lane: number, message: ToLane): void
   progress(progress: readonly RestoreProgress[]): void
-  /** True when the engine was restarted or stopped meanwhile: give up quietly. */
-  cancelled(run: number): boolean
+  ended(): boolean
   /** The store's changelog is not the topic that the last commit went to. */
   isLost(store: string): boolean
   producer(): Producer
@@ -87,16 +86,18 @@ export class Restorer {
 
   /** Opens the stores of these tasks; what the lanes tell of them goes to the replays that this answers with. */
   async open(
+    run: Run,
     tasks: ReadonlyMap<number, readonly TaskRef[]>,
     topics: ResolvedTopics,
     applied?: () => void,
   ): Promise<StoreReplay[]> {
     const stores: StoreReplay[] = []
-    for (const { lane, stores: opened } of await this.#open(tasks)) {
+    for (const { lane, stores: opened } of await this.#open(run, tasks)) {
       for (const { store, partition, checkpoint, writtenAt } of opened) {
         const info = topics.changelogs.get(store)
         const now = this.#host.now()
-        if (info) stores.push(new StoreReplay({ store, partition, lane }, info, checkpoint, now - (writtenAt ?? now)))
+        const where = { run, store, partition, lane }
+        if (info) stores.push(new StoreReplay(where, info, checkpoint, now - (writtenAt ?? now)))
       }
     }
     this.#stores = stores
@@ -109,19 +110,19 @@ export class Restorer {
    * before the first record of a changelog is handed on that no source topic serves as.
    */
   async restore(
+    run: Run,
     tasks: ReadonlyMap<number, readonly TaskRef[]>,
     topics: ResolvedTopics,
     group: GroupPosition,
     restoring: () => void,
     refuse?: () => void,
   ): Promise<Map<string, number>> {
-    const run = this.#host.run()
-    const stores = await this.open(tasks, topics)
-    if (this.#host.settings.lostChangelogs === 'write-anew') await this.#writeAnew(stores, group)
+    const stores = await this.open(run, tasks, topics)
+    if (this.#host.settings.lostChangelogs === 'write-anew') await this.#writeAnew(run, stores, group)
     for (const store of stores) store.compareWith(group)
     for (const store of stores) store.know(group.ends)
     await findEnds(this.#broker, stores, group.partitions, this.#pauseOf(run))
-    if (this.#host.cancelled(run)) return new Map()
+    if (this.#isOver(run)) return new Map()
     if (group.newestTag) refuseLost(this.#host.settings, stores)
     const behind = stores.filter((s) => s.position < s.end)
     for (const store of stores) if (store.rebuild && store.position >= store.end) store.wipe(this.#host)
@@ -135,11 +136,16 @@ export class Restorer {
     return new Map(stores.map((s) => [s.id, s.position]))
   }
 
+  /** The engine was restarted or stopped meanwhile: give up quietly. */
+  #isOver(run: Run): boolean {
+    return run.isOver || this.#host.ended()
+  }
+
   /** Between two questions for an end that is not shown yet; where it takes long, that is told. */
-  #pauseOf(run: number): () => Promise<void> | undefined {
+  #pauseOf(run: Run): () => Promise<void> | undefined {
     let pauses = 0
     return () => {
-      if (this.#host.cancelled(run)) return undefined
+      if (this.#isOver(run)) return undefined
       if (++pauses === pausesUntilTold)
         this.#host.log(
           'changelogs have more than they show, and what was committed is part of it: the start waits until the broker has ended ' +
@@ -150,7 +156,7 @@ export class Restorer {
   }
 
   /** What changelogs have lost is written from stores on disk, in one transaction; those then go with the new topic. */
-  async #writeAnew(stores: readonly StoreReplay[], { newestTag }: GroupPosition): Promise<void> {
+  async #writeAnew(run: Run, stores: readonly StoreReplay[], { newestTag }: GroupPosition): Promise<void> {
     const ofPlan = this.#host.settings.plan.stores.filter(({ changelogTopic }) => changelogTopic === undefined)
     const own = new Set(ofPlan.map(({ name }) => name))
     // A changelog of which nothing is lost has nothing to be written to, and a new application has lost none.
@@ -161,7 +167,7 @@ export class Restorer {
       const what = `(partition ${store.partition}) was deleted, and the store on disk does not have all that was committed`
       throw changelogLost(this.#host.settings, store.store, what, store.topic)
     }
-    await writeAnew(this.#host, lost, (store, from) => this.#dump(store, from))
+    await writeAnew(this.#host, lost, (store, from) => this.#dump(run, store, from))
     for (const store of lost) store.adopt(this.#host, commitId(newestTag))
     this.#host.log(
       `the changelogs of ${[...new Set(lost.map(({ store }) => store))].join(', ')} were written anew from the stores on disk`,
@@ -169,18 +175,24 @@ export class Restorer {
   }
 
   async #dump(
+    run: Run,
     { store, partition, lane }: StoreReplay,
     from: Uint8Array | null,
   ): Promise<Extract<FromLane, { type: 'dumped' }>> {
     const { promise, resolve } = Promise.withResolvers<Extract<FromLane, { type: 'dumped' }>>()
     this.#dumped = resolve
-    this.#host.send(lane, { type: 'dump', run: this.#host.run(), store, partition, from })
+    this.#host.send(lane, { type: 'dump', run: run.number, store, partition, from })
     return promise
   }
 
   /** Loads the topic of a global table into every lane, up to its end; answers where to go on. */
-  async loadGlobal(source: number, topic: string, partitions: number, lanes: number): Promise<Map<number, number>> {
-    const run = this.#host.run()
+  async loadGlobal(
+    run: Run,
+    source: number,
+    topic: string,
+    partitions: number,
+    lanes: number,
+  ): Promise<Map<number, number>> {
     const all = Array.from({ length: partitions }, (_, partition) => ({ topic, partition }))
     const starts = new Map((await this.#broker.listOffsets(all, 'earliest')).map((o) => [o.partition, o.offset]))
     const ends = new Map((await this.#broker.listOffsets(all, 'stable')).map((o) => [o.partition, o.offset]))
@@ -188,11 +200,11 @@ export class Restorer {
     for (const { partition } of all) {
       let position = starts.get(partition) ?? 0
       const end = ends.get(partition) ?? 0
-      while (position < end && !this.#host.cancelled(run)) {
+      while (position < end && !this.#isOver(run)) {
         const fetched = await this.#fetch(topic, partition, position)
         const next = endOfBatches(fetched.records, position)
         if (next === position) break
-        await this.#loadOne(source, topic, partition, fetched, position, lanes)
+        await this.#loadOne(run, source, topic, partition, fetched, position, lanes)
         position = next
       }
       positions.set(partition, position)
@@ -202,6 +214,7 @@ export class Restorer {
 
   /** Hands one fetched run of a global topic to all lanes and waits until they have it. */
   async #loadOne(
+    run: Run,
     source: number,
     topic: string,
     partition: number,
@@ -219,7 +232,7 @@ export class Restorer {
     for (let lane = 0; lane < lanes; lane++) {
       this.#host.send(lane, {
         type: 'global',
-        run: this.#host.run(),
+        run: run.number,
         source,
         topic,
         partition,
@@ -233,6 +246,7 @@ export class Restorer {
 
   /** Starts processing on all lanes. */
   async start(
+    run: Run,
     tasks: ReadonlyMap<number, readonly StartingTask[]>,
     lanes: number,
     { epoch, watermark, fencingToken }: { epoch: number; watermark: number; fencingToken: number },
@@ -246,13 +260,13 @@ export class Restorer {
       }
     })
     for (let lane = 0; lane < lanes; lane++) {
-      const run = this.#host.run()
-      this.#host.send(lane, { type: 'start', run, tasks: tasks.get(lane) ?? [], epoch, watermark, fencingToken })
+      const starting = tasks.get(lane) ?? []
+      this.#host.send(lane, { type: 'start', run: run.number, tasks: starting, epoch, watermark, fencingToken })
     }
     await done
   }
 
-  async #open(tasks: ReadonlyMap<number, readonly TaskRef[]>): Promise<Opened[]> {
+  async #open(run: Run, tasks: ReadonlyMap<number, readonly TaskRef[]>): Promise<Opened[]> {
     const answers: Opened[] = []
     const done = new Promise<void>((resolve) => {
       this.#opened = (message) => {
@@ -262,13 +276,13 @@ export class Restorer {
       }
     })
     if (tasks.size === 0) return []
-    for (const [lane, refs] of tasks) this.#host.send(lane, { type: 'open', run: this.#host.run(), tasks: refs })
+    for (const [lane, refs] of tasks) this.#host.send(lane, { type: 'open', run: run.number, tasks: refs })
     await done
     return answers
   }
 
   async #replay(
-    run: number,
+    run: Run,
     stores: readonly StoreReplay[],
     newestTag: { tokenEpoch: number; seq: number } | undefined,
     check: (store: StoreReplay, fetched: FetchedPartition) => void,
@@ -279,7 +293,7 @@ export class Restorer {
       })
     let pending = [...stores]
     while (pending.length > 0) {
-      if (this.#host.cancelled(run)) return
+      if (this.#isOver(run)) return
       const ready = pending.filter((s) => s.underWay < chunksUnderWay)
       const room = roomFor(stores, this.#host.maxBytes)
       if (ready.length === 0 || room <= 0) {
@@ -298,7 +312,7 @@ export class Restorer {
         isolation: 'read_committed',
       })
       // The run may have ended meanwhile: what the lanes of the next one have open is not meant.
-      if (this.#host.cancelled(run)) return
+      if (this.#isOver(run)) return
       const readyByPartition = new Map(ready.map((store) => [partitionKey(store.topic, store.partition), store]))
       for (const part of fetched) {
         const store = readyByPartition.get(partitionKey(part.topic, part.partition))
@@ -310,7 +324,7 @@ export class Restorer {
       this.#host.progress(this.progress)
       pending = pending.filter((s) => s.position < s.end)
     }
-    while (stores.some((s) => s.underWay > 0) && !this.#host.cancelled(run)) await wake()
+    while (stores.some((s) => s.underWay > 0) && !this.#isOver(run)) await wake()
   }
 
   async #fetch(topic: string, partition: number, offset: number): Promise<FetchedPartition> {

@@ -15,6 +15,7 @@ import { findEnds, refuseUnreadable, type Restorer } from './restorer.ts'
 import { checkedState, refuseLost } from './state-check.ts'
 import { chunkBytes, chunksUnderWay, roomFor, type StoreReplay } from './store-replay.ts'
 import type { ResolvedTopics } from '../group/topics.ts'
+import type { Run } from '../run.ts'
 
 /** A changelog with nothing new is asked this long; the answer is also the evidence that the broker is there. */
 const followWaitMs = 500
@@ -23,7 +24,6 @@ const retryMs = 200
 const groupEveryMs = 500
 
 export interface StandbyHost {
-  run(): number
   failed(error: unknown): void
   connected(connected: boolean): void
 }
@@ -67,13 +67,13 @@ export class Standby {
   }
 
   /** Opens all stores; from then on they are followed until `close`. */
-  async open(tasks: ReadonlyMap<number, readonly TaskRef[]>, topics: ResolvedTopics): Promise<void> {
+  async open(run: Run, tasks: ReadonlyMap<number, readonly TaskRef[]>, topics: ResolvedTopics): Promise<void> {
     let ends: KnownEnds = new Map()
     await this.#untilAnswered(async () => {
       ;({ ends } = await checkedState(this.#o.settings, this.#o.broker, topics))
     })
     if (this.#closed) return
-    this.#stores = await this.#restorer.open(tasks, topics, () => this.#chunkApplied())
+    this.#stores = await this.#restorer.open(run, tasks, topics, () => this.#chunkApplied())
     for (const store of this.#stores) store.know(ends)
     if (this.#closed) return
     const sources = new Set(topics.bySource.flat())
@@ -127,7 +127,6 @@ export class Standby {
   }
 
   readonly #replayHost = {
-    run: (): number => this.#host.run(),
     send: (lane: number, message: Parameters<EngineOptions['send']>[1]): void => this.#o.send(lane, message, []),
   }
 

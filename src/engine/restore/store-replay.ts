@@ -8,6 +8,7 @@ import type { ToLane } from '../../lanes/protocol.ts'
 import type { Checkpoint } from '../../state/contract.ts'
 import { endOfBatches } from '../../broker/wire/record-batch.ts'
 import type { GroupPosition } from '../group/assignment.ts'
+import type { Run } from '../run.ts'
 
 /** Most bytes of one chunk, and how many chunks of a store may be under way to a lane that has not applied them yet. */
 export const chunkBytes = 1024 * 1024
@@ -26,14 +27,15 @@ export function roomFor(stores: readonly StoreReplay[], most: number): number {
   return Math.min(room, chunksOfAnAnswer * chunkBytes)
 }
 
-export interface StoreName {
+/** A store as it was opened. */
+export interface StoreOpened {
+  readonly run: Run
   readonly store: string
   readonly partition: number
   readonly lane: number
 }
 
 export interface ReplayHost {
-  run(): number
   send(lane: number, message: ToLane): void
 }
 
@@ -44,6 +46,7 @@ export interface FoundCommit {
 }
 
 export class StoreReplay {
+  readonly #run: Run
   readonly store: string
   readonly partition: number
   readonly lane: number
@@ -77,12 +80,13 @@ export class StoreReplay {
   #applied: number
 
   constructor(
-    { store, partition, lane }: StoreName,
+    { run, store, partition, lane }: StoreOpened,
     info: { readonly topic: string; readonly topicId: string },
     checkpoint: Checkpoint | null,
     /** How long ago that was written. */
     ageMs = 0,
   ) {
+    this.#run = run
     this.store = store
     this.partition = partition
     this.lane = lane
@@ -229,7 +233,7 @@ export class StoreReplay {
     const checkpoint: Checkpoint = { changelogOffset: untilOffset, commitId, topicId }
     host.send(lane, {
       type: 'restore',
-      run: host.run(),
+      run: this.#run.number,
       store,
       partition,
       wipe,

@@ -4,8 +4,9 @@ import type { BrokerPort } from '../../../src/broker/port.ts'
 import { endKey } from '../../../src/engine/commit/changelog-ends.ts'
 import { findEnds } from '../../../src/engine/restore/restorer.ts'
 import { StoreReplay } from '../../../src/engine/restore/store-replay.ts'
+import { Runs } from '../../../src/engine/run.ts'
 
-const name = { store: 'counts', partition: 0, lane: 0 }
+const name = { run: new Runs().next(), store: 'counts', partition: 0, lane: 0 }
 const info = { topic: 'app-counts-changelog', topicId: 'id' }
 const partlyAhead = { changelogOffset: 5, ahead: 9, commitId: '1.3', topicId: 'id' }
 
