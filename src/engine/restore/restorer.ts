@@ -202,6 +202,8 @@ export class Restorer {
       const end = ends.get(partition) ?? 0
       while (position < end && !this.#isOver(run)) {
         const fetched = await this.#fetch(topic, partition, position)
+        // Another run may be filling its own by now: its lanes' answers are not for this one.
+        if (this.#isOver(run)) break
         const next = endOfBatches(fetched.records, position)
         if (next === position) break
         await this.#loadOne(run, source, topic, partition, fetched, position, lanes)
