@@ -1,10 +1,26 @@
 /** JSON Schemas of flow, stores and dead letters. */
 import { dropReasons } from '../../base/counters.ts'
-import { boolean, count, list, map, nullable, object, share, string, timestamp } from './schema-parts.ts'
+import {
+  boolean,
+  count,
+  list,
+  map,
+  nullable,
+  number,
+  object,
+  oneOf,
+  type Schema,
+  share,
+  string,
+  timestamp,
+} from './schema-parts.ts'
 
-const rate = { type: 'number', minimum: 0 } as const
-const number = { type: 'number' } as const
-const anything = {} as const
+const rate: Schema<number> = { type: 'number', minimum: 0 }
+const anything: Schema = {}
+const header: Schema<readonly [name: string, value: string | null]> = {
+  type: 'array',
+  prefixItems: [string, nullable(string)],
+}
 
 const topicFlow = list(object({ topic: string, records: count, bytes: count, recordsPerSecond: rate }))
 const column = list(nullable(number))
@@ -17,7 +33,7 @@ const flow = object({
   nodes: list(
     object({
       node: string,
-      type: { type: 'string', enum: ['source', 'processor', 'sink'] },
+      type: oneOf(['source', 'processor', 'sink']),
       subtopology: count,
       records: count,
       recordsPerSecond: rate,
@@ -66,7 +82,7 @@ const stores = object({
   stores: list(
     object({
       store: string,
-      kind: { type: 'string', enum: ['key-value', 'window', 'session', 'versioned'] },
+      kind: oneOf(['key-value', 'window', 'session', 'versioned']),
       subtopologies: list(count),
       global: boolean,
       changelog: boolean,
@@ -112,7 +128,7 @@ const deadLetters = object({
       source: nullable(object({ topic: string, partition: count, offset: count })),
       key: anything,
       value: anything,
-      headers: list({ type: 'array', prefixItems: [string, nullable(string)] }),
+      headers: list(header),
       redriven: boolean,
     }),
   ),

@@ -6,13 +6,17 @@ import { licenseStatuses } from '../license-seam.ts'
 import {
   boolean,
   count,
+  type Described,
   integer,
   list,
   map,
   nullable,
+  number,
   object,
+  oneOf,
   type Schema,
   share,
+  some,
   state,
   string,
   strings,
@@ -26,7 +30,7 @@ export type { Schema } from './schema-parts.ts'
 
 const healthReport = object({
   status: upDown,
-  components: list(object({ name: string, status: upDown, details: { type: 'object' } })),
+  components: list(object({ name: string, status: upDown, details: some })),
   'error?': string,
 })
 
@@ -43,14 +47,14 @@ const info = object({
   uptime: object({ startTime: timestamp, uptime: { type: 'string', pattern: '^PT' } }),
   state: object({ current: state, since: timestamp }),
   endpoints: strings,
-  'watermark?': { type: 'object' },
-  'offsets?': { type: 'object' },
-  'consumer?': { type: 'object' },
-  'topology?': { type: 'object' },
+  'watermark?': some,
+  'offsets?': some,
+  'consumer?': some,
+  'topology?': some,
 })
 
 const license = object({
-  status: { type: 'string', enum: [...licenseStatuses] },
+  status: oneOf(licenseStatuses),
   licenseId: nullable(string),
   tier: nullable(string),
   customerName: nullable(string),
@@ -79,7 +83,7 @@ const stateView = object({
 })
 
 const topology = object({
-  split: { type: 'string', enum: ['in-process', 'repartition-topics'] },
+  split: oneOf(['in-process', 'repartition-topics']),
   scheduledSources: list(
     object({
       name: string,
@@ -106,7 +110,7 @@ const topology = object({
       fromSubtopology: count,
       toSubtopology: count,
       source: string,
-      kind: { type: 'string', enum: ['in-process', 'topic'] },
+      kind: oneOf(['in-process', 'topic']),
       topic: string,
     }),
   ),
@@ -115,7 +119,7 @@ const topology = object({
 
 const describedNode = object({
   name: string,
-  type: { type: 'string', enum: ['source', 'processor', 'sink'] },
+  type: oneOf(['source', 'processor', 'sink']),
   'topics?': strings,
   'topicPattern?': string,
   'stores?': strings,
@@ -178,7 +182,7 @@ const consumer = object({
   assignment: map(object({ buffered: count, bufferCapacity: count, paused: boolean })),
 })
 
-const pauseResult = object({ status: { type: 'string', enum: ['pausing', 'resumed'] }, state })
+const pauseResult = object({ status: oneOf(['pausing', 'resumed']), state })
 
 const haStatus = object({
   selfPodId: string,
@@ -218,7 +222,7 @@ const haStatus = object({
       target: nullable(string),
       force: boolean,
       issuer: string,
-      outcome: { type: 'string', enum: ['PENDING', 'DONE', 'REJECTED', 'EXPIRED', 'UNKNOWN'] },
+      outcome: oneOf(['PENDING', 'DONE', 'REJECTED', 'EXPIRED', 'UNKNOWN']),
       reason: string,
     }),
   ),
@@ -228,7 +232,7 @@ const haHistory = object({
   events: list(
     object({
       at: nullable(timestamp),
-      event: { type: 'string', enum: ['TAKEOVER', 'PAUSE', 'RESUME', 'PRIORITY'] },
+      event: oneOf(['TAKEOVER', 'PAUSE', 'RESUME', 'PRIORITY']),
       podId: nullable(string),
       tokenEpoch: count,
       cause: nullable(string),
@@ -240,7 +244,7 @@ const haHistory = object({
 })
 
 const haAcknowledgement = object({
-  command: { type: 'string', enum: ['SWITCH', 'PROMOTE', 'DEMOTE', 'PAUSE', 'RESUME', 'PRIORITY'] },
+  command: oneOf(['SWITCH', 'PROMOTE', 'DEMOTE', 'PAUSE', 'RESUME', 'PRIORITY']),
   target: nullable(string),
   force: boolean,
   commandOffset: count,
@@ -251,17 +255,17 @@ const threads = object({
   engineThreads: list(
     object({ name: string, role: string, state: threadState, currentNode: nullable(string), stack: strings }),
   ),
-  platformThreads: list(object({ name: string, tid: integer, state: threadState, cpuMs: { type: 'number' } })),
+  platformThreads: list(object({ name: string, tid: integer, state: threadState, cpuMs: number })),
 })
 
 const barriers = object({
-  phase: { type: 'string', enum: [...commitPhases] },
-  phaseSinceMs: { type: 'number' },
+  phase: oneOf(commitPhases),
+  phaseSinceMs: number,
   phaseAgeMs: count,
   commitId: nullable(string),
   epoch: integer,
   trigger: nullable(string),
-  startedAtMs: nullable({ type: 'number' }),
+  startedAtMs: nullable(number),
   ageMs: nullable(count),
   queued: boolean,
   outstandingLanes: strings,
@@ -273,29 +277,29 @@ const barriers = object({
       node: nullable(string),
       'pendingRecords?': count,
       'mayPendRecords?': count,
-      'recordsPerSecond?': { type: 'number' },
-      'slowestCallMs?': { type: 'number' },
+      'recordsPerSecond?': number,
+      'slowestCallMs?': number,
     }),
   ),
   aimMs: nullable(count),
   functions: list(object({ node: string, calls: count, waiting: count, limit: count })),
-  transaction: nullable({ type: 'object' }),
+  transaction: nullable(some),
   restarts: object({ used: count, max: count, windowMs: count, causes: strings, 'codes?': strings }),
-  last: list(object({ commitId: string, outcome: { type: 'string', enum: ['COMMITTED', 'ABORTED'] } })),
+  last: list(object({ commitId: string, outcome: oneOf(['COMMITTED', 'ABORTED']) })),
 })
 
 const why = object({
   'application?': string,
   'process?': string,
   verdict: string,
-  status: { type: 'string', enum: [...whyStatuses] },
+  status: oneOf(whyStatuses),
   since: timestamp,
   findings: list(
     object({
       code: string,
-      severity: { type: 'string', enum: whyStatuses.filter((status) => status !== 'FLOWING') },
+      severity: oneOf(whyStatuses.filter((status) => status !== 'FLOWING')),
       sentence: string,
-      place: { type: 'object' },
+      place: some,
       since: timestamp,
       evidence: list(object({ at: string, field: string, value: {} })),
       leadsTo: strings,
@@ -321,7 +325,7 @@ const plain = {
   HealthReport: healthReport,
   Info: info,
   License: license,
-  Configuration: { type: 'object' },
+  Configuration: some,
   ConfigurationSources: object({ sources: map(string) }),
   State: stateView,
   Topology: topology,
@@ -338,9 +342,12 @@ const plain = {
   Barriers: barriers,
   Why: why,
   ...dataSchemas,
-  OpenApi: object({ openapi: string, info: { type: 'object' }, paths: { type: 'object' } }),
+  OpenApi: object({ openapi: string, info: some, paths: some }),
 } as const satisfies Readonly<Record<string, Schema>>
 export type SchemaName = keyof typeof plain
+
+/** What an endpoint answers with, as its schema says. */
+export type Answer<Name extends SchemaName> = Described<(typeof plain)[Name]>
 
 /** Every path of a schema with what stands there, in order: objects, lists (`[]`) and maps (`*`) are walked through. */
 export function fieldsOf(schema: Schema, path = ''): Array<{ path: string; schema: Schema; optional: boolean }> {
