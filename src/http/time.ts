@@ -2,3 +2,8 @@
 export function iso(ms: number | null): string | null {
   return ms === null || !(Math.abs(ms) <= 8.64e15) ? null : new Date(ms).toISOString()
 }
+
+/** The same of an instant that the clock has told, which every calendar holds. */
+export function isoOfClock(ms: number): string {
+  return new Date(ms).toISOString()
+}

@@ -1,10 +1,11 @@
 import { isoDuration } from '../../base/duration.ts'
 import { renderOffsets } from './render-state.ts'
 import type { RouteServices } from './route.ts'
-import { iso } from '../time.ts'
+import type { Answer } from './schemas.ts'
+import { iso, isoOfClock } from '../time.ts'
 
 /** `/info`. The optional sections appear once the engine has what they tell. */
-export function renderInfo(services: RouteServices): object {
+export function renderInfo(services: RouteServices): Answer<'Info'> {
   const { view, mask, startedAtMs } = services
   const state = view.state()
   const watermarks = view.watermarks()
@@ -23,11 +24,11 @@ export function renderInfo(services: RouteServices): object {
       bootstrapServers: mask(broker.bootstrapServers),
       applicationId: view.applicationId,
       connected: broker.connected,
-      since: iso(broker.sinceMs),
+      since: isoOfClock(broker.sinceMs),
       fault: broker.fault === null ? null : mask(broker.fault),
     },
-    uptime: { startTime: iso(startedAtMs), uptime: isoDuration(services.uptimeMs()) },
-    state: { current: state.current, since: iso(state.sinceMs) },
+    uptime: { startTime: isoOfClock(startedAtMs), uptime: isoDuration(services.uptimeMs()) },
+    state: { current: state.current, since: isoOfClock(state.sinceMs) },
     ...(watermarks === null
       ? {}
       : { watermark: { globalMs: watermarks.globalMs, globalIso: iso(watermarks.globalMs) } }),

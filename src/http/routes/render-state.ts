@@ -8,26 +8,34 @@ import type {
   ThreadsSnapshot,
   WatermarkSnapshot,
 } from '../../view/view.ts'
-import { iso } from '../time.ts'
+import { iso, isoOfClock } from '../time.ts'
+import type { Answer } from './schemas.ts'
+
+type Entry<T> = readonly [key: string, value: T]
+type ShownPartition = Answer<'Watermarks'>['partitions'][string]
+type ShownBuffer = Answer<'Consumer'>['assignment'][string]
 
 /** `mask` takes secrets out of a failure's message: it may quote what the application threw. */
-export function renderState(state: StateSnapshot, mask: (text: string) => string): object {
+export function renderState(state: StateSnapshot, mask: (text: string) => string): Answer<'State'> {
   const { failure, restore } = state
   return {
     current: state.current,
-    since: iso(state.sinceMs),
-    history: state.history.map((entry) => ({ state: entry.state, from: entry.from, at: iso(entry.atMs) })),
+    since: isoOfClock(state.sinceMs),
+    history: state.history.map((entry) => ({ state: entry.state, from: entry.from, at: isoOfClock(entry.atMs) })),
     ...(failure === null ? {} : { failure: renderFailure(failure, mask) }),
     ...(restore.length === 0 ? {} : { restore }),
   }
 }
 
-function renderFailure({ code, message, record }: EngineFailure, mask: (text: string) => string): object {
+function renderFailure(
+  { code, message, record }: EngineFailure,
+  mask: (text: string) => string,
+): NonNullable<Answer<'State'>['failure']> {
   return { code, message: mask(message), ...(record === undefined ? {} : { record }) }
 }
 
-export function renderWatermarks(snapshot: WatermarkSnapshot): object {
-  const partitions = Object.entries(snapshot.partitions).map(([key, partition]) => {
+export function renderWatermarks(snapshot: WatermarkSnapshot): Answer<'Watermarks'> {
+  const partitions = Object.entries(snapshot.partitions).map(([key, partition]): Entry<ShownPartition> => {
     const { watermarkMs, lastEventTimeMs, previewWatermarkMs, headHeldSinceMs } = partition
     return [
       key,
@@ -66,11 +74,7 @@ export function renderWatermarks(snapshot: WatermarkSnapshot): object {
   }
 }
 
-export function renderOffsets(snapshot: OffsetsSnapshot): {
-  totalLag: number
-  sources: object[]
-  changelogs: object[]
-} {
+export function renderOffsets(snapshot: OffsetsSnapshot): Answer<'Offsets'> {
   const sources = snapshot.sources.map(({ topic, partitions }) => {
     const rows = partitions.map(({ partition, committedOffset, logEndOffset, withheld }) => ({
       partition,
@@ -89,12 +93,11 @@ export function renderOffsets(snapshot: OffsetsSnapshot): {
   return { totalLag: sources.reduce((sum, source) => sum + source.totalLag, 0), sources, changelogs }
 }
 
-export function renderConsumer(snapshot: ConsumerSnapshot): object {
+export function renderConsumer(snapshot: ConsumerSnapshot): Answer<'Consumer'> {
   const { groupId, memberId, generationId, groupInstanceId, subscription, lastCommitMs } = snapshot
-  const assignment = Object.entries(snapshot.assignment).map(([key, { buffered, bufferCapacity, paused }]) => [
-    key,
-    { buffered, bufferCapacity, paused },
-  ])
+  const assignment = Object.entries(snapshot.assignment).map(
+    ([key, { buffered, bufferCapacity, paused }]): Entry<ShownBuffer> => [key, { buffered, bufferCapacity, paused }],
+  )
   return {
     group: { groupId, memberId, generationId, groupInstanceId },
     subscription,
@@ -104,7 +107,7 @@ export function renderConsumer(snapshot: ConsumerSnapshot): object {
   }
 }
 
-export function renderBarriers(snapshot: BarrierSnapshot, nowMs: number): object {
+export function renderBarriers(snapshot: BarrierSnapshot, nowMs: number): Answer<'Barriers'> {
   const { startedAtMs, phaseSinceMs, transaction } = snapshot
   const age = (sinceMs: number): number => Math.max(0, Math.round(nowMs - sinceMs))
   return {
@@ -142,7 +145,7 @@ export function renderBarriers(snapshot: BarrierSnapshot, nowMs: number): object
 export type ThreadFilter = 'all' | 'stuck' | 'known'
 
 /** `stuck` keeps what is not RUNNABLE; `known` keeps the threads that belong to the engine. */
-export function renderThreads(snapshot: ThreadsSnapshot, filter: ThreadFilter): object {
+export function renderThreads(snapshot: ThreadsSnapshot, filter: ThreadFilter): Answer<'Threads'> {
   const { timestamp, engineThreads, platformThreads } = snapshot
   if (filter === 'stuck') {
     const stuck = (thread: { readonly state: string }): boolean => thread.state !== 'RUNNABLE'
