@@ -11,7 +11,7 @@ import {
   sinkTopicSlot,
   sourceTopicSlot,
 } from '../base/counters.ts'
-import type { CompiledTopology } from '../topology/compiled.ts'
+import type { CompiledNode, CompiledTopology } from '../topology/compiled.ts'
 import type { FlowStage } from './diagnosis/finding.ts'
 import type { EngineView } from './view.ts'
 
@@ -54,7 +54,7 @@ export interface FlowReport {
   readonly sinks: readonly TopicFlow[]
   readonly nodes: ReadonlyArray<{
     readonly node: string
-    readonly type: string
+    readonly type: CompiledNode['type']
     readonly subtopology: number
     readonly records: number
     readonly recordsPerSecond: number

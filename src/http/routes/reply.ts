@@ -1,4 +1,5 @@
 /** Answers as plain values, and the headers that every one of them carries. */
+import type { Answer } from './schemas.ts'
 
 export const contentTypes = {
   json: 'application/json; charset=utf-8',
@@ -23,7 +24,8 @@ export const commonHeaders: Readonly<Record<string, string>> = {
   'Referrer-Policy': 'no-referrer',
 }
 
-export function json(status: number, value: unknown, headers?: Readonly<Record<string, string>>): Reply {
+/** `T`: where it is the answer of an endpoint, `Answer` of its schema. */
+export function json<T = unknown>(status: number, value: T, headers?: Readonly<Record<string, string>>): Reply {
   const reply = { status, contentType: contentTypes.json, body: JSON.stringify(value) }
   return headers === undefined ? reply : { ...reply, headers }
 }
@@ -39,7 +41,7 @@ export function text(body: string | Buffer, contentType: string = contentTypes.t
 
 /** The body of everything that is not a success, save the health report, which carries the same key beside its own. */
 export function error(status: number, message: string, headers?: Readonly<Record<string, string>>): Reply {
-  return json(status, { error: message }, headers)
+  return json<Answer<'Error'>>(status, { error: message }, headers)
 }
 
 /** Whatever depends on the engine, before there is one. */

@@ -6,6 +6,7 @@ import { preferredType } from './negotiate.ts'
 import { madeOnce } from './documents.ts'
 import { contentTypes, error, json, jsonDocument, type Reply, text } from './reply.ts'
 import { type Route, routeDefaults } from './route.ts'
+import type { Answer } from './schemas.ts'
 
 export const probeRoutes: readonly Route[] = [
   {
@@ -37,7 +38,7 @@ export const probeRoutes: readonly Route[] = [
   },
 ]
 
-function probeReply(report: { readonly status: string }): Reply {
+function probeReply(report: Answer<'HealthReport'>): Reply {
   return json(report.status === 'UP' ? 200 : 503, report)
 }
 
@@ -85,7 +86,7 @@ export const aboutRoutes: readonly Route[] = [
     handle: ({ why }, { accept }) => {
       const answer = answerOf(why())
       const type = preferredType(accept, ['application/json', 'text/plain'])
-      const reply = type === 'text/plain' ? text(answerText(answer)) : json(200, answer)
+      const reply = type === 'text/plain' ? text(answerText(answer)) : json<Answer<'Why'>>(200, answer)
       return { ...reply, headers: { Vary: 'Accept' } }
     },
   },
@@ -96,7 +97,7 @@ export const aboutRoutes: readonly Route[] = [
     schema: 'License',
     summary: 'License state',
     doc: 'State of the license; `NO_KEY` where no key is configured.',
-    handle: ({ license }) => json(200, license.state()),
+    handle: ({ license }) => json<Answer<'License'>>(200, license.state()),
   },
   {
     ...routeDefaults,
@@ -125,7 +126,7 @@ export const aboutRoutes: readonly Route[] = [
     schema: 'ConfigurationSources',
     summary: 'Where each value comes from',
     doc: 'Of every key of `/config`, by its whole dotted name, which source gave the value in force.',
-    handle: ({ configSources }) => json(200, { sources: configSources() }),
+    handle: ({ configSources }) => json<Answer<'ConfigurationSources'>>(200, { sources: configSources() }),
   },
 ]
 

@@ -5,6 +5,7 @@ import { type DeadLetterFilter, isRefused, type Refused } from '../data-seam.ts'
 import type { Parameter, ParameterValues } from './parameters.ts'
 import { error, json, type Reply } from './reply.ts'
 import { type Route, type RouteServices, routeDefaults } from './route.ts'
+import type { Answer } from './schemas.ts'
 
 export const flowRoutes: readonly Route[] = [
   {
@@ -26,7 +27,7 @@ export const flowRoutes: readonly Route[] = [
     doc: 'How fast records move, over the last ten seconds, and how each stage spends its time (as in `/why`). Counted by the threads themselves: nobody is asked.',
     handle: (services, { parameters }) => {
       const stages = answerOf(services.why()).flow
-      return json(200, services.flow(stages, parameters.history === true))
+      return json<Answer<'Flow'>>(200, services.flow(stages, parameters.history === true))
     },
   },
   {
@@ -38,7 +39,7 @@ export const flowRoutes: readonly Route[] = [
     schema: 'Stores',
     summary: 'State stores: rows, bytes, reads, writes, restore progress',
     doc: 'Every store of the application with what its partitions in this process hold. It shows no rows.',
-    handle: (services) => json(200, { rowsShown: services.rowsShown, stores: storesOf(services) }),
+    handle: (services) => json<Answer<'Stores'>>(200, { rowsShown: services.rowsShown, stores: storesOf(services) }),
   },
 ]
 
@@ -83,7 +84,7 @@ export const dataRoutes: readonly Route[] = [
       const { name, key, from, to } = texts(parameters)
       const question = { ...(key !== undefined && { key }), ...(from !== undefined && { from }) }
       const rest = { ...(to !== undefined && { to }), limit: Number(parameters.limit) }
-      return answered(await data?.rows(name ?? '', { ...question, ...rest }))
+      return answered<Answer<'StoreRows'>>(await data?.rows(name ?? '', { ...question, ...rest }))
     },
   },
   {
@@ -100,7 +101,7 @@ export const dataRoutes: readonly Route[] = [
     handle: async ({ data }, { parameters }) => {
       const filter = filterOf(parameters)
       if ('fault' in filter) return error(400, filter.fault)
-      return answered(await data?.deadLetters(filter, Number(parameters.limit)))
+      return answered<Answer<'DeadLetters'>>(await data?.deadLetters(filter, Number(parameters.limit)))
     },
   },
   {
@@ -133,7 +134,7 @@ export const dataRoutes: readonly Route[] = [
         return error(400, "parameter 'ends' must be what an answer had there, as in 0:17,1:4")
       }
       const how = { dryRun: parameters['dry-run'] === true, limit: Number(parameters.limit) }
-      return answered(await data?.redrive(filter, { ...how, ...(ends !== undefined && { ends }) }))
+      return answered<Answer<'Redriven'>>(await data?.redrive(filter, { ...how, ...(ends !== undefined && { ends }) }))
     },
   },
 ]
@@ -178,14 +179,17 @@ function texts(parameters: ParameterValues): Readonly<Record<string, string | un
   >
 }
 
-function answered(answer: object | Refused | undefined): Reply {
+function answered<T extends object>(answer: T | Refused | undefined): Reply {
   if (answer === undefined) return error(503, 'this process shows no data; it is mounted without access to it')
   if (!isRefused(answer)) return json(200, answer)
   const { refused, reason, address } = answer
   return address === undefined ? error(refused, reason) : json(refused, { error: reason, address })
 }
 
-function storesOf({ view }: RouteServices): object[] {
+type ShownStore = Answer<'Stores'>['stores'][number]
+type ShownCount = 'rows' | 'bytes' | 'reads' | 'writes' | 'restoredRecords'
+
+function storesOf({ view }: RouteServices): ShownStore[] {
   const topology = view.topology()
   const counters = view.counters()
   const { restore } = view.state()
@@ -206,7 +210,7 @@ function storesOf({ view }: RouteServices): object[] {
   }))
 }
 
-const shownAs: Readonly<Record<(typeof storeSlots)[number], string>> = {
+const shownAs: Readonly<Record<(typeof storeSlots)[number], ShownCount>> = {
   entries: 'rows',
   bytes: 'bytes',
   gets: 'reads',
@@ -214,7 +218,7 @@ const shownAs: Readonly<Record<(typeof storeSlots)[number], string>> = {
   restored: 'restoredRecords',
 }
 
-function countsOf(counters: CountersView | null, store: string): Readonly<Record<string, number>> {
+function countsOf(counters: CountersView | null, store: string): Pick<ShownStore, ShownCount> {
   const place = counters?.layout.stores.indexOf(store) ?? -1
   const counts = storeSlots.map((slot, i) => {
     const each = (counters?.lanes ?? []).map((block) =>
@@ -222,5 +226,5 @@ function countsOf(counters: CountersView | null, store: string): Readonly<Record
     )
     return [shownAs[slot], each.reduce((all, count) => all + count, 0)] as const
   })
-  return Object.fromEntries(counts)
+  return Object.fromEntries(counts) as Record<ShownCount, number>
 }

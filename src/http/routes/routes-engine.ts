@@ -17,6 +17,7 @@ import {
 import { compiledText, topologyText, viewCompiled, viewTopology } from './render-topology.ts'
 import { error, json, jsonDocument, notInitialized, type Reply, text } from './reply.ts'
 import { type Route, type RouteRequest, type RouteServices, routeDefaults } from './route.ts'
+import type { Answer } from './schemas.ts'
 
 /** Answers from documents of the topology, each made once. */
 function negotiated(
@@ -32,8 +33,8 @@ function negotiated(
 
 type TopologyVariant = `${EngineView['split']} ${'text/plain' | 'application/json'}`
 
-function topologyDocument(
-  asJson: (topology: CompiledTopology, split: EngineView['split']) => unknown,
+function topologyDocument<T = unknown>(
+  asJson: (topology: CompiledTopology, split: EngineView['split']) => T,
   asText: (topology: CompiledTopology, split: EngineView['split']) => string,
 ): (topology: CompiledTopology, variant: TopologyVariant) => Buffer {
   return madeOnce((topology, variant) => {
@@ -42,10 +43,10 @@ function topologyDocument(
   })
 }
 
-const topologyDocuments = topologyDocument(viewTopology, (topology, split) =>
+const topologyDocuments = topologyDocument<Answer<'Topology'>>(viewTopology, (topology, split) =>
   topologyText(viewTopology(topology, split)),
 )
-const descriptionDocuments = topologyDocument(describeTopology, describeText)
+const descriptionDocuments = topologyDocument<Answer<'TopologyDescription'>>(describeTopology, describeText)
 const compiledDocuments = topologyDocument(viewCompiled, compiledText)
 
 /** The routes with `needs` are reached only with a topology. */
@@ -54,7 +55,9 @@ function topologyOf(services: RouteServices): CompiledTopology {
 }
 
 function commandReply(result: CommandResult, status: 'pausing' | 'resumed', ha: HaView | null): Reply {
-  return result.ok ? json(200, { status, state: result.state }) : error(400, result.reason + whoElse(ha))
+  return result.ok
+    ? json<Answer<'PauseResult'>>(200, { status, state: result.state })
+    : error(400, result.reason + whoElse(ha))
 }
 
 /** A standby has nothing to pause: the pod that has is another one. */

@@ -4,6 +4,7 @@ import { messageOf } from '../../base/errors.ts'
 import type { Parameter } from './parameters.ts'
 import { error, json, notInitialized, type Reply } from './reply.ts'
 import { type Route, type RouteServices, routeDefaults } from './route.ts'
+import type { Answer } from './schemas.ts'
 
 const pod: Parameter = {
   name: 'pod',
@@ -35,7 +36,7 @@ async function haReply(services: RouteServices, command: HaCommand): Promise<Rep
   try {
     const commandOffset = await services.ha.publish(command)
     const { command: name, target, force } = command
-    return json(202, { command: name, target, force, commandOffset })
+    return json<Answer<'HaAcknowledgement'>>(202, { command: name, target, force, commandOffset })
   } catch (thrown) {
     return error(503, messageOf(thrown))
   }
@@ -65,7 +66,7 @@ export const highAvailabilityRoutes: readonly Route[] = [
     doc: 'This pod’s view of the hot-standby group. `commands` has the result of each of the last commands by its offset; `notReady` says why this pod could not take over. 404 where `ha.mode` is `off`.',
     handle: ({ ha, view }) => {
       const status = ha?.status() ?? null
-      return status === null ? notInitialized(view) : json(200, status)
+      return status === null ? notInitialized(view) : json<Answer<'HaStatus'>>(200, status)
     },
   },
   {
@@ -80,7 +81,7 @@ export const highAvailabilityRoutes: readonly Route[] = [
     doc: 'The last takeovers (at least 16, where there were as many), and what operators said of failover and priorities; newest first. Read from the coordinator topic: the same on every pod, and through restarts.',
     handle: ({ ha, view }) => {
       const history = ha?.history() ?? null
-      return history === null ? notInitialized(view) : json(200, history)
+      return history === null ? notInitialized(view) : json<Answer<'HaHistory'>>(200, history)
     },
   },
   {
