@@ -1,4 +1,7 @@
-/** The answers of the endpoints, as far as the console reads them. `docs/http.md` says what they mean. */
+/**
+ * The answers of the endpoints, as far as the console reads them. `docs/http.md` says what they mean, and
+ * `test/types/answers.ts` holds them to the schemas.
+ */
 
 export interface Place {
   readonly lane?: string

@@ -14,6 +14,7 @@ export const number: Schema<number> = { type: 'number' }
 export const integer: Schema<number> = { type: 'integer' }
 export const count: Schema<number> = { type: 'integer', minimum: 0 }
 export const timestamp: Schema<string> = { type: 'string', format: 'date-time' }
+export const duration: Schema<string> = { type: 'string', pattern: '^PT' }
 export const strings = list(string)
 export const share: Schema<number> = { type: 'number', minimum: 0, maximum: 1 }
 export const state = oneOf(lifecycleStates)
