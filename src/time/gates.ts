@@ -50,16 +50,20 @@ export class Gates {
     return this.#count > 0
   }
 
-  /** From now on these partitions have a gate together, a closed one, until those are heard of who write to `awaited`. */
-  close(members: readonly number[], awaited: number, now: number): void {
+  /**
+   * From now on these partitions have a gate together, a closed one, until those are heard of who write to `awaited`. What
+   * is no younger than what `went` of its partition before has lost its place, and goes: it may be all that the buffer
+   * shows before it is read up to where the gate opens.
+   */
+  close(members: readonly number[], awaited: number, went: (p: number) => number, now: number): void {
     const own = [...members]
     for (const p of members) {
       if (!this.has(p)) this.#count++
       this.#members[p] = own
-      this.#upTo[p] = Number.NEGATIVE_INFINITY
+      this.#upTo[p] = went(p)
       this.#knownUpTo[p] = Number.NEGATIVE_INFINITY
       this.#known[p] = 0
-      this.#went[p] = Number.NEGATIVE_INFINITY
+      this.#went[p] = went(p)
       this.#since[p] = now
       this.#awaited[p] = awaited
     }

@@ -89,9 +89,9 @@ export class Heads {
     return this.#inputs.join(p, input) ? this.#inputs.members(p) : none
   }
 
-  /** The heads of these partitions wait from now on for those who write to `awaited`, one of them. */
-  gate(members: readonly number[], awaited: number, now: number): readonly number[] {
-    this.#gates.close(members, awaited, now)
+  /** See `Gates.close`. */
+  gate(members: readonly number[], awaited: number, went: (p: number) => number, now: number): readonly number[] {
+    this.#gates.close(members, awaited, went, now)
     this.#hold(awaited)
     return members
   }

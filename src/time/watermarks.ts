@@ -147,9 +147,12 @@ export class Watermarks {
     this.#refresh(p)
   }
 
-  /** The heads of these partitions wait from now on for those who write to `awaited`, one of them. */
-  gate(members: readonly number[], awaited: number, now: number): void {
-    this.#sort(this.#heads.gate(members, awaited, now), now)
+  /**
+   * The heads of these partitions wait from now on for those who write to `awaited`, one of them; `went` says of each up
+   * to which event time heads of it have gone already.
+   */
+  gate(members: readonly number[], awaited: number, went: (p: number) => number, now: number): void {
+    this.#sort(this.#heads.gate(members, awaited, went, now), now)
   }
 
   /** Those who feed the gate of `p` have come so far; `known` says of each partition up to where it was read then. */

@@ -100,6 +100,8 @@ class Group {
   readonly story: string[] = []
   readonly #cluster: SimulatedCluster
   readonly #running: Array<SimulatedProcess | undefined> = []
+  /** Those that were asked to stop: it takes as long as the group needs to go on without one that was killed before. */
+  readonly #stopping = new Set<SimulatedProcess>()
   readonly #stores = members.map(() => new DurableBackends())
   readonly #expected = new Map<string, number[]>()
   #owner = 0
@@ -119,7 +121,7 @@ class Group {
     this.scheduler.at(random.int(3000), 0, () => this.#start(1))
     for (let move = 0; move < this.derived.moves; move++)
       this.scheduler.at(random.next() * faultsEndMs, 0, () => this.#move(random.pick(members)))
-    await this.#until(() => this.scheduler.now > faultsEndMs + 5000 && members.every((n) => this.#running[n]))
+    await this.#until(() => this.scheduler.now > faultsEndMs + 5000 && members.every((n) => this.#stays(n)))
     this.#isQuiet = true
     let idle = 0
     for (const n of members) void this.#running[n]?.engine.untilIdle().then(() => idle++)
@@ -166,7 +168,12 @@ class Group {
     })
   }
 
-  /** A process goes, of itself or not, and comes again a while later. */
+  #stays(n: number): boolean {
+    const process = this.#running[n]
+    return process !== undefined && !this.#stopping.has(process)
+  }
+
+  /** A process goes, of itself or not, and comes again a while later. One that is about to stop may be killed at that. */
   #move(n: number): void {
     const going = this.#running[n]
     if (going === undefined) return
@@ -178,9 +185,13 @@ class Group {
       this.scheduler.at(random.int(3000), 0, () => this.#start(n))
     }
     const stops = random.chance(0.6)
+    if (stops && this.#stopping.has(going)) return
     this.story.push(`${Math.round(this.scheduler.now)}: process ${n} ${stops ? 'stops' : 'is killed'}`)
-    if (stops) void going.engine.stop().then(again)
-    else again()
+    if (!stops) again()
+    else {
+      this.#stopping.add(going)
+      void going.engine.stop().then(again)
+    }
   }
 
   #start(n: number): void {

@@ -71,6 +71,17 @@ describe('records of a partition that several tasks write', () => {
     assert.equal(buffer.behind, 1)
   })
 
+  test('are known by whoever takes them over up to where they went: an older one shows at once, and hides what follows', () => {
+    const buffer = bufferAt(1, { end: 3, timestamp: 30, offset: 2 })
+    const timestamps = [10, 40, 30, 20, 50]
+    feed(buffer, timestamps, 4)
+    assert.equal(buffer.wentUpTo, 30)
+    assert.equal(buffer.headTimestamp, 20)
+    assert.equal(buffer.taken, 3)
+    assert.deepEqual([take(buffer), take(buffer), take(buffer)], [3, 1, 4])
+    assert.equal(buffer.wentUpTo, 50)
+  })
+
   test('are taken in as far as there is room, and the others once there is some again', () => {
     const buffer = bufferAt(0, undefined, 200)
     feed(buffer, [40, 30, 20, 10], 4)

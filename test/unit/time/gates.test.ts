@@ -4,11 +4,12 @@ import { test } from 'node:test'
 import { Story } from './story.ts'
 
 const joined = { task: '1_0', lag: 0 }
+const nothingWent = (): number => Number.NEGATIVE_INFINITY
 
 test('a partition that goes is waited for no longer, and what waits for its writers names one that is left', () => {
   const story = new Story().assign('first', joined).assign('second', joined).assign('third', joined)
   const all = ['first', 'second', 'third'].map((name) => story.handle(name))
-  story.watermarks.gate(all, story.handle('second'), story.now)
+  story.watermarks.gate(all, story.handle('second'), nothingWent, story.now)
   story.feed('first', [50])
   assert.equal(story.next(), null)
   assert.equal(story.watermarks.longestWait()?.awaited, 'second:0')
@@ -16,4 +17,13 @@ test('a partition that goes is waited for no longer, and what waits for its writ
   assert.equal(story.watermarks.longestWait()?.awaited, 'first:0')
   story.revoke('first')
   assert.equal(story.watermarks.longestWait(), undefined)
+})
+
+test('what is no younger than what went of its partition before the gate was closed does not wait for it', () => {
+  const story = new Story().assign('first', joined).assign('second', joined)
+  const [first, second] = [story.handle('first'), story.handle('second')]
+  story.watermarks.gate([first, second], first, (p) => (p === first ? 50 : nothingWent()), story.now)
+  story.feed('first', [20, 60]).feed('second', [30])
+  assert.deepEqual(story.all(), ['first@20/20'])
+  assert.equal(story.watermarks.longestWait()?.awaited, 'first:0')
 })

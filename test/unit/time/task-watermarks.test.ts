@@ -88,7 +88,7 @@ describe('the watermark of a task', () => {
 
   test('goes on while all of its partitions are idle no further than those have come who write to it', () => {
     const { watermarks, left, right, single, go } = twoTasks(10)
-    watermarks.gate([left, right], left, 0)
+    watermarks.gate([left, right], left, () => unknown, 0)
     for (const p of [left, right]) watermarks.evidence(p, 0, false, 0)
     watermarks.tick(20)
     assert.ok(watermarks.isIdle(left) && watermarks.isIdle(right))

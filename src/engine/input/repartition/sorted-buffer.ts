@@ -142,6 +142,11 @@ export class SortedBuffer {
     return this.#order.oldest ?? this.inner.nextOffset
   }
 
+  /** Event time of the youngest record that went, here or before this process had the partition. */
+  get wentUpTo(): number {
+    return this.#wentTimestamp
+  }
+
   /** What is done of the offsets from `nextOffset` on; undefined: nothing. */
   get kept(): Kept | undefined {
     if (this.#before !== undefined) return this.#before

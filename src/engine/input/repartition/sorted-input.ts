@@ -65,8 +65,9 @@ export class SortedInput {
     for (const subtopology of new Set(fresh.map((route) => route?.subtopology))) {
       const members = [...this.#routes.values()].filter((route) => route.subtopology === subtopology)
       const awaited = members.find(({ source }) => isSorted(plan, plan.sources[source]))
-      const handles = members.map(({ handle }) => handle)
-      if (awaited) this.#watermarks.gate(handles, awaited.handle, now)
+      if (!awaited) continue
+      const went = new Map(members.map(({ handle, sorted }) => [handle, sorted?.wentUpTo ?? Number.NEGATIVE_INFINITY]))
+      this.#watermarks.gate([...went.keys()], awaited.handle, (handle) => went.get(handle) as number, now)
     }
   }
 
