@@ -239,13 +239,7 @@ export class LaneCore {
     this.counters.turnBegins(now)
     this.#calls.occupation.begins()
     try {
-      let fired = false
-      for (const slot of [...this.#tasks.all()]) {
-        if (slot.task.nextWallClock > now) continue
-        fired = true
-        this.#runner.wallClock(slot, now)
-      }
-      if (fired) this.#commits.request(false)
+      if (this.#tasks.wallClock(now, this.#runner)) this.#commits.request(false)
     } catch (error) {
       this.#fault(error)
     }
@@ -311,6 +305,10 @@ export class LaneCore {
         return
       case 'start':
         this.#start(message)
+        return
+      case 'begin':
+        this.#tasks.haveBegun = true
+        this.#options.wake()
         return
       case 'data':
       case 'watermark':

@@ -92,6 +92,8 @@ export type ToLane =
       /** What the application may pass on to tell its runs apart: a later run's is never lower. */
       readonly fencingToken?: number
     }
+  /** All lanes have started: what one hands over on its own account finds its task. */
+  | { readonly type: 'begin'; readonly run: number }
   | {
       readonly type: 'data'
       readonly run: number

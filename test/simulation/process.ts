@@ -53,6 +53,8 @@ export class SimulatedProcess {
   readonly laneCounters: Float64Array[]
   readonly layout: CounterLayout
   readonly #o: ProcessOptions
+  /** Lanes whose next wall-clock timer is planned. */
+  readonly #ticking = new Set<number>()
   #dead = false
 
   constructor(options: ProcessOptions) {
@@ -88,6 +90,7 @@ export class SimulatedProcess {
           const more = this.lanes[lane]?.run(1 + scheduler.random.int(20))
           options.tamperCounters?.(this.laneCounters[lane] as Float64Array)
           if (more) wake()
+          this.#tick(lane, wake)
         })
       }
       this.lanes.push(
@@ -157,6 +160,20 @@ export class SimulatedProcess {
   kill(): void {
     this.#dead = true
     this.#o.scheduler.kill(this.#o.owner)
+  }
+
+  /** Calls a lane when its next wall-clock timer is due, where it has one. */
+  #tick(lane: number, wake: () => void): void {
+    const { scheduler, owner } = this.#o
+    const core = this.lanes[lane] as LaneCore
+    const dueAt = core.tasks.nextWallClock
+    if (dueAt === Number.POSITIVE_INFINITY || this.#ticking.has(lane)) return
+    this.#ticking.add(lane)
+    scheduler.at(Math.max(0, dueAt - scheduler.clock.now()), owner, () => {
+      this.#ticking.delete(lane)
+      core.tick(scheduler.clock.now())
+      wake()
+    })
   }
 
   /** Wakes a lane now and then, as its timer does when stores are to be written. */

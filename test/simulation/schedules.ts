@@ -1,7 +1,8 @@
 /**
- * Schedules in event time of a task without state, behind slow functions, whose ticks are handed over and counted in windows
- * that tell their final result. Each tick that is committed must be counted in its window, and each window told once,
- * wherever barriers fall and whatever crashes.
+ * Schedules of a task without state, behind slow functions, whose ticks are handed over and counted in windows that tell
+ * their final result. Each tick that is committed must be counted in its window, and each window told once, wherever
+ * barriers fall and whatever crashes. Half of the seeds have schedules in event time, half by the wall clock: these put out
+ * what is of the task's event time.
  */
 import { noHeaders } from '../../src/broker/wire/headers.ts'
 import { RecordBatchBuilder } from '../../src/broker/wire/record-batch.ts'
@@ -14,14 +15,22 @@ import { committed } from './checkers.ts'
 import { type Broken, played, replaced } from './level-order.ts'
 import type { Verdict } from './run-seed.ts'
 import type { Delays } from './workload.ts'
-import { type Mutant, partitionOf, World } from './world.ts'
+import { type Mutant, partitionOf, World, type WorldOptions } from './world.ts'
 
 const windowMs = 10
 const endMs = 5_000_000
 const numbers = { key: serdes.string, value: serdes.json<number>() }
 
 class ScheduleWorld extends World {
+  readonly clock: 'event-time' | 'wall-clock'
+
+  constructor(options: WorldOptions) {
+    super(options)
+    this.clock = options.seed % 2 === 0 ? 'event-time' : 'wall-clock'
+  }
+
   protected override application(delays: Delays): Application {
+    const clock = this.clock
     return defineApp({
       applicationId: 'sim',
       build(topology) {
@@ -32,7 +41,12 @@ class ScheduleWorld extends World {
             return wait ? wait.then(() => n) : n
           })
           .process<string, number>((context) => {
-            context.schedule('20ms', 'event-time', (now) => context.forward('tick', now))
+            if (clock === 'event-time') context.schedule('20ms', clock, (now) => context.forward('tick', now))
+            else
+              context.schedule('3ms', clock, () => {
+                const now = context.streamTime()
+                if (now > 0) return context.forward('tick', now, { timestamp: now })
+              })
             return { process: () => undefined }
           }, numbers)
         ticks.to('ticks')
@@ -87,7 +101,15 @@ class ScheduleWorld extends World {
   }
 }
 
-const inProcess = { split: 'in-process', lanes: 2, partitions: 2, asyncShare: 0.4, keys: 6, foldsMs: 0 } as const
+const inProcess = {
+  split: 'in-process',
+  lanes: 2,
+  partitions: 2,
+  asyncShare: 0.4,
+  keys: 6,
+  foldsMs: 0,
+  clockJumps: 0,
+} as const
 
 /** Not a mistake: these worlds are about levels. */
 const plain: Mutant = { name: 'plain', world: inProcess }
@@ -103,6 +125,26 @@ export const mutants: readonly Broken[] = [
           return this.stateful
         },
       }),
+  },
+  {
+    name: 'wall-clock-schedules-go-on-to-the-next-epoch',
+    world: inProcess,
+    breaks: () =>
+      replaced(TaskSlot.prototype, 'keepsEpochsApart', {
+        get(this: TaskSlot) {
+          return this.stateful || this.task.nextWake !== Number.POSITIVE_INFINITY
+        },
+      }),
+  },
+  {
+    name: 'wall-clock-schedules-fire-while-lanes-begin',
+    world: { ...inProcess, crashes: 3, messageMs: 10 },
+    messages: () => ({
+      toLane: (message, send) => {
+        send(message)
+        if (message.type === 'start') send({ type: 'begin', run: message.run })
+      },
+    }),
   },
   {
     name: 'schedules-fire-while-lanes-begin',

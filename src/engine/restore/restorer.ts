@@ -253,7 +253,8 @@ export class Restorer {
     lanes: number,
     { epoch, watermark, fencingToken }: { epoch: number; watermark: number; fencingToken: number },
   ): Promise<void> {
-    const waiting = new Set(Array.from({ length: lanes }, (_, lane) => lane))
+    const all = Array.from({ length: lanes }, (_, lane) => lane)
+    const waiting = new Set(all)
     const done = new Promise<void>((resolve) => {
       this.#started = (lane) => {
         const wasExpected = waiting.delete(lane)
@@ -261,11 +262,12 @@ export class Restorer {
         if (waiting.size === 0) resolve()
       }
     })
-    for (let lane = 0; lane < lanes; lane++) {
+    for (const lane of all) {
       const starting = tasks.get(lane) ?? []
       this.#host.send(lane, { type: 'start', run: run.number, tasks: starting, epoch, watermark, fencingToken })
     }
     await done
+    for (const lane of all) this.#host.send(lane, { type: 'begin', run: run.number })
   }
 
   async #open(run: Run, tasks: ReadonlyMap<number, readonly TaskRef[]>): Promise<Opened[]> {

@@ -120,7 +120,7 @@ export class TaskRunner {
     if (watermark > slot.target) slot.target = watermark
     const allowed = slot.allowedWatermark()
     const before = slot.watermark
-    if (allowed <= before || slot.timerBusy || slot.straddling) return
+    if (allowed <= before || slot.holdsTimers) return
     slot.watermark = allowed
     let pending: Maybe
     try {
@@ -152,7 +152,6 @@ export class TaskRunner {
   }
 
   wallClock(slot: TaskSlot, now: number): void {
-    if (slot.timerBusy) return
     let pending: Maybe
     try {
       pending = slot.task.wallClock(now)

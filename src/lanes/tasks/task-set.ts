@@ -62,6 +62,8 @@ export class TaskSet {
   #lastCommit: string | undefined
   /** The watermark up to which the epoch goes that is sealed next: what a replay of later epochs reads is kept. */
   sealsUpTo = Number.NEGATIVE_INFINITY
+  /** All lanes have started. Before, what a wall-clock timer hands over might come to a lane that does not know its tasks. */
+  haveBegun = false
 
   /** What the stores have taken since the commit before. */
   #storesMs = 0
@@ -284,11 +286,20 @@ export class TaskSet {
     return false
   }
 
-  /** Earliest wall-clock instant at which a timer is due; Infinity: none. */
+  /** Earliest wall-clock instant at which a timer is due, of those that may fire; Infinity: none. */
   get nextWallClock(): number {
     let next = Number.POSITIVE_INFINITY
-    for (const { task } of this.#all) if (task.nextWallClock < next) next = task.nextWallClock
+    if (!this.haveBegun) return next
+    for (const slot of this.#all) if (!slot.holdsTimers) next = Math.min(next, slot.task.nextWallClock)
     return next
+  }
+
+  /** Fires the wall-clock timers that are due; true: there were some. */
+  wallClock(now: number, runner: TaskRunner): boolean {
+    if (this.nextWallClock > now) return false
+    for (const slot of [...this.#all])
+      if (!slot.holdsTimers && slot.task.nextWallClock <= now) runner.wallClock(slot, now)
+    return true
   }
 
   uncommittedBytes(): number {
@@ -323,6 +334,7 @@ export class TaskSet {
 
   /** Drops tasks and every change that is not committed; the backends stay open. */
   discard(): void {
+    this.haveBegun = false
     for (const slot of [...this.#all]) this.#drop(slot)
     for (const store of this.#stores.values()) store.detach()
     this.#stores.clear()

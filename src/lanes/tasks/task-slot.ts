@@ -83,7 +83,13 @@ export class TaskSlot {
 
   /** It has state, or schedules, which go by time as well: no record of an epoch enters before the last one is over. */
   get keepsEpochsApart(): boolean {
-    return this.stateful || this.task.nextWake !== Number.POSITIVE_INFINITY
+    const { nextWake, nextWallClock } = this.task
+    return this.stateful || Math.min(nextWake, nextWallClock) !== Number.POSITIVE_INFINITY
+  }
+
+  /** No timer fires now, whatever its time. */
+  get holdsTimers(): boolean {
+    return this.timerBusy || this.straddling
   }
 
   outstandingOf(epoch: CommitEpoch): number {
