@@ -1,6 +1,6 @@
 /**
  * How far each changelog goes, as commits tell it: beside the tag of one source partition for each partition of the
- * changelogs. So a start knows whether a changelog still has all that was committed, also where no store on disk does,
+ * changelogs, one of the same task, which goes wherever the store goes. So a start knows whether a changelog still has all that was committed, also where no store on disk does,
  * and waits for what the broker is only about to show.
  */
 import type { TopicPartition } from '../../base/ids.ts'
@@ -61,6 +61,7 @@ export function endsOf(written: readonly StorePartition[], next: ReadonlyMap<str
 
 interface Told {
   readonly key: string
+  readonly subtopology: number
   readonly partition: number
   end: number
 }
@@ -120,7 +121,7 @@ export class ChangelogEnds {
       const told = this.#set(topics, each)
       if (told !== undefined) changed.add(told)
     }
-    const byPlace = this.#byPlace(changed, places)
+    const byPlace = this.#byPlace(topics, changed, places)
     return places.flatMap((place) => {
       const ends = byPlace.get(place)
       if (!place.isTold && ends === undefined) return []
@@ -131,16 +132,43 @@ export class ChangelogEnds {
   }
 
   /** All that is to stand beside each place of which the commit tells: what stood there before is gone with it. */
-  #byPlace<P extends Place>(changed: ReadonlySet<Told>, places: readonly P[]): ReadonlyMap<P, readonly Told[]> {
+  #byPlace<P extends Place>(
+    topics: ResolvedTopics,
+    changed: ReadonlySet<Told>,
+    places: readonly P[],
+  ): ReadonlyMap<P, readonly Told[]> {
     const result = new Map<P, Told[]>()
     if (this.#ends.size === 0 || places.length === 0) return result
     const byPartition = new Map<number, P>()
     for (const place of places) if (!byPartition.has(place.partition)) byPartition.set(place.partition, place)
-    const placeOf = ({ partition }: Told): P =>
-      byPartition.get(partition) ?? (places[partition % places.length] as unknown as P)
+    const byTask = this.#byTask(topics, places)
+    const placeOf = ({ subtopology, partition }: Told): P =>
+      byTask.get(`${subtopology}_${partition}`) ??
+      byPartition.get(partition) ??
+      (places[partition % places.length] as unknown as P)
     for (const place of places) if (place.isTold) result.set(place, [])
     for (const told of changed) result.set(placeOf(told), [])
     for (const told of this.#ends.values()) result.get(placeOf(told))?.push(told)
+    return result
+  }
+
+  /** The first place of each task. */
+  #byTask<P extends Place>({ bySource }: ResolvedTopics, places: readonly P[]): ReadonlyMap<string, P> {
+    const readers = new Map<string, number[]>()
+    for (const { index, subtopology } of this.#settings.plan.sources) {
+      for (const topic of bySource[index] ?? []) {
+        const of = readers.get(topic)
+        if (of === undefined) readers.set(topic, [subtopology])
+        else of.push(subtopology)
+      }
+    }
+    const result = new Map<string, P>()
+    for (const place of places) {
+      for (const subtopology of readers.get(place.topic) ?? []) {
+        const task = `${subtopology}_${place.partition}`
+        if (!result.has(task)) result.set(task, place)
+      }
+    }
     return result
   }
 
@@ -156,7 +184,7 @@ export class ChangelogEnds {
       before.end = end
       return before
     }
-    const told = { key, partition, end }
+    const told = { key, subtopology: plan.subtopology, partition, end }
     this.#ends.set(id, told)
     return told
   }

@@ -9,11 +9,18 @@ import type { EngineSettings } from '../../../src/engine/settings.ts'
 const nobody: KnownEnds = new Map()
 
 function worldOf(stores: readonly string[], topicIds: Readonly<Record<string, string>> = {}) {
-  const settings = { plan: { stores: stores.map((name) => ({ name, subtopology: 0 })) } } as unknown as EngineSettings
+  const plan = {
+    stores: stores.map((name) => ({ name, subtopology: name === 'later' ? 1 : 0 })),
+    sources: [
+      { index: 0, subtopology: 0 },
+      { index: 1, subtopology: 1 },
+    ],
+  }
+  const settings = { plan } as unknown as EngineSettings
   const changelogs = new Map(
     stores.map((name) => [name, { topic: `${name}-changelog`, topicId: topicIds[name] ?? name }]),
   )
-  const topics = { changelogs } as unknown as ResolvedTopics
+  const topics = { changelogs, bySource: [['in'], ['through']] } as unknown as ResolvedTopics
   return { ends: new ChangelogEnds(settings), topics }
 }
 
@@ -49,6 +56,17 @@ describe('what commits tell of the ends of changelogs', () => {
     assert.equal(endsIn(next).get(endKey('b', 1)), 9)
     // So it is, too, where the partition is committed for another reason.
     assert.equal(endsIn(next).get(endKey('b', 0)), 3)
+  })
+
+  test('stands beside a partition of the same task: others of its number may go to another process', () => {
+    const { ends, topics } = worldOf(['a', 'later'])
+    const places = [place(0, true), place(1, false), place(1, false, 'through')]
+    const told = ends.tell(topics, [{ store: 'later', partition: 1, end: 40 }], places, encodeAs(1))
+    assert.deepEqual(
+      told.map(({ topic, partition }) => `${topic}:${partition}`),
+      ['in:0', 'through:1'],
+    )
+    assert.deepEqual([...endsIn(told.slice(1))], [[endKey('later', 1), 40]])
   })
 
   test('is told in any case where there are fewer partitions than those of the changelogs', () => {
