@@ -34,6 +34,8 @@ export interface RosterEntry {
   readonly identity: MemberIdentity | null
   /** What it may work on now: partitions by topic. Left out where no member says at which address it can be asked. */
   readonly owns?: Readonly<Record<string, readonly number[]>>
+  /** It had partitions that are to go to others, who get them once it joins again. */
+  readonly gives?: true
 }
 
 export interface Assignment {

@@ -3,7 +3,13 @@ import type { TopicPartition } from '../../base/ids.ts'
 import type { BrokerPort, JoinedGroup, TopicInfo } from '../../broker/port.ts'
 import { CorruptBatchError } from '../../broker/wire/corrupt.ts'
 import { assignCooperatively } from './membership-assignor.ts'
-import { decodeSubscription, encodeAssignment, type MemberIdentity, type Subscription } from './membership-codec.ts'
+import {
+  decodeSubscription,
+  encodeAssignment,
+  type MemberIdentity,
+  type RosterEntry,
+  type Subscription,
+} from './membership-codec.ts'
 
 export interface LeaderOptions {
   readonly broker: BrokerPort
@@ -23,17 +29,24 @@ export async function assignAll(
   const partitions = await partitionCounts(broker, topics, members)
   const assigned = assignCooperatively({ members, partitions, coPartitioned, exclusive: identity.exclusive })
   const isAsked = members.some(({ identity: said }) => said?.address !== undefined)
-  const roster = members.map(({ memberId, groupInstanceId, identity: said }) => ({
-    memberId,
-    groupInstanceId,
-    identity: said ?? null,
-    ...(isAsked && { owns: byTopic(assigned.get(memberId) ?? []) }),
-  }))
+  const roster = members.map(({ memberId, groupInstanceId, identity: said, owned }): RosterEntry => {
+    const keeps = assigned.get(memberId) ?? []
+    return {
+      memberId,
+      groupInstanceId,
+      identity: said ?? null,
+      ...(isAsked && { owns: byTopic(keeps) }),
+      ...(owned.some((each) => !isAmong(each, keeps)) && { gives: true }),
+    }
+  })
   return [...assigned].map(([memberId, list]) => ({
     memberId,
     assignment: encodeAssignment({ partitions: list, roster }),
   }))
 }
+
+const isAmong = ({ topic, partition }: TopicPartition, all: readonly TopicPartition[]): boolean =>
+  all.some((each) => each.topic === topic && each.partition === partition)
 
 function byTopic(partitions: readonly TopicPartition[]): Record<string, number[]> {
   const owned = Map.groupBy(partitions, ({ topic }) => topic)

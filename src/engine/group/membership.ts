@@ -251,11 +251,15 @@ export class Membership {
     this.#events.assigned(added, partitions)
   }
 
-  /** A static member that is started anew gets its old assignment, in which the others read its old address. */
+  /**
+   * A static member that is started anew gets its old assignment, in which the others read its old address. And whoever
+   * had the place may have ended before it told that the partitions are free which it was to give away: nobody has them.
+   */
   #correct(roster: readonly RosterEntry[]): void {
     const { groupInstanceId, identity } = this.#o
-    if (identity.address === undefined || this.#corrected) return
     const told = roster.find((entry) => groupInstanceId !== null && entry.groupInstanceId === groupInstanceId)
+    if (told?.gives === true) this.#joinWanted = true
+    if (identity.address === undefined || this.#corrected) return
     if (told === undefined || told.identity?.address === identity.address) return
     this.#corrected = true
     this.#joinWanted = true

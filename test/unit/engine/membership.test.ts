@@ -286,6 +286,21 @@ describe('static members', () => {
     assert.deepEqual(next.owned, t(0, 1, 2, 3))
   })
 
+  test('free what those were to give away who had the place before', async () => {
+    const { world, ownership } = await group(4)
+    const a = new Member(world, ownership, 'a', options).start()
+    a.revokeMs = 5000
+    await world.settle()
+    const b = new Member(world, ownership, 'b', { groupInstanceId: 'two' }).start()
+    await world.pass(4000)
+    assert.deepEqual([a.owned.length, b.owned.length], [4, 0])
+    a.kill(ownership)
+    const next = new Member(world, ownership, 'a2', options).start()
+    await world.pass(5000)
+    assert.deepEqual([...next.owned, ...b.owned].sort(), t(0, 1, 2, 3))
+    assert.equal(b.owned.length, 2)
+  })
+
   test('the one whose name was taken steps back', async () => {
     const { world, ownership } = await group(2)
     const a = new Member(world, ownership, 'a', options).start()
