@@ -222,8 +222,9 @@ export function suppressedSerde(value: Serde<unknown>): Serde<Suppressed> {
 /** The message of a left row of a foreign-key join to the right side. */
 export interface Subscription {
   /**
-   * `answer-if-found`: no answer is wanted where there is no right row. `answer-again`: the row names the same right
-   * row as before, so the answer matters only where there is a result to take back.
+   * `answer-if-found`: where there is no right row, the answer matters only where there is a result to take back, one of a
+   * left row before whose deletion was answered too late. `answer-again`: that is so too, for the row names the same
+   * right row as before.
    */
   readonly instruction: 'unsubscribe' | 'unsubscribe-and-answer' | 'answer-if-found' | 'answer' | 'answer-again'
   readonly primaryKey: Uint8Array

@@ -146,10 +146,12 @@ export class ForeignKeyJoinOperator extends NodeOperator {
 
   #answer(rec: Rec, row: Row | undefined): Maybe {
     const { instruction, primaryKey, hash } = rec.value as Subscription
-    if (instruction === 'answer-if-found' && row === undefined) return
+    // The deletion of a row before may be answered only now, and be dropped.
+    const isMiss = instruction === 'answer-if-found' && row === undefined
+    if (isMiss && this.context.operatorTime) return
     const value = instruction === 'unsubscribe-and-answer' ? null : (row?.value ?? null)
     const timestamp = row ? Math.max(rec.timestamp, row.timestamp) : rec.timestamp
-    const answer: SubscriptionAnswer = { hash, value, quiet: instruction === 'answer-again' }
+    const answer: SubscriptionAnswer = { hash, value, quiet: isMiss || instruction === 'answer-again' }
     const key = this.#primaryKeySerde.deserialize(primaryKey)
     const keyRange = ByteRange.of(primaryKey)
     return forward(this.children, new Rec(key, answer, timestamp, rec.headers, rec.origin, keyRange, undefined))

@@ -1,0 +1,28 @@
+/** Foreign-key joins through topics, where an answer may find that its left row is another one by now. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { startEmbeddedBroker } from '../../src/runtime/index.ts'
+import { consume, firstTime, lastByKey, produce, TestEngine } from './support/engine.ts'
+
+test('a result does not outlive its rows where a left row comes again before its deletion was answered', async (t) => {
+  const broker = await startEmbeddedBroker({ partitions: 2 })
+  t.after(() => broker.close())
+  const client = broker.client()
+  const life = async (): Promise<void> => {
+    const engine = await TestEngine.open('kept-prices', { 'topology.sub-topology-split': 'repartition-topics' }, broker)
+    await engine.idle()
+    await engine.stop()
+  }
+  await produce(client, 'prices', [{ key: 'tea', value: 3, timestamp: firstTime }], 2)
+  await produce(client, 'orders', [{ key: 'first', value: { product: 'tea' }, timestamp: firstTime }], 2)
+  await life()
+  assert.deepEqual(lastByKey(await consume(client, 'priced')), { first: 3 })
+  // All of it is there before the first answer can come.
+  await produce(client, 'prices', [{ key: 'tea', value: null, timestamp: firstTime + 3 }])
+  await produce(client, 'orders', [
+    { key: 'first', value: null, timestamp: firstTime + 1 },
+    { key: 'first', value: { product: 'tea', more: true }, timestamp: firstTime + 2 },
+  ])
+  await life()
+  assert.deepEqual(lastByKey(await consume(client, 'priced')), { first: null })
+})
