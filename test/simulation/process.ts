@@ -162,9 +162,10 @@ export class SimulatedProcess {
     this.#o.scheduler.kill(this.#o.owner)
   }
 
-  /** Calls a lane when its next wall-clock timer is due, where it has one. */
+  /** Calls a lane when its next wall-clock timer is due, where it has one. Who moves a clock of the lanes' own calls them. */
   #tick(lane: number, wake: () => void): void {
-    const { scheduler, owner } = this.#o
+    const { scheduler, owner, laneClock } = this.#o
+    if (laneClock !== undefined) return
     const core = this.lanes[lane] as LaneCore
     const dueAt = core.tasks.nextWallClock
     if (dueAt === Number.POSITIVE_INFINITY || this.#ticking.has(lane)) return
