@@ -1,7 +1,7 @@
 /**
  * How far each changelog goes, as commits tell it: beside the tag of one source partition for each partition of the
- * changelogs, one of the same task, which goes wherever the store goes. So a start knows whether a changelog still has all that was committed, also where no store on disk does,
- * and waits for what the broker is only about to show.
+ * changelogs, one of the same task, which goes wherever the store goes. So a start knows whether a changelog still has
+ * all that was committed, also where no store on disk does, and waits for what the broker is only about to show.
  */
 import type { TopicPartition } from '../../base/ids.ts'
 import type { CommittedOffset, OffsetToCommit } from '../../broker/port.ts'
