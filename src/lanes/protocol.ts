@@ -12,6 +12,7 @@ import type { FunctionLine } from './tasks/log-lines.ts'
 import type { Place } from './levels/place.ts'
 import type { OutputTopic } from './outputs.ts'
 import type { StoreQuery, StoreRow } from './stores/store-query.ts'
+import type { HeadBytes } from './transfer.ts'
 
 export interface StorePartition {
   readonly store: string
@@ -98,6 +99,7 @@ export type ToLane =
       readonly type: 'data'
       readonly run: number
       readonly buffer: ArrayBuffer
+      readonly head: HeadBytes
       readonly length: number
       readonly records: number
       /** Everything that was dispatched to this lane up to this watermark and this number has come with it. */

@@ -2,10 +2,16 @@
  * Records on their way between threads: packed into one buffer that is handed over, never copied again. An entry is a
  * fixed head of aligned numbers, then key, value and headers as they lie in record batches, padded to eight bytes.
  */
+import { assert } from '../base/assert.ts'
 import { isBefore, type Place } from './levels/place.ts'
 
 const headInts = 8
-const headBytes = 80
+/**
+ * Bytes of an entry's head, by how much of its place it carries: heads are a third of what goes between threads. Records
+ * that no lane hands on need no number of their dispatch; what the engine dispatches is no hand-off of anything.
+ */
+export const heads = { unnumbered: 64, dispatched: 72, handedOver: 80 } as const
+export type HeadBytes = (typeof heads)[keyof typeof heads]
 /** Longer ranges are left to the platform; from so many bytes on they are copied by eight. */
 const longCopy = 256
 const shortCopy = 32
@@ -34,6 +40,7 @@ export interface LyingRecord {
 /** Packs records into buffers of a given size. */
 export class TransferWriter {
   readonly #capacity: number
+  readonly head: HeadBytes
   /** Where the last entry begins. */
   #last = 0
   #bytes: Uint8Array
@@ -51,8 +58,9 @@ export class TransferWriter {
   sub = 0
   isInOrder = true
 
-  constructor(capacity = 65_536) {
+  constructor(capacity = 65_536, head: HeadBytes = heads.handedOver) {
     this.#capacity = capacity
+    this.head = head
     const buffer = blank(capacity)
     this.#bytes = new Uint8Array(buffer)
     this.#ints = new Int32Array(buffer)
@@ -123,9 +131,10 @@ export class TransferWriter {
 
   #place(at: number, seq: number, sub: number): void {
     const d = this.#last >> 3
+    const head = this.head
     this.#doubles[d + 7] = at
-    this.#doubles[d + 8] = seq
-    this.#doubles[d + 9] = sub
+    if (head > heads.unnumbered) this.#doubles[d + 8] = seq
+    if (head === heads.handedOver) this.#doubles[d + 9] = sub
     if (this.isInOrder && isBefore(at, seq, sub, this)) this.isInOrder = false
     this.at = at
     this.seq = seq
@@ -163,7 +172,8 @@ export class TransferWriter {
     headersLength: number,
   ): number {
     const payload = Math.max(keyLength, 0) + Math.max(valueLength, 0) + headersLength
-    const size = (headBytes + payload + 7) & ~7
+    const head = this.head
+    const size = (head + payload + 7) & ~7
     const from = this.#length
     if (from + size > this.#bytes.length) this.#grow(from + size)
     const i = from >> 2
@@ -179,7 +189,7 @@ export class TransferWriter {
     this.#last = from
     this.#length = from + size
     this.#records++
-    return from + headBytes
+    return from + head
   }
 
   #time(offset: number, timestamp: number, watermark: number): void {
@@ -208,14 +218,13 @@ export class TransferWriter {
     return at + length
   }
 
-  /** Of the entry appended last: the engine knows its watermark only once the record has left its buffer. */
+  /** Of the entry dispatched last: the engine knows its watermark only once the record has left its buffer. */
   setLast(watermark: number, at: number, seq: number): void {
     const d = this.#last >> 3
     const doubles = this.#doubles
     doubles[d + 6] = watermark
     doubles[d + 7] = at
-    doubles[d + 8] = seq
-    doubles[d + 9] = 0
+    if (this.head > heads.unnumbered) doubles[d + 8] = seq
   }
 
   /** The packed buffer, whose length may exceed what was written; the writer goes on with a fresh one. */
@@ -263,6 +272,7 @@ export class TransferReader implements Place {
   readonly #ints: Int32Array
   readonly #doubles: Float64Array
   readonly #end: number
+  readonly #head: HeadBytes
   #next = 0
   source = 0
   task = 0
@@ -291,7 +301,9 @@ export class TransferReader implements Place {
   aheadKeyStart = -1
   aheadKeyEnd = -1
 
-  constructor(buffer: ArrayBuffer, length: number) {
+  /** `head`: as the entries were written; of what they do not carry, `seq` and `sub` are 0. */
+  constructor(buffer: ArrayBuffer, length: number, head: HeadBytes = heads.handedOver) {
+    this.#head = head
     this.bytes = new Uint8Array(buffer)
     this.#ints = new Int32Array(buffer)
     this.#doubles = new Float64Array(buffer)
@@ -317,14 +329,16 @@ export class TransferReader implements Place {
     this.aheadSource = ints[i + 1] as number
     this.aheadTask = ints[i + 2] as number
     const keyLength = ints[i + 5] as number
-    this.aheadKeyStart = keyLength < 0 ? -1 : from + headBytes
-    this.aheadKeyEnd = from + headBytes + Math.max(keyLength, 0)
+    const keyStart = from + this.#head
+    this.aheadKeyStart = keyLength < 0 ? -1 : keyStart
+    this.aheadKeyEnd = keyStart + Math.max(keyLength, 0)
     this.#ahead = from + (ints[i] as number)
     return true
   }
 
   /** Puts the entries in the order of their places; those of one place keep theirs. */
   sort(): void {
+    assert(this.#head === heads.handedOver, 'entries without a whole place are to be sorted')
     const starts: number[] = []
     for (let at = 0; at < this.#end; at += this.#ints[at >> 2] as number) starts.push(at)
     const doubles = this.#doubles
@@ -363,9 +377,10 @@ export class TransferReader implements Place {
     this.timestamp = this.#doubles[d + 5] as number
     this.watermark = this.#doubles[d + 6] as number
     this.at = this.#doubles[d + 7] as number
-    this.seq = this.#doubles[d + 8] as number
-    this.sub = this.#doubles[d + 9] as number
-    let from = this.#next + headBytes
+    const head = this.#head
+    if (head > heads.unnumbered) this.seq = this.#doubles[d + 8] as number
+    if (head === heads.handedOver) this.sub = this.#doubles[d + 9] as number
+    let from = this.#next + head
     this.keyStart = keyLength < 0 ? -1 : from
     if (keyLength > 0) from += keyLength
     this.keyEnd = keyLength < 0 ? -1 : from

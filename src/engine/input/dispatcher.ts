@@ -8,7 +8,7 @@ import { engineIndex, sourceTopicSlot, type CounterLayout } from '../../base/cou
 import { keySlot } from '../../base/hash.ts'
 import type { Affinity } from '../../topology/affinity.ts'
 import type { TaskWatermark, ToLane } from '../../lanes/protocol.ts'
-import { TransferWriter } from '../../lanes/transfer.ts'
+import { heads, TransferWriter } from '../../lanes/transfer.ts'
 import type { Watermarks } from '../../time/watermarks.ts'
 import type { Admission } from './admission.ts'
 import type { Run } from '../run.ts'
@@ -104,7 +104,11 @@ export class Dispatcher {
     this.#queueBytes = queueBytes
     this.#layout = layout
     this.#counters = counters
-    this.#writers = Array.from({ length: affinity.lanes }, () => new TransferWriter(host.dispatchBytes + spareBytes))
+    const head = hasLevels ? heads.dispatched : heads.unnumbered
+    this.#writers = Array.from(
+      { length: affinity.lanes },
+      () => new TransferWriter(host.dispatchBytes + spareBytes, head),
+    )
     this.#outstanding = new Float64Array(affinity.lanes)
     this.#sentWatermark = new Float64Array(affinity.lanes).fill(Number.NEGATIVE_INFINITY)
   }
@@ -286,7 +290,7 @@ export class Dispatcher {
   }
 
   #send(lane: number, writer: TransferWriter, watermark: number): void {
-    const { length, records } = writer
+    const { head, length, records } = writer
     assert(records > 0, `a buffer without records goes to lane ${lane}`)
     const buffer = writer.take()
     const outstanding = (this.#outstanding[lane] as number) + length
@@ -296,6 +300,6 @@ export class Dispatcher {
     this.#sentWatermark[lane] = watermark
     this.#sentSeq[lane] = seq
     const { number: run } = this.#host.run
-    this.#host.send(lane, { type: 'data', run, buffer, length, records, watermark, seq }, [buffer])
+    this.#host.send(lane, { type: 'data', run, buffer, head, length, records, watermark, seq }, [buffer])
   }
 }

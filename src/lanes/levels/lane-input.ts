@@ -125,8 +125,8 @@ export class LaneInput {
     }
     const { watermark, seq } = message
     if (message.type === 'data') {
-      const { buffer, length: bytes, records } = message
-      const reader = new TransferReader(buffer, bytes)
+      const { buffer, head, length: bytes, records } = message
+      const reader = new TransferReader(buffer, bytes, head)
       const epoch = this.#epoch
       this.#first.push({ reader, epoch, watermark, seq, bytes, records })
       ;(this.#parts.levels[0] as LevelState).received[epoch & 1]! += records

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from '../../support/properties.ts'
-import { TransferReader, TransferWriter } from '../../../src/lanes/transfer.ts'
+import { heads, TransferReader, TransferWriter } from '../../../src/lanes/transfer.ts'
 import type { Headers } from '../../../src/broker/wire/headers.ts'
 import { decodeHeaders, RecordBatchBuilder, RecordCursor } from '../../../src/broker/wire/record-batch.ts'
 
@@ -21,6 +21,9 @@ const entry = fc.record({
   headers: bytes,
 })
 
+const sizes = fc.constantFrom(64, 1024, 65_536)
+const head = fc.constantFrom(...Object.values(heads))
+
 /** A range in the middle of other bytes, as records lie in their batches. */
 function within(data: Uint8Array | null): { from: Uint8Array | null; start: number; end: number } {
   if (data === null) return { from: null, start: -1, end: -1 }
@@ -38,8 +41,8 @@ const batched = fc.array(
 describe('records on their way between threads', () => {
   test('come out as they went in, however large the buffer was meant to be', () => {
     fc.assert(
-      fc.property(fc.array(entry, { maxLength: 30 }), fc.constantFrom(64, 1024, 65_536), (entries, capacity) => {
-        const writer = new TransferWriter(capacity)
+      fc.property(fc.array(entry, { maxLength: 30 }), sizes, head, (entries, capacity, head) => {
+        const writer = new TransferWriter(capacity, head)
         for (const e of entries) {
           const [key, value, headers] = [within(e.key), within(e.value), within(e.headers)]
           writer.append(
@@ -61,13 +64,13 @@ describe('records on their way between threads', () => {
             headers.end,
             0,
             0,
-            0,
+            5,
           )
           writer.setLast(e.watermark, e.watermark - 1, e.offset)
         }
         assert.equal(writer.records, entries.length)
         const { length } = writer
-        const reader = new TransferReader(structuredClone(writer.take()), length)
+        const reader = new TransferReader(structuredClone(writer.take()), length, head)
         assert.equal(writer.records, 0)
         let lookedAt = 0
         for (const [i, e] of entries.entries()) {
@@ -85,6 +88,8 @@ describe('records on their way between threads', () => {
             [source, task, originTopic, originPartition, offset, timestamp, watermark],
             [e.source, e.task, e.topic, e.partition, e.offset, e.timestamp, e.watermark],
           )
+          const place = [e.watermark - 1, head === heads.unnumbered ? 0 : e.offset, head === heads.handedOver ? 5 : 0]
+          assert.deepEqual([reader.at, reader.seq, reader.sub], place)
           const part = (start: number, end: number): Uint8Array | null =>
             start < 0 ? null : new Uint8Array(reader.bytes.slice(start, end))
           assert.deepEqual(part(reader.keyStart, reader.keyEnd), e.key)
