@@ -141,7 +141,10 @@ export class TransferWriter {
     this.sub = sub
   }
 
-  /** Appends the record at which the cursor stands; its watermark and its place are told afterwards. */
+  /**
+   * Appends the record at which the cursor stands; its watermark and its place are told afterwards. Not `withValue`: an
+   * empty value stands for one. Returns the bytes of key, value and headers as they lie at the cursor.
+   */
   appendFrom(
     cursor: LyingRecord,
     source: number,
@@ -149,16 +152,19 @@ export class TransferWriter {
     originTopic: number,
     originPartition: number,
     timestamp: number,
-  ): void {
+    withValue = true,
+  ): number {
     const { view, keyStart, valueStart, headersStart } = cursor
     const keyLength = keyStart < 0 ? -1 : cursor.keyEnd - keyStart
-    const valueLength = valueStart < 0 ? -1 : cursor.valueEnd - valueStart
+    const wholeValue = valueStart < 0 ? -1 : cursor.valueEnd - valueStart
+    const valueLength = withValue ? wholeValue : Math.min(wholeValue, 0)
     const headersLength = cursor.headersEnd - headersStart
     let at = this.#begin(source, task, originTopic, originPartition, keyLength, valueLength, headersLength)
     this.#time(cursor.offset, timestamp, 0)
     if (keyLength > 0) at = this.#copy(at, view, keyStart, keyLength)
     if (valueLength > 0) at = this.#copy(at, view, valueStart, valueLength)
     if (headersLength > 0) this.#copy(at, view, headersStart, headersLength)
+    return Math.max(keyLength, 0) + Math.max(wholeValue, 0) + headersLength
   }
 
   /** Writes the whole numbers of an entry's head; where its bytes begin. */

@@ -51,6 +51,11 @@ const functionsOfValues: ReadonlySet<OperatorSpec['op']> = new Set<OperatorSpec[
   'process',
 ])
 
+/** Whether a node needs the values that come to it, be it only their bytes. */
+function usesValue(spec: OperatorSpec): boolean {
+  return spec.op === 'streamAggregate' || spec.op === 'windowAggregate' ? spec.readsValue : true
+}
+
 class Compiler {
   readonly #builder: PhysicalBuilder
   readonly #options: CompileOptions
@@ -182,6 +187,7 @@ class Compiler {
       const boundary = definition.kind === 'boundary' ? boundaries++ : undefined
       const internal = definition.kind === 'boundary'
       const valueSerde = definition.valueSerde ?? this.#defaultValue()
+      const timed = definition.timestampExtractor !== undefined
       return {
         index,
         node,
@@ -194,11 +200,12 @@ class Compiler {
         valueSerde,
         watermark: definition.watermark,
         timestampExtractor: definition.timestampExtractor,
-        readsValue: definition.timestampExtractor !== undefined || this.#readsValue(node, valueSerde),
+        readsValue: timed || this.#someBelow(node, (spec) => this.#readsValue(spec, valueSerde)),
+        carriesValue: timed || this.#someBelow(node, usesValue),
         tellsNull:
           definition.kind === 'topics' &&
           !definition.expectsNull &&
-          (definition.timestampExtractor !== undefined || this.#givesValue(node)),
+          (timed || this.#someBelow(node, ({ op }) => functionsOfValues.has(op))),
         boundary,
         level: levels.get(node) ?? 0,
         schedule: definition.schedule,
@@ -206,36 +213,25 @@ class Compiler {
     })
   }
 
-  /** Whether a node below looks at the values of a source, rather than at their bytes or not at all. */
-  #readsValue(node: number, valueSerde: Serde<unknown>): boolean {
+  /** Whether a node looks at the values of a source, rather than at their bytes or not at all. */
+  #readsValue(spec: OperatorSpec, valueSerde: Serde<unknown>): boolean {
+    switch (spec.op) {
+      case 'sink':
+        return typeof spec.topic !== 'string' || spec.valueSerde !== valueSerde
+      case 'handOff':
+        return spec.valueSerde !== valueSerde
+      default:
+        return usesValue(spec)
+    }
+  }
+
+  /** Whether this holds of one of the nodes to which the records of a source come as they are. */
+  #someBelow(node: number, holds: (spec: OperatorSpec) => boolean): boolean {
     const { children } = this.#physical[node] as PhysicalNode
     return children.some((name) => {
       const child = this.#index.get(name) as number
       const spec = this.#specs[child] as OperatorSpec
-      switch (spec.op) {
-        case 'passThrough':
-        case 'nullKeyFilter':
-          return this.#readsValue(child, valueSerde)
-        case 'sink':
-          return typeof spec.topic !== 'string' || spec.valueSerde !== valueSerde
-        case 'handOff':
-          return spec.valueSerde !== valueSerde
-        case 'streamAggregate':
-        case 'windowAggregate':
-          return spec.readsValue
-        default:
-          return true
-      }
-    })
-  }
-
-  /** Whether a function of the application is given the values of a source, null ones as well. */
-  #givesValue(node: number): boolean {
-    const { children } = this.#physical[node] as PhysicalNode
-    return children.some((name) => {
-      const child = this.#index.get(name) as number
-      const { op } = this.#specs[child] as OperatorSpec
-      return functionsOfValues.has(op) || ((op === 'passThrough' || op === 'nullKeyFilter') && this.#givesValue(child))
+      return spec.op === 'passThrough' || spec.op === 'nullKeyFilter' ? this.#someBelow(child, holds) : holds(spec)
     })
   }
 

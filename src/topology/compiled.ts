@@ -48,6 +48,11 @@ export interface CompiledSource {
   readonly timestampExtractor: TimestampExtractor | undefined
   /** Whether a node below looks at the value. If none does, the value is never decoded. */
   readonly readsValue: boolean
+  /**
+   * Whether its records are to have their values when they come to a lane: a node below looks at them or passes their
+   * bytes on. A count does neither, and is told no more than whether there is one.
+   */
+  readonly carriesValue: boolean
   /** Whether a record without a value is told: a function is given its null, and nothing says that it is ready for that. */
   readonly tellsNull: boolean
   readonly boundary: number | undefined

@@ -14,6 +14,8 @@ export interface SourcePlan {
   readonly pattern: string | undefined
   readonly watermark: WatermarkOptions
   readonly extractsTimestamp: boolean
+  /** See `CompiledSource.carriesValue`. */
+  readonly carriesValue: boolean
   readonly boundary: number | undefined
   /** See `CompiledSource.level`. */
   readonly level: number
@@ -102,6 +104,7 @@ export function planOf(topology: CompiledTopology): TopologyPlan {
         pattern,
         watermark,
         timestampExtractor,
+        carriesValue,
         boundary,
         level,
         schedule,
@@ -114,6 +117,7 @@ export function planOf(topology: CompiledTopology): TopologyPlan {
         pattern: pattern?.source,
         watermark,
         extractsTimestamp: timestampExtractor !== undefined,
+        carriesValue,
         boundary,
         level,
         schedule: schedule && { everyMs: schedule.everyMs, cron: schedule.cron },

@@ -29,6 +29,8 @@ export interface Route {
   readonly partition: number
   readonly source: number
   readonly subtopology: number
+  /** Records are sent with their values; otherwise with empty ones. */
+  readonly carriesValue: boolean
   /** Index into the list of origin topics that the lanes were given. */
   readonly originTopic: number
   /** Index into the counter layout's source topics. */
@@ -188,11 +190,11 @@ export class Dispatcher {
       return false
     }
     const writer = this.#writers[lane] as TransferWriter
-    const before = writer.length
     // An extractor of the application may have given the record another time than it carries.
-    writer.appendFrom(cursor, route.source, task, route.originTopic, route.partition, input.headTimestamp)
+    const { source, originTopic, partition, carriesValue } = route
+    const { headTimestamp } = input
     this.#records[handle]!++
-    this.#bytes[handle]! += writer.length - before
+    this.#bytes[handle]! += writer.appendFrom(cursor, source, task, originTopic, partition, headTimestamp, carriesValue)
     input.shift()
     if (sorted !== undefined) sorted.shownOffset = sorted.headOffset
     const at = this.#watermarks.inForce(handle)

@@ -33,6 +33,14 @@ export class InputSources {
     return topics.bySource.findIndex((names, index) => names.includes(topic) && sources[index]?.kind !== 'global')
   }
 
+  /** What dispatch is to know of it. */
+  routing(source: number): { readonly source: number; readonly subtopology: number; readonly carriesValue: boolean } {
+    const { plan, deadLetterTopic } = this.#o.settings
+    const { subtopology = 0, carriesValue = true } = plan.sources[source] ?? {}
+    // Dead letters are records as they came.
+    return { source, subtopology, carriesValue: carriesValue || deadLetterTopic !== null }
+  }
+
   /** The application's own function for the time of a record; undefined where it has none. */
   extractor(source: number, topic: string, partition: number): ((cursor: RecordCursor) => number) | undefined {
     const extract = this.#o.extractors?.get(source)

@@ -60,6 +60,8 @@ interface Target {
   readonly isOrdered: boolean
   /** Its topic, where sub-topologies exchange records through topics. */
   readonly topic: string
+  /** Its records are handed over with their values; otherwise with empty ones. */
+  readonly carriesValue: boolean
 }
 
 interface RawRecord {
@@ -78,14 +80,17 @@ export class TaskHostPort {
   constructor(options: TaskHostOptions) {
     this.#options = options
     this.#raw = options.policies.dropped === 'dead-letter' ? new WeakMap() : undefined
-    const { topology, applicationId } = options
+    const { topology, applicationId, policies } = options
+    const anyDeadLetters = Object.values(policies).includes('dead-letter')
     this.#digits = digitsOf(topology.levels)
     this.#targets = topology.boundaries.map((boundary) => {
       const source = topology.sources.find((s) => s.boundary === boundary.index)
       const { toSubtopology: subtopology } = boundary
       const topic = `${applicationId}-${boundary.topic}`
       const isOrdered = topology.subtopologies[subtopology]?.order !== 'arrival'
-      return { source: source?.index ?? -1, subtopology, level: source?.level ?? 0, isOrdered, topic }
+      // Dead letters are records as they came.
+      const carriesValue = source?.carriesValue !== false || anyDeadLetters
+      return { source: source?.index ?? -1, subtopology, level: source?.level ?? 0, isOrdered, topic, carriesValue }
     })
   }
 
@@ -260,6 +265,8 @@ export class TaskHostPort {
     const headers = rec.headers.length === 0 ? null : encodeHeaders(rec.headers)
     const range = value === undefined ? rec.valueRange : undefined
     const from = range?.buffer ?? value ?? null
+    const start = range?.start ?? 0
+    const end = target.carriesValue ? (range?.end ?? from?.length ?? 0) : start
     // A timer's record carries the time before the timer: nothing behind the hand-off may find it late.
     const { watermark } = origin
     const sub = origin.sub + ++origin.handed * (this.#digits[origin.level] as number)
@@ -276,8 +283,8 @@ export class TaskHostPort {
       key === null ? -1 : 0,
       key === null ? -1 : key.length,
       from,
-      from === null ? -1 : (range?.start ?? 0),
-      from === null ? -1 : (range?.end ?? from.length),
+      from === null ? -1 : start,
+      from === null ? -1 : end,
       headers,
       0,
       headers?.length ?? 0,

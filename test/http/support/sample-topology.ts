@@ -70,6 +70,7 @@ function source(index: number, at: CompiledNode, over: Partial<CompiledSource>):
     watermark,
     timestampExtractor: undefined,
     readsValue: true,
+    carriesValue: true,
     tellsNull: false,
     boundary: undefined,
     level: 0,

@@ -15,6 +15,7 @@ function source(index: number, subtopology: number, kind: SourcePlan['kind'], bo
     pattern: undefined,
     watermark: { maxOutOfOrdernessMs: 0, idlenessMs: undefined, alignment: undefined },
     extractsTimestamp: false,
+    carriesValue: true,
     boundary,
     level: kind === 'boundary' ? 1 : 0,
     schedule: undefined,

@@ -219,6 +219,35 @@ describe('errors', () => {
   })
 })
 
+describe('values that nobody looks at', () => {
+  for (const regroups of [false, true]) {
+    test(`are counted, told from none, and lie whole in a dead letter ${regroups ? 'behind a re-key' : 'of a topic'}`, async () => {
+      const driver = driverOf(
+        (topology) => {
+          const stream = topology.stream<string | null, string | null>('in', { tombstones: true })
+          const grouped = regroups ? stream.selectKey((_, key) => key).groupByKey() : stream.groupByKey()
+          grouped.count().toStream().to('out')
+        },
+        { config: { 'errors.dropped': 'dead-letter' }, lanes: 2 },
+      )
+      const input = driver.input<string | null, string | null>('in')
+      for (const [key, value] of [
+        ['a', 'first'],
+        ['a', ''],
+        ['a', null],
+        [null, 'without a key'],
+      ] as const)
+        await input.pipe(key, value)
+      assert.deepEqual(values(driver), [1, 2])
+      const letters = driver.output('test-dead-letters').readAll()
+      assert.deepEqual(
+        letters.map(({ value }) => value),
+        [null, 'without a key'],
+      )
+    })
+  }
+})
+
 describe('the rest of the engine', () => {
   test('hands over through topics where the configuration says so', async () => {
     const driver = driverOf(

@@ -87,6 +87,42 @@ describe('what the compiler makes of a topology', () => {
     assert.equal(compiled.levels, 2)
   })
 
+  test('values that nobody looks at or passes on do not come to the lanes', () => {
+    const carries = (build: (topology: Topology) => void): boolean[] =>
+      compile(build).sources.map(({ carriesValue }) => carriesValue)
+    const byKey = (t: Topology) => t.stream('in').groupByKey()
+    assert.deepEqual(
+      carries((t) => byKey(t).count()),
+      [false],
+    )
+    assert.deepEqual(
+      carries((t) => byKey(t).windowedBy(tumbling('1s')).count()),
+      [false],
+    )
+    assert.deepEqual(
+      carries((t) => t.stream('in').to('out')),
+      [true],
+    )
+    const regrouped = (t: Topology) => t.stream('in').groupBy((value) => String(value), { key: serdes.string })
+    assert.deepEqual(
+      carries((t) => regrouped(t).count()),
+      [true, false],
+    )
+    assert.deepEqual(
+      carries((t) => regrouped(t).reduce((a) => a)),
+      [true, true],
+    )
+    const merged = (t: Topology) => t.stream('in').selectKey((value) => String(value))
+    assert.deepEqual(
+      carries((t) => {
+        const stream = merged(t).repartition()
+        stream.groupByKey().count()
+        stream.to('out')
+      }),
+      [true, true],
+    )
+  })
+
   test('values that nobody looks at are not decoded', () => {
     const reads = (build: (topology: Topology) => void): boolean | undefined => compile(build).sources[0]?.readsValue
     assert.equal(
