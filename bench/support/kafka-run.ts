@@ -65,6 +65,8 @@ const output = `${id}-out`
 const input = isLatency ? `${id}-in` : (values.in ?? (workload === 'slow-io' ? 'ev-io' : 'ev'))
 const table = values.table ?? (workload === 'rekey-join' ? 'pages' : 'users')
 const joins = workload === 'join' || workload === 'rekey-join'
+/** Both peers hand over whole values here. What may become a dead letter keeps its value, though the count asks for none. */
+const wholeValues = workload === 'rekey-count' || workload === 'latency'
 const skip = Number(values.skip)
 const deadline = performance.now() + Number(values.timeout) * 1000
 const brokerPid = findBroker()
@@ -192,6 +194,7 @@ async function main(): Promise<void> {
       'source.reset': 'earliest',
       'topology.emit': values.emit === 'commit' ? 'per-commit' : 'on-update',
       'log.level': 'warn',
+      ...(wholeValues && { 'errors.producing': 'dead-letter' }),
     },
     environment: {},
   })
