@@ -7,14 +7,19 @@ import type { Program } from './program.ts'
 
 export type Start = (...more: string[]) => RunningCommand
 
-/** Answers what starts it, as often as it is called. */
-export function programProcess(folder: string, program: Program, config: Readonly<Record<string, unknown>>): Start {
+/** Answers what starts it, as often as it is called. `application`: its id, where several share a broker. */
+export function programProcess(
+  folder: string,
+  program: Program,
+  config: Readonly<Record<string, unknown>>,
+  application = 'reference',
+): Start {
   const file = join(folder, 'program.json')
   writeFileSync(file, JSON.stringify(program))
   const settings = Object.entries(config).flatMap(([key, value]) => ['--set', `${key}=${value}`])
   const app = join(import.meta.dirname, 'apps', 'program.ts')
-  return (...more) =>
-    startMillrace(['run', app, ...settings, ...more], { env: { REFERENCE_PROGRAM: file }, timeoutMs: 900_000 })
+  const env = { REFERENCE_PROGRAM: file, REFERENCE_APPLICATION: application }
+  return (...more) => startMillrace(['run', app, ...settings, ...more], { env, timeoutMs: 900_000 })
 }
 
 /** Kills it some time after it runs. */

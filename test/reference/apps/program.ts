@@ -8,6 +8,6 @@ const file = new URL(import.meta.url).searchParams.get('program') ?? process.env
 const program = JSON.parse(readFileSync(file, 'utf8')) as Program
 
 export default defineApp({
-  applicationId: 'reference',
+  applicationId: process.env.REFERENCE_APPLICATION ?? 'reference',
   build: (topology) => buildProgram(program, topology),
 })
