@@ -9,8 +9,11 @@
  * - Sub-topologies that feed each other in a circle take records as they come. Which row a record meets there is open. Of a
  *   foreign-key join whose result has a store the last row is right; so is what tables make of it.
  *   A group that its rows came to and left again may never have been told.
+ * - A join of tables that are made of the same one tells a change of both by way of each. What it tells in between decides
+ *   whether it tells a deletion.
  * - Behind a processor, and behind a circle, records alone tell the time: windows there may find records late, and timers
  *   depend on the partitions.
+ * - Each task has a time of its own: what a suppression for a time has told last at the end depends on it.
  */
 import { canonical } from '../../conformance/expr.ts'
 import { foldedFaults } from './per-commit.ts'
@@ -94,7 +97,7 @@ class Telling {
       case 'toTable':
         return told === 'set' ? { ...one, told: 'open' } : one
       case 'suppress':
-        return node.until === 'windowCloses' ? one : { ...one, told: isIn(told, 'sequence', 'last') ? 'last' : 'open' }
+        return node.until === 'windowCloses' ? one : { ...one, told: 'open' }
       case 'process':
       case 'processValues':
         return this.#processed(node, one)
@@ -157,6 +160,7 @@ class Telling {
     if (node.op === 'merge') return inOrder ? 'sequence' : areStreams ? 'set' : 'open'
     if (left?.isTable) {
       if (inOrder) return 'sequence'
+      if (isOfOne(one, two)) return 'open'
       return isIn(a, 'sequence', 'last') && isIn(b, 'sequence', 'last') ? 'last' : 'open'
     }
     if (node.window !== undefined) {
