@@ -1,12 +1,11 @@
 /** Several grouped streams folded into one aggregate. */
 import { GraphNode } from '../topology/graph.ts'
-import { repartitionNames } from '../topology/names.ts'
 import type { FoldFn, MergeFn, OperatorSpec, WindowSpec } from '../topology/operator-spec.ts'
 import type { PhysicalBuilder } from '../topology/physical.ts'
-import { addAggregate, type GroupParts } from './nodes.ts'
+import { addAggregate, groupedParent, type GroupParts } from './nodes.ts'
 import { type AnySerde, type KeyInfo, settingsOf, tableStore, windowedKey } from './build.ts'
 import type { GroupedStream } from './grouped.ts'
-import { inner, makeRepartition } from './handle.ts'
+import { inner } from './handle.ts'
 import { Table } from './table.ts'
 import { AggregateTable } from './table-model.ts'
 import type { Awaitable, Fold, Stored, Windowed } from './types.ts'
@@ -24,22 +23,14 @@ interface CogroupShape {
   readonly options: Stored | undefined
 }
 
-/** The nodes that the aggregates of the members follow. Members that share a grouping share its repartition. */
+/** The nodes that the aggregates of the members follow. Each re-keyed grouping without a name has a topic of its own. */
 function parentsOf(members: readonly Member[], storeName: string): Map<GroupParts['shared'], GraphNode> {
   const parents = new Map<GroupParts['shared'], GraphNode>()
+  let unnamed = 0
   for (const { group } of members) {
-    if (!group.rekeyed) {
-      parents.set(group.shared, group.node)
-      continue
-    }
-    const base = group.groupName ?? storeName
-    if (parents.has(group.shared)) {
-      repartitionNames(group.build.names, base)
-      continue
-    }
-    const node = makeRepartition(group.build, base, { key: group.key, value: group.value }, true)
-    group.build.graph.add(group.node, node)
-    parents.set(group.shared, node)
+    if (group.rekeyed && group.groupName === undefined) unnamed++
+    // The first one's name is that of Kafka Streams, which refuses a second one.
+    parents.set(group.shared, groupedParent(group, unnamed > 1 ? `${storeName}-${unnamed}` : storeName))
   }
   return parents
 }
