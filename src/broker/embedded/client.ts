@@ -1,84 +1,9 @@
 import type { MessagePort } from 'node:worker_threads'
-import { BrokerError } from '../port.ts'
-import { EmbeddedClient, type Link } from './embedded-client.ts'
+import { PortLink } from '../calls/port-link.ts'
 import { closed } from './direct-client.ts'
-import type { Answer, Arguments, CancelRequest, OperationName, Request, Response } from './operations.ts'
-
-interface Pending {
-  readonly resolve: (answer: unknown) => void
-  readonly reject: (error: BrokerError) => void
-}
-
-class PortLink implements Link {
-  connected = true
-  readonly #port: MessagePort
-  readonly #pending = new Map<number, Pending>()
-  #nextId = 1
-
-  constructor(port: MessagePort) {
-    this.#port = port
-    port.on('message', (response: Response) => {
-      this.#settle(response)
-    })
-    port.on('close', () => {
-      this.#disconnected()
-    })
-    // Only a call under way keeps the process alive.
-    port.unref()
-  }
-
-  call<K extends OperationName>(
-    name: K,
-    args: Arguments<K>,
-    transfer: readonly ArrayBuffer[] = [],
-    signal?: AbortSignal,
-  ): Promise<Answer<K>> {
-    if (!this.connected) return Promise.reject(closed())
-    const id = this.#nextId++
-    const answer = new Promise<Answer<K>>((resolve, reject) => {
-      this.#pending.set(id, { resolve: resolve as Pending['resolve'], reject })
-    })
-    if (this.#pending.size === 1) this.#port.ref()
-    this.#port.postMessage({ id, name, args } satisfies Request<K>, transfer)
-    return signal === undefined ? answer : this.#cancellable(id, answer, signal)
-  }
-
-  async close(): Promise<void> {
-    if (!this.connected) return
-    this.#port.close()
-    this.#disconnected()
-  }
-
-  async #cancellable<T>(id: number, answer: Promise<T>, signal: AbortSignal): Promise<T> {
-    const cancel = (): void => {
-      if (this.connected) this.#port.postMessage({ cancel: id } satisfies CancelRequest)
-    }
-    if (signal.aborted) cancel()
-    else signal.addEventListener('abort', cancel)
-    try {
-      return await answer
-    } finally {
-      signal.removeEventListener('abort', cancel)
-    }
-  }
-
-  #settle(response: Response): void {
-    const pending = this.#pending.get(response.id)
-    if (pending === undefined) return
-    this.#pending.delete(response.id)
-    if (this.#pending.size === 0) this.#port.unref()
-    if ('code' in response) pending.reject(new BrokerError(response.code, response.message, response.errorClass))
-    else pending.resolve(response.answer)
-  }
-
-  #disconnected(): void {
-    this.connected = false
-    for (const { reject } of this.#pending.values()) reject(closed())
-    this.#pending.clear()
-  }
-}
+import { EmbeddedClient } from './embedded-client.ts'
 
 /** A client over a port that `EmbeddedBroker.connect()` gave, in whichever thread the port was sent to. */
 export function clientOverPort(port: MessagePort, options: { readonly clientId?: string } = {}): EmbeddedClient {
-  return new EmbeddedClient(new PortLink(port), options.clientId ?? 'millrace')
+  return new EmbeddedClient(new PortLink(port, closed), options.clientId ?? 'millrace')
 }

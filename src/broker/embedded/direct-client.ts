@@ -1,7 +1,9 @@
 import { BrokerError } from '../port.ts'
-import { EmbeddedClient, type Link } from './embedded-client.ts'
+import type { Link } from '../calls/linked-broker.ts'
+import type { Answer, Arguments, OperationName } from '../calls/protocol.ts'
 import type { EmbeddedCluster } from './core/cluster.ts'
-import { type Answer, type Arguments, type OperationName, perform } from './operations.ts'
+import { EmbeddedClient } from './embedded-client.ts'
+import { perform } from './operations.ts'
 
 class DirectLink implements Link {
   connected = true

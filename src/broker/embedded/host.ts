@@ -3,19 +3,12 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { assert } from '../../base/assert.ts'
 import { systemClock } from '../../base/clock.ts'
 import { Random } from '../../base/random.ts'
+import { servePort } from '../calls/serve-port.ts'
 import { ClusterTimer } from './cluster-timer.ts'
 import { EmbeddedCluster } from './core/cluster.ts'
 import { MemoryStorage } from './core/memory-storage.ts'
 import { openDiskStorage } from './disk-storage.ts'
-import {
-  asBrokerError,
-  type Cancel,
-  type CancelRequest,
-  type OperationName,
-  perform,
-  type Request,
-  type Response,
-} from './operations.ts'
+import { asBrokerError, perform } from './operations.ts'
 
 export interface HostOptions {
   readonly folder: string | null
@@ -55,47 +48,11 @@ try {
 }
 
 function serve(cluster: EmbeddedCluster, timer: ClusterTimer, port: MessagePort): void {
-  const cancels = new Map<number, Cancel>()
   ports.add(port)
-  port.on('message', (message: Request | CancelRequest) => {
-    if ('cancel' in message) cancels.get(message.cancel)?.()
-    else answerTo(cluster, port, cancels, message)
-    timer.arm()
+  servePort(port, (name, args, reply) => perform(cluster, name, args, reply), {
+    handled: () => timer.arm(),
+    closed: () => ports.delete(port),
   })
-  port.on('close', () => {
-    ports.delete(port)
-    for (const cancel of cancels.values()) cancel()
-    cancels.clear()
-  })
-}
-
-function answerTo<K extends OperationName>(
-  cluster: EmbeddedCluster,
-  port: MessagePort,
-  cancels: Map<number, Cancel>,
-  { id, name, args }: Request<K>,
-): void {
-  let settled = false
-  const settle = (response: Response, transfer: readonly ArrayBuffer[]): void => {
-    settled = true
-    cancels.delete(id)
-    port.postMessage(response, transfer)
-  }
-  const cancel = perform(cluster, name, args, {
-    done: (answer) => {
-      settle({ id, answer }, name === 'fetch' ? recordBuffers(answer) : [])
-    },
-    fail: ({ code, message, errorClass }) => {
-      settle({ id, code, message, errorClass }, [])
-    },
-  })
-  if (!settled) cancels.set(id, cancel)
-}
-
-/** Fetched records are made for their receiver: they change hands without a copy. */
-function recordBuffers(answer: unknown): ArrayBuffer[] {
-  const fetched = answer as ReadonlyArray<{ readonly records: Uint8Array<ArrayBuffer> }>
-  return fetched.flatMap(({ records }) => (records.length === 0 ? [] : [records.buffer]))
 }
 
 function stop(cluster: EmbeddedCluster, timer: ClusterTimer): void {

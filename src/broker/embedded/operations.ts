@@ -1,72 +1,9 @@
-/** The calls of the embedded broker by name: what goes over a message port, and how the cluster performs each. */
-import type { TopicPartition } from '../../base/ids.ts'
-import { type BatchPack, eachBatch } from '../wire/batch-pack.ts'
-import type { FeedMark } from '../feed-marks.ts'
-import type {
-  BrokerErrorClass,
-  CommittedOffset,
-  FetchedPartition,
-  FetchRequest,
-  GroupDescription,
-  GroupMember,
-  JoinedGroup,
-  JoinRequest,
-  OffsetSpec,
-  OffsetToCommit,
-  OpenTransaction,
-  ProducedPartition,
-  ProduceRequest,
-  ProducerIdentity,
-  TopicInfo,
-  TopicSpec,
-} from '../port.ts'
-import { BrokerError } from '../port.ts'
+/** How the cluster performs each call of the broker port. */
+import { unpack } from '../calls/packs.ts'
+import type { Answer, Arguments, Cancel, OperationName, Reply } from '../calls/protocol.ts'
+import { BrokerError, type ProducedPartition } from '../port.ts'
 import type { EmbeddedCluster } from './core/cluster.ts'
-import type { Reply } from './core/group.ts'
 
-export interface Operations {
-  topics(names: readonly string[] | null): TopicInfo[]
-  createTopics(specs: readonly TopicSpec[]): void
-  deleteTopics(names: readonly string[]): void
-  topicConfig(topic: string): Readonly<Record<string, string>>
-  listOffsets(partitions: readonly TopicPartition[], at: OffsetSpec): Array<TopicPartition & { offset: number }>
-  fetch(request: Omit<FetchRequest, 'signal'>): FetchedPartition[]
-  initProducer(transactionalId: string | null, timeoutMs: number, current?: ProducerIdentity): ProducerIdentity
-  /** Answers the offset of each batch's first record, in their order. */
-  produce(transactionalId: string | null, packs: readonly BatchPack[]): Float64Array
-  produceFed(packs: readonly BatchPack[], mark: FeedMark): Float64Array
-  feedMark(topic: string, file: string): number
-  commitOffsetsInTransaction(
-    transactionalId: string,
-    identity: ProducerIdentity,
-    member: GroupMember,
-    offsets: readonly OffsetToCommit[],
-  ): void
-  endTransaction(transactionalId: string, identity: ProducerIdentity, commit: boolean): ProducerIdentity
-  commitOffsets(member: GroupMember, offsets: readonly OffsetToCommit[]): void
-  committedOffsets(
-    groupId: string,
-    partitions: readonly TopicPartition[] | null,
-    requireStable: boolean,
-  ): CommittedOffset[]
-  joinGroup(request: JoinRequest, clientId: string): JoinedGroup
-  syncGroup(
-    member: GroupMember,
-    protocol: string,
-    assignments: ReadonlyArray<{ readonly memberId: string; readonly assignment: Uint8Array }>,
-  ): Uint8Array
-  heartbeat(member: GroupMember): void
-  leaveGroup(member: GroupMember): void
-  describeGroup(groupId: string): GroupDescription
-  openTransactions(partition: TopicPartition): OpenTransaction[]
-}
-
-export type OperationName = keyof Operations
-export type Arguments<K extends OperationName> = Parameters<Operations[K]>
-export type Answer<K extends OperationName> = ReturnType<Operations[K]>
-
-/** Ends a call's wait early. */
-export type Cancel = () => void
 const nothingToCancel: Cancel = () => undefined
 
 /** Calls that may have to wait, and those whose arguments travel in another form. */
@@ -104,14 +41,6 @@ const handlers: { readonly [K in Handled]: Handler<K> } = {
   },
 }
 
-function unpack(packs: readonly BatchPack[]): ProduceRequest['batches'] {
-  const batches: Array<ProduceRequest['batches'][number]> = []
-  for (const pack of packs) {
-    eachBatch(pack, (topic, partition, _, records) => batches.push({ topic, partition, records }))
-  }
-  return batches
-}
-
 const baseOffsets = (produced: readonly ProducedPartition[]): Float64Array =>
   Float64Array.from(produced, ({ baseOffset }) => baseOffset)
 
@@ -141,16 +70,3 @@ export function asBrokerError(error: unknown): BrokerError {
   const message = error instanceof Error ? (error.stack ?? error.message) : String(error)
   return new BrokerError('UNKNOWN_SERVER_ERROR', `The embedded broker failed: ${message}`, undefined, error)
 }
-
-export interface Request<K extends OperationName = OperationName> {
-  readonly id: number
-  readonly name: K
-  readonly args: Arguments<K>
-}
-/** Ends the wait of the request with this id. */
-export interface CancelRequest {
-  readonly cancel: number
-}
-export type Response =
-  | { readonly id: number; readonly answer: unknown }
-  | { readonly id: number; readonly code: string; readonly message: string; readonly errorClass: BrokerErrorClass }
