@@ -290,3 +290,8 @@ const classes: Readonly<Record<string, BrokerErrorClass>> = {
 export function classifyBrokerError(code: string): BrokerErrorClass {
   return classes[code] ?? 'abortable'
 }
+
+/** Whether there was no answer of a broker at all, or none to somebody whom it knows. */
+export function isBroken({ code, errorClass }: BrokerError): boolean {
+  return errorClass === 'unreachable' || code === 'NETWORK_EXCEPTION' || code.startsWith('SASL_')
+}

@@ -15,6 +15,7 @@ import { connectSchemas } from '../lanes/schema-port.ts'
 import type { EngineTracing } from '../lanes/telemetry/engine-tracing.ts'
 import { EngineCore } from './engine-core.ts'
 import type { EngineFact, ToEngine } from './protocol.ts'
+import { BrokerQuestions } from './recovery/broker-questions.ts'
 import type { EngineSettings } from './settings.ts'
 
 export interface EngineWorkerData {
@@ -44,6 +45,7 @@ async function main(): Promise<void> {
   const telemetry = data.traceRoots === null ? undefined : await startTracing(data.traceRoots)
   const connected: BrokerPort = await connectBroker(data.broker)
   const broker = telemetry?.tracing.around(connected) ?? connected
+  const questions = new BrokerQuestions(connected, data.broker)
   const { extractors, known } = await timestamps()
   const core = new EngineCore({
     settings: data.settings,
@@ -80,6 +82,7 @@ async function main(): Promise<void> {
         return
       case 'stop':
         void core.stop().then(async () => {
+          await questions.close()
           await broker.close()
           await telemetry?.flush()
           for (const port of data.lanes) port.close()
@@ -89,6 +92,9 @@ async function main(): Promise<void> {
         return
       case 'until-idle':
         void core.untilIdle().then(() => fact({ type: 'idle', id: message.id }))
+        return
+      case 'question':
+        void questions.answer(message.question).then((answer) => fact({ type: 'answer', id: message.id, answer }))
         return
       case 'lane-lost':
         core.laneLost(message.lane, message.reason)

@@ -4,6 +4,7 @@ import type { LogFields } from '../base/logger.ts'
 import type { BrokerNode } from '../broker/port.ts'
 import type { WireError } from '../base/errors.ts'
 import type { HaCommandToEngine, HaFact } from './ha-contract.ts'
+import type { BrokerAnswer, BrokerQuestion } from './recovery/broker-questions.ts'
 import type {
   GroupPlaces,
   BarrierSnapshot,
@@ -23,6 +24,8 @@ export type ToEngine =
   | { readonly type: 'until-idle'; readonly id: number }
   /** A lane's thread has ended: nothing it held can be saved. */
   | { readonly type: 'lane-lost'; readonly lane: number; readonly reason: string }
+  /** Answer `answer`, some time or never. */
+  | { readonly type: 'question'; readonly id: number; readonly question: BrokerQuestion }
   | HaCommandToEngine
 
 export interface EngineSnapshot {
@@ -48,6 +51,7 @@ export type EngineFact =
   | { readonly type: 'drained'; readonly id: number }
   | { readonly type: 'restarting'; readonly cause: string }
   | { readonly type: 'idle'; readonly id: number }
+  | { readonly type: 'answer'; readonly id: number; readonly answer: BrokerAnswer }
   | { readonly type: 'stopped' }
   | { readonly type: 'failed'; readonly error: WireError; readonly restartHelps: boolean }
   /** A lane did not come back in time: the process must end. */

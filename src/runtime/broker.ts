@@ -2,9 +2,8 @@
 import { readFileSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
 import type { BrokerAddress } from '../broker/connect.ts'
-import { connectBroker } from '../broker/connect.ts'
 import { type EmbeddedBroker, startEmbeddedBroker } from '../broker/embedded/start.ts'
-import { kafkaOnDemand } from '../broker/kafka/late-client.ts'
+import { KafkaClientsApart } from '../broker/kafka/apart/clients.ts'
 import type { KafkaOptions, SaslOptions, TlsOptions, TokenEndpoint } from '../broker/kafka/options.ts'
 import type { BrokerPort } from '../broker/port.ts'
 import type { Config } from '../config/config.ts'
@@ -31,12 +30,12 @@ export async function openBroker(
   const servers = config.get('broker.bootstrap-servers')
   if (servers.startsWith(prefix)) return openEmbedded(config, servers.slice(prefix.length))
   const options = kafkaOptions(config, applicationId, servers)
-  const client = kafkaOnDemand(options)
+  const clients = new KafkaClientsApart(options)
   return {
-    client,
+    client: clients.client(),
     address: () => ({ kind: 'kafka', options }),
-    connect: () => connectBroker({ kind: 'kafka', options }),
-    close: () => client.close(),
+    connect: async () => clients.client(),
+    close: () => clients.close(),
   }
 }
 

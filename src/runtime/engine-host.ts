@@ -32,6 +32,7 @@ import { Oversights } from './oversights.ts'
 import { exitCodeFor, exitCodes } from './exit-codes.ts'
 import { LaneQueries } from './data/store-queries.ts'
 import { tuneThreadMemory } from './threads/thread-memory.ts'
+import type { AskedBroker } from './why/asked-broker.ts'
 
 /** How long the other threads have to end when one of them does not. */
 const stuckPatienceMs = 500
@@ -172,6 +173,10 @@ export class EngineHost implements EngineView, EngineCommands {
 
   counters(): CountersView {
     return this.#counters
+  }
+
+  get askedBroker(): AskedBroker {
+    return this.#threads.broker
   }
 
   // ── EngineCommands ──────────────────────────────────────────────────────────────────────────────────────────────

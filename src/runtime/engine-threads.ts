@@ -12,6 +12,7 @@ import type { ErrorPolicies } from '../lanes/tasks/error-policy.ts'
 import type { Compiling } from '../lanes/application.ts'
 import type { LaneWorkerData } from '../lanes/lane-worker.ts'
 import type { WriteBehindOptions } from '../lanes/stores/store-writer.ts'
+import { AskedBroker } from './why/asked-broker.ts'
 import { describeText } from '../topology/describe.ts'
 import type { CompiledTopology } from '../topology/compiled.ts'
 
@@ -47,6 +48,7 @@ export class EngineThreads {
   readonly #counters: CountersView
   readonly #host: EngineThreadsHost
   readonly lanes: Worker[] = []
+  readonly broker = new AskedBroker((id, question) => this.send({ type: 'question', id, question }))
   #engine: Worker | undefined
   #alive = 0
   readonly #ended = Promise.withResolvers<void>()
@@ -165,7 +167,10 @@ export class EngineThreads {
     const transfer: Transferable[] = [...ports, ...(broker.kind === 'embedded' ? [broker.port] : [])]
     const engine = startWorker(new URL('../engine/engine-worker.ts', import.meta.url), 'engine', data, transfer)
     this.#engine = engine
-    engine.on('message', (fact: EngineFact) => this.#host.fact(fact))
+    engine.on('message', (fact: EngineFact) => {
+      if (fact.type === 'answer') this.broker.answered(fact.id, fact.answer)
+      else this.#host.fact(fact)
+    })
     engine.on('error', (error) => this.#host.engineFailed(error))
     engine.on('exit', () => this.#ended.resolve())
   }

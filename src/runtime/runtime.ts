@@ -258,10 +258,7 @@ class RunningApplication implements Runtime {
     const identity = this.#identity
     this.#failures = new KeptFailures(stateDir === null ? null : stateFolder(stateDir, applicationId))
     const earlier = (): KeptFailures['list'] => this.#failures?.list ?? []
-    this.#diagnosis = startDiagnosis({
-      ...{ config, host, license, ha, earlier, identity, log },
-      broker: () => this.#brokerHandle?.client,
-    })
+    this.#diagnosis = startDiagnosis({ config, host, license, ha, earlier, identity, log })
     const data = this.#data(applicationId, topology)
     const diagnosis = this.#diagnosis
     this.#http = await startHttp({ config, host, license, ha, schemas: schemas.check, diagnosis, data, log })
@@ -270,8 +267,8 @@ class RunningApplication implements Runtime {
     this.#brokerHandle = await openBroker(config, applicationId, shared.broker)
     this.#topics = new ApplicationTopics({ broker: this.broker, topology, ready: schemas.ready })
     await this.#ha?.start(this.#brokerHandle, this.#host)
-    identity?.begin(this.#brokerHandle.client, () => host.consumer()?.memberId)
     this.#host.start(this.#brokerHandle.address())
+    identity?.begin(host.askedBroker, () => host.consumer()?.memberId)
   }
 
   #data(applicationId: string, topology: CompiledTopology): DataAccess {

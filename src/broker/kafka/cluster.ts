@@ -1,7 +1,7 @@
 /** What this client knows of the cluster: nodes, leaders, coordinators; and how a call finds its node. */
 import { findCoordinatorV4, metadataV12 } from '@platformatic/kafka'
 import type { TopicPartition } from '../../base/ids.ts'
-import { BrokerError, type BrokerNode, type CallKind } from '../port.ts'
+import { BrokerError, type BrokerNode, type CallKind, isBroken } from '../port.ts'
 import { Connections, drop, type Link, type Role } from './connections.ts'
 import { answered, closedError, errorName, lost, neverAnswered, refused } from './errors.ts'
 import { NodesSeen } from './nodes-seen.ts'
@@ -317,10 +317,6 @@ export class Cluster {
       throw error
     }
   }
-}
-
-function isBroken(error: BrokerError): boolean {
-  return error.errorClass === 'unreachable' || error.code === 'NETWORK_EXCEPTION' || error.code.startsWith('SASL_')
 }
 
 const moving: ReadonlySet<string> = new Set([

@@ -2,7 +2,6 @@
 import { hostname } from 'node:os'
 import { join, relative, sep } from 'node:path'
 import { systemClock } from '../../base/clock.ts'
-import type { BrokerPort } from '../../broker/port.ts'
 import type { Config } from '../../config/config.ts'
 import type { License } from '../../license/license.ts'
 import { licenseNow } from '../../http/why-seam.ts'
@@ -26,14 +25,12 @@ export interface DiagnosisParts {
   readonly ha: HaLink | null
   readonly earlier: () => readonly EarlierFailure[]
   readonly identity: Identity | null
-  /** Undefined until it is opened. */
-  readonly broker: () => BrokerPort | undefined
   readonly log: (line: LogLine) => void
 }
 
 export function startDiagnosis(parts: DiagnosisParts): Diagnosis {
   const { config, host, license, ha, earlier, identity, log } = parts
-  const holders = new TransactionHolders(parts.broker, systemClock)
+  const holders = new TransactionHolders(host.askedBroker, systemClock)
   return new Diagnosis({
     view: host,
     license: () => licenseNow(license),

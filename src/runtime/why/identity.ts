@@ -3,8 +3,9 @@
  * beside everything else, and never waited for: what it does not tell is not told.
  */
 import type { Clock } from '../../base/clock.ts'
-import type { BrokerPort, GroupDescription } from '../../broker/port.ts'
+import type { GroupDescription } from '../../broker/port.ts'
 import type { IdentityFacts } from '../../view/diagnosis/facts.ts'
+import type { AskedBroker } from './asked-broker.ts'
 
 /** That it took over is worth telling for so long. */
 const tellTakeoverMs = 300_000
@@ -14,7 +15,7 @@ export class Identity {
   /** Under which the broker knows this process. */
   readonly name: string
   readonly #clock: Clock
-  #broker: BrokerPort | undefined
+  #broker: AskedBroker | undefined
   /** Ids of members that had the place before this process. */
   #before: GroupDescription['members'][number] | undefined
   #tookFrom: IdentityFacts['tookFrom'] = null
@@ -27,8 +28,8 @@ export class Identity {
     this.#clock = clock
   }
 
-  /** To be called before the engine joins. The answer may come later: `ownId` tells a predecessor from this process. */
-  begin(broker: BrokerPort, ownId: () => string | undefined): void {
+  /** To be called before the engine may join. The answer may come later: `ownId` tells a predecessor from this process. */
+  begin(broker: AskedBroker, ownId: () => string | undefined): void {
     this.#broker = broker
     void this.#ask().then((member) => {
       this.#before = member === undefined || member.memberId === ownId() ? undefined : member
@@ -51,13 +52,8 @@ export class Identity {
   }
 
   async #ask(): Promise<GroupDescription['members'][number] | undefined> {
-    try {
-      const { members } = (await this.#broker?.describeGroup(this.#groupId)) ?? { members: [] }
-      return members.find(({ groupInstanceId }) => groupInstanceId === this.name)
-    } catch {
-      // A broker that does not answer has findings of its own.
-      return undefined
-    }
+    const group = (await this.#broker?.group(this.#groupId)) ?? null
+    return group?.members.find(({ groupInstanceId }) => groupInstanceId === this.name)
   }
 }
 

@@ -4,8 +4,8 @@
  */
 import type { Clock } from '../../base/clock.ts'
 import { type PartitionKey, partitionKey, type TopicPartition } from '../../base/ids.ts'
-import type { BrokerPort } from '../../broker/port.ts'
 import type { TransactionHolder } from '../../view/diagnosis/facts.ts'
+import type { AskedBroker } from './asked-broker.ts'
 
 const askAfterMs = 2000
 /** Another transaction may have come to be the oldest one. */
@@ -18,11 +18,11 @@ interface Asked {
 }
 
 export class TransactionHolders {
-  readonly #broker: () => BrokerPort | undefined
+  readonly #broker: AskedBroker
   readonly #clock: Clock
   readonly #asked = new Map<PartitionKey, Asked>()
 
-  constructor(broker: () => BrokerPort | undefined, clock: Clock) {
+  constructor(broker: AskedBroker, clock: Clock) {
     this.#broker = broker
     this.#clock = clock
   }
@@ -44,14 +44,9 @@ export class TransactionHolders {
   }
 
   async #ask(at: TopicPartition): Promise<TransactionHolder | null> {
-    try {
-      const [oldest] = (await this.#broker()?.openTransactions(at)) ?? []
-      if (oldest === undefined) return null
-      const { producerId, transactionalId } = oldest
-      return { producerId: String(producerId), transactionalId }
-    } catch {
-      // It may not be allowed to ask, or the broker does not answer: that has a finding of its own.
-      return null
-    }
+    const [oldest] = await this.#broker.openTransactions(at)
+    if (oldest === undefined) return null
+    const { producerId, transactionalId } = oldest
+    return { producerId: String(producerId), transactionalId }
   }
 }
