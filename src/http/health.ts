@@ -4,6 +4,7 @@
  */
 import { type Clock, systemClock } from '../base/clock.ts'
 import { maskValue } from '../config/mask.ts'
+import { startedStates } from '../view/lifecycle.ts'
 import type { EngineView, LifecycleState } from '../view/view.ts'
 import { EngineError } from '../base/errors.ts'
 import type { HaView } from './ha-seam.ts'
@@ -60,15 +61,7 @@ export interface HealthSources {
 
 const readyStates: ReadonlySet<LifecycleState> = new Set(['RUNNING', 'DRAINING', 'PAUSED'])
 /** States in which the engine thread is meant to tick. */
-const tickingStates: ReadonlySet<LifecycleState> = new Set([
-  'STARTING',
-  'RESTORING',
-  'STANDBY',
-  'RUNNING',
-  'DRAINING',
-  'PAUSED',
-  'RESTARTING',
-])
+const tickingStates: ReadonlySet<LifecycleState> = new Set(['STARTING', ...startedStates])
 /**
  * No sign of life from the engine thread for so long: the process is of no use any more. A process that was stopped, or got
  * no processor, is no better after a restart.

@@ -19,6 +19,16 @@ export const transitions: Readonly<Record<LifecycleState, readonly LifecycleStat
   FAILED: ['STOPPING', 'STOPPED'],
 }
 
+/** In which the start is complete: the engine's thread is there, has reached the broker, and gives signs of life. */
+export const startedStates: ReadonlySet<LifecycleState> = new Set([
+  'RESTORING',
+  'STANDBY',
+  'RUNNING',
+  'DRAINING',
+  'PAUSED',
+  'RESTARTING',
+])
+
 export const pausableStates: readonly LifecycleState[] = ['RUNNING']
 export const unpausableStates: readonly LifecycleState[] = ['DRAINING', 'PAUSED']
 

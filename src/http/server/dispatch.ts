@@ -3,7 +3,7 @@
  * host name are looked at before all of it, so that a stranger learns nothing; the probes are exempt.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import type { LifecycleState } from '../../view/view.ts'
+import { startedStates } from '../../view/lifecycle.ts'
 import { isCrossSite } from './guard.ts'
 import { isProbe } from '../routes/openapi.ts'
 import { parseParameters } from '../routes/parameters.ts'
@@ -139,15 +139,6 @@ function splitTarget(target: string): { path: string; query: string } {
   const mark = local.indexOf('?')
   return mark < 0 ? { path: local, query: '' } : { path: local.slice(0, mark), query: local.slice(mark + 1) }
 }
-
-const startedStates: ReadonlySet<LifecycleState> = new Set([
-  'RESTORING',
-  'STANDBY',
-  'RUNNING',
-  'DRAINING',
-  'PAUSED',
-  'RESTARTING',
-])
 
 /** True from the first time that the start was seen complete; the history is bounded and forgets. */
 function startedLatch({ view }: RouteServices): () => boolean {

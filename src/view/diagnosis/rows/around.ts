@@ -1,5 +1,6 @@
 /** Standstills around the engine: the broker, the engine's own thread, the stores. */
 import type { BrokerNode } from '../../../broker/port.ts'
+import { startedStates } from '../../lifecycle.ts'
 import { everythingBehind, hopsOfACommit, type StandstillRow } from '../row.ts'
 import { safeRestart, saveThreads, setting, withoutAdvice } from '../wording/advice.ts'
 import { lasting, listed, nodeName } from '../words.ts'
@@ -65,16 +66,6 @@ function waitsFor({ calls }: BrokerNode, now: number, dueMs: number): boolean {
   return calls.some(({ sinceMs }) => now - sinceMs >= dueMs)
 }
 
-/** In which the engine's thread is there and gives signs of life; before that it waits for the broker. */
-const tickingStates: ReadonlySet<string> = new Set([
-  'RESTORING',
-  'STANDBY',
-  'RUNNING',
-  'DRAINING',
-  'PAUSED',
-  'RESTARTING',
-])
-
 const engineSilent: StandstillRow = {
   code: 'ENGINE_SILENT',
   severity: 'STANDING',
@@ -85,7 +76,7 @@ const engineSilent: StandstillRow = {
   find: (facts, now) => {
     // While the process waits for processors its threads are silent in turns, and whoever looks sees little of it.
     const dueMs = facts.missedMs + patienceMs + hopsOfACommit * facts.lateMs
-    if (facts.engineSilentMs < dueMs || !tickingStates.has(facts.state)) return []
+    if (facts.engineSilentMs < dueMs || !startedStates.has(facts.state)) return []
     return [
       {
         sentence: `The thread \`engine\` of this process has given no sign of life for ${lasting(facts.engineSilentMs)}. It reads the topics, hands records to the lanes and commits, so this process processes nothing.`,
