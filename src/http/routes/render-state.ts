@@ -138,7 +138,7 @@ export function renderBarriers(snapshot: BarrierSnapshot, nowMs: number): Answer
         ? null
         : { ...transaction, ageMs: transaction.openSinceMs === null ? null : age(transaction.openSinceMs) },
     restarts: snapshot.restarts,
-    last: snapshot.last.map((commit) => ({ ...commit, at: iso(commit.atMs) })),
+    last: snapshot.last.map((commit) => ({ ...commit, at: isoOfClock(commit.atMs) })),
   }
 }
 

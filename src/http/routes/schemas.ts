@@ -275,6 +275,9 @@ const barriers = object({
       lane: string,
       acked: boolean,
       queuedRecords: integer,
+      lastProgressMs: number,
+      progressAgeMs: nullable(count),
+      at: nullable(object({ topic: string, partition: count, offset: count })),
       node: nullable(string),
       'pendingRecords?': count,
       'mayPendRecords?': count,
@@ -286,7 +289,15 @@ const barriers = object({
   functions: list(object({ node: string, calls: count, waiting: count, limit: count })),
   transaction: nullable(some),
   restarts: object({ used: count, max: count, windowMs: count, causes: strings, 'codes?': strings }),
-  last: list(object({ commitId: string, outcome: oneOf(['COMMITTED', 'ABORTED']) })),
+  last: list(
+    object({
+      commitId: string,
+      outcome: oneOf(['COMMITTED', 'ABORTED']),
+      at: timestamp,
+      atMs: number,
+      durationsMs: object({ align: number, flush: number, offsets: number, endTransaction: number, apply: number }),
+    }),
+  ),
 })
 
 const why = object({
