@@ -51,6 +51,8 @@ An alert:
 - alert: MillraceStandsStill
   expr: max by (instance, code) (engine_standstill_seconds{code!~"STANDBY|PAUSED|STOPPING|RESTORING"}) > 60
 \`\`\`
+
+It leaves out what an operator has asked for, and a standby beside an active pod. Where no pod is active the code is \`NOBODY_ACTIVE\`.
 `
 
 function section(row: StandstillRow): string[] {

@@ -309,8 +309,10 @@ describe('a diagnosis', () => {
       of({})?.next ?? '',
       /Start again those of which nothing is heard: a\. .+`millrace ha promote b --wait`/,
     )
-    assert.equal(of({})?.severity, 'STANDING')
-    assert.equal(of({ noneSinceMs: now - 20_000 })?.severity, 'NOT_MEANT_TO_RUN', 'a move takes a moment')
+    const { code, severity, sinceMs } = of({}) ?? {}
+    assert.deepEqual([code, severity, sinceMs], ['NOBODY_ACTIVE', 'STANDING', now - 90_000])
+    const moving = of({ noneSinceMs: now - 20_000 })
+    assert.deepEqual([moving?.code, moving?.severity], ['STANDBY', 'NOT_MEANT_TO_RUN'], 'a move takes a moment')
     assert.match(of({ failoverPaused: true })?.next ?? '', /`millrace ha resume --wait`/)
     assert.match(of({ notReady: 'it is behind' })?.next ?? '', /promote b --wait --force`/)
     const active = { podId: 'a', state: 'ACTIVE', heardMs: 700 }

@@ -30,28 +30,60 @@ const paused: StandstillRow = {
 /** While pods take over from one another there is none for a moment. */
 const noneForMs = 60_000
 
+/** How long no pod has been active, as far as a standby hears; 0 where one is. */
+function noneMsOf({ ha }: Facts, now: number): number {
+  return now - (ha?.noneSinceMs ?? now)
+}
+
+function standbySentence({ ha, stateSinceMs }: Facts, noneMs: number, now: number): string {
+  const notReady = ha?.notReady ?? null
+  const ready = notReady === null ? '' : ` This process could not take over now: ${notReady.replace(/\.?$/, '.')}`
+  const name = ha === null ? '' : ` (pod ${ha.podId})`
+  const active = whoIsActive(ha?.active ?? null, noneMs)
+  return `This process${name} has been a standby for ${lasting(now - stateSinceMs)} and processes nothing. ${active}.${ready}`
+}
+
 const standby: StandstillRow = {
   code: 'STANDBY',
   severity: 'NOT_MEANT_TO_RUN',
   title: 'A standby',
-  when: 'This process (a pod of an application with `ha.mode: hot-standby`) waits to take over; another one is to process. STANDING where no pod has been active for a minute.',
+  when: 'This process (a pod of an application with `ha.mode: hot-standby`) waits to take over; another one is to process.',
   explains: everythingBehind,
-  next: 'A standby is no fault. Ask the pod that is active, with `millrace why --url` and its address. If none is active, `millrace ha status` shows all pods, and for each why it does not take over; `millrace ha promote <pod> --wait` gives the role to one by name.',
-  find: ({ state, ha, stateSinceMs, settings }, now) => {
-    if (state !== 'STANDBY') return []
+  next: 'A standby is no fault. Ask the pod that is active, with `millrace why --url` and its address.',
+  find: (facts, now) => {
+    const { state, ha, stateSinceMs, settings } = facts
+    const noneMs = noneMsOf(facts, now)
+    if (state !== 'STANDBY' || noneMs >= noneForMs) return []
     const active = ha?.active ?? null
-    const noneMs = now - (ha?.noneSinceMs ?? now)
-    const notReady = ha?.notReady ?? null
-    const ready = notReady === null ? '' : ` This process could not take over now: ${notReady.replace(/\.?$/, '.')}`
-    const name = ha === null ? '' : ` (pod ${ha.podId})`
     return [
       {
-        sentence: `This process${name} has been a standby for ${lasting(now - stateSinceMs)} and processes nothing. ${whoIsActive(active, noneMs)}.${ready}`,
-        next: active === null ? noneActiveNext(ha, settings) : standbyNext(active.podId, notReady !== null),
+        sentence: standbySentence(facts, noneMs, now),
+        next: active === null ? noneActiveNext(ha, settings) : standbyNext(active.podId, ha?.notReady !== null),
         sinceMs: stateSinceMs,
         place: { ...(active !== null && { pod: active.podId }) },
         evidence: [{ at: '/ha/status', field: 'selfState', value: ha?.state ?? null }],
-        ...(noneMs >= noneForMs && { severity: 'STANDING' as const }),
+      },
+    ]
+  },
+}
+
+const nobodyActive: StandstillRow = {
+  code: 'NOBODY_ACTIVE',
+  severity: 'STANDING',
+  title: 'No pod is active',
+  when: 'This process is a standby (`ha.mode: hot-standby`) and has heard of no active pod for a minute.',
+  explains: everythingBehind,
+  next: '`millrace ha status` shows all pods, and for each why it does not take over; `millrace ha promote <pod> --wait` gives the role to one by name.',
+  find: (facts, now) => {
+    const noneMs = noneMsOf(facts, now)
+    if (facts.state !== 'STANDBY' || noneMs < noneForMs) return []
+    return [
+      {
+        sentence: standbySentence(facts, noneMs, now),
+        next: noneActiveNext(facts.ha, facts.settings),
+        sinceMs: now - noneMs,
+        place: {},
+        evidence: [{ at: '/ha/status', field: 'peers[].role', value: 'STANDBY' }],
       },
     ]
   },
@@ -160,4 +192,4 @@ function licenseNext(status: string, reason = ''): string {
   }
 }
 
-export const orderedRows: readonly StandstillRow[] = [stopping, paused, standby, license]
+export const orderedRows: readonly StandstillRow[] = [stopping, paused, standby, nobodyActive, license]
