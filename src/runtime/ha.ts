@@ -93,6 +93,11 @@ export class HaLink implements HaView, EngineHaLink {
     this.#coordinator?.pauseIntent(paused)
   }
 
+  /** The coordinator's code is loaded only where it is used, and before anybody can ask: it would keep them waiting. */
+  load(): Promise<typeof import('../ha/coordinator-shell.ts')> {
+    return import('../ha/coordinator-shell.ts')
+  }
+
   /** Returns once the coordinator runs. The coordinator waits for the broker by itself. */
   async start(broker: BrokerHandle, host: EngineHost): Promise<void> {
     const { config, applicationId, topology, build, log } = this.#o
@@ -100,8 +105,7 @@ export class HaLink implements HaView, EngineHaLink {
       host.failWith(
         EngineError.is(error) ? error : new EngineError('BROKER_REFUSED', messageOf(error), { cause: error }),
       )
-    // Loaded only where it is used.
-    const { createHa } = await import('../ha/coordinator-shell.ts')
+    const { createHa } = await this.load()
     this.#client = await broker.connect()
     const coordinator = createHa({
       broker: this.#client,

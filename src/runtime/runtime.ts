@@ -261,6 +261,7 @@ class RunningApplication implements Runtime {
     this.#diagnosis = startDiagnosis({ config, host, license, ha, earlier, identity, log })
     const data = this.#data(applicationId, topology)
     const diagnosis = this.#diagnosis
+    await this.#ha?.load()
     this.#http = await startHttp({ config, host, license, ha, schemas: schemas.check, diagnosis, data, log })
     this.#license.start()
     schemas.start()
