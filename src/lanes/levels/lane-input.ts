@@ -12,7 +12,7 @@ import { FirstInput } from './first-input.ts'
 import type { Handoffs } from './handoffs.ts'
 import type { LevelState, Work } from './level-state.ts'
 import { OrderedInput } from './ordered-input.ts'
-import type { Frontier } from './place.ts'
+import { type Frontier, isAhead } from './place.ts'
 import type { LaneToLane, ToLane } from '../protocol.ts'
 import type { Calls } from '../tasks/calls.ts'
 import type { TaskRunner } from '../tasks/task-runner.ts'
@@ -162,7 +162,7 @@ export class LaneInput {
     }
     if (this.#host.faulted()) return Math.max(done, 1)
     const { doneUpTo } = input
-    if (doneUpTo.watermark > level.watermark || doneUpTo.seq > level.seq) {
+    if (isAhead(doneUpTo.watermark, doneUpTo.seq, level)) {
       done++
       this.#advance(level, doneUpTo)
     }

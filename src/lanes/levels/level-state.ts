@@ -2,7 +2,7 @@
 import type { CommitEpoch } from '../../base/ids.ts'
 import type { TaskSlot } from '../tasks/task-slot.ts'
 import type { TransferReader } from '../transfer.ts'
-import type { Frontier } from './place.ts'
+import { type Frontier, isAhead } from './place.ts'
 
 /** A message with records, perhaps half worked off. */
 export interface Work {
@@ -38,10 +38,11 @@ export class LevelState implements Frontier {
 
   /** Returns true when the level's watermark rose. */
   advance({ watermark, seq }: Frontier): boolean {
-    if (seq > this.seq) this.seq = seq
-    if (watermark <= this.watermark) return false
+    if (!isAhead(watermark, seq, this)) return false
+    const rose = watermark > this.watermark
     this.watermark = watermark
-    return true
+    this.seq = seq
+    return rose
   }
 
   /** All of the epoch has come in. */
@@ -54,10 +55,10 @@ export class LevelState implements Frontier {
   /** True when there is more to report than last time. */
   report(watermark: number, seq: number): boolean {
     const { reported } = this
-    const rose = watermark > reported.watermark || seq > reported.seq
-    if (watermark > reported.watermark) reported.watermark = watermark
-    if (seq > reported.seq) reported.seq = seq
-    return rose
+    if (!isAhead(watermark, seq, reported)) return false
+    reported.watermark = watermark
+    reported.seq = seq
+    return true
   }
 
   reset(watermark: number): void {

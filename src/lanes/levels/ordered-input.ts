@@ -7,7 +7,7 @@ import { assert } from '../../base/assert.ts'
 import type { CommitEpoch } from '../../base/ids.ts'
 import type { TransferReader } from '../transfer.ts'
 import type { Work } from './level-state.ts'
-import { type Frontier, isBefore, type Place } from './place.ts'
+import { type Frontier, isAhead, isBefore, type Place } from './place.ts'
 
 /** Works of one channel that follow one another in the order of their records; the first one's reader stands at a record. */
 interface Run {
@@ -121,7 +121,7 @@ export class OrderedInput {
     if (at > frontier.watermark) return frontier
     // Timers of this level that are due with one of a shallower level come behind it.
     if (seq < 0) return { watermark: Math.min(at - 1, frontier.watermark), seq: frontier.seq }
-    return { watermark: at, seq: Math.min(frontier.seq, seq - 1) }
+    return { watermark: at, seq: at < frontier.watermark ? seq - 1 : Math.min(frontier.seq, seq - 1) }
   }
 
   /**
@@ -216,8 +216,10 @@ export class OrderedInput {
   }
 
   #tell(channel: Channel, { watermark, seq }: Frontier): void {
-    if (watermark > channel.watermark) channel.watermark = watermark
-    if (seq > channel.seq) channel.seq = seq
+    if (isAhead(watermark, seq, channel)) {
+      channel.watermark = watermark
+      channel.seq = seq
+    }
     this.#setGate()
   }
 
@@ -264,14 +266,13 @@ export class OrderedInput {
   readonly #open = (channel: Channel): Frontier => (channel.isClosed ? everything : channel)
 
   #leastOf(of: (channel: Channel) => Frontier): Frontier {
-    let watermark = Number.POSITIVE_INFINITY
-    let seq = Number.POSITIVE_INFINITY
+    let least = everything
     for (const channel of this.#channels) {
       const frontier = of(channel)
-      if (frontier.watermark < watermark) watermark = frontier.watermark
-      if (frontier.seq < seq) seq = frontier.seq
+      if (isAhead(least.watermark, least.seq, frontier)) least = frontier
     }
-    return { watermark, seq }
+    // Channels move on.
+    return { watermark: least.watermark, seq: least.seq }
   }
 
   /** The run whose record goes before all others'. */

@@ -27,8 +27,16 @@ export function digitsOf(levels: number): readonly number[] {
   return Array.from({ length: levels }, (_, level) => 2 ** -(bits * (level + 1)))
 }
 
-/** Everything up to here has come: all timers of this time, and of records of this time those up to `seq`. */
+/**
+ * Everything up to here has come: all before this time, all timers of this time, and of records of this time those up to
+ * `seq`. The two belong together: a `seq` says nothing of the records of another time.
+ */
 export interface Frontier {
   readonly watermark: number
   readonly seq: number
+}
+
+/** Whether the first is further on. */
+export function isAhead(watermark: number, seq: number, of: Frontier): boolean {
+  return watermark > of.watermark || (watermark === of.watermark && seq > of.seq)
 }
