@@ -69,8 +69,9 @@ export class Recovery {
   #lane(cause: EngineError): void {
     const role = this.#host.role()
     role?.faultSeen(cause)
-    if (cause.recovery === 'restart-engine') void this.restart(cause, false)
-    else if (role && !role.following) void this.#refer(cause)
+    if (cause.recovery === 'restart-engine') {
+      if (!role?.waits) void this.restarts.laneFailed(cause)
+    } else if (role && !role.following) void this.#refer(cause)
     else this.failed(cause)
   }
 

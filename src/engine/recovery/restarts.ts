@@ -42,6 +42,8 @@ export class Restarts {
   #underWay = false
   /** From here on a failure begins a further restart, and this one ends where it stands. */
   #reopening = false
+  /** What a lane has failed with that had let go of the last run, and is to open the next one. */
+  #laneFault: EngineError | undefined
 
   constructor(options: EngineOptions, host: RestartHost) {
     this.#o = options
@@ -88,6 +90,12 @@ export class Restarts {
     return error.details.late === true || this.#host.transactionMs() >= slowPart * this.#o.settings.transactionTimeoutMs
   }
 
+  /** A lane has failed. It writes its stores at any time, also before the run that is to come is opened. */
+  async laneFailed(cause: EngineError): Promise<void> {
+    if (this.#underWay && !this.#reopening) this.#laneFault = cause
+    else await this.begin(cause, false)
+  }
+
   async begin(cause: unknown, barrierTimeout: boolean): Promise<void> {
     const host = this.#host
     if (host.ended() || (this.#underWay && !this.#reopening)) return
@@ -97,6 +105,7 @@ export class Restarts {
     }
     this.#underWay = true
     this.#reopening = false
+    this.#laneFault = undefined
     const { clock, counters, timers } = this.#o
     const shown = describeFailure(cause)
     const message = shown instanceof Error ? shown.message : String(shown)
@@ -122,6 +131,8 @@ export class Restarts {
     await sleep(timers, spends ? this.budget.backoffMs() : freePauseMs)
     if (host.ended() || run.isOver) return
     this.#reopening = true
-    await host.reopen(run)
+    // Over a lane that has failed since, nothing can be opened: it is reset once more.
+    if (this.#laneFault !== undefined) await this.begin(this.#laneFault, false)
+    else await host.reopen(run)
   }
 }

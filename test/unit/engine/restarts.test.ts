@@ -10,7 +10,11 @@ import { Runs } from '../../../src/engine/run.ts'
 
 const timeoutMs = 10_000
 
-function stage(transactionMs = 0, steppedDown = false): { restarts: Restarts; ran: () => number; exhausted: string[] } {
+function stage(
+  transactionMs = 0,
+  steppedDown = false,
+  laneFaults = 0,
+): { restarts: Restarts; ran: () => number; exhausted: string[] } {
   const runs = new Runs()
   let ran = 0
   const exhausted: string[] = []
@@ -33,6 +37,8 @@ function stage(transactionMs = 0, steppedDown = false): { restarts: Restarts; ra
     closeRun: async () => {
       const next = runs.next()
       if (steppedDown) runs.next()
+      // A lane that has let go goes on writing its stores.
+      if (laneFaults-- > 0) await restarts.laneFailed(new EngineError('STORE_CORRUPT', 'the disk broke'))
       return next
     },
     reopen: async () => {
@@ -64,6 +70,16 @@ describe('restarts in place', () => {
     const { restarts, exhausted, ran } = stage(0, true)
     await restarts.begin(new EngineError('LANE_FAILED', 'it broke'), false)
     assert.deepEqual([ran(), exhausted], [0, []])
+  })
+
+  test('begin once more where a lane fails before the next run is opened: it would never come back', async () => {
+    const { restarts, ran } = stage(0, false, 1)
+    await restarts.begin(new EngineError('LANE_FAILED', 'it broke'), false)
+    assert.equal(restarts.budget.snapshot(0).used, 2)
+    assert.equal(ran(), 1)
+    const { restarts: one, ran: ranOnce } = stage()
+    await one.begin(new EngineError('LANE_FAILED', 'it broke'), false)
+    assert.deepEqual([one.budget.snapshot(0).used, ranOnce()], [1, 1])
   })
 
   test('that a transaction is aborted early brings about are used up', async () => {
