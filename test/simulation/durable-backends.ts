@@ -2,6 +2,7 @@
 import { keyBytes, keyString } from '../../src/state/rows/bytes.ts'
 import type { ByteChange, ByteEntry, Checkpoint, StoreBackend, StoreBackendFactory } from '../../src/state/contract.ts'
 import { MemoryBackend } from '../../src/state/backends/memory-backend.ts'
+import type { FailingDisk } from './failing-disk.ts'
 
 /** A change of what is written to a simulated disk, for the test of the checkers. */
 export type DiskTamper = (
@@ -17,6 +18,10 @@ export class DiskBackend implements StoreBackend {
   /** Told of every write. */
   readonly #written: ((checkpoint: Checkpoint | undefined) => void) | undefined
   #checkpoint: Checkpoint | undefined
+  /** What the transaction under way has changed, as it was before. */
+  #undo: Array<() => void> | undefined
+  /** The write is through, unless it is part of a larger one. */
+  ended: (() => void) | undefined
 
   constructor(tamper?: DiskTamper, written?: (checkpoint: Checkpoint | undefined) => void) {
     this.#tamper = tamper
@@ -40,12 +45,52 @@ export class DiskBackend implements StoreBackend {
   apply(changes: Iterable<ByteChange>, checkpoint?: Checkpoint): void {
     const all = [...changes]
     const [rows, next] = this.#tamper?.(all, checkpoint) ?? [all, checkpoint]
-    for (const [key, value] of rows) {
-      if (value === null) this.#rows.delete(keyString(key))
-      else this.#rows.set(keyString(key), value.slice())
-    }
-    this.#checkpoint = next ?? this.#checkpoint
+    this.#inTransaction(() => {
+      const before = this.#checkpoint
+      this.#undo?.push(() => {
+        this.#checkpoint = before
+      })
+      for (const [key, value] of rows) this.#set(keyString(key), value?.slice())
+      this.#checkpoint = next ?? before
+    })
     this.#written?.(checkpoint)
+  }
+
+  #set(key: string, value: Uint8Array | undefined): void {
+    const before = this.#rows.get(key)
+    this.#undo?.push(() => (before === undefined ? this.#rows.delete(key) : this.#rows.set(key, before)))
+    if (value === undefined) this.#rows.delete(key)
+    else this.#rows.set(key, value)
+  }
+
+  /** A write by itself: all of it or nothing. */
+  #inTransaction(write: () => void): void {
+    if (this.ended === undefined || this.#undo !== undefined) {
+      write()
+      return
+    }
+    this.begin()
+    write()
+    try {
+      this.ended()
+      this.commit()
+    } catch (error) {
+      this.rollBack()
+      throw error
+    }
+  }
+
+  begin(): void {
+    this.#undo = []
+  }
+
+  commit(): void {
+    this.#undo = undefined
+  }
+
+  rollBack(): void {
+    for (const undo of this.#undo?.reverse() ?? []) undo()
+    this.#undo = undefined
   }
 
   checkpoint(): Checkpoint | undefined {
@@ -57,6 +102,11 @@ export class DiskBackend implements StoreBackend {
   }
 
   wipe(): void {
+    const [rows, checkpoint] = [[...this.#rows], this.#checkpoint]
+    this.#undo?.push(() => {
+      for (const [key, value] of rows) this.#rows.set(key, value)
+      this.#checkpoint = checkpoint
+    })
     this.#rows.clear()
     this.#checkpoint = undefined
   }
@@ -66,21 +116,29 @@ export class DiskBackend implements StoreBackend {
   }
 
   /** As it lies on the disk at this moment. */
-  copy(): DiskBackend {
+  copy(checkpoint = this.#checkpoint): DiskBackend {
     const copy = new DiskBackend(this.#tamper, this.#written)
     for (const [key, value] of this.#rows) copy.#rows.set(key, value)
-    copy.#checkpoint = this.#checkpoint
+    copy.#checkpoint = checkpoint
     return copy
   }
 }
 
+const partitionOfStore = (id: string): number => Number(id.slice(id.lastIndexOf('/') + 1))
+
 export class DurableBackends {
   readonly #backends = new Map<string, StoreBackend>()
   readonly #make: () => StoreBackend
+  readonly #failing: FailingDisk | undefined
+  /** Of each file, what is synchronized of its stores. */
+  readonly #synced = new Map<number, ReadonlyMap<string, DiskBackend>>()
+  /** From now on the disk does what it is told. */
+  isSound = false
 
   /** `make`: what rows are kept in; by default in a store's own memory, which outlives the process all the same. */
-  constructor(make: () => StoreBackend = () => new MemoryBackend()) {
+  constructor(make: () => StoreBackend = () => new MemoryBackend(), failing?: FailingDisk | null) {
     this.#make = make
+    this.#failing = failing ?? undefined
   }
 
   factory(): StoreBackendFactory {
@@ -92,7 +150,10 @@ export class DurableBackends {
           backend = this.#make()
           this.#backends.set(id, backend)
         }
-        if (backend instanceof DiskBackend) return backend
+        if (backend instanceof DiskBackend) {
+          if (this.#failing) backend.ended = () => this.#ended(partition)
+          return backend
+        }
         const kept: StoreBackend = backend
         // Closing releases the handle; the data stay.
         return new Proxy(kept, {
@@ -103,7 +164,7 @@ export class DurableBackends {
           },
         })
       },
-      together: (_, write) => write(),
+      together: (partition, write) => this.#together(partition, write),
       close: () => undefined,
     }
   }
@@ -112,15 +173,54 @@ export class DurableBackends {
     return this.#backends.entries()
   }
 
+  /** One transaction of all stores of a partition. */
+  #together(partition: number, write: () => void): void {
+    if (!this.#failing) {
+      write()
+      return
+    }
+    const stores = this.#filesOf(partition).map(([, backend]) => backend)
+    for (const store of stores) store.begin()
+    try {
+      write()
+      this.#ended(partition)
+      for (const store of stores) store.commit()
+    } catch (error) {
+      for (const store of stores) store.rollBack()
+      throw error
+    }
+  }
+
+  #ended(partition: number): void {
+    const failing = this.#failing
+    if (!failing || this.isSound) return
+    failing.check()
+    if (failing.chance(failing.faults.synced)) this.#synced.set(partition, this.#copies(partition))
+  }
+
+  #filesOf(partition: number): Array<[string, DiskBackend]> {
+    return [...this.#backends].filter(
+      (entry): entry is [string, DiskBackend] =>
+        entry[1] instanceof DiskBackend && partitionOfStore(entry[0]) === partition,
+    )
+  }
+
+  #copies(partition: number): Map<string, DiskBackend> {
+    return new Map(this.#filesOf(partition).map(([id, backend]) => [id, backend.copy()]))
+  }
+
   /**
    * What a process that was killed leaves behind: committed rows, and nothing of what it held in memory. A zombie keeps
    * its own: the lock of the state folder lets no two processes work on the same files.
    */
   survivors(): DurableBackends {
-    const result = new DurableBackends(this.#make)
+    const result = new DurableBackends(this.#make, this.#failing)
+    result.isSound = this.isSound
+    const left = this.#leftByCrash()
     for (const [id, backend] of this.#backends) {
       if (backend instanceof DiskBackend) {
-        result.#backends.set(id, backend.copy())
+        const file = left ? left.get(id) : backend
+        if (file) result.#backends.set(id, file.copy())
         continue
       }
       const survivor = this.#make()
@@ -129,10 +229,28 @@ export class DurableBackends {
       if (checkpoint) survivor.apply(rows, checkpoint)
       result.#backends.set(id, survivor)
     }
+    for (const partition of new Set([...result.#backends.keys()].map(partitionOfStore)))
+      result.#synced.set(partition, result.#copies(partition))
     return result
+  }
+
+  /** Where the machine lost its power: of each file what was synchronized, or nothing. Undefined: it did not. */
+  #leftByCrash(): ReadonlyMap<string, DiskBackend> | undefined {
+    const failing = this.#failing
+    if (!failing || this.isSound || !failing.chance(failing.faults.powerCuts)) return undefined
+    const left = new Map<string, DiskBackend>()
+    for (const [partition, stores] of this.#synced) {
+      if (failing.chance(failing.faults.torn)) continue
+      for (const [id, backend] of stores) {
+        const now = this.#filesOf(partition).find(([each]) => each === id)?.[1]
+        left.set(id, failing.faults.losesRowsOnly ? backend.copy(now?.checkpoint()) : backend)
+      }
+    }
+    return left
   }
 
   lose(): void {
     this.#backends.clear()
+    this.#synced.clear()
   }
 }

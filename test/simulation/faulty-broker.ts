@@ -9,8 +9,18 @@ export interface BrokerFaults {
   readonly lostRequest: number
   readonly lostAnswer: number
   readonly slowestMs: number
+  /** A connection that broke breaks again for a while. */
+  readonly breaks?: Breaks | undefined
   /** Chance that a fetch is answered without a partition of this topic, as where its leader is the slower one. */
   readonly leftOut?: (topic: string) => number
+}
+
+export interface Breaks {
+  /** Chance that the request to end a transaction is lost, and as much for its answer. */
+  readonly atEnd: number
+  /** Chance that a call is lost within so long of one that was. */
+  readonly again: number
+  readonly forMs: number
 }
 
 /** A change to the protocol, to see whether the checkers notice: may replace a call. */
@@ -37,15 +47,26 @@ export function faultyBroker(
       scheduler.at(scheduler.random.next() * faults().slowestMs, owner, resolve)
     })
   const lost = (name: string): BrokerError => new BrokerError('UNREACHABLE', `the connection broke during ${name}`)
+  let brokeAt = Number.NEGATIVE_INFINITY
+  const loses = (name: string, chance: number): boolean => {
+    const { breaks } = faults()
+    const { now, random } = scheduler
+    const atEnd = name === 'endTransaction' ? (breaks?.atEnd ?? 0) : 0
+    const again = breaks && now - brokeAt < breaks.forMs ? breaks.again : 0
+    if (!random.chance(Math.max(chance, atEnd, again))) return false
+    // A stretch does not go on for ever by what is lost in it.
+    if (again === 0) brokeAt = now
+    return true
+  }
   const remote = async (name: keyof BrokerPort, args: unknown[]): Promise<unknown> => {
     await delay()
-    if (scheduler.random.chance(faults().lostRequest)) throw lost(name)
+    if (loses(name, faults().lostRequest)) throw lost(name)
     const answer = await (client as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>)[name]?.(
       ...args,
     )
     await delay()
     const { lostAnswer, leftOut } = faults()
-    if (scheduler.random.chance(lostAnswer)) throw lost(name)
+    if (loses(name, lostAnswer)) throw lost(name)
     if (name !== 'fetch' || !leftOut) return answer
     return (answer as FetchedPartition[]).filter(({ topic }) => !scheduler.random.chance(leftOut(topic)))
   }

@@ -23,7 +23,7 @@ import { SimulatedProcess } from './process.ts'
 import type { Verdict } from './run-seed.ts'
 import { Scheduler, settleSome } from './scheduler.ts'
 import type { Delays } from './workload.ts'
-import { settingsFor } from './world.ts'
+import { settingsFor } from './derived.ts'
 
 const windowMs = 500
 const groups = 3

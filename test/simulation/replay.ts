@@ -2,8 +2,7 @@
  * Runs seeds: `node test/simulation/replay.ts [first] [how many] [mutant]`. Prints each violation with everything that
  * the seed decided.
  */
-import { mutants } from './mutants.ts'
-import { runSeed } from './run-seed.ts'
+import { mutants, runSeed } from './run-seed.ts'
 
 const [first = '1', count = '1', name] = process.argv.slice(2)
 const mutant = mutants.find((m) => m.name === name)

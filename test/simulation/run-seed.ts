@@ -1,9 +1,13 @@
 /** One seed, run and judged. */
 import { checkRun } from './checkers.ts'
-import { type Derived, type Mutant, World } from './world.ts'
+import type { Derived } from './derived.ts'
+import { mutants as ofProtocol } from './mutants.ts'
+import { mutantsOfAnswers } from './mutants-of-answers.ts'
+import { type Mutant, World } from './world.ts'
 import { application } from './workload.ts'
 
-export { mutants } from './mutants.ts'
+/** Of the protocol, and of what the engine answers. */
+export const mutants = [...ofProtocol, ...mutantsOfAnswers]
 
 export interface Verdict {
   readonly seed: number

@@ -15,9 +15,9 @@ export interface Input {
   readonly partition: number
 }
 
-/** Delay of the asynchronous function, set by the world. */
+/** Delay of the asynchronous function, set by the world. `value`: which record it is called for. */
 export interface Delays {
-  next(): Promise<void> | undefined
+  next(value?: number): Promise<void> | undefined
 }
 
 /** `folds`: each changed row of a table is told once per commit, also to deeper levels and to windows. */
@@ -51,7 +51,7 @@ export function application(delays: Delays, folds = false) {
       // An asynchronous function with order per key.
       input
         .mapValues((value) => {
-          const wait = delays.next()
+          const wait = delays.next(value)
           return wait ? wait.then(() => value) : value
         })
         .to('echo-out')

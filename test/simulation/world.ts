@@ -4,24 +4,25 @@
  */
 import { Random } from '../../src/base/random.ts'
 import type { EmbeddedCluster } from '../../src/broker/embedded/core/cluster.ts'
+import type { TopicPartition } from '../../src/base/ids.ts'
 import type { BrokerPort } from '../../src/broker/port.ts'
 import type { Application } from '../../src/dsl/app.ts'
 import type { EngineFact, EngineSnapshot } from '../../src/engine/protocol.ts'
 import type { EngineSettings } from '../../src/engine/settings.ts'
+import type { WireError } from '../../src/base/errors.ts'
 import type { Checkpoint } from '../../src/state/contract.ts'
 import { dropReasons, dropSlot } from '../../src/base/counters.ts'
-import { counterLayout, sinkTopics } from '../../src/runtime/settings.ts'
-import { planOf } from '../../src/topology/plan.ts'
-import type { SplitMode } from '../../src/topology/split.ts'
+import { counterLayout } from '../../src/runtime/settings.ts'
 import { noHeaders } from '../../src/broker/wire/headers.ts'
 import { RecordBatchBuilder } from '../../src/broker/wire/record-batch.ts'
+import { Asks } from './asks.ts'
 import { SimulatedCluster } from './cluster.ts'
+import { type Derived, derive, settingsFor } from './derived.ts'
 import { DiskBackend, type DiskTamper, DurableBackends } from './durable-backends.ts'
-import type { WriteBehindOptions } from '../../src/lanes/stores/store-writer.ts'
+import { FailingDisk } from './failing-disk.ts'
 import { type BrokerFaults, faultyBroker, type Tamper } from './faulty-broker.ts'
 import { type MessageTamper, SimulatedProcess } from './process.ts'
 import { Scheduler, settleSome } from './scheduler.ts'
-import { type Limits, limitsOf, usualLimits } from './limits.ts'
 import { application, type Delays, type Input } from './workload.ts'
 
 export interface WorldOptions {
@@ -45,35 +46,6 @@ export interface Mutant {
   readonly world?: Partial<Derived>
 }
 
-/** Everything that follows from the seed: printed with a failure, so that a run can be understood from its seed. */
-export interface Derived {
-  readonly lanes: number
-  readonly partitions: number
-  readonly records: number
-  readonly keys: number
-  readonly crashes: number
-  readonly messageMs: number
-  readonly brokerMs: number
-  readonly lostAnswer: number
-  readonly lostRequest: number
-  readonly asyncShare: number
-  readonly slowLane: number
-  readonly losesStores: boolean
-  readonly pauses: number
-  readonly clockJumps: number
-  /** Chance that a process which should be dead goes on for a while beside its successor. */
-  readonly zombies: number
-  readonly split: SplitMode
-  /** Chance that a fetch is answered without what lies in a topic between sub-topologies. */
-  readonly lateBoundaries: number
-  /** Tables tell each changed row once per commit, and a commit comes after so many milliseconds; 0: every update. */
-  readonly foldsMs: number
-  /** When the lanes write their stores to the disk; null: these are kept in memory that outlives the process. */
-  readonly disk: WriteBehindOptions | null
-  /** How much of everything fits before it goes on to the next part. */
-  readonly limits: Limits
-}
-
 /** What a crash left of a store on the disk. */
 export interface Remains {
   readonly id: string
@@ -92,6 +64,7 @@ export class World {
   #mutant: Mutant | undefined
   #process: SimulatedProcess | undefined
   #zombie: SimulatedProcess | undefined
+  readonly #asks: Asks
   #owner = 0
   #quiet = false
   #cuts = 2
@@ -102,11 +75,20 @@ export class World {
     const random = new Random(seed)
     this.scheduler = new Scheduler(random, settleSome)
     this.#mutant = mutant
-    const fixed = { split: splitOf(seed), lateBoundaries: lateOf(seed), disk: diskOf(seed), foldsMs: foldsOf(seed) }
-    this.derived = { ...derive(random), ...fixed, limits: limitsOf(seed), ...mutant?.world }
+    this.derived = { ...derive(seed, random), ...mutant?.world }
     const disk = (): DiskBackend => new DiskBackend(mutant?.disk, (checkpoint) => this.#written(checkpoint))
-    this.stores = new DurableBackends(this.derived.disk ? disk : undefined)
+    const { diskFaults } = this.derived
+    const failing = diskFaults && new FailingDisk(diskFaults, this.scheduler)
+    this.stores = new DurableBackends(this.derived.disk ? disk : undefined, failing)
     this.#broker = new SimulatedCluster(this.scheduler, seed + 1, this.derived.partitions)
+    this.#asks = new Asks({
+      scheduler: this.scheduler,
+      inputs: this.inputs,
+      process: () => this.#process,
+      committed: async () => new Map((await this.#committed()).map(({ partition, offset }) => [partition, offset])),
+      startAgain: () => this.start(),
+      violate: (what) => this.violate(what),
+    })
   }
 
   get cluster(): EmbeddedCluster {
@@ -116,17 +98,25 @@ export class World {
   /** Runs to the end; the violations found on the way and at the end. */
   async run(): Promise<string[]> {
     await this.feed()
-    this.#start()
+    this.start()
     this.#planFaults()
     const fed = (): boolean => this.inputs.length === this.derived.records
-    await this.#until(() => fed() && this.scheduler.now > faultsEndMs + longestZombieMs, this.mostSteps)
+    const isOver = (): boolean => this.scheduler.now > faultsEndMs + longestZombieMs && !this.#asks.isStopping
+    await this.until(() => fed() && isOver(), this.mostSteps)
     this.#quiet = true
-    if (this.violations.length === 0) await this.#settle()
+    this.stores.isSound = true
+    await this.settle()
+    await this.until(() => this.#asks.areAnswered, this.mostSteps)
+    this.#asks.end()
+    this.end()
+    return this.violations
+  }
+
+  /** The process is through, and what it has done is judged: nothing may be added to it meanwhile. */
+  protected end(): void {
     // What is still held in memory is written, as a process does that is stopped.
     if (this.violations.length === 0 && this.derived.disk) for (const lane of this.#process?.lanes ?? []) lane.close()
-    // What it has done is judged: nothing may be added to it meanwhile.
     this.#process?.kill()
-    return this.violations
   }
 
   get failures(): EngineFact[] {
@@ -137,7 +127,7 @@ export class World {
     if (this.violations.length < 5) this.violations.push(what)
   }
 
-  async #until(done: () => boolean, mostSteps: number): Promise<void> {
+  protected async until(done: () => boolean, mostSteps: number): Promise<void> {
     const limit = this.scheduler.steps + mostSteps
     while (!done() && this.violations.length === 0) {
       if (this.scheduler.steps > limit) {
@@ -153,15 +143,16 @@ export class World {
   }
 
   /** Faults have stopped: everything fed must come out, within bounds. */
-  async #settle(): Promise<void> {
+  protected async settle(): Promise<void> {
+    if (this.violations.length > 0) return
     await this.#committedUnasked()
     let idle = false
     const process = this.#process
     void process?.engine.untilIdle().then(() => {
       idle = true
     })
-    await this.#until(() => idle || this.#process !== process, this.mostSteps)
-    if (this.violations.length === 0 && !idle) await this.#settle()
+    await this.until(() => idle || this.#process !== process, this.mostSteps)
+    if (!idle) await this.settle()
   }
 
   /** By its own pace: whoever waits until nothing is left to do asks for a commit. */
@@ -172,15 +163,23 @@ export class World {
       if (!committed) this.scheduler.at(lookEveryMs, 0, () => void look())
     }
     void look()
-    await this.#until(() => committed, this.mostSteps)
+    await this.until(() => committed, this.mostSteps)
   }
 
   async #isCommitted(): Promise<boolean> {
+    const ends = await this.client.listOffsets(this.#inputPartitions, 'latest')
+    const committed = await this.#committed()
+    return committed.every(({ offset }, i) => offset === (ends[i]?.offset ?? 0))
+  }
+
+  get #inputPartitions(): TopicPartition[] {
     const count = this.cluster.topics([inputTopic])[0]?.partitions ?? 0
-    const partitions = Array.from({ length: count }, (_, partition) => ({ topic: inputTopic, partition }))
-    const ends = await this.client.listOffsets(partitions, 'latest')
-    const committed = await this.client.committedOffsets('sim', partitions, true)
-    return committed.every(({ offset }, i) => Math.max(0, offset) === (ends[i]?.offset ?? 0))
+    return Array.from({ length: count }, (_, partition) => ({ topic: inputTopic, partition }))
+  }
+
+  async #committed(): Promise<Array<TopicPartition & { readonly offset: number }>> {
+    const committed = await this.client.committedOffsets('sim', this.#inputPartitions, true)
+    return committed.map(({ topic, partition, offset }) => ({ topic, partition, offset: Math.max(0, offset) }))
   }
 
   /** A connection without faults. */
@@ -206,6 +205,16 @@ export class World {
     return 400_000
   }
 
+  /** The newest process has failed, and it was to. */
+  protected isRefused(_error: WireError): boolean {
+    return false
+  }
+
+  /** What the newest process tells, and the process. */
+  protected heard(_fact: EngineFact, _process: SimulatedProcess): void {
+    // Worlds that answer it do so in their own way.
+  }
+
   /** The engine of the newest process shows itself. */
   protected shown(_snapshot: EngineSnapshot): void {
     // Worlds that look at it do so in their own way.
@@ -223,29 +232,29 @@ export class World {
 
   /** Plans what comes in, or brings it at once. */
   protected async feed(): Promise<void> {
-    const { records, keys, partitions } = this.derived
+    const { records, keys, asks } = this.derived
     const { random } = this.scheduler
     let at = 0
     let time = 1_000_000
+    if (asks > 0) this.#asks.plan(asks, faultsEndMs)
     for (let i = 0; i < records; i++) {
       at += random.next() * (feedMs / records) * 2
       time += random.int(40)
       const key = `k${random.int(keys)}`
       const timestamp = time - random.int(90)
-      this.scheduler.at(at, 0, () => {
-        const value = this.inputs.length
-        const partition = partitionOf(key, partitions)
-        this.inputs.push({ key, value, timestamp, partition })
-        const builder = new RecordBatchBuilder()
-        builder.append(timestamp, Buffer.from(key), Buffer.from(JSON.stringify(value)), noHeaders)
-        this.#broker.wake()
-        const records = builder.finish()
-        void this.client.produce({
-          transactionalId: null,
-          batches: [{ topic: inputTopic, partition, records }],
-        })
-      })
+      this.scheduler.at(at, 0, () => this.put(key, timestamp))
     }
+  }
+
+  protected put(key: string, timestamp: number): void {
+    const value = this.inputs.length
+    const partition = partitionOf(key, this.derived.partitions)
+    this.inputs.push({ key, value, timestamp, partition })
+    const builder = new RecordBatchBuilder()
+    builder.append(timestamp, Buffer.from(key), Buffer.from(JSON.stringify(value)), noHeaders)
+    this.#broker.wake()
+    const batches = [{ topic: inputTopic, partition, records: builder.finish() }]
+    void this.client.produce({ transactionalId: null, batches })
   }
 
   #planFaults(): void {
@@ -254,7 +263,7 @@ export class World {
     for (let i = 0; i < crashes; i++) {
       this.scheduler.at(random.next() * faultsEndMs, 0, () => this.#crash())
     }
-    for (let i = 0; i < pauses; i++) {
+    for (let i = 0; !this.#asks.isAsked && i < pauses; i++) {
       this.scheduler.at(random.next() * faultsEndMs, 0, () => {
         this.#process?.engine.pause(i + 1)
         this.scheduler.at(random.next() * 300, 0, () => this.#process?.engine.unpause())
@@ -284,10 +293,10 @@ export class World {
       dying?.kill()
     }
     if (this.derived.losesStores && this.scheduler.random.chance(0.3)) this.stores.lose()
-    this.scheduler.at(this.scheduler.random.next() * 200, 0, () => this.#start())
+    this.scheduler.at(this.scheduler.random.next() * 200, 0, () => this.start())
   }
 
-  #start(): void {
+  protected start(): void {
     // Two crashes in a row: what the first brought up is still there.
     if (this.#process !== this.#zombie) this.#process?.kill()
     const stores = this.stores.survivors()
@@ -297,7 +306,11 @@ export class World {
     }
     const owner = ++this.#owner
     const { lanes, messageMs, slowLane } = this.derived
-    const delays = { next: (): Promise<void> | undefined => this.delay(owner) }
+    const next = (value?: number): Promise<void> | undefined => {
+      if (value !== undefined && owner === this.#owner) this.#asks.saw(value)
+      return this.delay(owner)
+    }
+    const delays = { next }
     // One for all lanes of a process: they are on one thread, and compiling takes as long as a hundred events.
     const emit = this.derived.foldsMs > 0 ? 'per-commit' : 'on-update'
     const topology = this.application(delays).compile({ emit })
@@ -327,6 +340,7 @@ export class World {
       ...(this.#mutant?.counters && { tamperCounters: this.#mutant.counters }),
       fact: (fact) => this.#fact(owner, fact),
     })
+    this.#asks.begun()
     this.#process.start()
   }
 
@@ -340,6 +354,8 @@ export class World {
       return
     }
     this.facts.push(fact)
+    this.#asks.told(fact)
+    if (this.#process) this.heard(fact, this.#process)
     if (fact.type === 'restarting') this.#lastGlobal = Number.NEGATIVE_INFINITY
     if (fact.type === 'restarting' || fact.type === 'running') this.#restarting = fact.type === 'restarting'
     if (fact.type === 'failed') {
@@ -347,8 +363,8 @@ export class World {
       const fencedByZombie = fact.error.code === 'FENCED' && this.derived.zombies > 0
       if (fact.error.code === 'RESTARTS_EXHAUSTED' || fencedByZombie) {
         this.#process?.kill()
-        this.scheduler.at(10, 0, () => this.#start())
-      } else {
+        this.scheduler.at(10, 0, () => this.start())
+      } else if (!this.isRefused(fact.error)) {
         this.violate(`process ${owner} failed: ${fact.error.code} ${fact.error.message}\n${fact.error.stack ?? ''}`)
       }
     }
@@ -356,10 +372,16 @@ export class World {
   }
 
   #faults(): BrokerFaults {
-    const { brokerMs, lostAnswer, lostRequest } = this.derived
+    const { brokerMs, lostAnswer, lostRequest, breaks } = this.derived
     return this.#quiet
       ? { slowestMs: 1, lostAnswer: 0, lostRequest: 0 }
-      : { slowestMs: brokerMs, lostAnswer, lostRequest, leftOut: (topic) => this.leftOut(topic) }
+      : {
+          slowestMs: brokerMs,
+          lostAnswer,
+          lostRequest,
+          breaks: breaks ?? undefined,
+          leftOut: (topic) => this.leftOut(topic),
+        }
   }
 
   /** Chance that a fetch is answered without a partition of this topic. */
@@ -407,89 +429,4 @@ export function partitionOf(key: string, partitions: number): number {
   let sum = 0
   for (const c of key) sum = (sum * 31 + c.charCodeAt(0)) >>> 0
   return sum % partitions
-}
-
-/** A fifth of the seeds goes through repartition topics. Not drawn by chance: the other draws of a seed stay what they were. */
-function splitOf(seed: number): SplitMode {
-  return seed % 5 === 4 ? 'repartition-topics' : 'in-process'
-}
-
-/** Two seeds of three keep their rows on a disk; half of these write them late, in steps. Not drawn by chance either. */
-function diskOf(seed: number): WriteBehindOptions | null {
-  if (seed % 3 === 0) return null
-  if (seed % 3 === 1) return { bytes: 0, intervalMs: 0, rowsPerStep: Number.POSITIVE_INFINITY }
-  const [bytes, intervalMs, rowsPerStep] = [
-    [600, 3000, 1e6],
-    [40, 200, 1000],
-    [1, 3, 50],
-  ].map((choices, i) => choices[Math.floor(seed / 3 ** (i + 1)) % 3] as number) as [number, number, number]
-  return { bytes, intervalMs, rowsPerStep }
-}
-
-/** An eighth. The longer it takes to the next commit, the more is folded, and the further event time has to wait. */
-function foldsOf(seed: number): number {
-  return seed % 8 === 5 ? ([20, 100, 500][Math.floor(seed / 8) % 3] as number) : 0
-}
-
-/** Half of those. Of mistakes in what tells their time nothing shows while they are read as soon as they are written. */
-function lateOf(seed: number): number {
-  return seed % 10 === 4 ? 0.9 : 0
-}
-
-function derive(random: Random): Omit<Derived, 'split' | 'lateBoundaries' | 'disk' | 'foldsMs' | 'limits'> {
-  return {
-    lanes: 1 + random.int(3),
-    partitions: 1 + random.int(3),
-    records: 20 + random.int(100),
-    keys: 1 + random.int(6),
-    crashes: random.int(4),
-    messageMs: random.pick([0.1, 1, 10]),
-    brokerMs: random.pick([0.5, 3, 30]),
-    lostAnswer: random.pick([0, 0, 0.005, 0.02]),
-    lostRequest: random.pick([0, 0, 0.005, 0.02]),
-    asyncShare: random.pick([0, 0.2, 1]),
-    slowLane: random.int(4) - 1,
-    losesStores: random.chance(0.3),
-    pauses: random.int(3),
-    clockJumps: random.int(3),
-    zombies: random.pick([0, 0, 0.5, 1]),
-  }
-}
-
-export function settingsFor(
-  derived: Pick<Derived, 'lanes' | 'partitions'> & { readonly split?: SplitMode },
-  topology: Parameters<typeof planOf>[0],
-): EngineSettings {
-  return {
-    applicationId: 'sim',
-    instanceId: 'main',
-    groupInstanceId: 'sim-main',
-    lanes: derived.lanes,
-    split: derived.split ?? 'in-process',
-    guarantee: 'exactly-once',
-    durableStores: true,
-    lostChangelogs: 'refuse',
-    idlenessMs: 0,
-    maxTaskIdleMs: 0,
-    ...usualLimits,
-    fetchMaxWaitMs: 100,
-    fetchMaxBytes: 1 << 20,
-    commitIntervalMs: 20,
-    commitIdleIntervalMs: 10,
-    barrierTimeoutMs: 30_000,
-    maxRestarts: 50,
-    restartWindowMs: 60_000,
-    resolveTimeoutMs: 60_000,
-    transactionTimeoutMs: 10_000,
-    sessionTimeoutMs: 10_000,
-    rebalanceTimeoutMs: 10_000,
-    heartbeatIntervalMs: 1000,
-    metadataMaxAgeMs: 30_000,
-    defaultPartitions: derived.partitions,
-    offsetsReset: 'earliest',
-    sourceReset: 'fail',
-    sinkTopics: sinkTopics(topology),
-    deadLetterTopic: null,
-    plan: planOf(topology),
-  }
 }

@@ -124,12 +124,11 @@ export class Restorer {
     await findEnds(this.#broker, stores, group.partitions, this.#pauseOf(run))
     if (this.#isOver(run)) return new Map()
     if (group.newestTag) refuseLost(this.#host.settings, stores)
-    const behind = stores.filter((s) => s.position < s.end)
     for (const store of stores) if (store.rebuild && store.position >= store.end) store.wipe(this.#host)
-    if (behind.length > 0) restoring()
+    if (stores.some((s) => s.position < s.end)) restoring()
     this.#host.progress(this.progress)
     const sources = new Set(topics.bySource.flat())
-    await this.#replay(run, behind, group.newestTag, ({ topic, position }, fetched) => {
+    await this.#replay(run, stores, group.newestTag, ({ topic, position }, fetched) => {
       if (refuse && !sources.has(topic) && hasRecord(fetched, position)) refuse()
     })
     this.#host.progress(this.progress)
@@ -295,7 +294,7 @@ export class Restorer {
       new Promise((resolve) => {
         this.#applied = resolve
       })
-    let pending = [...stores]
+    let pending = stores.filter((s) => s.position < s.end)
     while (pending.length > 0) {
       if (this.#isOver(run)) return
       const ready = pending.filter((s) => s.underWay < chunksUnderWay)
@@ -328,6 +327,7 @@ export class Restorer {
       this.#host.progress(this.progress)
       pending = pending.filter((s) => s.position < s.end)
     }
+    // Those that were only emptied, too: a lane whose disk is full does that later, and must have nothing new in them by then.
     while (stores.some((s) => s.underWay > 0) && !this.#isOver(run)) await wake()
   }
 

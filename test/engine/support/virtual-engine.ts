@@ -12,7 +12,7 @@ import { DurableBackends } from '../../simulation/durable-backends.ts'
 import { faultyBroker, type Tamper } from '../../simulation/faulty-broker.ts'
 import { SimulatedProcess } from '../../simulation/process.ts'
 import { Scheduler } from '../../simulation/scheduler.ts'
-import { settingsFor } from '../../simulation/world.ts'
+import { settingsFor } from '../../simulation/derived.ts'
 import { consume, type In, type Out, produce } from './engine.ts'
 
 export interface VirtualEngineOptions {

@@ -1,0 +1,66 @@
+/** Broken variants of what the engine answers and promises, and of what it makes of a disk that fails. */
+import { Committer } from '../../src/engine/commit/committer.ts'
+import { StoreReplay } from '../../src/engine/restore/store-replay.ts'
+import type { DiskFaults } from './failing-disk.ts'
+import type { Mutant } from './world.ts'
+
+const writeThrough = { bytes: 0, intervalMs: 0, rowsPerStep: Number.POSITIVE_INFINITY }
+const soundDisk: DiskFaults = { full: 0, fullMs: 50, fails: 0, synced: 0.1, powerCuts: 0, torn: 0 }
+
+export const mutantsOfAnswers: readonly Mutant[] = [
+  {
+    name: 'resolution-that-fails-is-not-told',
+    // Nobody hears of a question for an outcome that was not answered.
+    world: { breaks: { atEnd: 0.2, again: 0.5, forMs: 150 } },
+    broker: () => {
+      let isUnknown = false
+      return (name, args, call) =>
+        call(args).catch((error: unknown) => {
+          if (name === 'endTransaction') isUnknown = true
+          if (name !== 'committedOffsets' || !isUnknown) throw error
+          return new Promise(() => undefined)
+        })
+    },
+  },
+  {
+    name: 'commit-under-way-is-taken-for-the-next',
+    // Who asks for a commit hears of one that began before.
+    world: { asks: 10 },
+    patch: () => {
+      const { commitNow } = Committer.prototype
+      Committer.prototype.commitNow = function (cause) {
+        const { phase } = this.machine
+        if (phase === 'IDLE' || phase === 'QUEUED') return commitNow.call(this, cause)
+        return this.hold(true).then(() => void this.hold(false))
+      }
+      return () => {
+        Committer.prototype.commitNow = commitNow
+      }
+    },
+  },
+  {
+    name: 'emptied-behind-the-start',
+    // A start does not wait for lanes that are to empty stores, and whose disk is full.
+    world: { disk: writeThrough, diskFaults: { ...soundDisk, full: 0.2, fullMs: 200 } },
+    patch: () => {
+      const before = Object.getOwnPropertyDescriptor(StoreReplay.prototype, 'underWay') as PropertyDescriptor
+      Object.defineProperty(StoreReplay.prototype, 'underWay', {
+        ...before,
+        get(this: StoreReplay) {
+          return this.end === 0 ? 0 : before.get?.call(this)
+        },
+      })
+      return () => Object.defineProperty(StoreReplay.prototype, 'underWay', before)
+    },
+  },
+  {
+    name: 'rows-lost-with-the-power',
+    // What a machine that lost its power comes back with says that it has rows which were never synchronized.
+    world: {
+      crashes: 3,
+      zombies: 0,
+      disk: writeThrough,
+      diskFaults: { ...soundDisk, powerCuts: 1, losesRowsOnly: true },
+    },
+  },
+]
