@@ -36,8 +36,11 @@ export function outputOf(seed: number): string {
   return `${prefixOf(seed)}out`
 }
 
+/** What a function of the topology waits for; undefined: nothing. */
+type Wait = () => Promise<void> | undefined
+
 /** Adds the topology of this seed. */
-export function buildRandom(topology: Topology, seed: number): void {
+export function buildRandom(topology: Topology, seed: number, wait: Wait = () => undefined): void {
   const random = new Random(seed)
   const [left, right, table] = inputsOf(seed) as [string, string, string]
   // The same of all: where the running engine is told that there is no more input, its time goes on no further by it.
@@ -46,24 +49,24 @@ export function buildRandom(topology: Topology, seed: number): void {
   const rows = topology.table<string, number>(table, settings)
   const kind = random.int(6)
   let stream = read(left)
-  const other = transformed(read(right), random)
-  for (let step = 1 + random.int(3); step > 0; step--) stream = transformed(stream, random)
+  const other = transformed(read(right), random, wait)
+  for (let step = 1 + random.int(3); step > 0; step--) stream = transformed(stream, random, wait)
   const within = { before: random.int(60), after: random.int(60) }
   stream = joined(kind, stream, other, rows, within)
-  if (random.chance(0.5)) stream = transformed(stream, random)
+  if (random.chance(0.5)) stream = transformed(stream, random, wait)
   // What has no partner is told behind its time. Whether it is late then depends on when which record came: so it never is.
   const behindMs = kind === 1 || kind === 2 ? Math.max(within.before, within.after) + 1 : 0
   finished(stream, random, outputOf(seed), behindMs)
 }
 
 /** The last two change keys. */
-function transformed(stream: Stream<string, number>, random: Random): Stream<string, number> {
+function transformed(stream: Stream<string, number>, random: Random, wait: Wait): Stream<string, number> {
   const by = 2 + random.int(3)
   switch (random.int(6)) {
     case 0:
       return stream.filter((value) => value % by !== 0)
     case 1:
-      return stream.mapValues((value) => value + by)
+      return stream.mapValues((value) => wait()?.then(() => value + by) ?? value + by)
     case 2:
       return stream.mapValues((value) => value * by)
     case 3:
