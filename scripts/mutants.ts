@@ -1,44 +1,125 @@
 /**
  * Puts small mistakes into sources, one at a time, and reports which of them the tests notice:
- * `npm run mutants -- <file or folder>[:<first line>-<last line>]… [--seeds 60] [--tests <file>]…`. A mistake is judged by the simulators,
- * then by the tests that are named. Those that survive are printed with their place, and want a test or an explanation.
+ * `npm run mutants -- [<file or folder>[:<first line>-<last line>]…] [--draw 100] [--by 1] [--seeds 60] [--jobs 2] [--tests <file>]…`. Without a name
+ * the mistakes are put into the files of the protocol. `--draw` takes so many of them by chance, `--by` the same ones again. A mistake is
+ * judged by the simulators, then by the tests that are named. Those that survive are printed, and want a test or an explanation.
  *
- * The mistakes are made by Stryker, which comes from the npm registry into a folder of the user's cache: it is
- * needed by nobody else. It works on a copy of the repository, below the system's folder for temporary files.
+ * The mistakes are those of Stryker, which comes from the npm registry into a folder of the user's cache: it is needed by
+ * nobody else. They are made in copies of the sources, below the system's folder for temporary files.
  */
-import { spawnSync } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { spawn, spawnSync } from 'node:child_process'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { globSync, statSync } from 'node:fs'
 import { homedir, tmpdir } from 'node:os'
 import { join, relative, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { Random } from '../src/base/random.ts'
 import { repositoryRoot } from '../test/groups.ts'
+
+/** What has to be right for results to be: who commits, who begins anew, what a store takes over and takes back. */
+const protocol = [
+  'src/engine/commit/commits.ts',
+  'src/engine/commit/committer.ts',
+  'src/engine/commit/outcome.ts',
+  'src/engine/commit/producer.ts',
+  'src/engine/group/membership.ts',
+  'src/engine/recovery/recovery.ts',
+  'src/engine/recovery/restarts.ts',
+  'src/engine/restore/restorer.ts',
+  'src/engine/restore/store-replay.ts',
+  'src/lanes/levels/lane-barrier.ts',
+  'src/lanes/levels/level-state.ts',
+  'src/lanes/outputs.ts',
+  'src/lanes/stores/restore.ts',
+  'src/state/rows/sealed.ts',
+  'src/state/stores/retention-clock.ts',
+  'src/state/table/sealed-epoch.ts',
+  'src/state/table/undo-log.ts',
+]
 
 const version = '10.1.1'
 const cache = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), `millrace-stryker-${version}`)
 /** A mistake that makes the simulators stand still is noticed by that. */
 const timeoutMs = 300_000
 
-function installStryker(): string {
-  const command = join(cache, 'node_modules', '.bin', 'stryker')
-  if (existsSync(command)) return command
-  mkdirSync(cache, { recursive: true })
-  writeFileSync(join(cache, 'package.json'), '{ "private": true }\n')
-  const { status } = spawnSync('npm', ['install', '--no-audit', '--no-fund', `@stryker-mutator/core@${version}`], {
-    cwd: cache,
-    stdio: ['ignore', 'ignore', 'inherit'],
-  })
-  if (status !== 0) throw new Error(`Stryker could not be installed into ${cache}`)
-  return command
+interface Position {
+  readonly line: number
+  readonly column: number
 }
 
-/** `src/engine/commit:10-20` as Stryker wants it: files by pattern, lines behind a colon. */
-function pattern(what: string): string {
+/** As Stryker tells it; lines and columns are counted from 0. */
+interface Mistake {
+  readonly fileName: string
+  readonly location: { readonly start: Position; readonly end: Position }
+  readonly replacement: string
+  /** Of a kind that is left out: `Ignored`. */
+  readonly status?: string
+}
+
+interface Instrumenter {
+  instrument(
+    files: ReadonlyArray<{ readonly name: string; readonly content: string; readonly mutate: boolean }>,
+    options: object,
+  ): Promise<{ readonly mutants: readonly Mistake[] }>
+}
+
+interface Place {
+  readonly file: string
+  readonly isIn: (line: number) => boolean
+}
+
+async function stryker(): Promise<Instrumenter> {
+  const package_ = join(cache, 'node_modules', '@stryker-mutator', 'instrumenter')
+  if (!existsSync(package_)) {
+    mkdirSync(cache, { recursive: true })
+    writeFileSync(join(cache, 'package.json'), '{ "private": true }\n')
+    const what = `@stryker-mutator/instrumenter@${version}`
+    const { status } = spawnSync('npm', ['install', '--no-audit', '--no-fund', what], {
+      cwd: cache,
+      stdio: ['ignore', 'ignore', 'inherit'],
+    })
+    if (status !== 0) throw new Error(`Stryker could not be installed into ${cache}`)
+  }
+  const silent = { debug: () => undefined, info: () => undefined, isDebugEnabled: () => false }
+  const module = (await import(join(package_, 'dist', 'src', 'index.js'))) as {
+    Instrumenter: new (log: object) => Instrumenter
+  }
+  return new module.Instrumenter(silent)
+}
+
+function placesOf(what: string): Place[] {
   const [path = '', lines] = what.split(':')
   const absolute = resolve(path)
   if (!existsSync(absolute)) throw new Error(`there is no ${path}`)
   const inside = relative(repositoryRoot, absolute)
-  if (statSync(absolute).isDirectory()) return `${inside}/**/*.ts`
-  return lines === undefined ? inside : `${inside}:${lines}`
+  const files = statSync(absolute).isDirectory() ? globSync(`${inside}/**/*.ts`, { cwd: repositoryRoot }) : [inside]
+  const [first = 1, last = Number.POSITIVE_INFINITY] = lines?.split('-').map(Number) ?? []
+  return files.sort().map((file) => ({ file, isIn: (line) => line >= first && line <= last }))
+}
+
+async function mistakesIn(places: readonly Place[]): Promise<Mistake[]> {
+  const instrumenter = await stryker()
+  const all: Mistake[] = []
+  for (const { file, isIn } of places) {
+    const content = readFileSync(join(repositoryRoot, file), 'utf8')
+    const { mutants } = await instrumenter.instrument([{ name: file, content, mutate: true }], {
+      plugins: null,
+      ignorers: [],
+      // What is said in a message decides nothing.
+      excludedMutations: ['StringLiteral'],
+      noHeader: true,
+    })
+    all.push(...mutants.filter(({ location, status }) => status !== 'Ignored' && isIn(location.start.line + 1)))
+  }
+  return all
+}
+
+function drawn<T>(items: readonly T[], count: number, by: number): T[] {
+  const random = new Random(by)
+  const left = [...items]
+  const result: T[] = []
+  while (result.length < count && left.length > 0) result.push(...left.splice(random.int(left.length), 1))
+  return result
 }
 
 function copyOfRepository(): string {
@@ -49,43 +130,74 @@ function copyOfRepository(): string {
   return folder
 }
 
+/** Where in a text of these lines a position is. */
+function offsetOf(text: string, { line, column }: Position): number {
+  let at = 0
+  for (let n = 0; n < line; n++) at = text.indexOf('\n', at) + 1
+  return at + column
+}
+
+/** The last line of what notices it; undefined: nothing does. */
+function noticedBy(folder: string, commands: ReadonlyArray<readonly string[]>): Promise<string | undefined> {
+  const [first, ...others] = commands
+  if (first === undefined) return Promise.resolve(undefined)
+  return new Promise((done) => {
+    const child = spawn(process.execPath, [...first], { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] })
+    let said = ''
+    const hear = (bytes: Buffer): void => {
+      said = (said + String(bytes)).slice(-4000)
+    }
+    child.stdout.on('data', hear)
+    child.stderr.on('data', hear)
+    const deadline = setTimeout(() => child.kill('SIGKILL'), timeoutMs)
+    child.on('close', (code) => {
+      clearTimeout(deadline)
+      if (code === 0) done(noticedBy(folder, others))
+      else done(code === null ? 'it stands still' : (/.*(?:seed \d+:|Error|✖).*/.exec(said)?.[0]?.trim() ?? 'it ends'))
+    })
+  })
+}
+
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
+    draw: { type: 'string' },
+    by: { type: 'string', default: '1' },
     seeds: { type: 'string', default: '60' },
+    jobs: { type: 'string', default: '2' },
     tests: { type: 'string', multiple: true, default: [] },
   },
 })
-if (positionals.length === 0) {
-  process.stderr.write(
-    'Name what to put mistakes into, as in: npm run mutants -- src/engine/commit/committer.ts:180-240\n',
-  )
-  process.exit(2)
+
+const all = await mistakesIn((positionals.length > 0 ? positionals : protocol).flatMap(placesOf))
+const mistakes = values.draw === undefined ? all : drawn(all, Number(values.draw), Number(values.by))
+process.stdout.write(`${mistakes.length} of ${all.length} mistakes\n`)
+const commands = [
+  ['test/simulation/notice.ts', values.seeds],
+  ...(values.tests.length > 0 ? [['--test', ...values.tests]] : []),
+]
+
+let noticed = 0
+let next = 0
+async function work(): Promise<void> {
+  const folder = copyOfRepository()
+  for (let n = next++; n < mistakes.length; n = next++) {
+    const { fileName, location, replacement } = mistakes[n] as Mistake
+    const file = join(folder, fileName)
+    const text = readFileSync(file, 'utf8')
+    const [from, to] = [offsetOf(text, location.start), offsetOf(text, location.end)]
+    writeFileSync(file, text.slice(0, from) + replacement + text.slice(to))
+    const by = await noticedBy(folder, commands)
+    writeFileSync(file, text)
+    if (by !== undefined) noticed++
+    const change = `${text.slice(from, to)}  →  ${replacement}`.replace(/\s*\n\s*/g, ' ')
+    const at = `${fileName}:${location.start.line + 1}:${location.start.column + 1}`
+    process.stdout.write(
+      `${n + 1} ${by === undefined ? 'SURVIVES' : 'noticed'} ${at}  ${change}${by ? `  (${by})` : ''}\n`,
+    )
+  }
+  rmSync(folder, { recursive: true, force: true })
 }
 
-const stryker = installStryker()
-const folder = copyOfRepository()
-const checks = [
-  `node test/simulation/notice.ts ${values.seeds}`,
-  ...(values.tests.length > 0 ? [`node --test ${values.tests.join(' ')}`] : []),
-]
-writeFileSync(
-  join(folder, 'stryker.conf.json'),
-  JSON.stringify({
-    testRunner: 'command',
-    commandRunner: { command: checks.join(' && ') },
-    mutate: positionals.map(pattern),
-    // What is said in a message decides nothing.
-    mutator: { excludedMutations: ['StringLiteral'] },
-    reporters: ['clear-text', 'progress-append-only'],
-    clearTextReporter: { allowColor: process.stdout.isTTY, reportTests: false, logTests: false },
-    concurrency: 2,
-    timeoutMS: timeoutMs,
-    dryRunTimeoutMinutes: 15,
-    tsconfigFile: 'none.json',
-    tempDirName: '.copies',
-  }),
-)
-const { status } = spawnSync(stryker, ['run'], { cwd: folder, stdio: 'inherit' })
-rmSync(folder, { recursive: true, force: true })
-process.exitCode = status ?? 1
+await Promise.all(Array.from({ length: Math.min(Number(values.jobs), mistakes.length) }, work))
+process.stdout.write(`${noticed} of ${mistakes.length} mistakes are noticed\n`)

@@ -2,14 +2,30 @@
  * Whether the simulators notice anything: `node test/simulation/notice.ts [seeds]` runs so many seeds of each, and ends with exit code 1
  * at the first violation. It is what mistakes that are put into the sources are judged by (`scripts/mutants.ts`).
  */
+import { runSeed as pods } from '../simulation-ha/run-seed.ts'
+import { runSeed as drawnTopologies } from './drawn-topologies.ts'
 import { runSeed as joinOrder } from './join-order.ts'
 import { runSeed as levelOrder } from './level-order.ts'
+import { runSeed as movingPartitions } from './moving-partitions.ts'
 import { runSeed as world } from './run-seed.ts'
+import { runSeed as schedules } from './schedules.ts'
 import { runSeed as slowFunctions } from './slow-functions.ts'
 import { runSeed as topicOrder } from './topic-order.ts'
 
 const seeds = Number(process.argv[2] ?? 60)
-const simulators = { world, joinOrder, levelOrder, topicOrder, slowFunctions }
+type RunSeed = (seed: number) => Promise<{ readonly violations: readonly string[] }>
+const realPods: RunSeed = (seed) => pods(seed, undefined, 'real')
+const simulators: Readonly<Record<string, RunSeed>> = {
+  world,
+  joinOrder,
+  levelOrder,
+  topicOrder,
+  schedules,
+  slowFunctions,
+  movingPartitions,
+  drawnTopologies,
+  realPods,
+}
 
 for (let seed = 1; seed <= seeds; seed++) {
   for (const [name, runSeed] of Object.entries(simulators)) {
