@@ -9,8 +9,8 @@ export const standstillsPage = join(import.meta.dirname, '..', 'docs', 'guide', 
 
 const severities = {
   FAILED: 'The engine has given up.',
-  STANDING: 'The application has come to a halt, in part or as a whole, or what it makes does not count.',
-  NOT_MEANT_TO_RUN: 'The process was told not to process, or is not allowed to.',
+  STANDING: 'All or part of the application has stopped, or its results are incomplete.',
+  NOT_MEANT_TO_RUN: 'The process is paused, stopping or a standby, or its license does not count.',
   SLOW: 'It is at work, but results come late, or do not come yet.',
 } as const
 
@@ -18,7 +18,7 @@ const introduction = `# Why does it stand still?
 
 <!-- Generated from src/view/diagnosis by scripts/docs-standstills.ts; do not edit. -->
 
-\`GET /why\` says in one sentence what holds an application up, where, since when, and what to do. It answers in every
+\`GET /why\` says what holds an application up, where, since when, and what to do. It answers in every
 state, also while a function never returns or the broker is gone, from what is known already. \`millrace why\` asks it:
 
 \`\`\`sh
@@ -36,8 +36,8 @@ millrace why --url http://localhost:8080
 | 14 | nobody answers |
 
 The cause comes first, what it brings about behind it (\`leadsTo\`). Several independent causes are told one after the other.
-\`since\` is when the cause began, and stays the same from one look to the next. An application that works, however much of a
-backlog it has, has no finding. Records are named by topic, partition and offset; values and keys are never shown.
+\`since\` is when the cause began, and stays the same from one look to the next. A backlog alone is no finding. Records are
+named by topic, partition and offset; values and keys are never shown.
 
 ## words
 
@@ -60,7 +60,7 @@ function section(row: StandstillRow): string[] {
   return [
     `## ${code.toLowerCase().replaceAll('_', '-')}`,
     '',
-    `\`${code}\`: ${title}. Severity ${severity}.`,
+    `\`${code}\`: ${title}. Usual severity: ${severity}.`,
     '',
     `- Found when: ${when}`,
     `- What to do: ${next}`,

@@ -32,7 +32,7 @@ test('a license that was revoked is told with its status, since when, and what i
   assert.equal(since, findings[0]?.since)
   assert.match(
     findings[0]?.sentence ?? '',
-    /license has been REVOKED for \d+ s: it keeps this process from being ready/,
+    /license has been REVOKED for \d+ s\. Because of that \/health\/ready is DOWN/,
   )
 })
 

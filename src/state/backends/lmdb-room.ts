@@ -22,7 +22,7 @@ export function diskFull(store: string, folder: string, cause: unknown): EngineE
   return new EngineError(
     'STORE_DISK_FULL',
     `The disk has no room for the store ${store} in ${folder} (${messageOf(cause)}): ` +
-      'the engine takes in no more records until there is some; enlarge the volume, and delete no file of a store.',
+      'the engine takes in no more records until there is free space; enlarge the volume, and delete no file of a store.',
     { cause },
   )
 }

@@ -69,8 +69,8 @@ function bar({ stage, busy, held, waiting, by, place }: FlowStage, nameWidth: nu
 const statusWords: Readonly<Record<Status, string>> = {
   FLOWING: 'records are processed.',
   SLOW: 'it is at work, but results come late, or do not come yet.',
-  STANDING: 'the application has come to a halt, in part or as a whole, or its results do not count.',
-  NOT_MEANT_TO_RUN: 'this process was told not to process, or is not allowed to.',
+  STANDING: 'all or part of the application has stopped, or its results are incomplete.',
+  NOT_MEANT_TO_RUN: 'this process is paused, stopping or a standby, or its license does not count.',
   FAILED: 'the engine has given up; this process processes nothing.',
 }
 
@@ -86,15 +86,17 @@ function footer(said: string, width: number, url: string | undefined): string[] 
   const where = url === undefined ? 'on the host and port that gave this answer' : `of ${url}`
   const used = terms.filter(({ met }) => met?.test(said))
   return [
-    ...(path.test(said) ? [`Paths such as /debug/threads are ${where}; where a token is set, they ask for it.`] : []),
+    ...(path.test(said)
+      ? [`Paths such as /debug/threads are ${where} (with a token: \`Authorization: Bearer <token>\`).`]
+      : []),
     ...(key.test(said)
       ? [
-          'Settings stand in the configuration file or in the environment (ENGINE_LANES_COUNT for `engine.lanes.count`). They take effect when the process starts. GET /config shows those in force.',
+          'Settings are in the configuration file or the environment (`engine.instance-id` as ENGINE_INSTANCE_ID), durations as 30s or 5m. They take effect when the process starts. GET /config shows those in force.',
         ]
       : []),
     ...(command.test(said)
       ? [
-          `Commands such as \`millrace threads\` need the address of the process, as in --url ${url ?? 'http://host:8080'}.`,
+          `Commands such as \`millrace threads\` need the address of the process, as in --url ${url ?? 'http://host:8080'}, and its token, if any, in RUNTIME_HTTP_AUTH_TOKEN.`,
         ]
       : []),
     ...(said === '' ? [] : ['Times that end with Z are UTC, by the clock of the process.']),

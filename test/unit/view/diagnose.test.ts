@@ -289,7 +289,15 @@ describe('a diagnosis', () => {
     assert.match(first.next, /About \(2\): a call of the application took longer than `commit-barrier\.timeout-ms`/)
     const one = { ...restarts, causes: causes.slice(1), codes: codes.slice(1) }
     const [only] = diagnose(now, { ...healthy, commit: { ...commit, restarts: one } })
-    assert.match(only?.next ?? '', /^A call of the application took longer than/)
+    assert.match(only?.next ?? '', /^A call of the application took longer than.+make the function quicker/)
+    const answer =
+      'lanes 1 did not reach the barrier in time; lane-1 has waited 30 s for the answer of a function of ask'
+    const asked = { ...restarts, causes: [answer], codes: codes.slice(1) }
+    const [waited] = diagnose(now, { ...healthy, commit: { ...commit, restarts: asked } })
+    assert.match(
+      waited?.next ?? '',
+      /^A call of the application took longer than.+Check the system that this step calls/,
+    )
   })
 
   test('says which way out of stores ahead of their offsets counts nothing twice, with its commands', () => {
@@ -353,6 +361,8 @@ describe('a diagnosis', () => {
       'abort --topic in --partition 0 --start-offset 7',
     ])
       assert.ok(open?.next.includes(`${tool} ${command}`), open?.next)
+    // An abort decides over work of others: it comes after the proof that nobody else will.
+    assert.match(open?.next ?? '', /find-hanging --topic in --partition 0`.+ if its owner agrees: `.+ abort /)
   })
 
   test('tells in its text who speaks, each sentence once, and the words that it used', () => {
@@ -361,6 +371,7 @@ describe('a diagnosis', () => {
     assert.match(text, /^Application app, process 17 on host-a\nSTANDING since /)
     assert.equal(text.split('has been in one call of').length, 2)
     assert.match(text, /\n {2}lane: a thread of this process/)
+    assert.match(text, /^ {2}Settings are in the configuration file .+ENGINE_INSTANCE_ID/m)
     assert.match(text, /More: node_modules\/millrace\/docs\/guide\/standstills\.md#lane-does-not-return/)
     const calm = answerText(answerOf(verdictOf(healthy, [], [])))
     assert.equal(calm.split('Records flow').length, 2)
@@ -395,7 +406,7 @@ describe('a diagnosis', () => {
     const [first] = diagnose(now, { ...healthy, commit })
     assert.match(
       first?.sentence ?? '',
-      /1400 ms of it goes to the broker 3 at kafka-3:9092, which ends the transaction\.$/,
+      /1400 ms of that is spent waiting for the broker 3 at kafka-3:9092 to end the transaction\.$/,
     )
     assert.deepEqual(first?.place, { broker: 'kafka-3:9092' })
   })

@@ -70,7 +70,7 @@ const engineSilent: StandstillRow = {
   code: 'ENGINE_SILENT',
   severity: 'STANDING',
   title: 'The engine’s own thread is silent',
-  when: 'The engine’s thread has given no sign of life for 5 s in which this process was let run. On a machine short of processors it takes more.',
+  when: 'The engine’s thread has given no sign of life for 5 s in which this process had processor time. On a machine short of processors it takes more.',
   explains: everythingBehind,
   next: `${saveThreads('the thread `engine`')} The only functions of the application on that thread are timestamp extractors. If the stack names one, the developers have to correct it; else send it to the maintainers of Millrace. Then restart the process. ${safeRestart}`,
   find: (facts, now) => {
@@ -79,7 +79,7 @@ const engineSilent: StandstillRow = {
     if (facts.engineSilentMs < dueMs || !startedStates.has(facts.state)) return []
     return [
       {
-        sentence: `The thread \`engine\` of this process has given no sign of life for ${lasting(facts.engineSilentMs)}. It reads the topics, hands records to the lanes and commits, so this process processes nothing.`,
+        sentence: `The thread \`engine\` of this process has given no sign of life for ${lasting(facts.engineSilentMs)}. That thread does all reading and committing; while it hangs, this process processes nothing.`,
         sinceMs: now - facts.engineSilentMs,
         place: {},
         evidence: [

@@ -1,6 +1,6 @@
 /** Standstills of commits: what the broker owes one, and steps that take longer than commits may. */
 import { bootstrap, setting } from '../wording/advice.ts'
-import type { CommitFacts, Facts, LaneFacts, SettingsFacts } from '../facts.ts'
+import type { CommitFacts, Facts, LaneFacts } from '../facts.ts'
 import { type CommitPhase, type Owing, owingFor } from '../owing.ts'
 import { hopsOfACommit, type StandstillRow } from '../row.ts'
 import { lasting, nodeName } from '../words.ts'
@@ -98,9 +98,9 @@ function usualCommitMs({ last }: CommitFacts): number {
 
 /** Waiting for the lanes is no step here: what they are busy with is full load, and what holds them has a row of its own. */
 const stepWords = {
-  flush: 'takes the results',
-  offsets: 'takes the offsets of what was read',
-  endTransaction: 'ends the transaction',
+  flush: 'take the results',
+  offsets: 'take the offsets of what was read',
+  endTransaction: 'end the transaction',
   apply: 'write the stores',
 } as const satisfies Readonly<Record<Exclude<keyof Durations, 'align'>, string>>
 type Step = keyof typeof stepWords
@@ -121,15 +121,19 @@ function withoutWaits(last: CommitFacts['last'], lanes: readonly LaneFacts[]): C
   })
 }
 
-function slowNext(node: Pick<Owing, 'id' | 'address'> | undefined, settings: SettingsFacts | undefined): string {
+function slowNext(
+  facts: Facts,
+  node: Pick<Owing, 'id' | 'address'> | undefined,
+  phase: CommitPhase | undefined,
+): string {
   const later = 'Results come later meanwhile, and none is lost.'
   if (node === undefined) {
-    const dir = setting('engine.state.dir', settings?.stateDir)
+    const dir = setting('engine.state.dir', facts.settings?.stateDir)
     return `Look at the disk of ${dir}: is it slow, nearly full, or busy with other work (\`iostat -x\`)? ${later}`
   }
   const all = node.address.includes(',')
   const which = all ? `each of the brokers ${node.address}` : `the broker ${nodeName(node)}`
-  return `Look at ${which}: its load, its disks, and replicas that are out of sync (\`kafka-topics.sh --bootstrap-server ${node.address} --describe --under-replicated-partitions\`). ${later}`
+  return `Look at ${which}: its load, its disks, and replicas that are out of sync (\`kafka-topics.sh --bootstrap-server ${node.address} --describe --under-replicated-partitions\`).${all && phase !== undefined ? whoAnswers(facts, phase) : ''} ${later}`
 }
 
 const commitsSlow: StandstillRow = {
@@ -140,7 +144,8 @@ const commitsSlow: StandstillRow = {
   explains: ['BUFFER_FULL'],
   next: 'If the sentence names the broker, look at its disks and at replicas that are out of sync. If it names the stores, look at the disk of `engine.state.dir`. Results come later meanwhile, and none is lost.',
   nextBehind: 'Commits are as quick as before when that is done.',
-  find: ({ commit, broker, lateMs, lanes, settings }, now) => {
+  find: (facts, now) => {
+    const { commit, broker, lateMs, lanes } = facts
     if (commit === null) return []
     const limitMs = Math.max(500, 3 * commit.intervalMs, hopsOfACommit * lateMs)
     const committed = withoutWaits(commit.last, lanes).filter(({ outcome }) => outcome === 'COMMITTED')
@@ -158,14 +163,14 @@ const commitsSlow: StandstillRow = {
     const isKnown = node !== undefined && !node.address.includes(',')
     const who =
       node === undefined
-        ? `the lanes, which ${stepWords[slowest]}`
+        ? `the lanes to ${stepWords[slowest]}`
         : isKnown
-          ? `the broker ${nodeName(node)}, which ${stepWords[slowest]}`
-          : `a broker, which ${stepWords[slowest]} (which one is not known; the addresses are ${node.address})`
+          ? `the broker ${nodeName(node)} to ${stepWords[slowest]}`
+          : `a broker to ${stepWords[slowest]} (which one is not known; the addresses are ${node.address})`
     return [
       {
-        sentence: `Commits take ${Math.round(meanMs)} ms, where one is due every ${commit.intervalMs} ms. ${Math.round(sum(slowest) / last.length)} ms of it goes to ${who}.`,
-        next: slowNext(node, settings),
+        sentence: `Each commit takes ${Math.round(meanMs)} ms; one is due every ${commit.intervalMs} ms. ${Math.round(sum(slowest) / last.length)} ms of that is spent waiting for ${who}.`,
+        next: slowNext(facts, node, phase),
         sinceMs,
         place: node === undefined ? {} : { broker: node.address },
         evidence: [

@@ -2,7 +2,7 @@
 import type { EarlierFailure, Facts } from '../facts.ts'
 import type { Found } from '../finding.ts'
 import { everythingBehind, hourMs, isMeantToRun, type StandstillRow } from '../row.ts'
-import { failureAdvice, readCommand, setting, withoutAdvice } from '../wording/advice.ts'
+import { failureAdvice, readCommand, setting, showsContents, withoutAdvice } from '../wording/advice.ts'
 import { causeAdvice } from '../wording/cause-advice.ts'
 import { clockTime, lasting, plainly, recordName } from '../words.ts'
 
@@ -30,7 +30,7 @@ const poisonRecord: StandstillRow = {
   title: 'A record that cannot be processed',
   when: 'The engine failed at a record; or an earlier run did within the hour, and nothing behind that record is committed yet.',
   explains: ['FAILED', ...everythingBehind],
-  next: 'A restart alone does not help: the same record fails again. The developers have to correct the function, or whoever writes the topic the record. Or have such records set aside: `dead-letter` for `errors.processing`, `errors.decoding` or `errors.producing` writes them to a topic of their own, `skip` drops them. Then start the process.',
+  next: 'A restart alone does not help: the same record fails again. If it began with a new release, roll that back first. Otherwise the developers have to correct the function, or the owners of the topic what they write. To go on before that, `dead-letter` for `errors.processing`, `errors.decoding` or `errors.producing` sets the record aside in a topic, and from then on every record that fails; `skip` drops them for good. Then start the process.',
   guide:
     'What earlier runs left is kept in the state folder, so that it is also told where a supervisor starts the process again and again. With stores in memory there is no such folder: then only the run at hand is known.',
   find: (facts, now) => {
@@ -48,7 +48,7 @@ const poisonRecord: StandstillRow = {
         : ''
     const running =
       current === undefined
-        ? ` This is attempt ${before.length + 1}. It has committed nothing behind that record yet.`
+        ? ` This is attempt ${before.length + 1}. It has not yet got past that record.`
         : ' This process processes nothing any more.'
     const code = current === undefined ? last?.code : facts.failure?.code
     return [
@@ -68,20 +68,32 @@ const poisonRecord: StandstillRow = {
 
 /** The setting that decides on such a failure, and whose work it is. */
 const policies = {
-  PROCESSING_FAILED: { key: 'processing', cure: 'The developers have to correct the function; give them this text.' },
-  DECODE_FAILED: { key: 'decoding', cure: 'Whoever writes the topic has to correct what is written.' },
-  PRODUCE_FAILED: { key: 'producing', cure: 'The developers have to correct what the application writes.' },
+  PROCESSING_FAILED: {
+    key: 'processing',
+    release: 'a new release',
+    cure: 'the developers have to correct the function; give them this text.',
+  },
+  DECODE_FAILED: {
+    key: 'decoding',
+    release: 'a new release of this application or of what writes the topic',
+    cure: 'the owners of the topic have to correct what they write.',
+  },
+  PRODUCE_FAILED: {
+    key: 'producing',
+    release: 'a new release',
+    cure: 'the developers have to correct what the application writes.',
+  },
 } as const
 
 function poisonNext(facts: Facts, code: string | undefined, record: NonNullable<EarlierFailure['record']>) {
   const policy = policies[code as keyof typeof policies]
   const command = readCommand(facts, record)
-  if (policy === undefined) return `${poisonRecord.next} To read the record: ${command}.`
-  const { key, cure } = policy
+  if (policy === undefined) return `${poisonRecord.next} To read the record ${showsContents}: ${command}.`
+  const { key, release, cure } = policy
   const topic = facts.settings?.deadLetterTopic
-  const where = topic === undefined ? 'a topic of their own' : `the topic ${topic}`
+  const where = topic === undefined ? 'a topic' : `the topic ${topic}`
   const set = setting(`errors.${key}`, facts.settings?.[key])
-  return `A restart alone does not help: the same record fails again. ${cure} To read the record: ${command}. Or have all such records set aside: set ${set} to \`dead-letter\`, which writes them to ${where}, or to \`skip\`, which drops them. Then start the process again.`
+  return `A restart alone does not help: the same record fails again. If it began with ${release}, roll that back first. Otherwise ${cure} To read the record ${showsContents}: ${command}. To go on before that, set ${set} to \`dead-letter\` and start the process again: this record, and from then on every one that fails, is set aside in ${where}, which the engine creates. (\`skip\` drops them for good.)`
 }
 
 const failed: StandstillRow = {
@@ -106,17 +118,17 @@ const failed: StandstillRow = {
         sinceMs: stateSinceMs,
         place: { ...failure?.record },
         evidence: [{ at: '/state', field: 'failure.code', value: code }],
-        next: `${lastCause(code, facts)}${failureAdvice(code, restartHelps, facts)}`,
+        next: lastCause(code, facts) ?? failureAdvice(code, restartHelps, facts),
       },
     ]
   },
 }
 
 /** What brought the last of too many restarts about, where that is known. */
-function lastCause(code: string, facts: Facts): string {
+function lastCause(code: string, facts: Facts): string | undefined {
   const { causes = [], codes = [] } = facts.commit?.restarts ?? {}
-  if (code !== 'RESTARTS_EXHAUSTED' || causes[0] === undefined || codes[0] === undefined) return ''
-  return `${causeAdvice(causes.slice(0, 1), codes, facts)} `
+  if (code !== 'RESTARTS_EXHAUSTED' || causes[0] === undefined || codes[0] === undefined) return undefined
+  return `${causeAdvice(causes.slice(0, 1), codes, facts)} The log and \`/debug/barriers\` have the causes before it. Then start the process again.`
 }
 
 /** They come with the newest first. */

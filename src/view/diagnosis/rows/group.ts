@@ -17,7 +17,7 @@ function wasFenced({ earlier }: Facts, now: number): readonly EarlierFailure[] {
 /** Two that are both wanted. */
 function sideBySide({ settings, ha }: Facts): string {
   if (ha !== null) return 'Pods of a hot standby take turns by themselves: `millrace ha status` shows who is active.'
-  return `If both are to run side by side, each needs a value of its own for ${setting('engine.instance-id', settings?.instanceId)}, and the application \`topology.sub-topology-split: repartition-topics\`, which lets processes share the work.`
+  return `If both are to run side by side, each needs a value of its own for ${setting('engine.instance-id', settings?.instanceId)}, not one for all replicas of a deployment, and the application \`topology.sub-topology-split: repartition-topics\`, which lets processes share the work. The developers have to prepare that.`
 }
 
 /** This process has lost its identity. */
@@ -32,7 +32,7 @@ function isFenced(facts: Facts, now: number): Found {
   const turns = before.length > 1 ? ` This happened ${before.length} times within the hour.` : ''
   return {
     sentence: `Another process took over from this one ${lasting(now - stateSinceMs)} ago: ${who} runs under the same identity${name}. The broker refuses whatever this process sends (it is fenced). This process processes nothing any more${end}.${turns}`,
-    next: `Do not start this process again as it is: it would take the identity back and stop the other one. Check with \`millrace why\` that the other one works. If it was started to replace this one, as in a deployment, nothing else is to be done. ${sideBySide(facts)}`,
+    next: `Do not start this process again as it is: it would take the identity back and stop the other one. If a supervisor would start it (it exits with code 3), scale it down there. Check with \`millrace why\` that the other one works. If it was started to replace this one, as in a deployment, nothing else is to be done. ${sideBySide(facts)}`,
     sinceMs: stateSinceMs,
     place: { ...(identity !== null && { group: facts.applicationId, pod: identity.name }) },
     evidence: [{ at: '/state', field: 'failure.code', value: failure?.code ?? null }],
@@ -65,9 +65,9 @@ const fenced: StandstillRow = {
   title: 'Another process has the same identity',
   when: 'The broker told this process that another one has taken its identity; or it has taken it back, and was fenced twice within the hour before.',
   explains: ['FAILED', 'RESTARTS', ...everythingBehind],
-  next: 'Let one of the two run, and do not start the other one again: it would take the identity back. A process that was replaced on purpose needs nothing. If both are to run side by side, each needs an `engine.instance-id` of its own, and the application `topology.sub-topology-split: repartition-topics`.',
+  next: 'Let one of the two run, and do not start the other one again: it would take the identity back. A process that was replaced on purpose needs nothing. If both are to run side by side, each needs an `engine.instance-id` of its own, not one for all replicas of a deployment, and the application `topology.sub-topology-split: repartition-topics`. The developers have to prepare that.',
   guide:
-    'To be fenced means that the broker refuses everything from this process, because another one came under its name. A fenced process answers for `runtime.fenced-linger` before it ends with exit code 3. The one that took over says for some minutes from whom; a predecessor that had ended is named as well.',
+    'To be fenced means that the broker refuses everything from this process, because another one came under its name. A fenced process answers for `runtime.fenced-linger` before it ends with exit code 3. For some minutes the new process reports which one it replaced, even if that one had already ended.',
   find: (facts, now) => {
     if (facts.failure?.code === 'FENCED') return [isFenced(facts, now)]
     return isMeantToRun(facts) ? takesTurns(facts, now) : []
@@ -98,7 +98,7 @@ const rebalancing: StandstillRow = {
   title: 'Members of the group come and go without end',
   when: 'Within five minutes three members or more came into the group and went again within a minute each, and it goes on.',
   explains: ['WATERMARK_HELD', 'BUFFER_FULL', 'COMMITS_SLOW', 'RESTARTS', 'LANE_SLOW', 'HOT_KEY'],
-  next: 'Look at the processes that the sentence names: do they end (their log, exit code, memory limit; `kubectl logs --previous`), or do they run and the group loses them? The second happens where a process is silent for longer than `consumer.session.timeout.ms`. An `engine.instance-id`, another one for each process, lets a process that starts again keep its place.',
+  next: 'Look at the processes named above: do they end (their log, exit code, memory limit; `kubectl logs --previous`), or do they run and the group loses them? The second happens where a process is silent for longer than `consumer.session.timeout.ms`. Give each process its own `engine.instance-id` (not one value for all replicas); a process that restarts then keeps its partitions.',
   guide:
     'Each time partitions change hands, what was read of them is given up, state is restored, and commits wait. A process that is replaced comes once and goes once, and is no finding.',
   find: (facts, now) => {

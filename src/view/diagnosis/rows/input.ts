@@ -1,6 +1,6 @@
 /** Standstills of what comes in: watermarks, alignment, buffers, clocks. */
 import { clockToleranceMs } from '../../../time/watermark-report.ts'
-import { bootstrap, readCommand, safeRestart, setting, time } from '../wording/advice.ts'
+import { bootstrap, readCommand, safeRestart, setting, showsContents, time } from '../wording/advice.ts'
 import type { Facts, PartitionFacts, RecordPlace, TransactionHolder } from '../facts.ts'
 import type { Found } from '../finding.ts'
 import type { StandstillRow } from '../row.ts'
@@ -14,12 +14,15 @@ const stillNext =
 const nameOf = ({ topic, partition }: { topic: string; partition: number }): string => `${topic}/${partition}`
 const keyOf = ({ topic, partition }: PartitionFacts): string => `${topic}:${partition}`
 
-/** With who has to look at a topic in which nothing comes. */
-const askProducers = (topics: readonly string[]): string =>
-  `Check first whether the programs that write ${listed(topics)} run, and whether they still write to ${topics.length === 1 ? 'it' : 'them'}.`
+/** What to look at first where nothing comes into partitions, by their topics and names. */
+const askProducers = (topics: readonly string[], names: readonly string[]): string =>
+  `Check first whether the programs that write ${listed([...new Set(topics)])} run, and whether they still write to ${listed(names)}.`
 
-const idlenessNow = (timeoutMs: number | undefined): string =>
-  setting('watermark.idleness-timeout', timeoutMs === undefined ? undefined : time(timeoutMs))
+/** The one source first: what is set for all of them has more of their records dropped. */
+function setIdleness(timeoutMs: number | undefined): string {
+  const forAll = setting('watermark.idleness-timeout', timeoutMs === undefined ? undefined : time(timeoutMs))
+  return `If the quiet is on purpose, the developers can set \`idleness\` for this source, to more than the longest pause that is normal there. Without them ${forAll} does it for all sources at once, so choose it for the one with the longest pauses. After that time the engine stops waiting for a partition. Records that arrive on it afterwards may be dropped as late.`
+}
 
 const alignmentHeld: StandstillRow = {
   code: 'ALIGNMENT_HELD',
@@ -27,7 +30,7 @@ const alignmentHeld: StandstillRow = {
   title: 'An alignment group waits for a partition without records',
   when: 'A record has been held for 5 s because partitions of its alignment group are further behind than the drift allows, and have nothing to read.',
   explains: ['WATERMARK_HELD', 'BUFFER_FULL', 'LANE_SLOW', 'HOT_KEY'],
-  next: 'Check first whether the programs that write the topics that are waited for run. If these are quiet on purpose, set an idleness time-out (`watermark.idleness-timeout`), after which nobody waits for them, or have the developers allow the group a larger `maxDrift`.',
+  next: 'Check first whether the programs that write the topics that are waited for run. If these are quiet on purpose, the developers can set `idleness` for their sources, or allow the group a larger `maxDrift`; `watermark.idleness-timeout` does it for all sources. After that time the engine stops waiting for such a partition, and records that arrive on it afterwards may be dropped as late.',
   nextBehind: 'The partition is read again when that is done.',
   guide:
     'All sources wait, not only those of the group: records go in the order of their event time over all partitions.',
@@ -43,11 +46,12 @@ const alignmentHeld: StandstillRow = {
         : timeoutMs === 0
           ? `, because ${its} idleness time-out is off`
           : `; ${its} idleness time-out is ${lasting(timeoutMs)}`
-    const topics = [...new Set(emptyLaggards.map((key) => partitionPlace(key).topic))]
+    const topics = emptyLaggards.map((key) => partitionPlace(key).topic)
+    const names = emptyLaggards.map(partitionName)
     return [
       {
-        sentence: `${partitionName(partition)} has not been read for ${lasting(now - sinceMs)}. The alignment group ${group} makes it wait for ${listed(emptyLaggards.map(partitionName))}, which ${is} behind it in event time and ${has} no more records. The engine does not take ${emptyLaggards.length === 1 ? 'it' : 'them'} for idle${idleness}.`,
-        next: `${askProducers(topics)} If these partitions are quiet on purpose, set ${idlenessNow(timeoutMs)} to the longest pause that is normal there, such as 30s: after that nobody waits for them, and records that come later still may be too late for their windows. Or have the developers allow the group a larger \`maxDrift\`.`,
+        sentence: `${partitionName(partition)} has not been read for ${lasting(now - sinceMs)}. The alignment group ${group} makes it wait for ${listed(names)}, which ${is} behind it in event time and ${has} no more records; all other sources of this process wait with it. The engine does not take ${emptyLaggards.length === 1 ? 'it' : 'them'} for idle${idleness}.`,
+        next: `${askProducers(topics, names)} ${setIdleness(timeoutMs)} Or the developers can allow the group a larger \`maxDrift\`.`,
         sinceMs,
         place: { group, ...partitionPlace(partition) },
         evidence: [
@@ -70,7 +74,7 @@ const watermarkHeld: StandstillRow = {
   title: 'A partition without records holds the watermark',
   when: 'The application has windows or timers in event time; a partition has had no record for 5 s and for twice as long as ever before, is not idle, and others have gone ahead of it, with records that came after its last.',
   explains: [],
-  next: 'Check first whether the programs that write this topic run, and whether they still write to this partition. If it is quiet on purpose, set an idleness time-out (`watermark.idleness-timeout` for all sources; the developers can set one for this source alone), after which nobody waits for it.',
+  next: 'Check first whether the programs that write this topic run, and whether they still write to this partition. If it is quiet on purpose, the developers can set `idleness` for this source; `watermark.idleness-timeout` does it for all sources. After that time the engine stops waiting for the partition, and records that arrive on it afterwards may be dropped as late.',
   nextBehind: 'Event time goes on when that is done.',
   guide:
     'The watermark says up to which event time everything has come. It is the least of all partitions that are not idle, so one that never has a record keeps every window open. `watermark.idleness-timeout` is off by default, because an engine cannot know whether a quiet partition is late or empty.',
@@ -98,17 +102,21 @@ const watermarkHeld: StandstillRow = {
       return !holding.includes(each) && !idle && quietSinceMs >= lastCameMs && now - quietSinceMs < 60_000
     })
     if (!goesOn) return []
-    const names = listed(holding.map(nameOf))
+    const names = holding.map(nameOf)
+    const listedNames = listed(names)
     const ago = lasting(now - sinceMs)
     const what =
       first.watermarkMs === null
-        ? `Event time (the watermark) has not begun, because no record of ${names} has been read yet: the engine has waited for one for ${ago}`
-        : `Event time (the watermark) stands still, because ${names} ${holding.length === 1 ? 'has' : 'have'} had no record for ${ago}. By their timestamps, the other partitions have come ${lasting(heldBackMs(first, newest))} further`
+        ? `Event time (the watermark) has not begun, because no record of ${listedNames} has been read yet: the engine has waited for one for ${ago}`
+        : `Event time (the watermark) stands still, because ${listedNames} ${holding.length === 1 ? 'has' : 'have'} had no record for ${ago}. By their timestamps, the other partitions have come ${lasting(heldBackMs(first, newest))} further`
     const off = first.idlenessTimeoutMs === 0 ? 'off' : lasting(first.idlenessTimeoutMs)
     return [
       {
-        sentence: `${what}. The engine does not leave ${names} out as idle: the idleness time-out (watermark.idleness-timeout) is ${off}. Until records come there, windows give no results and timers do not fire.`,
-        next: `${askProducers([...new Set(holding.map(({ topic }) => topic))])} If the partition is quiet on purpose, set ${idlenessNow(first.idlenessTimeoutMs)} to the longest pause that is normal there, such as 30s (this is for all sources; the developers can set \`idleness\` for this one). After that nobody waits for the partition, and records that come later still may be dropped as late.`,
+        sentence: `${what}. The engine does not leave ${listedNames} out as idle: the idleness time-out (watermark.idleness-timeout) is ${off}. Until records come there, windows give no results and timers do not fire.`,
+        next: `${askProducers(
+          holding.map(({ topic }) => topic),
+          names,
+        )} ${setIdleness(first.idlenessTimeoutMs)}`,
         sinceMs,
         place: { topic: first.topic, partition: first.partition },
         evidence: [
@@ -121,8 +129,11 @@ const watermarkHeld: StandstillRow = {
   },
 }
 
-const brokersPart =
-  'The broker should end it by itself after the `transaction.timeout.ms` of that producer (for most 1 min; Kafka allows 15 min unless configured otherwise). One that is older hangs.'
+const byItself =
+  'If it does not run any more, Kafka should abort the transaction by itself after the `transaction.timeout.ms` of that producer (1 min for most; 15 min at most unless configured otherwise). One that is older is stuck and does not end by itself:'
+const ownMarker =
+  'This discards what the transaction wrote to this partition; its other partitions have to be ended one by one.'
+const begins = 'when it starts again, Kafka aborts its open transaction and discards what it wrote.'
 
 function holderText(holder: PartitionFacts['withheldBy']): string {
   if (holder === null) return 'A producer that is not known'
@@ -144,11 +155,11 @@ function holderNext(
   const id = holder?.transactionalId ?? null
   const find =
     id !== null
-      ? `Restart the program that writes as ${id}: when it begins again, its open transaction ends.`
+      ? `Restart the program that writes as ${id}: ${begins}`
       : holder !== null
-        ? `Find out who it is: \`${tool} list\` shows the transactional id beside the producer id ${holder.producerId}. Then restart that program: when it begins again, its open transaction ends.`
-        : `Find out who it is: \`${tool} describe-producers ${at}\` shows the producers with an open transaction, and \`${tool} list\` their names. Then restart that program: when it begins again, its open transaction ends.`
-  return `${find} If it does not run any more, ask its owner and abort the transaction; what it wrote in it is discarded: \`${tool} abort ${at} --start-offset ${offset}\`. ${brokersPart}`
+        ? `Find out who it is: \`${tool} list\` shows the transactional id beside the producer id ${holder.producerId}. Then restart that program: ${begins}`
+        : `Find out who it is: \`${tool} describe-producers ${at}\` shows the producer id with an open transaction, and \`${tool} list\` the transactional id beside it. Then restart that program: ${begins}`
+  return `${find} ${byItself} \`${tool} find-hanging ${at}\` lists it. Only then, and if its owner agrees: \`${tool} abort ${at} --start-offset ${offset}\`. ${ownMarker}`
 }
 
 const transactionOpen: StandstillRow = {
@@ -157,7 +168,7 @@ const transactionOpen: StandstillRow = {
   title: 'An open transaction of another producer holds records back',
   when: 'For 5 s records have lain behind a transaction that whoever writes the topic has neither committed nor aborted.',
   explains: ['WATERMARK_HELD', 'ALIGNMENT_HELD'],
-  next: `Restart the program that holds it open; \`kafka-transactions.sh --bootstrap-server <broker> describe-producers --topic <topic> --partition <partition>\` shows which one. If it does not run any more, ask its owner and abort the transaction with \`kafka-transactions.sh abort\`; what it wrote in it is discarded. ${brokersPart}`,
+  next: `Restart the program that holds it open; \`kafka-transactions.sh --bootstrap-server <broker> describe-producers --topic <topic> --partition <partition>\` shows which one. ${byItself} \`kafka-transactions.sh find-hanging\` lists it. Only then, and if its owner agrees, end it with \`kafka-transactions.sh abort\`. ${ownMarker}`,
   guide:
     'Records after the first open transaction of a partition may not be read: nobody knows yet whether those before them count. `lag` in `/offsets` counts them, `withheld` tells them apart.',
   find: (facts, now) =>
@@ -179,10 +190,11 @@ const transactionOpen: StandstillRow = {
 
 const pauseFirst =
   'First stop the loss: `millrace pause` with the same `--url`, or POST /pause. Records wait in Kafka meanwhile, for as long as their topics keep them.'
-const mendClock = 'Then find the program that wrote the record, and correct its clock or its timestamps.'
+const mendClock =
+  'Then look at the clock of this machine (`date -u`). If it is right, find the program that wrote the record, and correct its clock or its timestamps.'
 /** Neither the source's correction nor a restart takes the jump back. */
 const afterwards =
-  'When the source is right again, the watermark still stays ahead: it never goes back, not by a restart either. So choose: (1) Let the developers begin anew under another `applicationId`, with a timestamp extractor that refuses times ahead of the clock. It reads its topics from the beginning, as far as they are kept, so the dropped records count as well; results are written again. (2) Or go on as it is (`millrace resume`): every record with a timestamp before the time of the jump is dropped as late, those that waited included. That is right where the jump is short or the dropped records do not matter.'
+  'When the timestamps are right again, the watermark still stays ahead: it never goes back, not by a restart either. So choose: (1) Let the developers begin anew under another `applicationId`, with a timestamp extractor that refuses times ahead of the clock. It starts without state and reads its topics from the beginning, as far as they are kept. So the dropped records count as well, and whoever reads the results gets them a second time. (2) Or go on as it is (`millrace resume`): every record with a timestamp before the time of the jump is dropped as late, those that waited included. That is right where the jump is short or the dropped records do not matter.'
 
 const timestampAhead: StandstillRow = {
   code: 'TIMESTAMP_AHEAD',
@@ -190,7 +202,7 @@ const timestampAhead: StandstillRow = {
   title: 'Timestamps ahead of the clock',
   when: 'A record’s event time is more than a minute ahead of this machine’s clock, it took the application’s watermark with it, and later records were dropped as late.',
   explains: [],
-  next: `${pauseFirst} ${mendClock} \`errors.dropped: dead-letter\` keeps late records as dead letters from then on. ${afterwards}`,
+  next: `${pauseFirst} ${mendClock} \`errors.dropped: dead-letter\` keeps late records as dead letters from the next start on, which ends the pause. ${afterwards}`,
   guide:
     'Until the clock has reached the watermark, every record with a true timestamp is late. If the record is right, this machine’s clock is wrong.',
   find: (facts, now) => {
@@ -202,7 +214,7 @@ const timestampAhead: StandstillRow = {
     if (record === null) return []
     return [
       {
-        sentence: `The record ${topic}/${partition} at offset ${record.offset} has a timestamp that is ${lasting(record.timestampMs - now)} ahead of the clock of this machine. It took event time (the watermark) there with it, to ${clockTime(globalWatermarkMs)}. Since then ${lateRecords} records with right timestamps were dropped as late.`,
+        sentence: `The record ${topic}/${partition} at offset ${record.offset} has a timestamp that is ${lasting(record.timestampMs - now)} ahead of the clock of this machine. It moved event time (the watermark) forward to ${clockTime(globalWatermarkMs)}. Since then ${lateRecords} records with right timestamps were dropped as late.`,
         next: aheadNext(facts, { topic, partition, offset: record.offset }, globalWatermarkMs),
         sinceMs: record.sinceMs,
         place: { topic, partition, offset: record.offset },
@@ -220,11 +232,11 @@ function aheadNext(facts: Facts, record: RecordPlace, watermarkMs: number): stri
   const keep =
     dropped === 'dead-letter'
       ? 'Late records are kept as dead letters.'
-      : `To keep late records as dead letters from now on, set ${setting('errors.dropped', dropped)} to \`dead-letter\` and start the process again.`
+      : `To keep late records as dead letters from now on, set ${setting('errors.dropped', dropped)} to \`dead-letter\` and start the process again${facts.ha === null ? ', which ends the pause' : ''}. Put back under this \`applicationId\`, they are late again.`
   const then = afterwards
     .replace('the time of the jump', clockTime(watermarkMs))
     .replace('another `applicationId`', `another ${setting('applicationId', facts.applicationId)}`)
-  return `${pauseFirst} ${mendClock} To read the record: ${readCommand(facts, record)}. ${keep} ${then}`
+  return `${pauseFirst} ${mendClock} To read the record ${showsContents}: ${readCommand(facts, record)}. ${keep} ${then}`
 }
 
 /** While any record is let in or finished, a full buffer is how full load looks. */

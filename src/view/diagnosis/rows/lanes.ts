@@ -53,12 +53,12 @@ function commitWaits({ commit }: Facts, lane: string): string {
   return ` The commit that began at ${clockTime(commit.phaseSinceMs)} waits for it, and no results are published until it ends.`
 }
 
-/** What becomes of it by itself. */
-function byItself({ commit, settings }: Facts): string {
+/** What becomes of it by itself; `meanwhile`: of a function that does not return even then. */
+function byItself({ commit, settings }: Facts, meanwhile = ''): string {
   if (commit === null) return ''
   const { used, max, windowMs } = commit.restarts
   const after = setting('commit-barrier.timeout-ms', time(settings?.laneTimeoutMs))
-  return `By itself the engine restarts in place once one call has lasted longer than ${after}: it reads the record again, and if that hangs there again, only a corrected program helps. ${used} of ${max} such restarts within ${lasting(windowMs)} ${used === 1 ? 'is' : 'are'} used; after the last one the engine fails, or a standby takes over.`
+  return `By itself the engine restarts in place once the call has lasted longer than ${after} while a commit waits for it, and reads the record again.${meanwhile} ${used} of ${max} restarts in place within ${lasting(windowMs)} ${used === 1 ? 'is' : 'are'} used; after the last one the engine fails, or a standby takes over.`
 }
 
 function laneEvidence(facts: Facts, lane: LaneFacts): Evidence[] {
@@ -84,13 +84,16 @@ function isUnanswered({ call, longestCallMs }: LaneFacts, now: number): boolean 
 
 const lagOf = (facts: Facts): number => facts.partitions.reduce((sum, { lag }) => sum + lag, 0)
 
+const correctIt =
+  'The developers have to correct the function: add a timeout, and use asynchronous calls to wait for processes, locks or files.'
+
 const doesNotReturn: StandstillRow = {
   code: 'LANE_DOES_NOT_RETURN',
   severity: 'STANDING',
   title: 'A function does not return',
   when: 'A lane has been in one call of a synchronous function for 6 s, and for twice as long as any call before.',
   explains: behindALane,
-  next: `${saveThreads('the lane')} The developers of that function have to correct it, or give it a limit of time; what waits for a process, a lock or a file should be asynchronous.`,
+  next: `${saveThreads('the lane')} ${correctIt}`,
   nextBehind: 'The function goes on when that is done.',
   guide:
     'A lane is a thread that runs the functions of the application. It can do nothing else until the function returns: no other record of its keys, no commit. An endless loop and a synchronous wait look the same to the data; the sentence tells which of them it is.',
@@ -124,17 +127,17 @@ function doing({ blocked, function: name }: LaneFacts): string {
   return name === null ? '' : ' It runs JavaScript: a loop without an end, or very long work.'
 }
 
+const onceMore = 'It then reads the record again; if that hangs again, only a corrected program helps.'
+
 function stuckNext(facts: Facts, { lane, blocked }: LaneFacts): string {
-  const told = blocked ? ', as far as a blocked thread tells it' : ''
-  const save = doesNotReturn.next
-    .replace('stack of the lane', `stack of ${lane}`)
-    .replace('call first.', `call first${told}.`)
+  const told = blocked ? ' (the stack of a blocked thread may be incomplete)' : ''
+  const save = saveThreads(lane).replace(/\.$/, `${told}.`)
   const look = blocked
-    ? 'Look at what this process may wait for: a child process (`ps`), a locked file, a device. Ending that lets the function go on. '
+    ? ' Then look at what this process may wait for: a child process (`ps`), a locked file, a device. Once that ends, the function goes on. Ask the developers before you end it: the function may then fail, or return half a result.'
     : ''
   const ends =
-    'A function that does not return even then ends the process, with exit code 70, so that its supervisor starts it again.'
-  return `${look}${save} To go on before that, restart the process, or wait. ${safeRestart} ${byItself(facts)} ${ends}`
+    ' If the function has still not returned some seconds later, the process exits with code 70, so that its supervisor restarts it.'
+  return `${save}${look} ${correctIt} To go on before that, restart the process. ${onceMore} ${safeRestart} ${byItself(facts, ends)}`
 }
 
 const promisePending: StandstillRow = {
@@ -143,10 +146,10 @@ const promisePending: StandstillRow = {
   title: 'A promise does not settle',
   when: 'An asynchronous function was called 6 s ago, twice as long as any call before, and its promise is still pending.',
   explains: behindALane,
-  next: 'Check the system that this step calls (a database, a web service; its developers know which): does it run, does it answer, can it be reached from this host? On the host, `ss -tnp` lists the connections of this process. (`/debug/threads` does not show such a call: the lane itself is free.) The developers have to put a time-out on the call, as in `fetch(url, { signal: AbortSignal.timeout(5000) })`.',
+  next: 'Check the system that this step calls (a database, a web service; its developers know which): does it run, does it answer, can it be reached from this host? On the host, `ss -tnp` lists the connections of this process. (`/debug/threads` does not show such a call: the lane itself is free.) The developers have to put a timeout on the call, as in `fetch(url, { signal: AbortSignal.timeout(5000) })`.',
   nextBehind: 'The call is made anew when that is done.',
   guide:
-    'The lane is free and works on other keys, so it looks idle; records of the same key wait, and the next commit waits for this one.',
+    'The lane is free and works on other keys, so it looks idle. Records of the same key wait, behind many of them their whole partition, and the next commit waits for this call.',
   find: (facts, now) =>
     facts.lanes
       .filter((lane) => isUnanswered(lane, now))
@@ -182,7 +185,8 @@ function functionPlace({ nodeFunction = null }: Call): Place {
 function pendingNext(facts: Facts, call: Call): string {
   const what = call.nodeFunction ?? call.node
   const next = what === null ? promisePending.next : promisePending.next.replace('this step', what)
-  return `${next} ${byItself(facts)}`.trimEnd()
+  const own = byItself(facts)
+  return own === '' ? next : `${next} ${own} If the call hangs again, only that system or a corrected program helps.`
 }
 
 const hotKey: StandstillRow = {
@@ -191,7 +195,7 @@ const hotKey: StandstillRow = {
   title: 'One key with an asynchronous function',
   when: 'For 5 s records of one and the same key have waited for each other’s asynchronous call, more of its partition wait behind them, and the lane finishes little else.',
   explains: ['LANE_SLOW', 'BUFFER_FULL', 'COMMITS_SLOW'],
-  next: 'Check whether the system that this step calls (a database, a web service) is slower than usual: only a quicker answer helps at once. More lanes or processes do not help, because all records of one key go through one lane. The developers can make the call quicker, or spread what comes under this key over several keys.',
+  next: 'Check whether the system that this step calls (a database, a web service) is slower than usual: the only immediate remedy is to make it answer faster. More lanes or processes do not help, because all records of one key go through one lane. The developers can make the call quicker, or spread what comes under this key over several keys.',
   guide:
     'The key is told as a hash that is the same on all pods; `murmur2` of its bytes, as Kafka’s partitioner has it.',
   find: (facts, now) =>
@@ -208,7 +212,7 @@ const hotKey: StandstillRow = {
       const from = topic === null ? '' : ` of ${topic}/${partition}`
       return [
         {
-          sentence: `Very many records${from} have the same key (its hash is ${hash}). ${lane.lane} processes them one after the other, and each waits about ${duration(callMs)} for an asynchronous call${node === null ? '' : ` of the step ${node}`}. That makes ${perSecond(rate)}. ${hot.waiting} records of this key wait in ${lane.lane}. Behind them the whole partition waits: ${behind} records of all keys.`,
+          sentence: `Very many records${from} have the same key (its hash is ${hash}). ${lane.lane} processes them one after the other, and each waits about ${duration(callMs)} for an asynchronous call${node === null ? '' : ` of the step ${node}`}. That makes ${perSecond(rate)}. ${hot.waiting} records of this key wait in ${lane.lane}. The partition is read in order, so all of it waits behind them: ${behind} records of all keys.`,
           sinceMs: hot.sinceMs,
           place: {
             lane: lane.lane,
@@ -228,7 +232,7 @@ const hotKey: StandstillRow = {
 /** With the way to find the key, which is not told here. */
 function keyNext(facts: Facts, node: string | null, from: RecordPlace): string {
   const command = readCommand(facts, from, 1000)
-  return `${node === null ? hotKey.next : hotKey.next.replace('this step', node)} To find the key, see which one comes most among the records that wait: ${command}.`
+  return `${node === null ? hotKey.next : hotKey.next.replace('this step', node)} To find the key, see which one comes most among the records that wait (their keys and contents are then on the screen): ${command}.`
 }
 
 const duration = (ms: number): string => (ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`)

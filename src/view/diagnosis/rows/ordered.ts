@@ -12,8 +12,9 @@ const paused: StandstillRow = {
   title: 'Paused by an operator',
   when: 'Somebody asked for it with POST /pause: while it finishes what is under way, and from then on.',
   explains: everythingBehind,
-  next: 'Find out first why it was paused: ask whoever the sentence names, or has that address. Then `millrace resume` with the same `--url`, or POST /unpause, lets it go on. Records wait in Kafka meanwhile, for as long as their topics keep them.',
-  find: ({ state, pausedBy, stateSinceMs }, now) => {
+  next: 'Find out first why it was paused: ask the person named above, or the user of that address. Then `millrace resume` with the same `--url`, or POST /unpause, lets it go on. A restart ends the pause too. If nobody can be reached, leave it paused: it may have been paused to stop a loss. Records wait in Kafka meanwhile, for as long as their topics keep them (`retention.ms`).',
+  guide: 'With `ha.mode: hot-standby` the pause stays: the pod that takes over is paused too.',
+  find: ({ state, pausedBy, stateSinceMs, ha }, now) => {
     if (state !== 'PAUSED' && state !== 'DRAINING') return []
     const sinceMs = pausedBy?.sinceMs ?? stateSinceMs
     return [
@@ -22,6 +23,7 @@ const paused: StandstillRow = {
         sinceMs,
         place: {},
         evidence: [{ at: '/state', field: 'current', value: state }],
+        ...(ha !== null && { next: paused.next.replace(' A restart ends the pause too.', '') }),
       },
     ]
   },
@@ -73,7 +75,7 @@ const nobodyActive: StandstillRow = {
   title: 'No pod is active',
   when: 'This process is a standby (`ha.mode: hot-standby`) and has heard of no active pod for a minute.',
   explains: everythingBehind,
-  next: '`millrace ha status` shows all pods, and for each why it does not take over; `millrace ha promote <pod> --wait` gives the role to one by name.',
+  next: '`millrace ha status` shows all pods, and for each why it does not take over; `millrace ha promote <pod> --wait` makes one of them active.',
   find: (facts, now) => {
     const noneMs = noneMsOf(facts, now)
     if (facts.state !== 'STANDBY' || noneMs < noneForMs) return []
@@ -92,22 +94,25 @@ const nobodyActive: StandstillRow = {
 function whoIsActive(active: HaFacts['active'], noneMs: number): string {
   if (active !== null)
     return `The pod ${active.podId} is active: it said ${active.state} ${lasting(active.heardMs)} ago`
-  const since = noneMs < 1000 ? '' : ` It has seen none for ${lasting(noneMs)}.`
-  return `It hears of no pod that is active, so probably nothing is processed.${since}`.replace(/\.$/, '')
+  const since = noneMs < 1000 ? '' : ` It has seen none for the last ${lasting(noneMs)}.`
+  return `It knows of no active pod, so probably nothing is processed.${since}`.replace(/\.$/, '')
 }
 
 function standbyNext(active: string, isBehind: boolean): string {
   const ready = isBehind
-    ? ' That this one is not ready is no reason why results have stopped. Should the figures not fall, look at its processor, its disk and its network.'
+    ? ' Leave that pod running meanwhile. If the figures above do not fall, look at the processor, disk and network of this one.'
     : ''
-  return `Nothing is wrong here. If results have stopped, ask the pod ${active}: \`millrace why --url\` with its address.${ready}`
+  const first = isBehind
+    ? 'If results have stopped, this standby lagging is not why: ask'
+    : 'Nothing is wrong here. If results have stopped, ask'
+  return `${first} the pod ${active} (\`millrace why --url\` with its address).${ready}`
 }
 
 /** Why nobody takes over, as far as that is known here, and how somebody does. */
 function noneActiveNext(ha: Facts['ha'], settings: Facts['settings']): string {
   const look =
     '`millrace ha status --url` with the address of this process shows all pods, and for each why it does not take over.'
-  if (ha === null) return `${look} \`millrace ha promote <pod> --wait\` gives the role to one by name.`
+  if (ha === null) return `${look} \`millrace ha promote <pod> --wait\` makes one of them active.`
   const inState = (state: string): string[] => ha.others.filter((pod) => pod.state === state).map(({ podId }) => podId)
   const [failed, lost] = [inState('FAILED'), inState('LOST')]
   const timeout = setting('ha.failover-timeout', time(settings?.failoverTimeoutMs))
@@ -124,8 +129,12 @@ function noneActiveNext(ha: Facts['ha'], settings: Facts['settings']): string {
   ]
   const force = ha.notReady === null ? '' : ' --force'
   const restores =
-    ha.notReady === null ? '' : ' It restores its state before it processes, which takes time and loses nothing.'
-  return `${look} ${why.join(' ')} To let this process take over at once: \`millrace ha promote ${ha.podId} --wait${force}\`, with the same \`--url\`.${restores}`
+    ha.notReady === null
+      ? ' It is refused while this standby is behind.'
+      : ' Without `--force` it is refused, because this standby is not ready. It restores its state before it processes, which takes time and loses nothing.'
+  const safe =
+    ' If the pod that was active still runs somewhere, Kafka refuses it from then on: nothing is lost, and nothing counts twice.'
+  return `${look} ${why.join(' ')} To let this process take over at once: \`millrace ha promote ${ha.podId} --wait${force}\`, with the same \`--url\`.${restores}${safe}`
 }
 
 const stopping: StandstillRow = {
@@ -156,13 +165,13 @@ const license: StandstillRow = {
   explains: [],
   next: 'A restart alone does not help. EXPIRED: get a renewed license, or, where the license server could not be asked for too long, let this host reach it. REVOKED: ask whoever sells the licenses of this application. INVALID: check `license.key` or `license.key-file` (the whole key, on one line), `license.public-keys`, the clock of this host, and whether more machines use the license than it allows.',
   guide:
-    'The readiness probe is DOWN, so the process is taken out of service. Records that it has are processed all the same.',
+    'The readiness probe is DOWN, so a load balancer or a supervisor may take the process out of service. Records are processed all the same.',
   find: ({ license: { status, counts, sinceMs, reason } }, now) =>
     counts
       ? []
       : [
           {
-            sentence: `The license has been ${status} for ${lasting(now - sinceMs)}: it keeps this process from being ready (/health/ready is DOWN), so that a load balancer or a supervisor may take it out of service.${reasonOf(reason)} Records are processed all the same: if results have stopped as well, there is another cause.`,
+            sentence: `The license has been ${status} for ${lasting(now - sinceMs)}. Because of that /health/ready is DOWN, and a load balancer or a supervisor may take this process out of service.${reasonOf(reason)} Records are processed all the same: if results have stopped, there is another cause.`,
             sinceMs,
             place: {},
             evidence: [{ at: '/license', field: 'status', value: status }],

@@ -18,12 +18,16 @@ export function bootstrap({ broker }: Pick<Facts, 'broker'>): string {
   return `--bootstrap-server ${/:\d/.test(broker.address) ? broker.address : '<broker>'}`
 }
 
+/** Said before a command that shows what records hold. */
+export const showsContents = '(its contents are then on the screen)'
+
 /** Reads the very record. */
 export function readCommand(facts: Pick<Facts, 'broker'>, { topic, partition, offset }: RecordPlace, most = 1): string {
   return `\`kafka-console-consumer.sh ${bootstrap(facts)} --topic ${topic} --partition ${partition} --offset ${offset} --max-messages ${most}${most === 1 ? '' : ' --property print.key=true'}\``
 }
 
-export const safeRestart = 'A restart loses nothing: what is committed stays, and all other records are read again.'
+export const safeRestart =
+  'A restart loses nothing: what is committed stays, and all other records are read again. Stores in memory are restored first, and calls to other systems are made again.'
 
 const whoActs = {
   user: 'Whoever develops or configures the application has to act.',
@@ -49,7 +53,9 @@ export function replicasCommand(facts: Pick<Facts, 'broker'>, isRefused: boolean
 export function failureAdvice(code: string, restartHelps: boolean, facts: FailureFacts): string {
   if (code === 'STORE_AHEAD') return storeAheadAdvice(facts)
   const row = Object.hasOwn(errorTable, code) ? errorTable[code as ErrorCode] : undefined
-  if (row === undefined) return 'Save the log of this process for the developers, then start the process again.'
+  if (row === undefined) {
+    return 'Save the log of this process for the developers, who have to act where it fails again in the same way. Then start the process again.'
+  }
   const who = whoActs[row.domain]
   const start = restartHelps
     ? 'Then start the process again.'

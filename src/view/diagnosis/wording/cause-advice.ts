@@ -8,9 +8,16 @@ type CauseFacts = Pick<Facts, 'broker' | 'settings'>
 /** As Kafka names it where copies of a partition are missing. */
 const tooFewCopies = /NOT_ENOUGH_REPLICAS/
 
+/** As the engine tells what a lane was at: a call that is answered later, or a function that held the thread. */
+function slowCall(cause: string): string {
+  return /has waited .+ for the answer of/.test(cause)
+    ? 'Check the system that this step calls (a database, a web service). The developers have to add a timeout to the call, or make it quicker'
+    : 'The developers have to make the function quicker, or asynchronous where it waits. While it is in the function again, `/debug/threads` shows the line'
+}
+
 const byCode: Readonly<Partial<Record<ErrorCode, (facts: CauseFacts, cause: string) => string>>> = {
-  BARRIER_TIMEOUT: ({ settings }) =>
-    `a call of the application took longer than ${setting('commit-barrier.timeout-ms', time(settings?.laneTimeoutMs))}. Check the system that the step named in it calls (a database, a web service); the developers have to give the call a limit of time, or to make it quicker`,
+  BARRIER_TIMEOUT: ({ settings }, cause) =>
+    `a call of the application took longer than ${setting('commit-barrier.timeout-ms', time(settings?.laneTimeoutMs))} while a commit waited for it. ${slowCall(cause)}`,
   TRANSACTION_ABORTED: (facts, cause) =>
     tooFewCopies.test(cause)
       ? `bring back the brokers that have the missing copies of the topic: ${replicasCommand(facts, true)} shows the partitions that are short of them`
@@ -18,7 +25,7 @@ const byCode: Readonly<Partial<Record<ErrorCode, (facts: CauseFacts, cause: stri
   BROKER_UNREACHABLE: ({ broker }) =>
     `check from this host that the brokers can be reached, at ${broker.address}, and that they run`,
   STORE_CORRUPT: ({ settings }) =>
-    `the engine rebuilds the store from its changelog by itself. Check the disk of ${setting('engine.state.dir', settings?.stateDir)} (\`dmesg\`, its SMART values): it gave back other bytes than were written`,
+    `the engine sets the damaged files aside and rebuilds the store from its changelog by itself. Check the disk of ${setting('engine.state.dir', settings?.stateDir)} (\`dmesg\`, its SMART values): it gave back other bytes than were written`,
   LANE_FAILED: () =>
     'a thread has ended. If the cause says that memory ran out, give the process more of it; else save the log of this process for the developers, who can send it to the maintainers of Millrace',
   SCHEMA_UNAVAILABLE: () =>

@@ -20,10 +20,9 @@ export const terms: readonly Term[] = [
       'a thread of this process that runs the functions of the application; the first is `lane-0`, the second `lane-1`',
   },
   {
-    word: 'step, node',
+    word: 'step (or node)',
     met: /\bsteps?\b/,
-    meaning:
-      'one part of the application, a filter or a join, by the name that `/topology` shows; no node of a cluster',
+    meaning: 'one processing stage, such as a filter or a join, named as in `/topology`. Not a node of a cluster',
   },
   {
     word: 'bags/3',
@@ -33,11 +32,11 @@ export const terms: readonly Term[] = [
     word: 'commit',
     met: /\bcommit(s|ted)?\b/i,
     meaning:
-      'publishes the results of all records up to a point at once, in a transaction of Kafka; whoever reads committed records sees none of them before',
+      'publishes all results so far together, in one Kafka transaction; consumers with `isolation.level=read_committed` see none of them until then',
   },
   {
     word: 'restart in place',
-    met: /restarts? in place|restart(s|ed|ing)? itself/,
+    met: /restart(s|ed|ing)? (in place|itself)/,
     meaning:
       'the engine gives up what is not committed and reads those records again; the process goes on, and no record is lost',
   },
@@ -46,7 +45,7 @@ export const terms: readonly Term[] = [
     met: /\bhash\b/,
     meaning: '`murmur2` of the bytes of the key, in hexadecimal, as Kafka’s partitioner has it',
   },
-  { word: 'event time', met: /event time/i, meaning: 'the time that the records themselves tell, by their timestamps' },
+  { word: 'event time', met: /event time/i, meaning: 'the time in the records’ own timestamps' },
   {
     word: 'watermark',
     met: /\bwatermark\b(?!\.)/i,
@@ -56,26 +55,39 @@ export const terms: readonly Term[] = [
   {
     word: 'late',
     met: /\blate\b/,
-    meaning: 'a record behind the watermark, for a window that is closed; it is dropped and counted, or a dead letter',
+    meaning: 'a record that comes after its window was closed; it is dropped and counted, or becomes a dead letter',
+  },
+  {
+    word: 'window, timer',
+    met: /\bwindows\b/,
+    meaning: 'a window gives its result, and a timer runs, when event time has passed its end',
   },
   {
     word: 'idle',
     met: /\bidle(ness)?\b/,
     meaning:
-      'a partition without records for the idleness time-out (`watermark.idleness-timeout`, or `idleness` of its source); from then on nobody waits for it',
+      'a partition without records for the idleness time-out (`watermark.idleness-timeout`, or `idleness` of its source); from then on the engine does not wait for it',
   },
   {
     word: 'alignment group',
     met: /alignment group/,
     meaning: 'sources that are kept together in event time: none is read further ahead of the slowest than `maxDrift`',
   },
-  { word: 'source', meaning: 'a topic that the application reads, as it names it in its program' },
+  {
+    word: 'source',
+    met: /\bsources?\b/,
+    meaning: 'a topic that the application reads, as it names it in its program',
+  },
   {
     word: 'timestamp extractor',
     met: /timestamp extractor/,
     meaning: 'a function of the application that takes the time out of a record',
   },
-  { word: 'buffer', met: /\bbuffers?\b/, meaning: 'records of a partition that were read ahead and wait for a lane' },
+  {
+    word: 'buffer',
+    met: /\bbuffers?\b/,
+    meaning: 'records of a partition that were read ahead and wait to be processed',
+  },
   {
     word: 'store, changelog',
     met: /\bstores?\b/,
@@ -96,36 +108,37 @@ export const terms: readonly Term[] = [
     word: 'dead letters',
     met: /dead[- ]letters?/,
     meaning:
-      'a topic for records that could not be processed, with the reason in their headers; `millrace dlq` lists them and puts them back',
+      'a topic for records that failed or came late, with the reason in their headers; `millrace dlq` lists them and puts them back',
   },
   {
     word: 'promise',
     met: /\bpromise\b/,
     meaning:
-      'what an asynchronous function of JavaScript gives at once for an answer that comes later; *pending* until it has come',
+      'what an asynchronous JavaScript function returns in place of its result; *pending* until the result arrives',
   },
   { word: 'lag', meaning: 'records that have come and are not committed yet' },
   {
     word: 'group, member',
     met: /\b(consumer group|members?)\b/,
-    meaning: 'the processes that share the partitions of the topics, as Kafka’s consumer group; one of them',
+    meaning: 'the Kafka consumer group of this application, and one process in it',
   },
   {
     word: 'pod',
-    met: /\bpods?\b/i,
-    meaning: 'a process of an application that runs several times, of which one is *active* (`ha.mode: hot-standby`)',
+    // Not as a part of the name of a host.
+    met: /(?<![\w-])pods?(?![\w-])/i,
+    meaning: 'one of the processes of an application with `ha.mode: hot-standby`, of which one is *active* at a time',
   },
   {
     word: 'standby',
     met: /\bstandby\b/,
     meaning:
-      'a process that keeps the same stores and takes over when the active one goes; it processes nothing before',
+      'a process that keeps a copy of the same state and takes over when the active one stops; until then it processes nothing',
   },
   {
     word: 'identity',
     met: /\bidentity\b/,
     meaning:
-      'the name under which the broker knows a process, made of the application’s and `engine.instance-id`; one process may have it at a time',
+      'the name under which the broker knows a process, made of the application’s id and `engine.instance-id`; one process may have it at a time',
   },
   {
     word: 'fenced',
