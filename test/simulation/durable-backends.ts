@@ -249,6 +249,11 @@ export class DurableBackends {
     return left
   }
 
+  /** A copy of before takes the place of a store. */
+  putBack(id: string, backend: DiskBackend): void {
+    this.#backends.set(id, backend.copy())
+  }
+
   lose(): void {
     this.#backends.clear()
     this.#synced.clear()

@@ -10,6 +10,7 @@ import { runSeed as movingPartitions } from './moving-partitions.ts'
 import { runSeed as world } from './run-seed.ts'
 import { runSeed as schedules } from './schedules.ts'
 import { runSeed as slowFunctions } from './slow-functions.ts'
+import { runSeed as starts } from './starts.ts'
 import { runSeed as topicOrder } from './topic-order.ts'
 
 const seeds = Number(process.argv[2] ?? 60)
@@ -24,6 +25,7 @@ const simulators: Readonly<Record<string, RunSeed>> = {
   slowFunctions,
   movingPartitions,
   drawnTopologies,
+  starts,
   realPods,
 }
 

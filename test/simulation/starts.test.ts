@@ -1,0 +1,17 @@
+import { test } from 'node:test'
+import { Seeds, upTo } from './seeds.ts'
+import { mutants } from './starts.ts'
+
+const simulator = new Seeds(new URL('starts.ts', import.meta.url))
+const seeds = Number(process.env.SIM_START_SEEDS ?? 40)
+const replay = 'SIM_START_SEEDS=… node --test test/simulation/starts.test.ts, which stops at'
+
+test(`${seeds} seeds: a start is right or refuses, whatever it finds`, { timeout: 1_800_000 }, async (t) => {
+  await simulator.allHold(t, { seeds: upTo(seeds) }, replay)
+})
+
+for (const { name } of mutants) {
+  test(`notices the mistake ${name}`, { timeout: 600_000 }, async (t) => {
+    await simulator.notice(t, name, 40)
+  })
+}

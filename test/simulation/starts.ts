@@ -1,0 +1,160 @@
+/**
+ * Starts over what is not as the last process left it: stores that are gone or an old copy, changelogs that were deleted or have
+ * lost their end, a group without offsets. A start either brings everything to the last commit, or refuses with the reason; and
+ * once things are as they were, it goes on.
+ */
+import type { WireError } from '../../src/base/errors.ts'
+import type { CommittedOffset } from '../../src/broker/port.ts'
+import { ChangelogEnds } from '../../src/engine/commit/changelog-ends.ts'
+import { Commits } from '../../src/engine/commit/commits.ts'
+import type { EngineFact } from '../../src/engine/protocol.ts'
+import { changelogTopic } from '../../src/state/rows/changelog.ts'
+import { checkRun, committed } from './checkers.ts'
+import type { Tamper } from './faulty-broker.ts'
+import { type Broken, replaced } from './level-order.ts'
+import type { Verdict } from './run-seed.ts'
+import { application } from './workload.ts'
+import { type Mutant, World } from './world.ts'
+
+type Offsets = ReadonlyArray<{ readonly topic: string; readonly partition: number; readonly offset: number }>
+type Damage = 'stores-gone' | 'stores-old' | 'changelog-deleted' | 'changelog-cut' | 'offsets-gone'
+
+const kinds: readonly Damage[] = ['stores-gone', 'stores-old', 'changelog-deleted', 'changelog-cut', 'offsets-gone']
+const { stores: specs } = application({ next: () => undefined }).compile()
+
+/** Nothing else goes wrong: what a start refuses, it refuses for what was done to it. */
+const calm: Mutant['world'] = {
+  asks: 0,
+  breaks: null,
+  diskFaults: null,
+  foldsMs: 0,
+  split: 'in-process',
+  lateBoundaries: 0,
+  records: 24,
+  lostAnswer: 0,
+  lostRequest: 0,
+  zombies: 0,
+  pauses: 0,
+  clockJumps: 0,
+  asyncShare: 0,
+}
+
+class StartWorld extends World {
+  /** What was done before the last start. */
+  damage: Damage | undefined
+  /** What a start is to refuse with. */
+  #refusal: string | undefined
+  #refused: string | undefined
+  #isRunning = false
+  /** Where a partition of a changelog seems to end. */
+  #cut: Offsets[number] | undefined
+
+  override async run(): Promise<string[]> {
+    await super.run()
+    const { random } = this.scheduler
+    // The last process did not write to every changelog: what it knows of the others it has found.
+    if (random.chance(0.7)) await this.#resume(['k0'])
+    if (this.violations.length > 0) return this.violations
+    this.damage = random.pick(kinds)
+    this.#refusal = await this.#harm(this.damage)
+    if (this.#refusal !== undefined) await this.#isRefused()
+    if (this.damage === 'changelog-deleted') return this.violations
+    this.#refusal = undefined
+    await this.#resume(['k0', 'k1', 'k2'])
+    return this.violations
+  }
+
+  protected override tamper(): Tamper {
+    const known = super.tamper()
+    return async (name, args, call, other) => {
+      const answer = await (known ? known(name, args, call, other) : call(args))
+      if (this.#refusal === 'OFFSETS_MISSING' && name === 'committedOffsets')
+        return (answer as CommittedOffset[]).map((each) => ({ ...each, offset: -1, metadata: '' }))
+      const cut = this.#refusal === undefined ? undefined : this.#cut
+      if (cut === undefined || name !== 'listOffsets' || args[1] === 'earliest') return answer
+      return (answer as Offsets).map((each) =>
+        each.topic === cut.topic && each.partition === cut.partition ? { ...each, offset: cut.offset } : each,
+      )
+    }
+  }
+
+  protected override isRefused({ code }: WireError): boolean {
+    this.#refused = code
+    return this.#refusal !== undefined
+  }
+
+  protected override heard({ type }: EngineFact): void {
+    if (type === 'running') this.#isRunning = true
+  }
+
+  /** A process that does its work, and is stopped. */
+  async #resume(keys: readonly string[]): Promise<void> {
+    const newest = Math.max(...this.inputs.map(({ timestamp }) => timestamp))
+    for (const key of keys) this.put(key, newest)
+    this.start()
+    await this.settle()
+    this.end()
+  }
+
+  async #isRefused(): Promise<void> {
+    this.#isRunning = false
+    this.start()
+    await this.until(() => this.#isRunning || this.#refused !== undefined, this.mostSteps)
+    if (this.#refused !== this.#refusal)
+      this.violate(`${this.damage}: expected ${this.#refusal}, and the start ${this.#refused ?? 'went on'}`)
+  }
+
+  /** What a start is to make of it; undefined: it goes on. */
+  async #harm(damage: Damage): Promise<string | undefined> {
+    const { random } = this.scheduler
+    if (damage === 'stores-gone' || (damage !== 'stores-old' && random.chance(0.5))) this.stores.lose()
+    if (damage === 'stores-old') for (const { id, backend } of this.remains) this.stores.putBack(id, backend)
+    if (damage === 'offsets-gone') return 'OFFSETS_MISSING'
+    if (damage === 'stores-gone' || damage === 'stores-old') return undefined
+    const topic = changelogTopic('sim', random.pick([...specs.values()]))
+    if (damage === 'changelog-deleted') {
+      await this.client.deleteTopics([topic])
+      return 'CHANGELOG_LOST'
+    }
+    const records = await committed(this.cluster, topic)
+    if (records.length === 0) return undefined
+    const { partition } = random.pick(records)
+    const last = Math.max(...records.filter((each) => each.partition === partition).map(({ offset }) => offset))
+    this.#cut = { topic, partition, offset: last }
+    return 'CHANGELOG_LOST'
+  }
+}
+
+export const mutants: readonly Broken[] = [
+  {
+    name: 'commits-forget-the-stores',
+    breaks: () => {
+      const { take } = Commits.prototype
+      return replaced(Commits.prototype, 'take', {
+        value(this: Commits, { lost }: Parameters<typeof take>[0]) {
+          take.call(this, { marks: '', lost })
+        },
+      })
+    },
+  },
+  {
+    name: 'ends-that-were-found-are-forgotten',
+    breaks: () => replaced(ChangelogEnds.prototype, 'found', { value: () => undefined }),
+  },
+]
+
+export async function runSeed(seed: number, mutant?: Broken): Promise<Verdict> {
+  const world = new StartWorld({ seed, mutant: { name: 'none', ...mutant, world: { ...calm, ...mutant?.world } } })
+  const mend = mutant?.breaks?.()
+  try {
+    await world.run()
+  } finally {
+    mend?.()
+  }
+  const { cluster, inputs, stores, violations, derived, damage } = world
+  if (violations.length === 0 && damage !== 'changelog-deleted') {
+    const check = checkRun({ cluster, inputs, stores, specs, violate: (what) => world.violate(what) })
+    if (!(await world.scheduler.drive(check))) world.violate('a transaction of the end stays open')
+  }
+  return { seed, derived, violations, story: damage ?? '', restarts: 0 }
+}
