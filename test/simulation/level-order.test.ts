@@ -3,7 +3,7 @@ import { mutants } from './level-order.ts'
 import { Seeds, upTo } from './seeds.ts'
 
 const simulator = new Seeds(new URL('level-order.ts', import.meta.url))
-const seeds = Number(process.env.SIM_LEVEL_SEEDS ?? 200)
+const seeds = Number(process.env.SIM_LEVEL_SEEDS ?? 150)
 const replay = 'SIM_LEVEL_SEEDS=… node --test test/simulation/level-order.test.ts, which stops at'
 
 test(`${seeds} seeds: records keep one order across lanes and levels`, { timeout: 600_000 }, async (t) => {

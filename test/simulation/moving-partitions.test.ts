@@ -3,7 +3,7 @@ import { mutants } from './moving-partitions.ts'
 import { Seeds, upTo } from './seeds.ts'
 
 const simulator = new Seeds(new URL('moving-partitions.ts', import.meta.url))
-const seeds = Number(process.env.SIM_MOVING_SEEDS ?? 200)
+const seeds = Number(process.env.SIM_MOVING_SEEDS ?? 150)
 const replay = 'SIM_MOVING_SEEDS=… node --test test/simulation/moving-partitions.test.ts, which stops at'
 
 test(`${seeds} seeds: what is in time stays in time where partitions move`, { timeout: 1_800_000 }, async (t) => {

@@ -3,7 +3,7 @@ import { Seeds, upTo } from './seeds.ts'
 import { mutants } from './slow-functions.ts'
 
 const simulator = new Seeds(new URL('slow-functions.ts', import.meta.url))
-const seeds = Number(process.env.SIM_SLOW_SEEDS ?? 200)
+const seeds = Number(process.env.SIM_SLOW_SEEDS ?? 150)
 /** In these a lane's speed was taken for higher than it was. */
 const known = [249, 926, 961]
 const replay = 'SIM_SLOW_SEEDS=… node --test test/simulation/slow-functions.test.ts, which stops at'
