@@ -1,6 +1,6 @@
 /**
  * Random programs in two processes of one group, through topics, each process killed at random moments: what they commit in
- * the end is what the model says. KILL_ROUNDS, KILL_SEED and KILL_RECORDS as in `test/reference/kill.test.ts`.
+ * the end is what the model says. Each life has other settings. KILL_ROUNDS, KILL_SEED and KILL_RECORDS as in `test/reference/kill.test.ts`.
  */
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
@@ -15,7 +15,7 @@ import { generate } from '../reference/generate.ts'
 import { killed, programProcess, type Start } from '../reference/processes.ts'
 import type { Program } from '../reference/program.ts'
 import { expectedOf } from '../reference/results.ts'
-import { configOf, fill, readResults } from '../reference/run-engine.ts'
+import { configOf, fill, readResults, type Setting } from '../reference/run-engine.ts'
 import { forTopics, topicFaults } from '../reference/through-topics.ts'
 import { kafkaForTests } from '../support/kafka.ts'
 
@@ -49,18 +49,22 @@ describe('two processes of one program that are killed in turn', { skip }, () =>
       const random = new Random(seed ^ 0x2f00d)
       const program = prefixed(forTopics(generate(seed, { records })), `s${seed}-`)
       await fill(port, program)
-      const store = random.chance(0.5) ? 'lmdb' : 'memory'
-      const commitMs = random.pick([20, 100, 500])
       const member = (name: string): Start => {
         const own = join(folder, `${seed}-${name}`)
         mkdirSync(own)
-        const config = {
-          ...configOf(own, { lanes: random.pick([1, 2]), store, commitMs, split: 'repartition-topics' }),
+        const setting = (): Setting => ({
+          lanes: random.pick([1, 2, 4]),
+          store: random.chance(0.5) ? 'lmdb' : 'memory',
+          commitMs: random.pick([20, 100, 500]),
+          split: 'repartition-topics',
+        })
+        const config = () => ({
+          ...configOf(own, setting()),
           'broker.bootstrap-servers': broker.bootstrap,
           'engine.instance-id': name,
           'consumer.session.timeout.ms': '6000',
           'consumer.heartbeat.interval.ms': '1000',
-        }
+        })
         return programProcess(own, program, config, `reference-${seed}`)
       }
       // Each is killed at moments of its own: while the other runs, is killed itself, or takes over.

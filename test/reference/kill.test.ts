@@ -1,6 +1,6 @@
 /**
  * Random programs that are killed at random moments, on a machine kept busy, in the process and through topics: what they
- * commit in the end is what the model says, nothing lost and nothing twice. KILL_ROUNDS: how many rounds of each kind; KILL_SEED: the first one;
+ * commit in the end is what the model says, nothing lost and nothing twice. Each life has other settings. KILL_ROUNDS: how many rounds of each kind; KILL_SEED: the first one;
  * KILL_RECORDS: how long the input is; KILL_BUSY=0: the machine is busy already.
  */
 import assert from 'node:assert/strict'
@@ -60,7 +60,6 @@ describe('a program that is killed', () => {
   async function inProcess(seed: number, split: Split): Promise<void> {
     const random = new Random(seed ^ 0x1c111)
     const program = programOf(seed, split)
-    const setting = settingOf(random, split)
     const own = mkdtempSync(join(folder, 'round-'))
     const broker = await startEmbeddedBroker({ partitions: program.partitions })
     try {
@@ -68,7 +67,7 @@ describe('a program that is killed', () => {
       const application = applicationOf(own, program)
       const start = (name: string) => {
         const settings = { 'engine.instance-id': name, 'engine.state.dir': join(own, name) }
-        const config = { ...configOf(own, setting), ...settings }
+        const config = { ...configOf(own, settingOf(random, split)), ...settings }
         return startRuntime({ application, broker, config, log: () => undefined })
       }
       const members = split === 'repartition-topics' && random.chance(0.5) ? ['one', 'two'] : ['one']
@@ -97,8 +96,10 @@ describe('a program that is killed', () => {
     const filling = await startEmbeddedBroker({ folder: log, partitions: program.partitions })
     await fill(filling.client(), program)
     await filling.close()
-    const config = { ...configOf(own, settingOf(random, split)), 'broker.bootstrap-servers': `embedded:${log}` }
-    const start = programProcess(own, program, config)
+    const start = programProcess(own, program, () => ({
+      ...configOf(own, settingOf(random, split)),
+      'broker.bootstrap-servers': `embedded:${log}`,
+    }))
     for (let kill = 0; kill < kills; kill++) await killed(start(), () => sleep(random.int(800)))
     const { code, stderr } = await start('--until-idle').result
     assert.equal(code, 0, stderr)
