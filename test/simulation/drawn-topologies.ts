@@ -8,7 +8,14 @@ import { RecordBatchBuilder } from '../../src/broker/wire/record-batch.ts'
 import { type Application, defineApp } from '../../src/dsl/app.ts'
 import { serdes } from '../../src/serde/index.ts'
 import { TopologyTestDriver } from '../../src/testing/index.ts'
-import { buildRandom, type DrawnRecord, outputOf, partitions, recordsOf } from '../engine/support/random-topology.ts'
+import {
+  buildRandom,
+  type DrawnRecord,
+  meetsAsOne,
+  outputOf,
+  partitions,
+  recordsOf,
+} from '../engine/support/random-topology.ts'
 import { byKey, committed } from './checkers.ts'
 import { type Broken, played } from './level-order.ts'
 import type { Verdict } from './run-seed.ts'
@@ -21,14 +28,16 @@ const shown = (value: Uint8Array | null, timestamp: number): string =>
   `${value === null ? null : Buffer.from(value)} at ${timestamp}`
 
 class DrawnWorld extends World {
+  /** That of the topology. */
   readonly #seed: number
   readonly #records: readonly DrawnRecord[]
 
   constructor(seed: number, mutant: Mutant | undefined) {
-    const records = recordsOf(seed)
+    const drawn = meetingFrom(seed)
+    const records = recordsOf(drawn)
     const shape = { partitions, records: records.length, split: 'in-process', foldsMs: 0 } as const
     super({ seed, mutant: { name: 'none', ...mutant, world: { ...mutant?.world, ...shape } } })
-    this.#seed = seed
+    this.#seed = drawn
     this.#records = records
   }
 
@@ -87,6 +96,12 @@ class DrawnWorld extends World {
     driver.close()
     return written
   }
+}
+
+function meetingFrom(seed: number): number {
+  let drawn = seed
+  while (!meetsAsOne(drawn)) drawn += 10_000
+  return drawn
 }
 
 export const mutants: readonly Broken[] = [

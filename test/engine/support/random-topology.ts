@@ -39,6 +39,17 @@ export function outputOf(seed: number): string {
 /** What a function of the topology waits for; undefined: nothing. */
 type Wait = () => Promise<void> | undefined
 
+/**
+ * Whether what is read meets in the end. A table that nobody joins does not: how far it has come decides on the watermark, and with it
+ * on the order of what timers tell among records that do not wait for it.
+ */
+export function meetsAsOne(seed: number): boolean {
+  return joinsTable(new Random(seed).int(kinds))
+}
+
+const kinds = 6
+const joinsTable = (kind: number): boolean => kind >= 4
+
 /** Adds the topology of this seed. */
 export function buildRandom(topology: Topology, seed: number, wait: Wait = () => undefined): void {
   const random = new Random(seed)
@@ -47,7 +58,7 @@ export function buildRandom(topology: Topology, seed: number, wait: Wait = () =>
   const settings = { key: serdes.string, value: number, watermark: { maxOutOfOrderness: 20 } }
   const read = (topic: string): Stream<string, number> => topology.stream(topic, settings)
   const rows = topology.table<string, number>(table, settings)
-  const kind = random.int(6)
+  const kind = random.int(kinds)
   let stream = read(left)
   const other = transformed(read(right), random, wait)
   for (let step = 1 + random.int(3); step > 0; step--) stream = transformed(stream, random, wait)
