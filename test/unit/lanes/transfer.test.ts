@@ -104,14 +104,15 @@ describe('records on their way between threads', () => {
 
   test('of a batch come out as they lie in it', () => {
     fc.assert(
-      fc.property(batched, fc.boolean(), (records, withHeaders) => {
+      fc.property(batched, fc.boolean(), fc.boolean(), (records, withHeaders, withValue) => {
         const headers: Headers = withHeaders ? [['name', 'value']] : []
         const builder = new RecordBatchBuilder()
         for (const { timestamp, key, value } of records) builder.append(timestamp, key, value, headers)
         const cursor = new RecordCursor()
         cursor.reset(builder.finish(), 0, [], 'read_committed')
         const writer = new TransferWriter(1024)
-        while (cursor.next()) writer.appendFrom(cursor, 1, 2, 3, 4, cursor.timestamp)
+        const bytes: number[] = []
+        while (cursor.next()) bytes.push(writer.appendFrom(cursor, 1, 2, 3, 4, cursor.timestamp, withValue))
         const { length } = writer
         const reader = new TransferReader(writer.take(), length)
         const part = (start: number, end: number): Uint8Array | null =>
@@ -120,7 +121,10 @@ describe('records on their way between threads', () => {
           assert.ok(reader.next())
           assert.deepEqual([reader.offset, reader.timestamp, reader.originPartition], [i, timestamp, 4])
           assert.deepEqual(part(reader.keyStart, reader.keyEnd), key)
-          assert.deepEqual(part(reader.valueStart, reader.valueEnd), value)
+          // Of a value that does not go along it is left whether there is one.
+          assert.deepEqual(part(reader.valueStart, reader.valueEnd), withValue ? value : value && new Uint8Array(0))
+          const ofHeaders = reader.headersEnd - reader.headersStart
+          assert.equal(bytes[i], (key?.length ?? 0) + (value?.length ?? 0) + ofHeaders)
           assert.deepEqual(decodeHeaders(reader.bytes, reader.headersStart, reader.headersEnd), headers)
         }
         assert.equal(reader.next(), false)

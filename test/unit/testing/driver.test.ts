@@ -248,6 +248,30 @@ describe('values that nobody looks at', () => {
   }
 })
 
+describe('a record that is only counted behind a re-key', () => {
+  test('lies whole in a dead letter, with the key that it had there', async () => {
+    const driver = driverOf(
+      (topology) =>
+        topology
+          .stream<string, string>('in')
+          .groupBy((value) => value.slice(0, 1))
+          .windowedBy(tumbling('1s'))
+          .count()
+          .toStream()
+          .to('out'),
+      { config: { 'errors.dropped': 'dead-letter' }, lanes: 2 },
+    )
+    const input = driver.input<string, string>('in')
+    await input.pipe('k', 'apple', { timestamp: 10_000 })
+    await input.pipe('k', 'avocado', { timestamp: 0 })
+    const letters = driver.output('test-dead-letters').readAll()
+    assert.deepEqual(
+      letters.map(({ key, value }) => [key, value]),
+      [['a', 'avocado']],
+    )
+  })
+})
+
 describe('the rest of the engine', () => {
   test('hands over through topics where the configuration says so', async () => {
     const driver = driverOf(
