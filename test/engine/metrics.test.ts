@@ -78,6 +78,17 @@ describe('metrics of the running engine', () => {
     assert.equal(flag, 1)
   })
 
+  test('the bytes of a topic are those of keys and values, and nothing that the engine adds', async (t) => {
+    const engine = await startWith(t, 'two-levels', {})
+    const records = ['ant', 'bee', 'elephant'].map((value, n) => ({ key: `user-${n}`, value, timestamp: start + n }))
+    await engine.put('words', records)
+    await engine.idle()
+    const bytes = records.reduce((total, { key, value }) => total + key.length + JSON.stringify(value).length, 0)
+    const topic = { topic: 'words' }
+    await told(engine, 'all are counted', (families) => sum(families, 'engine_source_records_total', topic) === 3)
+    assert.equal(sum(await scrape(engine), 'engine_source_bytes_total', topic), bytes)
+  })
+
   test('dead letters are counted by their reason', async (t) => {
     const engine = await startWith(t, 'faulty', {
       'errors.decoding': 'dead-letter',
