@@ -70,6 +70,12 @@ interface TopicOutput {
   readonly partitions: Array<PartitionOutput | undefined>
 }
 
+function firstOf(out: TopicOutput, partition: number): PartitionOutput {
+  const first = new PartitionOutput(out.topic, partition)
+  out.partitions[partition] = first
+  return first
+}
+
 class EpochOutput {
   readonly topics = new Map<string, TopicOutput>()
   /** Written to last: most sub-topologies write to one topic. */
@@ -179,23 +185,22 @@ export class Outputs {
     if (out === undefined) {
       // The bytes may be those of a buffer that is used again.
       const own = key === null ? null : key.slice(keyStart, keyEnd)
-      output.waiting.push({
-        topic,
-        key: own,
-        value: value && new Uint8Array(value),
-        timestamp,
-        headers,
-        slot,
-        refuse: undefined,
-      })
-      output.bytes += (value?.length ?? 0) + 64
-      if (!this.#asked.has(topic)) {
-        this.#asked.add(topic)
-        this.#resolve(topic)
-      }
-      return 'later'
+      const record = { topic, key: own, value: value && new Uint8Array(value), timestamp, headers, slot }
+      return this.#keep(output, { ...record, refuse: undefined })
     }
     return this.#write(output, out, slot, key, keyStart, keyEnd, value, timestamp, headers)
+  }
+
+  /** Until its topic is known. */
+  #keep(output: EpochOutput, record: Waiting): 'later' {
+    const { topic, value } = record
+    output.waiting.push(record)
+    output.bytes += (value?.length ?? 0) + 64
+    if (!this.#asked.has(topic)) {
+      this.#asked.add(topic)
+      this.#resolve(topic)
+    }
+    return 'later'
   }
 
   /** True while records of the epoch wait for their topic's partition count. */
@@ -259,11 +264,7 @@ export class Outputs {
   ): boolean {
     if (key === null && out.needsKey) return this.#refuse(out, 'key', 0)
     const partition = slot % out.count
-    let to = out.partitions[partition]
-    if (to === undefined) {
-      to = new PartitionOutput(out.topic, partition)
-      out.partitions[partition] = to
-    }
+    const to = out.partitions[partition] ?? firstOf(out, partition)
     const { builder } = to
     const isFirst = builder.count === 0
     if (isFirst) output.begun.push(to)
@@ -272,10 +273,7 @@ export class Outputs {
     const { bytes } = builder
     if (bytes > out.maxBatchBytes) {
       builder.dropLast(before)
-      if (isFirst) {
-        output.begun.pop()
-        return this.#refuse(out, 'size', bytes)
-      }
+      if (isFirst) return this.#tooLarge(output, out, bytes)
       // Together they are too much for one batch.
       this.#finish(output, to)
       return this.#write(output, out, slot, key, keyStart, keyEnd, value, timestamp, headers)
@@ -283,6 +281,11 @@ export class Outputs {
     output.bytes += isFirst ? bytes : bytes - before
     if (bytes >= this.#batchBytes) this.#finish(output, to)
     return true
+  }
+
+  #tooLarge(output: EpochOutput, out: TopicOutput, bytes: number): false {
+    output.begun.pop()
+    return this.#refuse(out, 'size', bytes)
   }
 
   #finish(output: EpochOutput, to: PartitionOutput): void {

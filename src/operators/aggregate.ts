@@ -52,6 +52,8 @@ export class StreamAggregateOperator extends NodeOperator {
     const { key, headers } = rec
     if (this.#emission?.notes(key, 0, 0, aggregate, toldAt(rec, aggregate, timestamp), headers)) return
     const change = new Change(aggregate ?? null, this.#spec.sendOldValues ? old : null, put === 'latest')
-    return forward(this.children, new Rec(key, change, timestamp, headers, rec.origin, rec.keyRange, undefined))
+    const told = new Rec(key, change, timestamp, headers, rec.origin, rec.keyRange, undefined)
+    const { only } = this
+    return only === undefined ? forward(this.children, told) : only.process(told)
   }
 }

@@ -27,16 +27,21 @@ export function decodeRecord(
     const value = valueRange === null ? null : source.readsValue ? read(source.valueSerde, valueRange) : undefined
     return new Rec(key, value, timestamp, headers, origin, keyRange, valueRange)
   } catch (error) {
-    if (error instanceof SerdeWaits) throw error
-    const { topic, partition, offset } = origin
-    const serde = what === 'key' ? source.keySerde : source.valueSerde
-    const message = error instanceof Error ? error.message : String(error)
-    throw new EngineError(
-      'DECODE_FAILED',
-      `The ${what} of the record ${topic}/${partition} at offset ${offset} could not be decoded with the serde ${serde.name}: ${message}`,
-      { cause: error, node: source.name, topic, partition, offset },
-    )
+    throw decodingFailed(error, source, what, origin)
   }
+}
+
+/** Apart, as all that is rare is on the way of every record: what is short V8 inlines. */
+function decodingFailed(error: unknown, source: CompiledSource, what: string, origin: Origin): unknown {
+  if (error instanceof SerdeWaits) return error
+  const { topic, partition, offset } = origin
+  const serde = what === 'key' ? source.keySerde : source.valueSerde
+  const message = error instanceof Error ? error.message : String(error)
+  return new EngineError(
+    'DECODE_FAILED',
+    `The ${what} of the record ${topic}/${partition} at offset ${offset} could not be decoded with the serde ${serde.name}: ${message}`,
+    { cause: error, node: source.name, topic, partition, offset },
+  )
 }
 
 /** As `decodeRecord`, of bytes that are the key's and the value's alone. */

@@ -55,14 +55,18 @@ abstract class EncodingOperator extends NodeOperator {
     try {
       return what === 'value' && serde.serializeTransient ? serde.serializeTransient(data) : serde.serialize(data)
     } catch (error) {
-      const { topic, partition, offset } = rec.origin
-      const message = error instanceof Error ? error.message : String(error)
-      throw new EngineError(
-        'PRODUCE_FAILED',
-        `${this.name} could not encode the ${what} made from the record ${topic}/${partition} at offset ${offset} with the serde ${serde.name}: ${message}`,
-        { cause: error, node: this.name, topic, partition, offset },
-      )
+      throw this.#encodingFailed(error, serde, what, rec)
     }
+  }
+
+  #encodingFailed(error: unknown, serde: Serde<unknown>, what: 'key' | 'value', rec: Rec): EngineError {
+    const { topic, partition, offset } = rec.origin
+    const message = error instanceof Error ? error.message : String(error)
+    return new EngineError(
+      'PRODUCE_FAILED',
+      `${this.name} could not encode the ${what} made from the record ${topic}/${partition} at offset ${offset} with the serde ${serde.name}: ${message}`,
+      { cause: error, node: this.name, topic, partition, offset },
+    )
   }
 }
 
@@ -104,27 +108,29 @@ export class SinkOperator extends EncodingOperator {
     this.enter()
     if (typeof this.#topic === 'string') return this.#send(this.#topic, rec)
     const topic = this.#topic(rec.value, rec.key, rec)
-    if (isPromise(topic)) return this.later(topic, rec, (name) => this.#send(name as string, rec))
+    if (isPromise(topic)) return this.#sendLater(topic, rec)
     return this.#send(topic as string, rec)
   }
 
+  /** Apart, so that no scope is made for the closure where the topic is known at once. */
+  #sendLater(topic: PromiseLike<unknown>, rec: Rec): Maybe {
+    return this.later(topic, rec, (name) => this.#send(name as string, rec))
+  }
+
   #send(topic: string, rec: Rec): void {
-    if (typeof topic !== 'string' || topic === '') {
-      const { topic: from, partition, offset } = rec.origin
-      throw new EngineError(
-        'PRODUCE_FAILED',
-        `The function of ${this.name} that chooses the topic answered ${JSON.stringify(topic)}; it must answer a name.`,
-        {
-          node: this.name,
-          topic: from,
-          partition,
-          offset,
-        },
-      )
-    }
+    if (typeof topic !== 'string' || topic === '') throw this.#noName(topic, rec)
     const key = this.#reuseKey && rec.keyRange !== undefined ? undefined : this.key(rec)
     const value = this.#reuseValue && rec.valueRange !== undefined ? view(rec.valueRange) : this.value(rec)
     this.context.emit(topic, key, value, rec, this.partitionKey(rec))
+  }
+
+  #noName(answer: unknown, rec: Rec): EngineError {
+    const { topic, partition, offset } = rec.origin
+    return new EngineError(
+      'PRODUCE_FAILED',
+      `The function of ${this.name} that chooses the topic answered ${JSON.stringify(answer)}; it must answer a name.`,
+      { node: this.name, topic, partition, offset },
+    )
   }
 }
 

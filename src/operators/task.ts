@@ -268,6 +268,11 @@ export class Task {
       this.#probe.currentNode = -1
       return
     }
+    return this.#ends(pending, rec)
+  }
+
+  /** Apart, so that no scope is made for the closures where nothing has to wait. */
+  #ends(pending: Promise<void>, rec: Rec): Promise<void> {
     return pending.then(
       () => {
         this.#probe.currentNode = -1

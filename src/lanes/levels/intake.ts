@@ -30,6 +30,11 @@ export interface IntakeParts {
   failed(slot: TaskSlot, rec: Rec, error: unknown): void
 }
 
+/** Apart: the sentence is only made where it is needed. */
+function noTask({ source, task }: TransferReader): never {
+  assert(false, `source ${source} has no task ${task} on this lane`)
+}
+
 export class Intake {
   readonly #options: LaneOptions
   readonly #tasks: TaskSet
@@ -84,11 +89,7 @@ export class Intake {
       this.#takeDeferred(reader)
       return
     }
-    const slot = this.#tasks.ofSource(reader.source, reader.task)
-    // The sentence is only made where it is needed: this runs for every record.
-    if (slot === undefined) {
-      assert(false, `source ${reader.source} has no task ${reader.task} on this lane`)
-    }
+    const slot = this.#tasks.ofSource(reader.source, reader.task) ?? noTask(reader)
     const passesOn = this.#passesOn[reader.source] as boolean
     const origin: Origin = {
       topic: this.originTopics[reader.originTopic] ?? '',
@@ -120,18 +121,28 @@ export class Intake {
         return
       }
     } catch (error) {
-      if (error instanceof SerdeWaits) {
-        const late = new Rec(undecoded, undecoded, reader.timestamp, headers, origin, key, value)
-        this.#runner.submit(slot, reader.source, late, reader.at, reader.seq)
-        return
-      }
-      const timestamp = reader.timestamp < 0 ? this.#options.clock.now() : reader.timestamp
-      const unread = new Rec(undefined, undefined, timestamp, headers, origin, key, value)
-      this.#failed(slot, unread, error)
-      this.#calls.done(reader.source, unread)
+      this.#notDecoded(
+        slot,
+        reader,
+        new Rec(undecoded, undecoded, reader.timestamp, headers, origin, key, value),
+        error,
+      )
       return
     }
     this.#runner.submit(slot, reader.source, rec, reader.at, reader.seq)
+  }
+
+  /** It waits for what its serde needs, or nothing can be made of it. */
+  #notDecoded(slot: TaskSlot, reader: TransferReader, rec: Rec, error: unknown): void {
+    if (error instanceof SerdeWaits) {
+      this.#runner.submit(slot, reader.source, rec, reader.at, reader.seq)
+      return
+    }
+    const { headers, origin, keyRange, valueRange } = rec
+    const timestamp = rec.timestamp < 0 ? this.#options.clock.now() : rec.timestamp
+    const unread = new Rec(undefined, undefined, timestamp, headers, origin, keyRange, valueRange)
+    this.#failed(slot, unread, error)
+    this.#calls.done(reader.source, unread)
   }
 
   /** Once for each source: that a function is given null which does not say that it is ready for it. */

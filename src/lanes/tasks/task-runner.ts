@@ -63,20 +63,23 @@ export class TaskRunner {
     slot.begin(epoch)
     const early = slot.timerBusy || (epoch > slot.epoch && slot.keepsEpochsApart)
     if (early || slot.parkedOf(epoch).length > 0) {
-      slot.parkedOf(epoch).push({ source, rec, waiting: slot.waiting.add(at, seq) })
-      this.parked++
+      this.#park(slot, source, rec, at, seq)
       return
     }
     if (slot.isOrdered && at > slot.watermark) {
       // Timers that were due before the record was dispatched fire before it.
       this.advance(slot, at)
       if (slot.timerBusy) {
-        slot.parkedOf(epoch).push({ source, rec, waiting: slot.waiting.add(at, seq) })
-        this.parked++
+        this.#park(slot, source, rec, at, seq)
         return
       }
     }
     this.#admit(slot, source, rec, at, seq, undefined)
+  }
+
+  #park(slot: TaskSlot, source: number, rec: Rec, at: number, seq: number): void {
+    slot.parkedOf(rec.origin.epoch).push({ source, rec, waiting: slot.waiting.add(at, seq) })
+    this.parked++
   }
 
   /** Lets records in that had to wait for the task's next epoch or for a timer. */
@@ -104,15 +107,23 @@ export class TaskRunner {
 
   /** Behind a record of its key that is outstanding, or at once. */
   #admit(slot: TaskSlot, source: number, rec: Rec, at: number, seq: number, waiting: Waiting | undefined): void {
-    if (slot.keys.size > 0) {
-      const queue = slot.keys.get(keyIdentity(rec))
-      if (queue !== undefined) {
-        queue.push({ source, rec, waiting: waiting ?? slot.waiting.add(at, seq) })
-        this.parked++
-        return
-      }
-    }
+    if (slot.keys.size > 0 && this.#waitsBehind(slot, source, rec, at, seq, waiting)) return
     this.#execute(slot, source, rec, at, seq, waiting)
+  }
+
+  #waitsBehind(
+    slot: TaskSlot,
+    source: number,
+    rec: Rec,
+    at: number,
+    seq: number,
+    waiting: Waiting | undefined,
+  ): boolean {
+    const queue = slot.keys.get(keyIdentity(rec))
+    if (queue === undefined) return false
+    queue.push({ source, rec, waiting: waiting ?? slot.waiting.add(at, seq) })
+    this.parked++
+    return true
   }
 
   /** Moves the task's watermark as far as outstanding records allow. */
@@ -176,8 +187,12 @@ export class TaskRunner {
       this.#done(slot, source, rec, waiting)
       return
     }
+    this.#outstanding(slot, source, rec, waiting ?? slot.waiting.add(at, seq), pending)
+  }
+
+  /** Apart, so that no scope is made for the closures where nothing has to wait. */
+  #outstanding(slot: TaskSlot, source: number, rec: Rec, entry: Waiting, pending: Promise<void>): void {
     const { epoch } = rec.origin
-    const entry = waiting ?? slot.waiting.add(at, seq)
     const identity = keyIdentity(rec)
     if (!slot.keys.has(identity)) slot.keys.set(identity, [])
     this.inFlight++

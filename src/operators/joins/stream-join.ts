@@ -181,7 +181,12 @@ export class StreamJoinOperator extends NodeOperator {
     if (this.context.operatorTime && rec.timestamp < watermark) return this.#match(rec)
     const before = this.#lookedAt
     const overdue = this.#overdue(this.settledAt(rec), heldBackOrigin(rec.origin, before), rec)
-    return overdue === undefined ? this.#match(rec) : overdue.then(() => this.#match(rec))
+    return overdue === undefined ? this.#match(rec) : this.#matchBehind(overdue, rec)
+  }
+
+  /** Apart, so that no scope is made for the closure where nothing has to wait. */
+  #matchBehind(overdue: Promise<void>, rec: Rec): Maybe {
+    return overdue.then(() => this.#match(rec))
   }
 
   onWatermark(watermark: number): Maybe {

@@ -5,7 +5,7 @@ import type { SpecOf } from '../../topology/operator-spec.ts'
 import { writeInt64 } from '../../serde/primitive.ts'
 import type { Serde } from '../../serde/serde.ts'
 import type { Emission } from '../emission.ts'
-import { Change, type Downstream, forward, isPromise, type Maybe, Rec } from '../contract.ts'
+import { type CallGate, Change, type Downstream, forward, isPromise, type Maybe, Rec } from '../contract.ts'
 import { heldBackOrigin, NodeOperator, type OperatorEnv } from '../node-operator.ts'
 import { type Row, type RowReader, rowReader, RowStore } from '../rows.ts'
 import { bytesText, byText, SortedList } from '../sorted-list.ts'
@@ -73,9 +73,12 @@ export class StreamTableJoinOperator extends NodeOperator {
     const { foreignKey } = this.#spec
     if (foreignKey === undefined) return this.#refused(rec, rec.key) ? undefined : this.#join(rec, rec.key)
     if (absent(rec.value)) return this.drop(rec, 'null_value')
-    return this.whenDone(foreignKey(rec.value, rec.key, rec), rec, (key) =>
-      this.#refused(rec, key) ? undefined : this.#join(rec, key),
-    )
+    return this.#lookUpBy(rec, foreignKey(rec.value, rec.key, rec))
+  }
+
+  /** Apart, so that no scope is made for the closure where the record's own key is the table's. */
+  #lookUpBy(rec: Rec, foreignKey: unknown): Maybe {
+    return this.whenDone(foreignKey, rec, (key) => (this.#refused(rec, key) ? undefined : this.#join(rec, key)))
   }
 
   #refused(rec: Rec, key: unknown): boolean {
@@ -91,7 +94,7 @@ export class StreamTableJoinOperator extends NodeOperator {
   #join(rec: Rec, key: unknown): Maybe {
     const asOf = this.#rows.versioned ? rec.timestamp : undefined
     const found = absent(key) ? undefined : this.#rows.get(key, asOf)
-    if (isPromise(found)) return this.later(found, rec, (row) => this.#meet(rec, row as Row | undefined))
+    if (isPromise(found)) return this.#meetLater(rec, found)
     return this.#meet(rec, found as Row | undefined)
   }
 
@@ -99,12 +102,29 @@ export class StreamTableJoinOperator extends NodeOperator {
     if (row === undefined && !this.#spec.leftOuter) return
     this.atWork()
     const other = row?.value ?? null
-    const joined =
-      this.gate === undefined
-        ? this.#spec.joiner(rec.value, other, rec.key)
-        : this.gate.run(rec.origin, () => this.#spec.joiner(rec.value, other, rec.key))
-    if (isPromise(joined)) return this.later(joined, rec, (value) => forward(this.children, withValue(rec, value)))
-    return forward(this.children, withValue(rec, joined))
+    if (this.gate !== undefined) return this.#inItsTurn(this.gate, rec, other)
+    const joined = this.#spec.joiner(rec.value, other, rec.key)
+    if (isPromise(joined)) return this.#tellLater(rec, joined)
+    const told = withValue(rec, joined)
+    const { only } = this
+    return only === undefined ? forward(this.children, told) : only.process(told)
+  }
+
+  // Apart, so that no scope is made for the closures where everything is there at once.
+
+  #meetLater(rec: Rec, found: PromiseLike<unknown>): Maybe {
+    return this.later(found, rec, (row) => this.#meet(rec, row as Row | undefined))
+  }
+
+  #inItsTurn(gate: CallGate, rec: Rec, other: unknown): Maybe {
+    return this.#tellLater(
+      rec,
+      gate.run(rec.origin, () => this.#spec.joiner(rec.value, other, rec.key)),
+    )
+  }
+
+  #tellLater(rec: Rec, joined: PromiseLike<unknown>): Maybe {
+    return this.later(joined, rec, (value) => forward(this.children, withValue(rec, value)))
   }
 
   #hold(rec: Rec): void {

@@ -4,7 +4,16 @@ import type { ValueAndTimestamp, Window, Windowed, WindowsOfStart, WindowStore }
 import type { SpecOf, WindowSpec } from '../../topology/operator-spec.ts'
 import type { Headers } from '../../broker/wire/headers.ts'
 import { type Emission, toldAt } from '../emission.ts'
-import { Change, type Downstream, forward, isPromise, type Maybe, type Origin, Rec } from '../contract.ts'
+import {
+  type CallGate,
+  Change,
+  type Downstream,
+  forward,
+  isPromise,
+  type Maybe,
+  type Origin,
+  Rec,
+} from '../contract.ts'
 import type { OperatorEnv } from '../node-operator.ts'
 import type { PendingWindow } from './pending-windows.ts'
 import { WindowOperator } from './window-operator.ts'
@@ -12,6 +21,8 @@ import { WindowOperator } from './window-operator.ts'
 type Store = WindowStore<unknown, unknown> & {
   windowsOf?(windowStart: number): WindowsOfStart | undefined
 }
+
+type Row = ValueAndTimestamp<unknown>
 
 type Fixed = Extract<WindowSpec, { type: 'time' | 'unlimited' }>
 
@@ -49,8 +60,11 @@ export class TimeWindowOperator extends WindowOperator {
     this.enter()
     if (rec.key === null || rec.key === undefined) return this.drop(rec, 'null_key')
     const closing = this.closeFor(rec)
-    if (closing !== undefined) return closing.then(() => this.#add(rec))
-    return this.#add(rec)
+    return closing === undefined ? this.#add(rec) : this.#addBehind(closing, rec)
+  }
+
+  #addBehind(closing: Promise<void>, rec: Rec): Maybe {
+    return closing.then(() => this.#add(rec))
   }
 
   #add(rec: Rec): Maybe {
@@ -62,6 +76,10 @@ export class TimeWindowOperator extends WindowOperator {
     }
     const starts = windowStarts(this.#window, rec.timestamp).filter((start) => this.#closesAt(start) > now)
     if (starts.length === 0) return this.drop(rec, 'late')
+    return this.#updateAll(starts, rec)
+  }
+
+  #updateAll(starts: readonly number[], rec: Rec): Maybe {
     return this.inTurn(starts, (start) => this.#update(start, rec))
   }
 
@@ -75,13 +93,22 @@ export class TimeWindowOperator extends WindowOperator {
     const old = row === undefined ? (init?.() ?? null) : row.value
     this.atWork()
     const isFirst = init === undefined && (old === null || old === undefined)
-    if (this.gate !== undefined && !isFirst) {
-      const folded = this.gate.run(rec.origin, () => fold(old, rec.value, rec.key, rec))
-      return this.later(folded, rec, (value) => this.#put(start, row, value, rec))
-    }
+    if (this.gate !== undefined && !isFirst) return this.#inItsTurn(this.gate, start, row, old, rec)
     const aggregate = isFirst ? rec.value : fold(old, rec.value, rec.key, rec)
-    if (isPromise(aggregate)) return this.later(aggregate, rec, (value) => this.#put(start, row, value, rec))
+    if (isPromise(aggregate)) return this.#putLater(aggregate, start, row, rec)
     return this.#put(start, row, aggregate, rec)
+  }
+
+  // Apart, so that no scope is made for the closures where the function answers at once.
+
+  #inItsTurn(gate: CallGate, start: number, row: Row | undefined, old: unknown, rec: Rec): Maybe {
+    const { fold } = this.spec
+    const folded = gate.run(rec.origin, () => fold(old, rec.value, rec.key, rec))
+    return this.#putLater(folded, start, row, rec)
+  }
+
+  #putLater(aggregate: PromiseLike<unknown>, start: number, row: Row | undefined, rec: Rec): Maybe {
+    return this.later(aggregate, rec, (value) => this.#put(start, row, value, rec))
   }
 
   #put(start: number, row: ValueAndTimestamp<unknown> | undefined, aggregate: unknown, rec: Rec): Maybe {
