@@ -227,9 +227,14 @@ describe('a diagnosis', () => {
     const fedToTheEnd = { ...partition, quietSinceMs: now - 20_000 }
     const endedBefore = { ...fedToTheEnd, partition: 1, watermarkMs: now - 7_200_000, quietSinceMs: now - 22_000 }
     assert.deepEqual(codesOf({ partitions: [fedToTheEnd, endedBefore] }), [], 'all that was fed has come')
-    const never = { ...partition, partition: 1, watermarkMs: null, quietSinceMs: now - 60_000 }
+    const never = { ...partition, partition: 2, watermarkMs: null, quietSinceMs: now - 60_000 }
     assert.deepEqual(codesOf({ partitions: [partition, never] }), ['WATERMARK_HELD'])
     assert.deepEqual(codesOf({ partitions: [partition, never], usesEventTime: false }), [])
+    const once = [fedToTheEnd, endedBefore, never]
+    assert.deepEqual(codesOf({ partitions: once }), ['WATERMARK_HELD'], 'what was fed gives no results')
+    const [{ place, sentence } = { place: {}, sentence: '' }] = diagnose(now, { ...healthy, partitions: once })
+    assert.equal(place.partition, 2)
+    assert.match(sentence, /has not begun/)
   })
 
   test('tells members that come and go without end from a rolling update', () => {

@@ -68,11 +68,23 @@ function heldBackMs(partition: PartitionFacts, newestMs: number): number {
   return partition.watermarkMs === null ? Number.POSITIVE_INFINITY : newestMs - partition.watermarkMs
 }
 
+/**
+ * Which of those that are behind hold the others. Where all went quiet together nobody waits for anybody: it is night, or
+ * the end of what was fed. But one that never had a record keeps all that was fed from giving results.
+ */
+function holdingOf(behind: readonly PartitionFacts[], all: readonly PartitionFacts[], now: number): PartitionFacts[] {
+  const others = all.filter((each) => !behind.includes(each) && !each.idle && now - each.quietSinceMs < 60_000)
+  const lastCameMs = Math.max(...others.map(({ quietSinceMs }) => quietSinceMs))
+  return behind.filter(
+    ({ watermarkMs, quietSinceMs }) => watermarkMs === null || lastCameMs >= quietSinceMs + patienceMs,
+  )
+}
+
 const watermarkHeld: StandstillRow = {
   code: 'WATERMARK_HELD',
   severity: 'STANDING',
   title: 'A partition without records holds the watermark',
-  when: 'The application has windows or timers in event time; a partition has had no record for 5 s and for twice as long as ever before, is not idle, and others have gone ahead of it, with records that came after its last.',
+  when: 'The application has windows or timers in event time; a partition has had no record for 5 s and for twice as long as ever before, is not idle, and others have gone ahead of it, with records that came after its last. Or it has had none at all, and others have: then event time has not begun.',
   explains: [],
   next: 'Check first whether the programs that write this topic run, and whether they still write to this partition. If it is quiet on purpose, the developers can set `idleness` for this source; `watermark.idleness-timeout` does it for all sources. After that time the engine stops waiting for the partition, and records that arrive on it afterwards may be dropped as late.',
   nextBehind: 'Event time goes on when that is done.',
@@ -83,7 +95,7 @@ const watermarkHeld: StandstillRow = {
     const known = facts.partitions.filter(({ watermarkMs, idle }) => watermarkMs !== null && !idle)
     const newest = Math.max(Number.NEGATIVE_INFINITY, ...known.map(({ watermarkMs }) => watermarkMs as number))
     if (newest === Number.NEGATIVE_INFINITY) return []
-    const holding = facts.partitions.filter((each) => {
+    const behind = facts.partitions.filter((each) => {
       const { idle, lag, buffered, quietSinceMs, longestQuietMs, idlenessTimeoutMs } = each
       // Of what goes from task to task those who write tell the time: whom they wait for is found among their own.
       if (each.isAnnounced || idle || lag > 0 || buffered > 0 || heldBackMs(each, newest) <= clockToleranceMs)
@@ -92,16 +104,10 @@ const watermarkHeld: StandstillRow = {
       const dueMs = idlenessTimeoutMs === 0 ? 0 : idlenessTimeoutMs + patienceMs
       return quietMs >= Math.max(patienceMs, 2 * longestQuietMs, dueMs)
     })
+    const holding = holdingOf(behind, facts.partitions, now)
     const [first] = holding
     if (first === undefined) return []
     const sinceMs = Math.min(...holding.map(({ quietSinceMs }) => quietSinceMs))
-    // Where all went quiet together nobody waits for anybody: it is night, or the end of what was fed.
-    const lastCameMs = sinceMs + patienceMs
-    const goesOn = facts.partitions.some((each) => {
-      const { idle, quietSinceMs } = each
-      return !holding.includes(each) && !idle && quietSinceMs >= lastCameMs && now - quietSinceMs < 60_000
-    })
-    if (!goesOn) return []
     const names = holding.map(nameOf)
     const listedNames = listed(names)
     const ago = lasting(now - sinceMs)
