@@ -242,7 +242,12 @@ const toStream: Step = (growth) => {
 const suppressForATime: Step = (growth) => {
   const table = growth.pick((f) => f.kind === 'table' && f.order === 'total')
   if (table)
-    growth.node('suppress', table, { until: 'timeLimit', ms: (1 + growth.random.int(30)) * 1000 }, { order: 'last' })
+    growth.node(
+      'suppress',
+      table,
+      { until: 'timeLimit', ms: (1 + growth.random.int(30)) * 1000 },
+      { order: 'last', isTimed: true },
+    )
 }
 
 const steps: ReadonlyArray<readonly [weight: number, step: Step]> = [

@@ -15,6 +15,8 @@ export interface Flow {
   /** A part is what only the step that made it goes on with: a grouping, a table of windows. */
   readonly kind: 'stream' | 'table' | 'global' | 'part'
   readonly order: Order
+  /** Held back for a time: each result is the same in every run, but nothing that looks at its rows goes by that time. */
+  readonly isTimed: boolean
   /** What needs equal keys together hands over first. */
   readonly rekeyed: boolean
   /** Several keys became one since they were last together: between them nothing is promised. */
@@ -65,6 +67,7 @@ export class Growth {
       id,
       kind,
       order: 'total',
+      isTimed: false,
       rekeyed: false,
       mixed: false,
       delay: 0,
@@ -109,7 +112,8 @@ export class Growth {
     this.add({ id, op, from: second ? [from.id, second.id] : from.id, ...rest })
     this.use(from)
     if (second) this.use(second)
-    return this.flow({ ...from, ...change, id, uses: 0 })
+    const isTimed = from.isTimed && change.order === undefined
+    return this.flow({ ...from, isTimed, ...change, id, uses: 0 })
   }
 
   #place(): number {
@@ -171,7 +175,8 @@ export class Growth {
       if (flow.kind === 'global' || flow.kind === 'part' || isSource) continue
       if (flow.uses > 0 && this.random.chance(0.8)) continue
       const from = flow.kind === 'table' ? this.node('toStream', flow, {}, { kind: 'stream', rekeyed: false }) : flow
-      const promised = from.order === 'last' ? 'last' : from.order === 'free' || from.mixed ? 'set' : 'sequence'
+      const isLast = from.order === 'last' && !from.isTimed
+      const promised = isLast ? 'last' : from.order === 'free' || from.mixed ? 'set' : 'sequence'
       const id = this.id('to')
       this.add({ id, op: 'to', from: from.id, topic: `out-${id}`, promised })
     }

@@ -4,6 +4,7 @@
  * REFERENCE_WITHIN_MS: for how long one may commit nothing.
  */
 import { generate } from './generate.ts'
+import { Unsupported } from './model/parts.ts'
 import type { Program, ProgramNode } from './program.ts'
 import { differences, expectedOf } from './results.ts'
 import { runDriver } from './run-driver.ts'
@@ -25,6 +26,16 @@ function show({ nodes, disorder, partitions }: Program): void {
     say(`  ${id} = ${op}(${[from ?? []].flat().join(', ')}) ${JSON.stringify(rest)}`)
 }
 
+/** Undefined for one that the model does not know, as some are that are left of a smaller one. */
+function modelled(candidate: Program): ReturnType<typeof expectedOf> | undefined {
+  try {
+    return expectedOf(candidate)
+  } catch (error) {
+    if (error instanceof Unsupported) return undefined
+    throw error
+  }
+}
+
 const program = generate(seed, { records })
 const driver = differences(program, expectedOf(program).results, await runDriver(program))
 if (driver.length > 0) say(`The test driver differs as well:\n  ${driver.join('\n  ')}`)
@@ -32,7 +43,8 @@ let failed = false
 for (const setting of settingsOf(seed, lanes === undefined ? undefined : [lanes])) {
   let last: readonly string[] = []
   const fails = async (candidate: Program): Promise<boolean> => {
-    const expected = expectedOf(candidate)
+    const expected = modelled(candidate)
+    if (expected === undefined) return false
     for (let n = 0; n < tries; n++) {
       const { results, problems } = await runEngine(candidate, setting, withinMs)
       const faults = [...differences(candidate, expected.results, results), ...problems]

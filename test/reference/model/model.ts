@@ -55,6 +55,8 @@ export class Model {
   readonly #world: World
   readonly #handles = new Map<string, Handle>()
   readonly #sources: Source[] = []
+  /** By stream: what it is behind its hand-over to the first join that needs equal keys together. */
+  readonly #joined = new Map<Vertex, HandOver>()
 
   /** `depthFirst`: what follows from a hand-over is done before the next; the test drivers go level by level. */
   constructor(nodes: readonly ProgramNode[], depthFirst = true) {
@@ -127,6 +129,18 @@ export class Model {
   /** The stream with equal keys together. */
   #together({ vertex, rekeyed }: Stream, keepsNull = false): Vertex {
     return rekeyed ? new HandOver(this.#world, vertex, keepsNull) : vertex
+  }
+
+  /** As above, for joins: those of one stream take what was handed over for the first of them. */
+  #joinable(from: Stream, keepsNull: boolean): Vertex {
+    const known = this.#joined.get(from.vertex)
+    if (known !== undefined) {
+      known.keepsNull ||= keepsNull
+      return known
+    }
+    const together = this.#together(from, keepsNull)
+    if (together instanceof HandOver) this.#joined.set(from.vertex, together)
+    return together
   }
 
   #source(topics: readonly string[], vertex: Vertex, timestamp: Expr | undefined, isGlobal = false): void {
@@ -376,13 +390,13 @@ export class Model {
       const { table } = right
       table.keep()
       const shape = { row: (key: Json): Row | undefined => table.row(key), joiner, leftOuter }
-      return stream(new TableLookUp(world, this.#together(mine, leftOuter), table.vertex, shape), false)
+      return stream(new TableLookUp(world, this.#joinable(mine, leftOuter), table.vertex, shape), false)
     }
     const { before, after, grace = 0 } = node.window as { before: number; after: number; grace?: number }
     const shape = { before, after, grace, joiner, leftOuter, rightOuter }
     const other = this.#stream(node, 1)
     return stream(
-      new StreamJoin(world, this.#together(mine, leftOuter), this.#together(other, leftOuter), shape),
+      new StreamJoin(world, this.#joinable(mine, leftOuter), this.#joinable(other, leftOuter), shape),
       false,
     )
   }

@@ -141,15 +141,15 @@ export class Step extends Vertex {
 
 /** Records go to the place of their key, a level deeper, when the work at hand is done. */
 export class HandOver extends Vertex {
-  readonly #keepsNull: boolean
+  keepsNull: boolean
 
   constructor(world: World, parent: Vertex, keepsNull = false) {
     super(world, [parent], parent.level + 1)
-    this.#keepsNull = keepsNull
+    this.keepsNull = keepsNull
   }
 
   take(rec: Rec): void {
-    if (rec.key === null && !this.#keepsNull) return
+    if (rec.key === null && !this.keepsNull) return
     this.world.queue.push(() => this.pass(rec))
   }
 }
