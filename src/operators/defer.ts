@@ -3,7 +3,8 @@
  * Until then the deeper stage reads the rows of the shallower one as they were.
  */
 import type { AnyStore, StoreSpec, ValueAndTimestamp, VersionedRecord, VersionedStore } from '../state/contract.ts'
-import type { Deferral } from '../topology/levels/stages.ts'
+import type { CompiledTopology } from '../topology/compiled.ts'
+import { type Deferral, type Stage, stagesOf } from '../topology/levels/stages.ts'
 import type { Operator, Rec } from './contract.ts'
 
 type Keyed = { readonly spec: StoreSpec } & VersionedStore<unknown, unknown>
@@ -102,4 +103,25 @@ export class RowsBehind {
     const bytes = (this.#spec as StoreSpec).keySerde.serialize(key)
     return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
   }
+}
+
+interface SharingTask {
+  readonly topology: CompiledTopology
+  readonly stage?: Stage
+  readonly stores: ReadonlyMap<string, AnyStore>
+  readonly rowsBehind?: ReadonlyMap<number, RowsBehind>
+}
+
+/** Of rows that stages of one task share: one stage keeps what it changes, the other reads what it has come to. */
+export function sharedRows({ topology, stage, stores, rowsBehind }: SharingTask): Map<string, AnyStore> {
+  const views = new Map<string, AnyStore>()
+  if (stage === undefined || rowsBehind === undefined) return views
+  for (const { index, from, stage: deeper, store } of stagesOf(topology).deferrals) {
+    const rows = rowsBehind.get(index)
+    if (store === undefined || rows === undefined) continue
+    if (deeper === stage.index) views.set(store, rows.read(stores.get(store) as AnyStore))
+    else if (stage.nodes.includes(from))
+      views.set(store, rows.write(views.get(store) ?? (stores.get(store) as AnyStore)))
+  }
+  return views
 }

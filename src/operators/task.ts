@@ -4,11 +4,12 @@ import { assert } from '../base/assert.ts'
 import type { AnyStore, StoreSpec } from '../state/contract.ts'
 import type { CompiledNode, CompiledSource, CompiledTopology } from '../topology/compiled.ts'
 import { type Deferral, type Stage, stagesOf } from '../topology/levels/stages.ts'
+import { timersMet } from '../topology/levels/timers-met.ts'
 import type { Headers } from '../broker/wire/headers.ts'
 import type { CallGate, DropReason, Maybe, Operator, Origin, Rec, TaskContext, Tracing } from './contract.ts'
 import { createOperator, type TaskParts } from './create.ts'
 import { decodeBytes } from './decode.ts'
-import { DeferOperator, type RowsBehind, RowsReached } from './defer.ts'
+import { DeferOperator, type RowsBehind, RowsReached, sharedRows } from './defer.ts'
 import { type Emission, Emissions } from './emission.ts'
 import { type OperatorEnv, type Probe, processingFailed, toldOrigin } from './node-operator.ts'
 import { knownSerdes } from './sink.ts'
@@ -75,6 +76,8 @@ export class Task {
   readonly #wakes: Float64Array
   readonly #schedules: Float64Array
   readonly #wallWakes: Float64Array
+  /** By operator: records wait for its timers. Undefined: for none. */
+  readonly #met: Uint8Array | undefined
   #streamTime = Number.NEGATIVE_INFINITY
   #advancedTo = Number.NEGATIVE_INFINITY
   #settledTo = Number.NEGATIVE_INFINITY
@@ -98,6 +101,8 @@ export class Task {
     this.#wakes = new Float64Array(nodes.length).fill(never)
     this.#schedules = new Float64Array(nodes.length).fill(never)
     this.#wallWakes = new Float64Array(nodes.length).fill(never)
+    const met = options.stage && timersMet(topology, options.stage)
+    if (met?.includes(1)) this.#met = met
     const made = nodes.map((index) => topology.nodes[index] as CompiledNode)
     this.emissions = new Emissions(made, topology.perCommit, options.stores, () => this.#advancedTo)
     this.#make(made, options)
@@ -128,6 +133,15 @@ export class Task {
   /** Event time to which timers have been fired, or are being fired. */
   get advancedTo(): number {
     return this.#advancedTo
+  }
+
+  /** When the next timer fires that records must not overtake; Infinity: none is asked for. */
+  get nextTimerMet(): number {
+    const met = this.#met
+    if (met === undefined) return never
+    let next = never
+    for (let i = 0; i < met.length; i++) if (met[i] === 1) next = Math.min(next, this.#wakes[i] as number)
+    return Math.max(next, this.#advancedTo + 1)
   }
 
   /** Node at work: a plain field, read by other threads' views through the lane's counters. */
@@ -190,7 +204,7 @@ export class Task {
 
   #makeContext(options: TaskOptions): TaskContext {
     const { host, stores, globalStores } = options
-    const views = viewsOf(options)
+    const views = sharedRows(options)
     return {
       subtopology: options.subtopology,
       partition: options.partition,
@@ -426,20 +440,6 @@ export class Task {
   close(): void {
     for (const operator of this.#operators) operator.close?.()
   }
-}
-
-/** Of rows that stages of one task share: one stage keeps what it changes, the other reads what it has come to. */
-function viewsOf({ topology, stage, stores, rowsBehind }: TaskOptions): Map<string, AnyStore> {
-  const views = new Map<string, AnyStore>()
-  if (stage === undefined || rowsBehind === undefined) return views
-  for (const { index, from, stage: deeper, store } of stagesOf(topology).deferrals) {
-    const rows = rowsBehind.get(index)
-    if (store === undefined || rows === undefined) continue
-    if (deeper === stage.index) views.set(store, rows.read(stores.get(store) as AnyStore))
-    else if (stage.nodes.includes(from))
-      views.set(store, rows.write(views.get(store) ?? (stores.get(store) as AnyStore)))
-  }
-  return views
 }
 
 function smallest(times: Float64Array): number {

@@ -66,15 +66,17 @@ export class TaskRunner {
       this.#park(slot, source, rec, at, seq)
       return
     }
-    if (slot.isOrdered && at > slot.watermark) {
-      // Timers that were due before the record was dispatched fire before it.
-      this.advance(slot, at)
-      if (slot.timerBusy) {
-        this.#park(slot, source, rec, at, seq)
-        return
-      }
+    if (slot.isOrdered && at > slot.watermark && !this.#comesTo(slot, at)) {
+      this.#park(slot, source, rec, at, seq)
+      return
     }
     this.#admit(slot, source, rec, at, seq, undefined)
+  }
+
+  /** Timers that were due before the record was dispatched fire before it. False: it waits for them. */
+  #comesTo(slot: TaskSlot, at: number): boolean {
+    this.advance(slot, at)
+    return !slot.timerBusy && !(at > slot.watermark && slot.holdsBack(at))
   }
 
   #park(slot: TaskSlot, source: number, rec: Rec, at: number, seq: number): void {
@@ -95,10 +97,7 @@ export class TaskRunner {
       const { at, seq } = waiting
       const { epoch } = rec.origin
       if (epoch > slot.epoch && slot.keepsEpochsApart) return
-      if (slot.isOrdered && at > slot.watermark) {
-        this.advance(slot, at)
-        if (slot.timerBusy || !this.#host.alive(slot)) return
-      }
+      if (slot.isOrdered && at > slot.watermark && (!this.#comesTo(slot, at) || !this.#host.alive(slot))) return
       parked.shift()
       this.parked--
       this.#admit(slot, source, rec, at, seq, waiting)
@@ -247,13 +246,19 @@ export class TaskRunner {
     slot.keys.delete(identity)
     if (queue !== undefined && queue.length > 0) this.#nextOfKey(slot, identity, queue)
     this.advance(slot, slot.target)
+    if (slot.hasParked) this.unpark(slot)
     this.#host.settled(slot)
   }
 
-  /** The records behind the settled one, until one of them is outstanding in its turn. */
+  /** The records behind the settled one, until one of them is outstanding in its turn, or has to wait for a timer. */
   #nextOfKey(slot: TaskSlot, identity: string, queue: Parked[]): void {
     for (let i = 0; i < queue.length; i++) {
       const { source, rec, waiting } = queue[i] as Parked
+      if (slot.isOrdered && waiting.at > slot.watermark && !this.#comesTo(slot, waiting.at)) {
+        for (const each of queue.slice(i)) slot.park(each)
+        return
+      }
+      if (!this.#host.alive(slot)) return
       this.parked--
       this.#execute(slot, source, rec, waiting.at, waiting.seq, waiting)
       if (!this.#host.alive(slot)) return

@@ -5,7 +5,7 @@ import type { Task } from '../../operators/task.ts'
 import type { AnyStore, StoreLifecycle } from '../../state/contract.ts'
 import type { RowPrefetch } from '../../state/table/prefetch.ts'
 import type { Call } from './call.ts'
-import { type Waiting, WaitingRecords } from './waiting.ts'
+import { isOlder, type Waiting, WaitingRecords } from './waiting.ts'
 
 /** A record that cannot be processed yet. */
 export interface Parked {
@@ -87,6 +87,16 @@ export class TaskSlot {
     return this.stateful || Math.min(nextWake, nextWallClock) !== Number.POSITIVE_INFINITY
   }
 
+  /**
+   * A timer that is due before a record of this place waits for records that came before it: this one must not overtake
+   * it. A timer that waits for the end of the epoch, or for what is told then, waits for this record too.
+   */
+  holdsBack(at: number): boolean {
+    if (this.straddling || this.waiting.oldestAt >= at) return false
+    const due = this.task.nextTimerMet
+    return due <= Math.min(at, this.epochEndsAt, this.task.emissions.heldTo) && this.waiting.oldestAt < due
+  }
+
   /** No timer fires now, whatever its time. */
   get holdsTimers(): boolean {
     return this.timerBusy || this.straddling
@@ -118,8 +128,20 @@ export class TaskSlot {
     this.outstandingByParity[epoch & 1]!--
   }
 
+  /** Before those of a later place. */
+  park(parked: Parked): void {
+    const all = this.parkedOf(parked.rec.origin.epoch)
+    let to = all.length
+    while (to > 0 && isOlder(parked.waiting, (all[to - 1] as Parked).waiting)) to--
+    all.splice(to, 0, parked)
+  }
+
   parkedOf(epoch: CommitEpoch): Parked[] {
     return this.parked[epoch & 1] as Parked[]
+  }
+
+  get hasParked(): boolean {
+    return this.parked[0].length > 0 || this.parked[1].length > 0
   }
 
   uncommittedBytes(): number {

@@ -60,6 +60,6 @@ export class WaitingRecords {
   }
 }
 
-function isOlder(a: Waiting, b: Waiting): boolean {
+export function isOlder(a: Waiting, b: Waiting): boolean {
   return a.at < b.at || (a.at === b.at && a.seq < b.seq)
 }
