@@ -1,6 +1,6 @@
 /**
- * Kafka's variable-length integers: zigzag, seven bits a byte, lowest first. Numbers are doubles, exact up to ±2^52:
- * further than any offset, length or time in milliseconds reaches.
+ * Kafka's variable-length integers: zigzag, seven bits a byte, lowest first. Numbers are doubles, exact up to ±2^53. So
+ * the sign is kept apart from the number: twice a number of that size would lose it.
  */
 
 /** How many bytes `value` takes as a zigzag varint. */
@@ -9,8 +9,8 @@ export function varintSize(value: number): number {
   if (value >= -8192 && value < 8192) return 2
   if (value >= -1_048_576 && value < 1_048_576) return 3
   if (value >= -134_217_728 && value < 134_217_728) return 4
-  let rest = value < 0 ? -2 * value - 1 : 2 * value
-  let size = 1
+  let rest = Math.floor((value < 0 ? -value - 1 : value) / 64)
+  let size = 2
   while (rest >= 128) {
     rest = Math.floor(rest / 128)
     size++
@@ -30,7 +30,10 @@ export function writeVarint(bytes: Uint8Array, at: number, value: number): numbe
     bytes[p++] = rest
     return p
   }
-  let rest = value < 0 ? -2 * value - 1 : 2 * value
+  const sign = value < 0 ? 1 : 0
+  const size = sign === 1 ? -value - 1 : value
+  bytes[p++] = ((size % 64) << 1) | sign | 0x80
+  let rest = Math.floor(size / 64)
   while (rest >= 128) {
     bytes[p++] = (rest % 128) | 0x80
     rest = Math.floor(rest / 128)
@@ -75,8 +78,8 @@ export class VarintReader {
 
   #long(from: number, low: number): number {
     let p = from
-    let value = low
-    let scale = 268_435_456
+    let value = low >>> 1
+    let scale = 134_217_728
     for (let i = 4; i < 10; i++) {
       if (p >= this.end) return Number.NaN
       const byte = this.bytes[p++] as number
@@ -84,7 +87,7 @@ export class VarintReader {
       scale *= 128
       if (byte < 0x80) {
         this.at = p
-        return low & 1 ? -(value + 1) / 2 : value / 2
+        return low & 1 ? -value - 1 : value
       }
     }
     return Number.NaN
