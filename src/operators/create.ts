@@ -1,7 +1,6 @@
 /** From what a node is to the operator that does it. */
 import { unreachable } from '../base/assert.ts'
-import type { Serde } from '../serde/serde.ts'
-import type { KeyValueStore } from '../state/contract.ts'
+import type { KeyValueStore, StoreSpec } from '../state/contract.ts'
 import type { Waiting } from '../topology/internal-serdes.ts'
 import type { Getter, OperatorSpec, SpecOf } from '../topology/operator-spec.ts'
 import { StreamAggregateOperator } from './aggregate.ts'
@@ -21,7 +20,7 @@ import { TimeWindowOperator } from './windows/time-window.ts'
 
 /** What operators of one task share. */
 export interface TaskParts {
-  keySerdeOf(store: string): Serde<unknown>
+  specOf(store: string): StoreSpec
   /** Serdes that wrote the bytes that records still carry when they come to this node. */
   known: KnownSerdes
   /** Waiting records of a join, made once for its two sides. */
@@ -104,7 +103,7 @@ function createStateful(spec: Stateful, env: OperatorEnv, children: Downstream, 
     case 'windowAggregate':
       return createWindowed(spec, env, children, parts)
     case 'suppress':
-      return new SuppressOperator(env, children, spec, parts.keySerdeOf(spec.store))
+      return new SuppressOperator(env, children, spec, parts.specOf(spec.store).keySerde)
     case 'joinWindow':
       return new JoinWindowOperator(env, children, spec)
     case 'streamJoin':
@@ -112,7 +111,12 @@ function createStateful(spec: Stateful, env: OperatorEnv, children: Downstream, 
     case 'selfJoin':
       return new SelfJoinOperator(env, children, spec)
     case 'streamTableJoin':
-      return new StreamTableJoinOperator(env, children, spec, spec.grace && parts.keySerdeOf(leafStore(spec.getter)))
+      return new StreamTableJoinOperator(
+        env,
+        children,
+        spec,
+        spec.grace && parts.specOf(leafStore(spec.getter)).keySerde,
+      )
     case 'tableJoin':
       return new TableJoinOperator(env, children, spec)
     case 'tableJoinMerge':
@@ -144,10 +148,10 @@ function createWindowed(
   children: Downstream,
   parts: TaskParts,
 ): Operator {
-  const keySerde = parts.keySerdeOf(spec.store?.name ?? '')
+  const { keySerde, retentionMs } = parts.specOf(spec.store?.name ?? '')
   switch (spec.window.type) {
     case 'session':
-      return new SessionWindowOperator(env, children, spec, keySerde)
+      return new SessionWindowOperator(env, children, spec, keySerde, retentionMs)
     case 'sliding':
       return new SlidingWindowOperator(env, children, spec, keySerde)
     default:
@@ -160,7 +164,7 @@ function waitingOf(spec: SpecOf<'streamJoin'>, env: OperatorEnv, parts: TaskPart
   const known = parts.waiting.get(spec.waitingStore)
   if (known) return known
   const store = env.context.store(spec.waitingStore) as KeyValueStore<unknown, Waiting>
-  const waiting = new WaitingRecords(store, parts.keySerdeOf(spec.otherStore))
+  const waiting = new WaitingRecords(store, parts.specOf(spec.otherStore).keySerde)
   parts.waiting.set(spec.waitingStore, waiting)
   return waiting
 }

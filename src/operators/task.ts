@@ -165,7 +165,7 @@ export class Task {
       const children = this.#childrenOf(node, made, options)
       const env: OperatorEnv = { context, node, probe: this.#probe, clocks, emissions }
       const parts: TaskParts = {
-        keySerdeOf: (store) => (topology.stores.get(store) as StoreSpec).keySerde,
+        specOf: (store) => topology.stores.get(store) as StoreSpec,
         known: known.get(node.index) ?? { key: undefined, value: undefined },
         waiting,
       }

@@ -21,14 +21,22 @@ const noHeaders: Headers = []
 export class SessionWindowOperator extends WindowOperator {
   readonly #gap: number
   readonly #grace: number
+  readonly #retention: number
   readonly #store: SessionStore<unknown, unknown>
   readonly #emission: Emission | undefined
 
-  constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'windowAggregate'>, keySerde: Serde<unknown>) {
+  constructor(
+    env: OperatorEnv,
+    children: Downstream,
+    spec: SpecOf<'windowAggregate'>,
+    keySerde: Serde<unknown>,
+    retentionMs = Number.POSITIVE_INFINITY,
+  ) {
     super(env, children, spec, keySerde)
     const window = spec.window as Extract<typeof spec.window, { type: 'session' }>
     this.#gap = window.gapMs
     this.#grace = window.graceMs
+    this.#retention = retentionMs
     this.#store = env.context.store(spec.store?.name ?? '') as SessionStore<unknown, unknown>
     this.#emission = this.emissionOf(env, spec, ({ key, start, end }) => ({ key, start, end }))
   }
@@ -47,7 +55,7 @@ export class SessionWindowOperator extends WindowOperator {
     let start = timestamp
     let end = timestamp
     for (const [from, to, value] of this.#store.findSessions(rec.key, timestamp - this.#gap, timestamp + this.#gap)) {
-      if (this.#isFinal(to, rec)) continue
+      if (this.#isOver(to, rec)) continue
       met.push({ start: from, end: to, value })
       start = Math.min(start, from)
       end = Math.max(end, to)
@@ -69,10 +77,15 @@ export class SessionWindowOperator extends WindowOperator {
     })
   }
 
-  /** Its result is told, or is about to be: another one that held its records once more would count them twice. */
-  #isFinal(end: number, rec: Rec): boolean {
+  /**
+   * Its final result is told, or is about to be: another one that held its records once more would count them twice. Where
+   * updates are told it takes in records for as long as the store keeps it. How far the store has forgotten depends on what
+   * else is under way, so the record's own watermark decides.
+   */
+  #isOver(end: number, rec: Rec): boolean {
     // By times of their own, sessions go on as long as the store has them: that is what Kafka Streams does.
-    return this.pending !== undefined && this.clock === undefined && this.#closesAt(end) <= this.now(rec)
+    if (this.clock !== undefined) return false
+    return (this.pending ? this.#closesAt(end) : end + this.#retention) <= this.now(rec)
   }
 
   #after(pending: Maybe, resume: () => Maybe): Maybe {
