@@ -207,7 +207,7 @@ function addRightSide(join: ForeignJoin, receiveSource: GraphNode): GraphNode {
 }
 
 function addResolve(join: ForeignJoin, responseSource: GraphNode, result: { model?: SourceTable }): GraphNode {
-  const { left, names, leftValueSerde } = join
+  const { left, names, on, leftValueSerde } = join
   const { leftOuter, joiner } = join.shape
   const getter = left.model.getter()
   return processor(
@@ -216,6 +216,7 @@ function addResolve(join: ForeignJoin, responseSource: GraphNode, result: { mode
     names.resolve,
     () => ({
       op: 'foreignKeyResolve',
+      foreignKey: on,
       left: getter,
       leftValueSerde,
       leftOuter,

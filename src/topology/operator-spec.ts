@@ -254,6 +254,7 @@ export type OperatorSpec =
       readonly op: 'foreignKeyResolve'
       /** The store of the join's rows, where they are kept. */
       readonly result: StoreRefSpec | undefined
+      readonly foreignKey: UserFn
       readonly left: Getter
       readonly leftValueSerde: Serde<unknown>
       readonly leftOuter: boolean

@@ -26,3 +26,31 @@ test('a result does not outlive its rows where a left row comes again before its
   await life()
   assert.deepEqual(lastByKey(await consume(client, 'priced')), { first: null })
 })
+
+test('nor where a left row names no right row any more, and changes again before that was answered', async (t) => {
+  const broker = await startEmbeddedBroker({ partitions: 2 })
+  t.after(() => broker.close())
+  const client = broker.client()
+  const life = async (): Promise<void> => {
+    const engine = await TestEngine.open('kept-prices', { 'topology.sub-topology-split': 'repartition-topics' }, broker)
+    await engine.idle()
+    await engine.stop()
+  }
+  const keys = ['changes', 'comes again', 'goes']
+  await produce(client, 'prices', [{ key: 'tea', value: 3, timestamp: firstTime }], 2)
+  const first = keys.map((key) => ({ key, value: { product: 'tea' }, timestamp: firstTime }))
+  await produce(client, 'orders', first, 2)
+  await life()
+  assert.deepEqual(lastByKey(await consume(client, 'priced')), { changes: 3, 'comes again': 3, goes: 3 })
+  // All of it is there before the first answer can come.
+  await produce(client, 'orders', [
+    { key: 'changes', value: { product: null }, timestamp: firstTime + 1 },
+    { key: 'changes', value: { product: null, more: true }, timestamp: firstTime + 2 },
+    { key: 'comes again', value: null, timestamp: firstTime + 1 },
+    { key: 'comes again', value: { product: null }, timestamp: firstTime + 2 },
+    { key: 'goes', value: { product: null }, timestamp: firstTime + 1 },
+    { key: 'goes', value: null, timestamp: firstTime + 2 },
+  ])
+  await life()
+  assert.deepEqual(lastByKey(await consume(client, 'priced')), { changes: null, 'comes again': null, goes: null })
+})

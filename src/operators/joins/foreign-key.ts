@@ -212,10 +212,23 @@ export class ForeignKeyResolveOperator extends NodeOperator {
     return new RowStore(this.context.store(result.name), result.kind).get(key) !== undefined
   }
 
+  /**
+   * The left row has changed since it asked. What it asked then is answered too, unless it was to have no result and asked
+   * nothing, because the row before had none to take back either: it was this answer that was to take it back.
+   */
+  #overtaken(rec: Rec, row: Row | undefined): Maybe {
+    if (this.#spec.leftOuter || !this.#hasResult(rec.key)) return
+    if (row === undefined) return forward(this.children, withValue(rec, null))
+    const foreignKey = this.#spec.foreignKey(row.value, rec.key, withValue(rec, row.value))
+    return this.whenDone(foreignKey, rec, (named) =>
+      absent(named) ? forward(this.children, withValue(rec, null)) : undefined,
+    )
+  }
+
   #resolve(rec: Rec, row: Row | undefined): Maybe {
     const { hash, value, quiet } = rec.value as SubscriptionAnswer
     const current = row === undefined ? null : identityOf(this.#spec.leftValueSerde.serialize(row.value))
-    if (hash !== current) return
+    if (hash !== current) return this.#overtaken(rec, row)
     if (absent(value) && quiet && !this.#hasResult(rec.key)) return
     if (absent(row) || (absent(value) && !this.#spec.leftOuter)) return forward(this.children, withValue(rec, null))
     return this.whenDone(this.#spec.joiner(row.value, value ?? null, rec.key), rec, (result) =>
