@@ -101,11 +101,14 @@ export class Change {
   readonly oldValue: unknown
   /** False for an out-of-order update of a versioned table. */
   readonly isLatest: boolean
+  /** Event time at which the old value was told, where it may be later than that of this update. */
+  readonly oldTimestamp: number
 
-  constructor(newValue: unknown, oldValue: unknown, isLatest = true) {
+  constructor(newValue: unknown, oldValue: unknown, isLatest = true, oldTimestamp = Number.NEGATIVE_INFINITY) {
     this.newValue = newValue
     this.oldValue = oldValue
     this.isLatest = isLatest
+    this.oldTimestamp = oldTimestamp
   }
 }
 

@@ -4,8 +4,8 @@ import type { SpecOf, UserFn } from '../topology/operator-spec.ts'
 import { type Emission, toldAt } from './emission.ts'
 import { Change, type Downstream, forward, isPromise, type Maybe, Rec } from './contract.ts'
 import { NodeOperator, type OperatorEnv } from './node-operator.ts'
-import { RowStore } from './rows.ts'
-import { withKeyAndValue, withValue } from './stateless.ts'
+import { type Row, RowStore } from './rows.ts'
+import { withValue } from './stateless.ts'
 
 const nothing = (value: unknown): value is null | undefined => value === null || value === undefined
 
@@ -28,11 +28,14 @@ export class TableSourceOperator extends NodeOperator {
     const value = rec.value ?? null
     const rows = this.#rows
     if (rows === undefined) return forward(this.children, withValue(rec, new Change(value, null)))
-    const old = this.#sendOldValues ? (rows.get(rec.key)?.value ?? null) : null
+    const old = this.#sendOldValues ? rows.get(rec.key) : undefined
     const put = rows.put(rec.key, value, rec.timestamp)
     if (put === 'rejected') return this.drop(rec, 'expired')
     if (this.#emission?.notes(rec.key, 0, 0, value, rec.timestamp, rec.headers)) return
-    return forward(this.children, withValue(rec, new Change(value, old, put === 'latest')))
+    return forward(
+      this.children,
+      withValue(rec, new Change(value, old?.value ?? null, put === 'latest', old?.timestamp)),
+    )
   }
 }
 
@@ -81,8 +84,10 @@ export class TableFilterOperator extends NodeOperator {
     const change = rec.value as Change
     return this.whenDone(this.#passing(change.newValue, rec), rec, (newValue) => {
       if (!this.#spec.sendOldValues) return this.#go(rec, newValue, null)
-      if (this.#rows) return this.#go(rec, newValue, this.#rows.get(rec.key)?.value ?? null)
-      return this.whenDone(this.#passing(change.oldValue, rec), rec, (oldValue) => this.#go(rec, newValue, oldValue))
+      if (this.#rows) return this.#go(rec, newValue, this.#rows.get(rec.key))
+      return this.whenDone(this.#passing(change.oldValue, rec), rec, (oldValue) =>
+        this.#go(rec, newValue, { value: oldValue, timestamp: change.oldTimestamp }),
+      )
     })
   }
 
@@ -95,8 +100,9 @@ export class TableFilterOperator extends NodeOperator {
     return Boolean(passes) !== not ? value : null
   }
 
-  #go(rec: Rec, newValue: unknown, oldValue: unknown): Maybe {
+  #go(rec: Rec, newValue: unknown, old: Row | null | undefined): Maybe {
     const { sendOldValues, versioned } = this.#spec
+    const oldValue = old?.value ?? null
     if (!versioned && sendOldValues && nothing(oldValue) && nothing(newValue)) return
     let isLatest = (rec.value as Change).isLatest
     if (this.#rows) {
@@ -105,7 +111,7 @@ export class TableFilterOperator extends NodeOperator {
       if (this.#emission?.notes(rec.key, 0, 0, newValue, rec.timestamp, rec.headers)) return
       isLatest = put === 'latest'
     }
-    return forward(this.children, withValue(rec, new Change(newValue, oldValue, isLatest)))
+    return forward(this.children, withValue(rec, new Change(newValue, oldValue, isLatest, old?.timestamp)))
   }
 }
 
@@ -126,9 +132,11 @@ export class TableMapValuesOperator extends NodeOperator {
     const change = rec.value as Change
     return this.whenDone(this.#map(change.newValue, rec), rec, (newValue) => {
       if (!this.#spec.sendOldValues) return this.#go(rec, newValue, null)
-      if (this.#rows) return this.#go(rec, newValue, this.#rows.get(rec.key)?.value ?? null)
+      if (this.#rows) return this.#go(rec, newValue, this.#rows.get(rec.key))
       this.atWork()
-      return this.whenDone(this.#map(change.oldValue, rec), rec, (oldValue) => this.#go(rec, newValue, oldValue))
+      return this.whenDone(this.#map(change.oldValue, rec), rec, (oldValue) =>
+        this.#go(rec, newValue, { value: oldValue, timestamp: change.oldTimestamp }),
+      )
     })
   }
 
@@ -137,7 +145,7 @@ export class TableMapValuesOperator extends NodeOperator {
     return this.#spec.fn(value ?? null, rec.key, withValue(rec, value ?? null))
   }
 
-  #go(rec: Rec, newValue: unknown, oldValue: unknown): Maybe {
+  #go(rec: Rec, newValue: unknown, old: Row | null | undefined): Maybe {
     let isLatest = (rec.value as Change).isLatest
     if (this.#rows) {
       const put = this.#rows.put(rec.key, newValue, rec.timestamp)
@@ -145,7 +153,10 @@ export class TableMapValuesOperator extends NodeOperator {
       if (this.#emission?.notes(rec.key, 0, 0, newValue, rec.timestamp, rec.headers)) return
       isLatest = put === 'latest'
     }
-    return forward(this.children, withValue(rec, new Change(newValue ?? null, oldValue ?? null, isLatest)))
+    return forward(
+      this.children,
+      withValue(rec, new Change(newValue ?? null, old?.value ?? null, isLatest, old?.timestamp)),
+    )
   }
 }
 
@@ -153,11 +164,13 @@ export class TableMapValuesOperator extends NodeOperator {
 export class TableGroupByOperator extends NodeOperator {
   readonly #fn: UserFn
   readonly #versioned: boolean
+  readonly #throughTopic: boolean
 
   constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'tableGroupBy'>) {
     super(env, children)
     this.#fn = spec.fn
     this.#versioned = spec.versioned
+    this.#throughTopic = spec.throughTopic === true
   }
 
   process(rec: Rec): Maybe {
@@ -176,12 +189,17 @@ export class TableGroupByOperator extends NodeOperator {
   #go(rec: Rec, change: Change, added: unknown, removed: unknown): Maybe {
     const into = usable(added)
     const from = usable(removed)
-    const send = (key: unknown, newValue: unknown, oldValue: unknown): Rec =>
-      withKeyAndValue(rec, key, new Change(newValue, oldValue, change.isLatest))
-    if (into && from && sameKey(into[0], from[0])) return forward(this.children, send(from[0], into[1], from[1]))
+    // Behind a topic the oldest goes first: what is taken out has to stand behind where it was put in.
+    const outAt = this.#throughTopic ? Math.max(rec.timestamp, change.oldTimestamp) : rec.timestamp
+    const send = (key: unknown, newValue: unknown, oldValue: unknown, at: number): Rec => {
+      const value = new Change(newValue, oldValue, change.isLatest)
+      return new Rec(key, value, at, rec.headers, rec.origin, undefined, undefined)
+    }
+    if (into && from && outAt === rec.timestamp && sameKey(into[0], from[0]))
+      return forward(this.children, send(from[0], into[1], from[1], outAt))
     const updates: Rec[] = []
-    if (from) updates.push(send(from[0], null, from[1]))
-    if (into) updates.push(send(into[0], into[1], null))
+    if (from) updates.push(send(from[0], null, from[1], outAt))
+    if (into) updates.push(send(into[0], into[1], null, rec.timestamp))
     return this.inTurn(updates, (update) => forward(this.children, update))
   }
 }

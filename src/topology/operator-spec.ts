@@ -157,7 +157,13 @@ export type OperatorSpec =
       readonly versioned: boolean
     } & TableOutput)
   | { readonly op: 'tableToStream' }
-  | { readonly op: 'tableGroupBy'; readonly fn: UserFn; readonly versioned: boolean }
+  | {
+      readonly op: 'tableGroupBy'
+      readonly fn: UserFn
+      readonly versioned: boolean
+      /** What it puts out goes through a topic, behind which the order is that of event time. */
+      readonly throughTopic?: boolean
+    }
   | ({
       readonly op: 'tableAggregate'
       readonly init: (() => unknown) | undefined

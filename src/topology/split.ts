@@ -13,6 +13,9 @@ export function splitTopology(topology: CompiledTopology, split: SplitMode): Com
   return {
     ...topology,
     levels: 1,
+    nodes: topology.nodes.map((node) =>
+      node.spec.op === 'tableGroupBy' ? { ...node, spec: { ...node.spec, throughTopic: true } } : node,
+    ),
     // What a table still has to tell would hold up those who wait for what its task has announced.
     perCommit: new Map(),
     sources: topology.sources.map((source) => ({

@@ -193,7 +193,8 @@ export class TableJoinOperator extends NodeOperator {
     return this.whenDone(this.#join(change.newValue, row, rec.key), rec, (newValue) => {
       const old = this.#spec.sendOldValues ? this.#join(change.oldValue, row, rec.key) : null
       return this.whenDone(old, rec, (oldValue) => {
-        const result = new Change(newValue ?? null, oldValue ?? null, change.isLatest)
+        const oldTimestamp = row ? Math.max(change.oldTimestamp, row.timestamp) : change.oldTimestamp
+        const result = new Change(newValue ?? null, oldValue ?? null, change.isLatest, oldTimestamp)
         return forward(
           this.children,
           new Rec(rec.key, result, timestamp, rec.headers, rec.origin, rec.keyRange, undefined),
@@ -237,7 +238,10 @@ export class TableJoinMergeOperator extends NodeOperator {
     }
     return forward(
       this.children,
-      withValue(rec, new Change(change.newValue, this.#sendOldValues ? change.oldValue : null, isLatest)),
+      withValue(
+        rec,
+        new Change(change.newValue, this.#sendOldValues ? change.oldValue : null, isLatest, change.oldTimestamp),
+      ),
     )
   }
 }

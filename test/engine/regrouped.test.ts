@@ -1,0 +1,34 @@
+/** Tables that are grouped anew through topics, whose readers take the oldest record first. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { firstTime, type In, lastByKey, TestEngine } from './support/engine.ts'
+
+const order = (key: string, product: string | null, at: number, amount = 1): In => ({
+  key,
+  value: product === null ? null : { product, amount },
+  timestamp: firstTime + at,
+})
+
+for (const split of ['in-process', 'repartition-topics']) {
+  test(`a row is taken out of its group behind where it was put in, however late its change: ${split}`, async (t) => {
+    const engine = await TestEngine.start(t, 'regrouped', { 'topology.sub-topology-split': split })
+    await engine.put('shops', [order('a', 'x', 0), order('a', 'y', 20_000), order('b', 'x', 30_000)])
+    await engine.put('orders', [
+      order('a', 'tea', 10_000),
+      // Older than what they change: to another group, in the same one, and away.
+      order('a', 'milk', 5_000),
+      order('b', 'tea', 12_000),
+      order('b', 'tea', 4_000, 0),
+      order('b', 'milk', 3_000),
+      order('c', 'tea', 11_000),
+      order('c', null, 2_000),
+      order('d', 'tea', 13_000),
+    ])
+    await engine.idle()
+    const some = async (topic: string): Promise<Record<string, unknown>> =>
+      Object.fromEntries(Object.entries(lastByKey(await engine.read(topic))).filter(([, n]) => n !== 0 && n !== null))
+    assert.deepEqual(await some('counted'), { tea: 1, milk: 2 })
+    assert.deepEqual(await some('large'), { tea: 1, milk: 2 })
+    assert.deepEqual(await some('by-shop'), { 'tea-': 1, 'milk-y': 1, 'milk-x': 1 })
+  })
+}
