@@ -25,7 +25,8 @@ export interface TaskHost {
   requestCommit(): void
   fencingToken?(): number
   readonly log?: LogPort | undefined
-  readonly tracing?: Tracing | undefined
+  /** What the operators above call instead of an operator. */
+  readonly around?: Tracing['around'] | undefined
   gate?(node: CompiledNode): CallGate | undefined
   /** See `TaskContext.returned`. */
   returned?(origin: Origin | undefined): void
@@ -151,9 +152,9 @@ export class Task {
 
   #make(nodes: readonly CompiledNode[], options: TaskOptions): void {
     const { topology } = options
-    /** What others call: with tracing something around the operator. */
+    /** What others call: the operator, or what the host has put around it. */
     const made = new Map<number, Operator>()
-    const tracing = this.#host.tracing
+    const { around } = this.#host
     const boundaries = new Set(topology.sources.filter(({ kind }) => kind === 'boundary').map(({ node }) => node))
     const waiting: TaskParts['waiting'] = new Map()
     const known = knownSerdes(topology, this.subtopology)
@@ -171,7 +172,7 @@ export class Task {
       }
       const operator = createOperator(node.spec, env, children, parts)
       this.#operators[i] = operator
-      made.set(node.index, tracing?.around(operator, node, boundaries.has(node.index)) ?? operator)
+      made.set(node.index, around?.(operator, node, boundaries.has(node.index)) ?? operator)
     }
     for (const [i, operator] of this.#operators.entries()) this.#position.set(operator, i)
     for (const source of topology.sources) {

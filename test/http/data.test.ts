@@ -6,8 +6,10 @@ import type { BrokerPort } from '../../src/broker/port.ts'
 import { redrive } from '../../src/runtime/data/redrive.ts'
 import { scan, spansOf } from '../../src/runtime/data/topic-scan.ts'
 import { startRuntime } from '../../src/runtime/index.ts'
+import { RecordBatchBuilder } from '../../src/broker/wire/record-batch.ts'
 import { FlowRates } from '../../src/view/flow-rates.ts'
 import { laneIndex, nodeSlot, sourceTopicSlot } from '../../src/base/counters.ts'
+import { keySlot } from '../../src/base/hash.ts'
 import { dyingAt, redriveSteps } from '../support/dying-broker.ts'
 import { ask } from './support/client.ts'
 import { FakeEngine } from './support/fake-engine.ts'
@@ -287,5 +289,31 @@ describe('dead letters', () => {
       [...new Set(lines)].every((line) => lines.filter((other) => other === line).length === 2),
       'each is there as it came, and once more',
     )
+  })
+
+  test('put a record back once, however many of its letters are put back', async (t) => {
+    const live = await startData()
+    t.after(() => live.stop())
+    await live.feed('events', [{ key: 'k', value: { amount: 1 }, timestamp: t0 }])
+    const { broker } = live.runtime
+    const partition = keySlot(Buffer.from('k')) % ((await broker.topics(['events']))[0]?.partitions ?? 1)
+    const letters = new RecordBatchBuilder()
+    for (const message of ['one branch', 'another branch', 'a third one']) {
+      const headers = Object.entries({ message, topic: 'events', partition: String(partition), offset: '0' })
+      const named = headers.map(([name, value]) => [`__streams.errors.${name}`, value] as const)
+      letters.append(t0, Buffer.from('k'), null, named)
+    }
+    const topic = 'data-dead-letters'
+    if ((await broker.topics([topic])).length === 0) await broker.createTopics([{ topic, partitions: 1 }])
+    await broker.produce({ transactionalId: null, batches: [{ topic, partition: 0, records: letters.finish() }] })
+    const isSource = (name: string): boolean => name === 'events'
+    const options = { broker, applicationId: 'data', deadLetterTopic: topic, isSource, now: () => t0 }
+    const before = (await valuesOf(broker, 'events')).length
+    const ends = '0:2'
+    const first = await redrive(options, {}, { dryRun: false, limit: 10, ends })
+    assert.deepEqual([first.matched, first.redriven, first.already], [2, 1, 1])
+    const second = await redrive(options, {}, { dryRun: false, limit: 10 })
+    assert.deepEqual([second.matched, second.redriven, second.already], [3, 0, 3])
+    assert.equal((await valuesOf(broker, 'events')).length, before + 1)
   })
 })

@@ -110,7 +110,7 @@ export class Intake {
     const value = reader.valueStart < 0 ? null : new ByteRange(bytes, reader.valueStart, reader.valueEnd)
     const headers =
       reader.headersEnd > reader.headersStart ? decodeHeaders(bytes, reader.headersStart, reader.headersEnd) : noHeaders
-    this.#tasks.host.began(origin, key, value)
+    this.#tasks.host.began(origin, key, value, reader.timestamp, headers)
     if (value === null && source.tellsNull) this.#tellNull(source, origin)
     let rec: Rec
     try {

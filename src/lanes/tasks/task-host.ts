@@ -6,7 +6,14 @@ import { EngineError } from '../../base/errors.ts'
 import { keySlot } from '../../base/hash.ts'
 import type { CommitEpoch } from '../../base/ids.ts'
 import type { LogPort } from '../../base/logger.ts'
-import { type CallGate, type DropReason, type Origin, Rec, type Tracing } from '../../operators/contract.ts'
+import {
+  type CallGate,
+  type DropReason,
+  type Operator,
+  type Origin,
+  Rec,
+  type Tracing,
+} from '../../operators/contract.ts'
 import type { TaskHost } from '../../operators/task.ts'
 import type { CompiledNode, CompiledTopology } from '../../topology/compiled.ts'
 import type { Deferral } from '../../topology/levels/stages.ts'
@@ -21,6 +28,7 @@ import {
   refusedRecord,
   withoutRecord,
 } from './error-policy.ts'
+import { passingOver } from './passing-over.ts'
 import type { Deferred } from '../levels/deferred.ts'
 import type { Handoffs } from '../levels/handoffs.ts'
 import { digitsOf } from '../levels/place.ts'
@@ -67,6 +75,8 @@ interface Target {
 interface RawRecord {
   readonly key: ByteRange | null
   readonly value: ByteRange | null
+  readonly timestamp: number
+  readonly headers: Headers
 }
 
 export class TaskHostPort {
@@ -79,9 +89,9 @@ export class TaskHostPort {
 
   constructor(options: TaskHostOptions) {
     this.#options = options
-    this.#raw = options.policies.dropped === 'dead-letter' ? new WeakMap() : undefined
     const { topology, applicationId, policies } = options
     const anyDeadLetters = Object.values(policies).includes('dead-letter')
+    this.#raw = anyDeadLetters ? new WeakMap() : undefined
     this.#digits = digitsOf(topology.levels)
     this.#targets = topology.boundaries.map((boundary) => {
       const source = topology.sources.find((s) => s.boundary === boundary.index)
@@ -95,8 +105,8 @@ export class TaskHostPort {
   }
 
   /** A record comes in, as these bytes. */
-  began(origin: Origin, key: ByteRange | null, value: ByteRange | null): void {
-    this.#raw?.set(origin, { key, value })
+  began(origin: Origin, key: ByteRange | null, value: ByteRange | null, timestamp: number, headers: Headers): void {
+    this.#raw?.set(origin, { key, value, timestamp, headers })
   }
 
   /** The host of one task. `slot` is asked for late, because slot and task are made of each other. */
@@ -130,7 +140,7 @@ export class TaskHostPort {
       requestCommit: () => this.#options.requestCommit(),
       fencingToken: () => this.#options.fencingToken(),
       log: this.#options.log,
-      tracing: this.#options.tracing,
+      around: this.#around(slot),
       gate: (node) => this.#options.gate(node),
       returned: (origin) => {
         const s = slot()
@@ -143,13 +153,29 @@ export class TaskHostPort {
     }
   }
 
+  /** Undefined: each operator is called as it is. */
+  #around(slot: () => TaskSlot): Tracing['around'] | undefined {
+    const { tracing, policies, alive } = this.#options
+    const traced =
+      tracing &&
+      ((...[operator, node, isBoundary]: Parameters<Tracing['around']>): Operator =>
+        tracing.around(operator, node, isBoundary))
+    if (policies.processing === 'fail' && policies.producing === 'fail') return traced
+    const isPassedOver = (rec: Rec, error: unknown): boolean => {
+      const s = slot()
+      return alive(s) && this.isPassedOver(s, rec, error)
+    }
+    return (operator, node, isBoundary) =>
+      passingOver(traced?.(operator, node, isBoundary) ?? operator, node, isPassedOver)
+  }
+
   /** A record that goes no further although nothing is wrong with the function: late, without a key, … */
   dropped(slot: TaskSlot, rec: Rec, reason: DropReason, node: string): void {
     const { counters, policies } = this.#options
     counters.dropped(slot.subtopology, reason)
     this.#options.told?.(rec, reason, node)
     if (policies.dropped !== 'dead-letter') return
-    const headers = deadLetterHeaders(undefined, rec.origin, rec.headers, dropSentence(reason, node))
+    const headers = deadLetterHeaders(undefined, rec.origin, this.#headersOf(rec), dropSentence(reason, node))
     this.#deadLetter(slot, rec, reason, headers)
   }
 
@@ -167,7 +193,11 @@ export class TaskHostPort {
     const { counters, told } = this.#options
     counters.dropped(slot.subtopology, reason)
     told?.(rec, reason, EngineError.is(error) ? error.details.node : undefined)
-    if (deadLetter) this.#deadLetter(slot, rec, reason, deadLetterHeaders(error, rec.origin, rec.headers))
+    if (deadLetter) this.#deadLetter(slot, rec, reason, deadLetterHeaders(error, rec.origin, this.#headersOf(rec)))
+  }
+
+  #headersOf({ origin, headers }: Rec): Headers {
+    return this.#raw?.get(origin)?.headers ?? headers
   }
 
   #deadLetter(slot: TaskSlot, rec: Rec, reason: DropReason, headers: Headers): void {
@@ -176,7 +206,7 @@ export class TaskHostPort {
     const epoch = (rec.origin.epoch || slot.epoch) as CommitEpoch
     // The record as it came, so that it can be put back; of what a timer made there is only what it is.
     const raw = this.#raw?.get(rec.origin)
-    const at = Math.max(0, rec.timestamp)
+    const at = Math.max(0, raw?.timestamp ?? rec.timestamp)
     const key = raw ? (raw.key?.view() ?? null) : readable(rec.keyBytes, rec.key)
     const value = raw ? (raw.value?.view() ?? null) : readable(rec.valueBytes, rec.value)
     const taken = outputs.add(epoch, policies.deadLetterTopic, key, value, at, headers, undefined)

@@ -4,8 +4,8 @@ import type { DeadLetter, DeadLetterFilter, DeadLetters } from '../../http/data-
 import type { Serde } from '../../serde/serde.ts'
 import { shownJson, textOrBase64 } from '../../serde/shown.ts'
 import type { CompiledTopology } from '../../topology/compiled.ts'
-import { fits, letterId, notesOf } from './letter.ts'
-import { redrivenLetters } from './redrive.ts'
+import { fits, notesOf } from './letter.ts'
+import { PutBack, putBack } from './redrive.ts'
 import { scan, type ScannedRecord, spansOf } from './topic-scan.ts'
 
 /** So many are looked through, over all partitions. */
@@ -33,12 +33,12 @@ export async function deadLetters(
     return true
   })
   found.sort((a, b) => b.timestamp - a.timestamp || b.offset - a.offset)
-  const done = spans.length === 0 ? new Set<string>() : await redrivenLetters(broker, topic)
+  const done = spans.length === 0 ? new PutBack() : await putBack(broker, topic)
   const letters = found.slice(0, limit).map((record) => shown(record, topology, done))
   return { topic, letters, seen, byReason }
 }
 
-function shown(record: ScannedRecord, topology: CompiledTopology, done: ReadonlySet<string>): DeadLetter {
+function shown(record: ScannedRecord, topology: CompiledTopology, done: PutBack): DeadLetter {
   const { partition, offset, timestamp, key, value, headers } = record
   const notes = notesOf(record)
   const source = topology.sources.find(
@@ -55,7 +55,7 @@ function shown(record: ScannedRecord, topology: CompiledTopology, done: Readonly
     key: readable(source?.keySerde, key),
     value: readable(source?.valueSerde, value),
     headers: headers.map(([name, said]) => [name, said instanceof Uint8Array ? textOrBase64(said) : said]),
-    redriven: done.has(letterId(record)),
+    redriven: done.has(record, notes.source),
   }
 }
 

@@ -23,21 +23,45 @@ export interface RedriveOptions {
   readonly now: () => number
 }
 
+/** The record that a letter is of. */
+interface Source {
+  readonly topic: string
+  readonly partition: number
+  readonly offset: number
+}
+
 interface Chosen {
   readonly letter: ScannedRecord
-  readonly source: { readonly topic: string; readonly partition: number; readonly offset: number }
+  readonly source: Source
 }
+
+const recordId = ({ topic, partition, offset }: Source): string => `${partitionKey(topic, partition)}:${offset}`
 
 export function notesTopicOf(deadLetterTopic: string): string {
   return `${deadLetterTopic}-redriven`
 }
 
-/** Letters that were put back, by `letterId`. */
-export async function redrivenLetters(broker: BrokerPort, deadLetterTopic: string): Promise<Set<string>> {
+/** What was put back: letters by `letterId`, and the records that they are of. */
+export class PutBack {
+  readonly #letters = new Set<string>()
+  readonly #records = new Set<string>()
+
+  add(letter: string, record: string): void {
+    this.#letters.add(letter)
+    this.#records.add(record)
+  }
+
+  /** A record that failed at several operators has as many letters; to put back one of them puts the record back. */
+  has(letter: ScannedRecord, source: Source | null): boolean {
+    return this.#letters.has(letterId(letter)) || (source !== null && this.#records.has(recordId(source)))
+  }
+}
+
+export async function putBack(broker: BrokerPort, deadLetterTopic: string): Promise<PutBack> {
   const topic = notesTopicOf(deadLetterTopic)
-  const done = new Set<string>()
-  await scan(broker, topic, (await spansOf(broker, topic)) ?? [], ({ key }) => {
-    if (key !== null) done.add(Buffer.from(key).toString())
+  const done = new PutBack()
+  await scan(broker, topic, (await spansOf(broker, topic)) ?? [], ({ key, value }) => {
+    if (key !== null) done.add(Buffer.from(key).toString(), Buffer.from(value ?? '').toString())
     return true
   })
   return done
@@ -58,7 +82,7 @@ export async function redrive(
     await broker.createTopics([{ topic, partitions: 1, config: { 'cleanup.policy': 'compact' } }])
     await producer.init()
   }
-  const done = await redrivenLetters(broker, deadLetterTopic)
+  const done = await putBack(broker, deadLetterTopic)
   const { chosen, ...counts } = await choose(options, filter, { spans, done, limit })
   const found = await originals(broker, chosen)
   const gone = counts.gone + chosen.length - found.length
@@ -76,7 +100,7 @@ function boundedBy(spans: readonly Span[], ends: string | undefined): Span[] {
 
 interface Scope {
   readonly spans: readonly Span[]
-  readonly done: ReadonlySet<string>
+  readonly done: PutBack
   readonly limit: number
 }
 
@@ -90,7 +114,7 @@ async function choose(
   await scan(broker, deadLetterTopic, spans, (letter) => {
     const notes = notesOf(letter)
     if (!fits(letter, notes, filter)) return true
-    const isDone = done.has(letterId(letter))
+    const isDone = done.has(letter, notes.source)
     if (!isDone && chosen.length === limit) {
       counts.more = true
       return false
@@ -98,7 +122,10 @@ async function choose(
     counts.matched++
     if (isDone) counts.already++
     else if (notes.source === null || !isSource(notes.source.topic)) counts.gone++
-    else chosen.push({ letter, source: notes.source })
+    else {
+      chosen.push({ letter, source: notes.source })
+      done.add(letterId(letter), recordId(notes.source))
+    }
     return true
   })
   return { chosen, ...counts }
@@ -125,7 +152,7 @@ async function write(producer: Producer, options: RedriveOptions, found: readonl
     const to = builders.get(id) ?? { topic, partition, builder: new RecordBatchBuilder() }
     builders.set(id, to)
     to.builder.append(record.timestamp, record.key, record.value, record.headers)
-    notes.append(options.now(), Buffer.from(letterId(letter)), Buffer.from(`${id}:${source.offset}`), [])
+    notes.append(options.now(), Buffer.from(letterId(letter)), Buffer.from(recordId(source)), [])
   }
   const batchOf = (topic: string, partition: number, builder: RecordBatchBuilder): ToProduce => ({
     topic,
