@@ -194,7 +194,7 @@ async function main(): Promise<void> {
       'source.reset': 'earliest',
       'topology.emit': values.emit === 'commit' ? 'per-commit' : 'on-update',
       'log.level': 'warn',
-      ...(wholeValues && { 'errors.producing': 'dead-letter' }),
+      ...(wholeValues && { 'errors.decoding': 'dead-letter' }),
     },
     environment: {},
   })

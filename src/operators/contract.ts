@@ -88,11 +88,32 @@ export interface Origin {
   readonly level: number
   /** How many records were handed on from here. */
   handed: number
+  /** The record as it came to this sub-topology, where it may become a dead letter after it was changed on its way. */
+  came: CameAs | undefined
+}
+
+export interface CameAs {
+  readonly key: ByteRange | null
+  readonly value: ByteRange | null
+  readonly timestamp: number
+  readonly headers: Headers
 }
 
 /** The origin of a record that is processed at once, alone: it needs no place among others. */
 export function originAt(topic: string, partition: number, offset: number, watermark: number, epoch: number): Origin {
-  return { topic, partition, offset, watermark, epoch, at: watermark, seq: 0, sub: 0, level: 0, handed: 0 }
+  return {
+    topic,
+    partition,
+    offset,
+    watermark,
+    epoch,
+    at: watermark,
+    seq: 0,
+    sub: 0,
+    level: 0,
+    handed: 0,
+    came: undefined,
+  }
 }
 
 /** Value on an edge below a table: the update of one row. */

@@ -120,7 +120,19 @@ export abstract class NodeOperator implements Operator {
   protected timerOrigin(watermark: number): Origin {
     const at = this.context.timerTime()
     const seq = timerSeq(this.context.subtopology, this.context.partition, this.index)
-    return { topic: '', partition: -1, offset: -1, watermark, epoch: 0, at, seq, sub: 0, level: 0, handed: 0 }
+    return {
+      topic: '',
+      partition: -1,
+      offset: -1,
+      watermark,
+      epoch: 0,
+      at,
+      seq,
+      sub: 0,
+      level: 0,
+      handed: 0,
+      came: undefined,
+    }
   }
 
   /** Asks to be called at a time, unless time moves by records alone. */
@@ -183,7 +195,19 @@ export abstract class NodeOperator implements Operator {
 /** Where a record comes from that tells a folded row: behind the records of its time, in the order of tasks. */
 export function toldOrigin(subtopology: number, partition: number, at: number): Origin {
   const seq = 2 ** 52 + (subtopology % 4096) * 65_536 + (partition % 65_536)
-  return { topic: '', partition: -1, offset: -1, watermark: at, epoch: 0, at, seq, sub: 0, level: 0, handed: 0 }
+  return {
+    topic: '',
+    partition: -1,
+    offset: -1,
+    watermark: at,
+    epoch: 0,
+    at,
+    seq,
+    sub: 0,
+    level: 0,
+    handed: 0,
+    came: undefined,
+  }
 }
 
 /** Timers of one time are in the order of sub-topologies, partitions and nodes, and all of them before records. */
@@ -217,7 +241,7 @@ export function unplacedOrigin(watermark: number): Origin {
 /** Where a record comes from that was let out while another one was processed. */
 export function heldBackOrigin(cause: Origin, watermark: number): Origin {
   const { topic, partition, offset, epoch, at, seq, sub, level, handed } = cause
-  return { topic, partition, offset, watermark, epoch, at, seq, sub, level, handed }
+  return { topic, partition, offset, watermark, epoch, at, seq, sub, level, handed, came: undefined }
 }
 
 /** The fields of the log that say where a line comes from. */

@@ -103,6 +103,7 @@ export class Intake {
       sub: passesOn ? reader.sub : 0,
       level: source.level,
       handed: 0,
+      came: undefined,
     }
     this.#counters.at(reader.originTopic, reader.originPartition, reader.offset, source.subtopology)
     const { bytes } = reader
@@ -110,7 +111,7 @@ export class Intake {
     const value = reader.valueStart < 0 ? null : new ByteRange(bytes, reader.valueStart, reader.valueEnd)
     const headers =
       reader.headersEnd > reader.headersStart ? decodeHeaders(bytes, reader.headersStart, reader.headersEnd) : noHeaders
-    this.#tasks.host.began(origin, key, value, reader.timestamp, headers)
+    if (this.#tasks.host.keepsRecords) origin.came = { key, value, timestamp: reader.timestamp, headers }
     if (value === null && source.tellsNull) this.#tellNull(source, origin)
     let rec: Rec
     try {

@@ -1,5 +1,4 @@
 /** What tasks ask of their lane: writing, handing over, counting, time. */
-import type { ByteRange } from '../../base/byte-range.ts'
 import type { Clock } from '../../base/clock.ts'
 import { laneIndex } from '../../base/counters.ts'
 import { EngineError } from '../../base/errors.ts'
@@ -72,17 +71,10 @@ interface Target {
   readonly carriesValue: boolean
 }
 
-interface RawRecord {
-  readonly key: ByteRange | null
-  readonly value: ByteRange | null
-  readonly timestamp: number
-  readonly headers: Headers
-}
-
 export class TaskHostPort {
   readonly #options: TaskHostOptions
-  /** What each record was when it came to this sub-topology; only where records that were changed on their way may become dead letters. */
-  readonly #raw: WeakMap<Origin, RawRecord> | undefined
+  /** Origins are to tell how records came: what was changed on its way may become a dead letter. */
+  readonly keepsRecords: boolean
   readonly #targets: readonly Target[]
   /** By level: see `digitsOf`. */
   readonly #digits: readonly number[]
@@ -91,7 +83,7 @@ export class TaskHostPort {
     this.#options = options
     const { topology, applicationId, policies } = options
     const anyDeadLetters = Object.values(policies).includes('dead-letter')
-    this.#raw = anyDeadLetters ? new WeakMap() : undefined
+    this.keepsRecords = anyDeadLetters
     this.#digits = digitsOf(topology.levels)
     this.#targets = topology.boundaries.map((boundary) => {
       const source = topology.sources.find((s) => s.boundary === boundary.index)
@@ -102,11 +94,6 @@ export class TaskHostPort {
       const carriesValue = source?.carriesValue !== false || anyDeadLetters
       return { source: source?.index ?? -1, subtopology, level: source?.level ?? 0, isOrdered, topic, carriesValue }
     })
-  }
-
-  /** A record comes in, as these bytes. */
-  began(origin: Origin, key: ByteRange | null, value: ByteRange | null, timestamp: number, headers: Headers): void {
-    this.#raw?.set(origin, { key, value, timestamp, headers })
   }
 
   /** The host of one task. `slot` is asked for late, because slot and task are made of each other. */
@@ -197,7 +184,7 @@ export class TaskHostPort {
   }
 
   #headersOf({ origin, headers }: Rec): Headers {
-    return this.#raw?.get(origin)?.headers ?? headers
+    return origin.came?.headers ?? headers
   }
 
   #deadLetter(slot: TaskSlot, rec: Rec, reason: DropReason, headers: Headers): void {
@@ -205,7 +192,7 @@ export class TaskHostPort {
     counters.deadLetter(reason)
     const epoch = (rec.origin.epoch || slot.epoch) as CommitEpoch
     // The record as it came, so that it can be put back; of what a timer made there is only what it is.
-    const raw = this.#raw?.get(rec.origin)
+    const raw = rec.origin.came
     const at = Math.max(0, raw?.timestamp ?? rec.timestamp)
     const key = raw ? (raw.key?.view() ?? null) : readable(rec.keyBytes, rec.key)
     const value = raw ? (raw.value?.view() ?? null) : readable(rec.valueBytes, rec.value)
@@ -238,8 +225,6 @@ export class TaskHostPort {
     // It goes on before all that the record hands over, as if at once; what it hands over has its turn among that.
     const sub = origin.sub + ++origin.handed * (this.#digits[origin.level] as number)
     const passed: Origin = { ...origin, epoch, sub, level, handed: 0 }
-    const raw = this.#raw?.get(origin)
-    if (raw !== undefined) this.#raw?.set(passed, raw)
     const { key, value, timestamp, headers, keyRange, valueRange } = rec
     const id = deferred.put(target, new Rec(key, value, timestamp, headers, passed, keyRange, valueRange))
     const lane = affinity().lane(slot.subtopology, slot.partition)
