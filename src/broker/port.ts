@@ -113,9 +113,12 @@ export interface GroupDescription {
   readonly members: ReadonlyArray<{
     readonly memberId: string
     readonly groupInstanceId: string | null
+    /** Kafka goes on telling that of whoever had the place of a static member first; so it does with the address. */
     readonly clientId: string
     /** Address that the broker sees it at; undefined where it is in the same process. */
     readonly clientHost?: string
+    /** What it said of itself when it joined last; left out while the group rebalances. */
+    readonly metadata?: Uint8Array
   }>
 }
 

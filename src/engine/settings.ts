@@ -10,6 +10,8 @@ export interface EngineSettings {
   readonly groupInstanceId: string | null
   /** Of the machine or pod, as other members of the group are to read it. */
   readonly hostName?: string
+  /** Under which name it talks to the broker. */
+  readonly clientId?: string
   /** Where other processes of the group send those who look for a key that this one has. */
   readonly advertisedAddress?: string
   readonly lanes: number

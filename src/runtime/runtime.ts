@@ -352,7 +352,7 @@ class RunningApplication implements Runtime {
   /** Nothing can be done in this process any more. It ends by itself once people had time to ask it why. */
   #fenced(code: number): void {
     const lingerMs = this.#http?.url === undefined ? 0 : this.#config.get('runtime.fenced-linger')
-    this.#identity?.fenced(systemClock.now() + lingerMs)
+    this.#identity?.fenced(systemClock.now() + lingerMs, this.#host.consumer()?.memberId)
     setTimeout(() => this.#resolveEnded(code), lingerMs).unref()
   }
 

@@ -110,6 +110,7 @@ export function engineSettings(config: Config, applicationId: string, topology: 
     // All pods of a hot standby take turns in one place of the group.
     groupInstanceId: ha ? `${applicationId}-active` : named ? `${applicationId}-${instance}` : null,
     hostName: hostname(),
+    clientId: config.get('broker.client-id') ?? applicationId,
     ...(advertised !== null && { advertisedAddress: advertised.replace(/\/$/, '') }),
     lanes: laneCount(config),
     split,

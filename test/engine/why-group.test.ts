@@ -18,13 +18,19 @@ test('a process that was fenced tells by whom, and ends a while later; the one t
   const newer = await TestEngine.start(t, 'standing', settings, broker)
   const { first, answer } = await found(older, 'FENCED', ({ sentence }) => sentence.includes('the client'))
   assert.equal(answer.status, 'FAILED')
-  assert.match(first.sentence, /the client \S+ \(member standing-main-\S+\) runs under the same identity standing-main/)
+  assert.match(
+    first.sentence,
+    /the client standing on \S+ \(member standing-main-\S+\) runs under the same identity standing-main/,
+  )
   assert.match(first.sentence, /ends by itself in \d+ s/)
   assert.equal(await older.runtime.ended, 3)
   await newer.reaches('RUNNING')
   const { status, verdict } = await why(newer)
   assert.equal(status, 'FLOWING')
-  assert.match(verdict, /it took the identity standing-main over from the client \S+ \(member standing-main-/)
+  assert.match(
+    verdict,
+    /it took the identity standing-main over from the client standing on \S+ \(member standing-main-/,
+  )
 })
 
 test('members of the group that come and go are told by name, with how long they stayed', async (t) => {

@@ -18,6 +18,7 @@ async function makeBroker(): Promise<BrokerUnderTest> {
 
 /** What stands before a member's own words: version 0, no topics, then the length of the user data. */
 const subscriptionHead = Buffer.from([0, 0, 0, 0, 0, 0])
+const headLength = subscriptionHead.length + 4
 
 /**
  * Two things in which Kafka is not as simple as the suite. It answers the end of a transaction before its markers are
@@ -62,11 +63,18 @@ function asTheSuiteExpects(port: BrokerPort): BrokerPort {
         return { name, metadata: Buffer.concat([subscriptionHead, length, metadata]) }
       })
       const joined = await port.joinGroup({ ...request, protocols })
-      const headLength = subscriptionHead.length + 4
       return {
         ...joined,
         members: joined.members.map((member) => ({ ...member, metadata: member.metadata.subarray(headLength) })),
       }
+    },
+    async describeGroup(groupId: string) {
+      const described = await port.describeGroup(groupId)
+      const members = described.members.map(({ metadata, ...member }) => ({
+        ...member,
+        ...(metadata && { metadata: metadata.subarray(headLength) }),
+      }))
+      return { ...described, members }
     },
   }
   return new Proxy(port, {

@@ -138,11 +138,12 @@ export class Groups {
       if (group.errorCode !== 0) throw refused(group.errorCode, what)
       return {
         state: group.groupState,
-        members: group.members.map(({ memberId, groupInstanceId, clientId, clientHost }) => ({
+        members: group.members.map(({ memberId, groupInstanceId, clientId, clientHost, memberMetadata }) => ({
           memberId,
           groupInstanceId: groupInstanceId ?? null,
           clientId,
           clientHost,
+          ...(memberMetadata.length > 0 && { metadata: new Uint8Array(memberMetadata) }),
         })),
       }
     })

@@ -89,6 +89,7 @@ export class GroupLink {
           exclusive: settings.split === 'in-process',
           ...(settings.advertisedAddress !== undefined && { address: settings.advertisedAddress }),
           ...(settings.hostName !== undefined && { host: settings.hostName }),
+          ...(settings.clientId !== undefined && { client: settings.clientId }),
         },
         sessionTimeoutMs: settings.sessionTimeoutMs,
         rebalanceTimeoutMs: settings.rebalanceTimeoutMs,

@@ -13,6 +13,8 @@ export interface MemberIdentity {
   readonly exclusive: boolean
   /** Name of its machine or pod. */
   readonly host?: string
+  /** Under which name it talks to the broker. */
+  readonly client?: string
   /** Where its HTTP interface is, for whoever looks for a key that it has. */
   readonly address?: string
 }

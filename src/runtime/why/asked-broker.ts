@@ -1,7 +1,7 @@
 /** What the diagnosis asks the broker: over the engine's thread, and without waiting for anybody. */
 import type { TopicPartition } from '../../base/ids.ts'
-import type { GroupDescription, OpenTransaction } from '../../broker/port.ts'
-import type { BrokerAnswer, BrokerQuestion } from '../../engine/recovery/broker-questions.ts'
+import type { OpenTransaction } from '../../broker/port.ts'
+import type { BrokerAnswer, BrokerQuestion, PlaceHolder } from '../../engine/recovery/broker-questions.ts'
 
 /** Keeps who asked, until the engine's thread has the answer; it may never come. */
 export class AskedBroker {
@@ -13,9 +13,9 @@ export class AskedBroker {
     this.#send = send
   }
 
-  /** Null where the broker does not tell. */
-  async group(groupId: string): Promise<GroupDescription | null> {
-    return (await this.#ask({ what: 'group', groupId })) as GroupDescription | null
+  /** Who has the place of a static member; null where nobody has, or the broker does not tell. */
+  async place(groupId: string, groupInstanceId: string): Promise<PlaceHolder | null> {
+    return (await this.#ask({ what: 'place', groupId, groupInstanceId })) as PlaceHolder | null
   }
 
   /** Empty where the broker does not tell. */

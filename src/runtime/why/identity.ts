@@ -2,13 +2,15 @@
  * The place in the group that this process alone may have: who had it before, and who took it. The broker is asked
  * beside everything else, and never waited for: what it does not tell is not told.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../../base/clock.ts'
-import type { GroupDescription } from '../../broker/port.ts'
+import type { PlaceHolder } from '../../engine/recovery/broker-questions.ts'
 import type { IdentityFacts } from '../../view/diagnosis/facts.ts'
 import type { AskedBroker } from './asked-broker.ts'
 
 /** That it took over is worth telling for so long. */
 const tellTakeoverMs = 300_000
+const againMs = 500
 
 export class Identity {
   readonly #groupId: string
@@ -16,8 +18,6 @@ export class Identity {
   readonly name: string
   readonly #clock: Clock
   #broker: AskedBroker | undefined
-  /** Ids of members that had the place before this process. */
-  #before: GroupDescription['members'][number] | undefined
   #tookFrom: IdentityFacts['tookFrom'] = null
   #holder: string | null = null
   #endsAtMs: number | null = null
@@ -31,18 +31,16 @@ export class Identity {
   /** To be called before the engine may join. The answer may come later: `ownId` tells a predecessor from this process. */
   begin(broker: AskedBroker, ownId: () => string | undefined): void {
     this.#broker = broker
-    void this.#ask().then((member) => {
-      this.#before = member === undefined || member.memberId === ownId() ? undefined : member
-      if (this.#before !== undefined) this.#tookFrom = { who: whoIs(this.#before), atMs: this.#clock.now() }
+    void this.#ask().then((before) => {
+      if (before === null || before.memberId === ownId()) return
+      this.#tookFrom = { who: whoIs(before), atMs: this.#clock.now() }
     })
   }
 
-  /** The broker has fenced this process. It ends by itself at that time, if at all. */
-  fenced(endsAtMs: number | null): void {
+  /** The broker has fenced this process, which the group knew by that id. It ends by itself at that time. */
+  fenced(endsAtMs: number, ownId: string | undefined): void {
     this.#endsAtMs = endsAtMs
-    void this.#ask().then((member) => {
-      this.#holder = member === undefined ? null : whoIs(member)
-    })
+    void this.#askHolder(endsAtMs, ownId)
   }
 
   facts(): IdentityFacts {
@@ -51,13 +49,28 @@ export class Identity {
     return { name: this.name, holder: this.#holder, tookFrom, endsAtMs: this.#endsAtMs }
   }
 
-  async #ask(): Promise<GroupDescription['members'][number] | undefined> {
-    const group = (await this.#broker?.group(this.#groupId)) ?? null
-    return group?.members.find(({ groupInstanceId }) => groupInstanceId === this.name)
+  /**
+   * Whoever comes takes the transactional id first and the place in the group some time later: until then the group
+   * still names this process itself. And what the newcomer says of itself is told when the group is at rest.
+   */
+  async #askHolder(endsAtMs: number, ownId: string | undefined): Promise<void> {
+    for (;;) {
+      const holder = await this.#ask()
+      if (holder !== null && holder.memberId !== ownId) {
+        this.#holder = whoIs(holder)
+        if (holder.client !== null || holder.host !== null) return
+      }
+      if (this.#clock.now() + againMs >= endsAtMs) return
+      await sleep(againMs, undefined, { ref: false })
+    }
+  }
+
+  async #ask(): Promise<PlaceHolder | null> {
+    return (await this.#broker?.place(this.#groupId, this.name)) ?? null
   }
 }
 
-function whoIs({ clientId, clientHost, memberId }: GroupDescription['members'][number]): string {
-  const at = clientHost === undefined ? '' : ` at ${clientHost.replace(/^\//, '')}`
-  return `the client ${clientId}${at} (member ${memberId})`
+function whoIs({ memberId, client, host }: PlaceHolder): string {
+  const name = client === null ? 'a process' : `the client ${client}`
+  return `${name}${host === null ? '' : ` on ${host}`} (member ${memberId})`
 }

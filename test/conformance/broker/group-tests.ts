@@ -60,8 +60,8 @@ export function groupTests(context: SuiteContext): void {
     const description = await context.other.describeGroup(group)
     assert.equal(description.state, 'Stable')
     assert.deepEqual(
-      description.members.map((m) => m.memberId),
-      [joined.memberId],
+      description.members.map((m) => [m.memberId, m.metadata]),
+      [[joined.memberId, subscription('about me')]],
     )
     await context.one.leaveGroup(member)
     assert.deepEqual(await context.other.describeGroup(group), { state: 'Empty', members: [] })
@@ -114,7 +114,9 @@ export function groupTests(context: SuiteContext): void {
     const group = unique('group')
     const groupInstanceId = 'the-active'
     const old = await joinAlone(context.one, group, { groupInstanceId })
-    const joined = await context.other.joinGroup(joinRequest(group, { groupInstanceId }))
+    const [usual] = joinRequest(group).protocols
+    const protocols = [{ name: usual?.name ?? '', metadata: subscription('the successor') }]
+    const joined = await context.other.joinGroup(joinRequest(group, { groupInstanceId, protocols }))
     assert.equal(joined.generationId, old.generationId)
     assert.notEqual(joined.memberId, old.memberId)
     const successor = memberOf(group, joined, groupInstanceId)
@@ -125,8 +127,8 @@ export function groupTests(context: SuiteContext): void {
     await refused(context.one.commitOffsets(old, offsets), 'FENCED_INSTANCE_ID')
     await context.other.commitOffsets(successor, offsets)
     assert.deepEqual(
-      (await context.one.describeGroup(group)).members.map((m) => [m.memberId, m.groupInstanceId]),
-      [[joined.memberId, groupInstanceId]],
+      (await context.one.describeGroup(group)).members.map((m) => [m.memberId, m.groupInstanceId, m.metadata]),
+      [[joined.memberId, groupInstanceId, subscription('the successor')]],
     )
   })
 

@@ -126,11 +126,11 @@ export class Group {
   }
 
   describe(): GroupDescription {
-    const members = [...this.#members.values()].map(({ memberId, groupInstanceId, clientId }) => ({
-      memberId,
-      groupInstanceId,
-      clientId,
-    }))
+    const isStable = this.#state === 'Stable'
+    const members = [...this.#members.values()].map(({ memberId, groupInstanceId, clientId, protocols }) => {
+      const chosen = isStable ? protocols.find(({ name }) => name === this.#protocol) : undefined
+      return { memberId, groupInstanceId, clientId, ...(chosen !== undefined && { metadata: chosen.metadata }) }
+    })
     return { state: this.#state, members }
   }
 

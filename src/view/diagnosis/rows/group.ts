@@ -25,7 +25,7 @@ function isFenced(facts: Facts, now: number): Found {
   const { identity, stateSinceMs, failure } = facts
   const before = wasFenced(facts, now)
   const holder = identity?.holder ?? null
-  const who = holder === null ? 'another process, of which the broker tells nothing,' : holder
+  const who = holder === null ? 'another process, of which the broker has told nothing so far,' : holder
   const name = identity === null ? '' : ` ${identity.name}`
   const ends = identity?.endsAtMs ?? null
   const end = ends === null ? '' : `, and ends by itself in ${lasting(ends - now)}`
