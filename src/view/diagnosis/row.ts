@@ -25,6 +25,11 @@ export function isMeantToRun({ state }: Facts): boolean {
   return state === 'RUNNING' || state === 'DRAINING' || state === 'RESTARTING'
 }
 
+/** The engine does nothing any more: what it showed last of its exchanges with the broker is past, and grows no older. */
+export function hasEnded({ state }: Facts): boolean {
+  return state === 'FAILED' || state === 'STOPPED'
+}
+
 /** An exchange goes through several threads, and each of them may wait as long for a processor as this one does. */
 export const hopsOfACommit = 10
 export const hourMs = 3_600_000

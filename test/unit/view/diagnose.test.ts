@@ -264,6 +264,12 @@ describe('a diagnosis', () => {
     assert.deepEqual(codesOf({ earlier: [at(300), at(400)] }), [])
     const failure = { code: 'FENCED', message: 'another process has taken over', restartHelps: false }
     assert.deepEqual(codesOf({ state: 'FAILED', failure, earlier: [at(1)] }), ['FENCED', '(FAILED)'])
+    // What was under way when it ended grows no older.
+    const cut = { ...healthy.commit, phase: 'ABORTING', phaseSinceMs: now - 20_000 } as Facts['commit']
+    const held = [{ ...partition, withheld: 3, withheldSinceMs: now - 20_000 }]
+    const ended: Partial<Facts> = { state: 'FAILED', failure, earlier: [at(1)], commit: cut, partitions: held }
+    assert.deepEqual(codesOf(ended), ['FENCED', '(FAILED)'])
+    assert.deepEqual(codesOf({ ...ended, state: 'RUNNING', failure: null }), ['COMMIT_UNANSWERED', 'TRANSACTION_OPEN'])
     const [fenced, failed] = diagnose(now, { ...healthy, state: 'FAILED', failure, earlier: [at(1)] })
     assert.match(fenced?.next ?? '', /^Do not start this process again as it is/)
     assert.match(failed?.next ?? '', /^This follows from FENCED above/)

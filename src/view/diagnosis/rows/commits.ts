@@ -2,7 +2,7 @@
 import { bootstrap, setting } from '../wording/advice.ts'
 import type { CommitFacts, Facts, LaneFacts } from '../facts.ts'
 import { type CommitPhase, type Owing, owingFor } from '../owing.ts'
-import { hopsOfACommit, type StandstillRow } from '../row.ts'
+import { hasEnded, hopsOfACommit, type StandstillRow } from '../row.ts'
 import { lasting, nodeName } from '../words.ts'
 
 const patienceMs = 5000
@@ -71,7 +71,7 @@ const commitUnanswered: StandstillRow = {
   nextBehind: 'The commit goes on when that is done.',
   find: (facts, now) => {
     const { commit, broker } = facts
-    if (commit === null || phaseWords[commit.phase] === undefined) return []
+    if (commit === null || hasEnded(facts) || phaseWords[commit.phase] === undefined) return []
     const ageMs = now - commit.phaseSinceMs
     if (ageMs < Math.max(patienceMs, 10 * usualCommitMs(commit))) return []
     const owing = owingFor(commit.phase, broker.nodes)
@@ -146,7 +146,7 @@ const commitsSlow: StandstillRow = {
   nextBehind: 'Commits are as quick as before when that is done.',
   find: (facts, now) => {
     const { commit, broker, lateMs, lanes } = facts
-    if (commit === null) return []
+    if (commit === null || hasEnded(facts)) return []
     const limitMs = Math.max(500, 3 * commit.intervalMs, hopsOfACommit * lateMs)
     const committed = withoutWaits(commit.last, lanes).filter(({ outcome }) => outcome === 'COMMITTED')
     const swift = committed.findIndex(({ durationsMs }) => stepsMs(durationsMs) <= limitMs)

@@ -3,7 +3,7 @@ import { clockToleranceMs } from '../../../time/watermark-report.ts'
 import { bootstrap, readCommand, safeRestart, setting, showsContents, time } from '../wording/advice.ts'
 import type { Facts, PartitionFacts, RecordPlace, TransactionHolder } from '../facts.ts'
 import type { Found } from '../finding.ts'
-import type { StandstillRow } from '../row.ts'
+import { hasEnded, type StandstillRow } from '../row.ts'
 import { clockTime, lasting, listed, partitionName, partitionPlace } from '../words.ts'
 
 const patienceMs = 5000
@@ -178,7 +178,7 @@ const transactionOpen: StandstillRow = {
   guide:
     'Records after the first open transaction of a partition may not be read: nobody knows yet whether those before them count. `lag` in `/offsets` counts them, `withheld` tells them apart.',
   find: (facts, now) =>
-    facts.partitions
+    (hasEnded(facts) ? [] : facts.partitions)
       .filter(({ withheldSinceMs }) => withheldSinceMs !== null && now - withheldSinceMs >= patienceMs)
       .slice(0, 20)
       .map((each): Found => {
