@@ -253,6 +253,17 @@ describe('a diagnosis', () => {
     assert.deepEqual(codesOf({ groupChanges: rolling }), [])
     const restless = [3, 13, 23, 33].map((ago) => change(ago, [`next-${ago}`], [[`last-${ago}`, 10]]))
     assert.deepEqual(codesOf({ groupChanges: restless }), ['GROUP_UNSTEADY'])
+    const settings = { sessionTimeoutMs: 45_000 } as NonNullable<Facts['settings']>
+    const nextOf = (stayed: number): string => {
+      const groupChanges = restless.map((each) => ({ ...each, went: [{ member: 'a', stayedMs: stayed * 1000 }] }))
+      return diagnose(now, { ...healthy, settings, groupChanges })[0]?.next ?? ''
+    }
+    // Nobody is lost for silence before the session is over.
+    assert.match(
+      nextOf(10),
+      /they left the group by themselves.* only after `consumer.session.timeout.ms` \(now 45 s\)/,
+    )
+    assert.match(nextOf(50), /silent for longer than `consumer.session.timeout.ms` \(now 45 s\)/)
     const over = restless.map(({ atMs, ...rest }) => ({ ...rest, atMs: atMs - 60_000 }))
     assert.deepEqual(codesOf({ groupChanges: over }), [])
   })

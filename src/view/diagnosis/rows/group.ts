@@ -91,6 +91,20 @@ const shortStayMs = minuteMs
 const fewestStays = 3
 const historyMs = 5 * minuteMs
 const quietAfterMs = 15_000
+/** Whoever is lost without a word stays for a session at least, give or take when others hear of it. */
+const partOfSession = 0.8
+
+const ownNames =
+  'Give each process its own `engine.instance-id` (not one value for all replicas); a process that restarts then keeps its partitions.'
+
+/** A group loses nobody for silence before the session is over: whoever goes sooner has left it with a word. */
+function rebalancingNext({ settings }: Facts, staysMs: readonly number[]): string {
+  if (settings === undefined) return rebalancing.next
+  const session = setting('consumer.session.timeout.ms', time(settings.sessionTimeoutMs))
+  return staysMs.every((stayMs) => stayMs < partOfSession * settings.sessionTimeoutMs)
+    ? `Look at the processes named above: they left the group by themselves, as a process does that is stopped or that fails. (The group gives up a silent one only after ${session}.) Look at their log and exit code (\`kubectl logs --previous\`), and at what stops them: a deployment, an autoscaler, a probe. ${ownNames}`
+    : rebalancing.next.replace('`consumer.session.timeout.ms`', session)
+}
 
 const rebalancing: StandstillRow = {
   code: 'GROUP_UNSTEADY',
@@ -98,7 +112,7 @@ const rebalancing: StandstillRow = {
   title: 'Members of the group come and go without end',
   when: 'Within five minutes three members or more came into the group and went again within a minute each, and it goes on.',
   explains: ['WATERMARK_HELD', 'BUFFER_FULL', 'COMMITS_SLOW', 'RESTARTS', 'LANE_SLOW', 'HOT_KEY'],
-  next: 'Look at the processes named above: do they end (their log, exit code, memory limit; `kubectl logs --previous`), or do they run and the group loses them? The second happens where a process is silent for longer than `consumer.session.timeout.ms`. Give each process its own `engine.instance-id` (not one value for all replicas); a process that restarts then keeps its partitions.',
+  next: `Look at the processes named above: do they end (their log, exit code, memory limit; \`kubectl logs --previous\`), or do they run and the group loses them? The second happens where a process is silent for longer than \`consumer.session.timeout.ms\`. ${ownNames}`,
   guide:
     'Each time partitions change hands, what was read of them is given up, state is restored, and commits wait. A process that is replaced comes once and goes once, and is no finding.',
   find: (facts, now) => {
@@ -117,9 +131,9 @@ const rebalancing: StandstillRow = {
     return [
       {
         sentence: `The members of the consumer group ${facts.applicationId} keep changing: ${changes.length} changes within ${lasting(now - oldest.atMs)}. ${short.length} members left again, on average ${lasting(stayed)} after they had joined: ${listed(byHost(members))}. While partitions change hands, little is processed.`,
-        next: rebalancing.next.replace(
-          '`consumer.session.timeout.ms`',
-          setting('consumer.session.timeout.ms', time(facts.settings?.sessionTimeoutMs)),
+        next: rebalancingNext(
+          facts,
+          short.map(({ stayedMs }) => stayedMs as number),
         ),
         sinceMs: oldest.atMs,
         place: { group: facts.applicationId },
