@@ -227,7 +227,7 @@ export interface BrokerPort {
 /** How the engine treats a broker's error, whatever its name (`../../docs/errors.md`). */
 export type BrokerErrorClass = 'retriable' | 'abortable' | 'epoch-lost' | 'record' | 'config' | 'offset' | 'unreachable'
 
-/** A broker refused, or could not be reached. `code` is Kafka's name of the error (`PRODUCER_FENCED`, …) or `UNREACHABLE`. */
+/** A broker refused, or could not be reached. `code` is Kafka's name of the error (`PRODUCER_FENCED`, …), `UNREACHABLE` or `CLOSED`. */
 export class BrokerError extends Error {
   override readonly name = 'BrokerError'
   readonly code: string

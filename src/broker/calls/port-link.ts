@@ -3,6 +3,7 @@ import type { MessagePort } from 'node:worker_threads'
 import { BrokerError } from '../port.ts'
 import type { Link } from './linked-broker.ts'
 import type { Answer, Arguments, CancelRequest, OperationName, Request, Response } from './protocol.ts'
+import { fromWireCause } from './wire-cause.ts'
 
 interface Pending {
   readonly resolve: (answer: unknown) => void
@@ -70,8 +71,12 @@ export class PortLink implements Link {
     if (pending === undefined) return
     this.#pending.delete(response.id)
     if (this.#pending.size === 0) this.#port.unref()
-    if ('code' in response) pending.reject(new BrokerError(response.code, response.message, response.errorClass))
-    else pending.resolve(response.answer)
+    if (!('code' in response)) {
+      pending.resolve(response.answer)
+      return
+    }
+    const { code, message, errorClass, cause } = response
+    pending.reject(new BrokerError(code, message, errorClass, cause && fromWireCause(cause)))
   }
 
   #disconnected(): void {

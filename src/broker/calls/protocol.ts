@@ -19,6 +19,7 @@ import type {
   TopicInfo,
   TopicSpec,
 } from '../port.ts'
+import type { WireCause } from './wire-cause.ts'
 
 export interface Operations {
   topics(names: readonly string[] | null): TopicInfo[]
@@ -82,4 +83,10 @@ export interface CancelRequest {
 }
 export type Response =
   | { readonly id: number; readonly answer: unknown }
-  | { readonly id: number; readonly code: string; readonly message: string; readonly errorClass: BrokerErrorClass }
+  | {
+      readonly id: number
+      readonly code: string
+      readonly message: string
+      readonly errorClass: BrokerErrorClass
+      readonly cause?: WireCause
+    }

@@ -1,6 +1,7 @@
 /** The other side of a `PortLink`: performs the calls that come over a message port. */
 import type { MessagePort } from 'node:worker_threads'
 import type { Answer, Cancel, CancelRequest, OperationName, Performer, Request, Response } from './protocol.ts'
+import { toWireCause } from './wire-cause.ts'
 
 export interface PortEvents {
   /** A message was handled; its call may still be under way. */
@@ -38,8 +39,10 @@ function answerTo<K extends OperationName>(
     done: (answer: Answer<K>) => {
       settle({ id, answer }, name === 'fetch' ? recordBuffers(answer) : [])
     },
-    fail: ({ code, message, errorClass }) => {
-      settle({ id, code, message, errorClass }, [])
+    fail: (error) => {
+      const { code, message, errorClass } = error
+      const cause = toWireCause(error.cause)
+      settle({ id, code, message, errorClass, ...(cause !== undefined && { cause }) }, [])
     },
   })
   if (!settled) cancels.set(id, cancel)

@@ -47,7 +47,9 @@ export class BrokerQuestions {
 
   async close(): Promise<void> {
     this.#closed = true
-    await (await this.#own)?.close()
+    // Where no client could be made, whoever asked has been told.
+    const own = await this.#own?.catch(() => undefined)
+    await own?.close()
   }
 
   /** Connections of its own: what fails here says nothing of how the engine fares. */

@@ -92,5 +92,5 @@ class LateLink implements Link {
 }
 
 function closed(): BrokerError {
-  return new BrokerError('UNREACHABLE', 'The client of Kafka is closed; start the application again.')
+  return new BrokerError('CLOSED', 'The client of Kafka is closed; start the application again.', 'unreachable')
 }
