@@ -4,7 +4,14 @@ import { pathToFileURL } from 'node:url'
 import type { BrokerAddress } from '../broker/connect.ts'
 import { type EmbeddedBroker, startEmbeddedBroker } from '../broker/embedded/start.ts'
 import { KafkaClientsApart } from '../broker/kafka/apart/clients.ts'
-import type { KafkaOptions, SaslOptions, TlsOptions, TokenEndpoint } from '../broker/kafka/options.ts'
+import { EngineError } from '../base/errors.ts'
+import {
+  type KafkaOptions,
+  parseAddress,
+  type SaslOptions,
+  type TlsOptions,
+  type TokenEndpoint,
+} from '../broker/kafka/options.ts'
 import type { BrokerPort } from '../broker/port.ts'
 import type { Config } from '../config/config.ts'
 
@@ -65,7 +72,7 @@ function kafkaOptions(config: Config, applicationId: string, servers: string): K
   const tls = tlsOptions(config)
   const sasl = saslOptions(config)
   return {
-    bootstrapServers: servers.split(',').map((server) => server.trim()),
+    bootstrapServers: addressesOf(servers),
     clientId: config.get('broker.client-id') ?? applicationId,
     requestTimeoutMs: config.get('broker.request-timeout'),
     connectTimeoutMs: config.get('broker.connect-timeout'),
@@ -74,6 +81,20 @@ function kafkaOptions(config: Config, applicationId: string, servers: string): K
     ...(tls && { tls }),
     ...(sasl && { sasl }),
   }
+}
+
+/** Refused here, in the start: the threads that use them have nobody to tell. */
+function addressesOf(servers: string): string[] {
+  const addresses = servers.split(',').map((server) => server.trim())
+  for (const address of addresses) {
+    try {
+      parseAddress(address)
+    } catch (cause) {
+      const message = `broker.bootstrap-servers: "${address}" is no broker address; write it as host:port`
+      throw new EngineError('CONFIG_INVALID', message, { cause })
+    }
+  }
+  return addresses
 }
 
 function tlsOptions(config: Config): TlsOptions | undefined {

@@ -49,6 +49,18 @@ describe('a Kafka that was never reached', () => {
     }
   }
 
+  test('is refused in the start where its address is none', async () => {
+    for (const [servers, wrong] of [
+      ['a b', 'a b'],
+      ['127.0.0.1:1, kafka:99999', 'kafka:99999'],
+      ['127.0.0.1:1,', ''],
+    ] as const) {
+      const message = `broker.bootstrap-servers: "${wrong}" is no broker address; write it as host:port`
+      const starting = TestEngine.open('standing', { 'broker.bootstrap-servers': servers })
+      await assert.rejects(starting, { code: 'CONFIG_INVALID', message })
+    }
+  })
+
   test('is told with what brought the error about, by clients in another thread too', async (t) => {
     const settings = { 'broker.bootstrap-servers': nobodys(), 'engine.state.store': 'memory' }
     const engine = await TestEngine.start(t, 'standing', settings)
