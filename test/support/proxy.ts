@@ -1,8 +1,9 @@
 /**
- * A TCP proxy that understands Kafka's framing: it can cut all connections, stand still, and lose single requests or
- * responses by their api key, which no real network does on demand.
+ * A TCP proxy that understands Kafka's framing: it can cut all connections, stand still, and lose or delay single requests
+ * or responses by their api key, which no real network does on demand.
  */
 import { connect, createServer, type Server, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 export const apiKeys = {
   produce: 0,
@@ -28,12 +29,19 @@ interface Loss {
   lost: number
 }
 
+interface Delay {
+  readonly ms: number
+  /** Aborted when it is taken back: what still waits goes on. */
+  readonly over: AbortController
+}
+
 const host = '127.0.0.1'
 
 export class KafkaProxy {
   readonly #server: Server
   readonly #pairs = new Set<readonly [client: Socket, broker: Socket]>()
   readonly #losses: Loss[] = []
+  readonly #delays = new Map<number, Delay>()
   #target = 0
   #cut = false
   #still = false
@@ -101,7 +109,19 @@ export class KafkaProxy {
     this.#losses.push({ side, apiKey: apiKeys[api], left: 1, cut: !pass, pass, seen, lost: 0 })
   }
 
+  /**
+   * Holds back the responses of an api for so long, and what follows on their connections with them: a broker answers in
+   * order. `Infinity` holds them back until the delay is taken back, with 0; then all go on.
+   */
+  delay(api: ApiName, ms: number): void {
+    const apiKey = apiKeys[api]
+    this.#delays.get(apiKey)?.over.abort()
+    this.#delays.delete(apiKey)
+    if (ms > 0) this.#delays.set(apiKey, { ms, over: new AbortController() })
+  }
+
   async close(): Promise<void> {
+    for (const { over } of this.#delays.values()) over.abort()
     this.#endAll()
     await new Promise((resolve) => this.#server.close(resolve))
   }
@@ -133,6 +153,13 @@ export class KafkaProxy {
       socket.on('close', end)
     }
     const asked = new Map<number, number>()
+    let before = Promise.resolve()
+    let held = 0
+    const deliver = async (frame: Buffer, delay: Delay | undefined): Promise<void> => {
+      if (delay !== undefined) await passed(delay)
+      held--
+      if (!client.destroyed) client.write(frame)
+    }
     client.on(
       'data',
       frames((frame) => {
@@ -147,7 +174,14 @@ export class KafkaProxy {
         const correlationId = frame.readInt32BE(4)
         const apiKey = asked.get(correlationId) ?? -1
         asked.delete(correlationId)
-        if (!this.#loses('response', apiKey, end)) client.write(frame)
+        if (this.#loses('response', apiKey, end)) return
+        const delay = this.#delays.get(apiKey)
+        if (delay === undefined && held === 0) {
+          client.write(frame)
+          return
+        }
+        held++
+        before = before.then(() => deliver(frame, delay))
       }),
     )
     if (this.#still) for (const socket of pair) socket.pause()
@@ -164,6 +198,13 @@ export class KafkaProxy {
     if (loss.cut) end()
     return !loss.pass
   }
+}
+
+async function passed({ ms, over: { signal } }: Delay): Promise<void> {
+  if (signal.aborted) return
+  const ended = new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
+  const waits = ms === Number.POSITIVE_INFINITY ? [ended] : [ended, sleep(ms, undefined, { ref: false })]
+  await Promise.race(waits)
 }
 
 /** Cuts a byte stream into frames: a length of four bytes, then that many bytes. */

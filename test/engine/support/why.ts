@@ -37,6 +37,12 @@ export async function found(engine: TestEngine, code: string, wanted: (finding: 
   return { first, answer: answer as WhyAnswer, codes: findings.map((each) => each.code) }
 }
 
+/** Codes of findings that no other one brings about. */
+export function causesIn({ findings }: WhyAnswer): string[] {
+  const effects = new Set(findings.flatMap(({ leadsTo }) => leadsTo))
+  return findings.map(({ code }) => code).filter((code) => !effects.has(code))
+}
+
 export async function flows(engine: TestEngine): Promise<void> {
   await eventually('nothing is found any more', async () => (await why(engine)).status === 'FLOWING', patienceMs)
 }
