@@ -84,6 +84,11 @@ describe('asynchronous functions', () => {
     )
     assert.deepEqual([first.place.topic, first.place.partition], ['calls', 0])
     assert.equal(typeof first.place.offset, 'number')
+    const [evidence] = first.evidence
+    const index = Number(/^lanes\[(\d+)\]\.at\.offset$/.exec(evidence?.field ?? '')?.[1])
+    const barriers = (await (await fetch(`${engine.runtime.url}/debug/barriers`)).json()) as BarrierSnapshot
+    assert.equal(barriers.lanes[index]?.at?.offset, evidence?.value)
+    assert.equal(barriers.lanes[index]?.lane, first.place.lane)
   })
 
   test('one hot key is told by hash, node, partition and rate, and never by its name', async (t) => {

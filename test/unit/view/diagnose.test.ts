@@ -181,6 +181,14 @@ describe('a diagnosis', () => {
     assert.deepEqual(codesOf({ lanes: [at(11_000, 5000)] }), ['LANE_DOES_NOT_RETURN'])
   })
 
+  test('says where the call that has not ended is to be seen', () => {
+    const at = { topic: 'in', partition: 0, offset: 42 }
+    const calling = { ...lane, lane: 'lane-1', node: null, call: { sinceMs: now - 20_000, node: 'ask', at } }
+    const [first] = diagnose(now, { ...healthy, lanes: [lane, calling] })
+    assert.equal(first?.code, 'PROMISE_PENDING')
+    assert.deepEqual(first?.evidence, [{ at: '/debug/barriers', field: 'lanes[1].at.offset', value: 42 }])
+  })
+
   test('puts a full buffer, restarts and slow commits behind the lane that brings them about', () => {
     const commit = { ...healthy.commit, restarts: { used: 2, max: 3, windowMs: 300_000, causes: ['BARRIER_TIMEOUT'] } }
     const facts = {

@@ -61,11 +61,14 @@ function byItself({ commit, settings }: Facts, meanwhile = ''): string {
   return `By itself the engine restarts in place once the call has lasted longer than ${after} while a commit waits for it, and reads the record again.${meanwhile} ${used} of ${max} restarts in place within ${lasting(windowMs)} ${used === 1 ? 'is' : 'are'} used; after the last one the engine fails, or a standby takes over.`
 }
 
-function laneEvidence(facts: Facts, lane: LaneFacts): Evidence[] {
-  const index = facts.lanes.indexOf(lane)
+/** `offset`: of the record whose call has not ended. A lane with nothing but calls out is at no step. */
+function laneEvidence(facts: Facts, lane: LaneFacts, offset?: number): Evidence[] {
+  const entry = `lanes[${facts.lanes.findIndex((each) => each.lane === lane.lane)}]`
   const outstanding = facts.commit?.outstandingLanes ?? []
   return [
-    { at: '/debug/barriers', field: `lanes[${index}].node`, value: lane.node },
+    offset === undefined
+      ? { at: '/debug/barriers', field: `${entry}.node`, value: lane.node }
+      : { at: '/debug/barriers', field: `${entry}.at.offset`, value: offset },
     ...(outstanding.length > 0
       ? [{ at: '/debug/barriers', field: 'outstandingLanes', value: outstanding.slice(0, 8) }]
       : []),
@@ -165,7 +168,7 @@ const promisePending: StandstillRow = {
             ...functionPlace(call),
             ...call.at,
           },
-          evidence: laneEvidence(facts, { ...lane, node: call.node, function: null }),
+          evidence: laneEvidence(facts, { ...lane, function: null }, call.at?.offset),
           next: asAbove(lane, all[0]) ?? pendingNext(facts, call),
         }
       }),
