@@ -27,13 +27,20 @@ export interface WhyAnswer {
 
 /** More would not be read; the answer stays small however many partitions there are. */
 const mostFindings = 30
+/** Topics may have names of 249 characters, which a finding repeats in its commands. The first finding is always told. */
+const mostBytes = 50_000
 const iso = (ms: number): string => new Date(ms).toISOString()
 
 export function answerOf({ application, process, verdict, status, sinceMs, findings, flow }: Verdict): WhyAnswer {
   const who = { ...(application !== undefined && { application }), ...(process !== undefined && { process }) }
-  const shown = findings.slice(0, mostFindings).map((finding): WhyFinding => {
+  const told = findings.slice(0, mostFindings).map((finding): WhyFinding => {
     const { code, severity, sentence, place, evidence, leadsTo, next, help } = finding
     return { code, severity, sentence, place, since: iso(finding.sinceMs), evidence, leadsTo, next, help }
+  })
+  let bytes = 0
+  const shown = told.filter((each, i) => {
+    bytes += Buffer.byteLength(JSON.stringify(each))
+    return i === 0 || bytes <= mostBytes
   })
   return { ...who, verdict, status, since: iso(sinceMs), findings: shown, flow }
 }

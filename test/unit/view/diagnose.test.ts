@@ -181,6 +181,31 @@ describe('a diagnosis', () => {
     assert.deepEqual(codesOf({ lanes: [at(11_000, 5000)] }), ['LANE_DOES_NOT_RETURN'])
   })
 
+  test('stays below 64 KiB where every lane has a finding, whatever topics are called', () => {
+    const topic = 't'.repeat(249)
+    const hotKey = { hash: '0badcafe', waiting: 1500, node: 'work', topic, partition: 0, sinceMs: now - 30_000 }
+    const lanes = Array.from({ length: 64 }, (_, i) => {
+      return { ...lane, lane: `lane-${i}`, rate: 2, busySinceMs: now - 30_000, callMs: 400, hotKey }
+    })
+    const partitions = Array.from({ length: 500 }, (_, i) => {
+      return { ...partition, topic, partition: i, lag: 5000, withheld: 100, withheldSinceMs: now - 30_000 }
+    })
+    const facts = { ...healthy, lanes, partitions }
+    const findings = diagnose(now, facts)
+    assert.equal(findings.filter(({ code }) => code === 'HOT_KEY').length, lanes.length)
+    const flow = lanes.map((each) => {
+      return { stage: each.lane, busy: 0.25, idle: 0.25, held: 0.25, waiting: 0.25, by: 'HOT_KEY', place: each.lane }
+    })
+    const answer = answerOf(verdictOf(facts, findings, flow))
+    const bytes = JSON.stringify(answer).length
+    assert.ok(bytes < 65_536, `${bytes} bytes`)
+    assert.ok(answer.findings.length > 10)
+    assert.deepEqual(
+      answer.findings.map(({ sentence }) => sentence),
+      findings.slice(0, answer.findings.length).map(({ sentence }) => sentence),
+    )
+  })
+
   test('says where the call that has not ended is to be seen', () => {
     const at = { topic: 'in', partition: 0, offset: 42 }
     const calling = { ...lane, lane: 'lane-1', node: null, call: { sinceMs: now - 20_000, node: 'ask', at } }
