@@ -10,6 +10,7 @@ import type { Application } from '../../src/dsl/app.ts'
 import type { EngineFact, EngineSnapshot } from '../../src/engine/protocol.ts'
 import type { EngineSettings } from '../../src/engine/settings.ts'
 import type { WireError } from '../../src/base/errors.ts'
+import type { ErrorPolicies } from '../../src/lanes/tasks/error-policy.ts'
 import type { Checkpoint } from '../../src/state/contract.ts'
 import { dropReasons, dropSlot } from '../../src/base/counters.ts'
 import { counterLayout } from '../../src/runtime/settings.ts'
@@ -225,6 +226,11 @@ export class World {
     return foldsMs > 0 ? { commitIntervalMs: foldsMs, commitIdleIntervalMs: foldsMs } : {}
   }
 
+  /** What becomes of records that fail, where not everything is to fail with them. */
+  protected policies(): Partial<ErrorPolicies> {
+    return {}
+  }
+
   /** What the broker makes of a call, beside losing it. */
   protected tamper(): Tamper | undefined {
     return this.#mutant?.broker?.()
@@ -336,6 +342,7 @@ export class World {
       ...(this.derived.disk && { writeBehind: this.derived.disk }),
       messageMs,
       slowLane: lanes > 1 ? slowLane : -1,
+      policies: this.policies(),
       tamper: this.#mutant?.messages?.() ?? {},
       ...(this.#mutant?.counters && { tamperCounters: this.#mutant.counters }),
       fact: (fact) => this.#fact(owner, fact),

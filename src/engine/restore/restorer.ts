@@ -194,23 +194,32 @@ export class Restorer {
   ): Promise<Map<number, number>> {
     const all = Array.from({ length: partitions }, (_, partition) => ({ topic, partition }))
     const starts = new Map((await this.#broker.listOffsets(all, 'earliest')).map((o) => [o.partition, o.offset]))
-    const ends = new Map((await this.#broker.listOffsets(all, 'stable')).map((o) => [o.partition, o.offset]))
+    const ends = await this.#stableEnds(all)
     const positions = new Map<number, number>()
     for (const { partition } of all) {
       let position = starts.get(partition) ?? 0
-      const end = ends.get(partition) ?? 0
+      let end = ends.get(partition) ?? 0
       while (position < end && !this.#isOver(run)) {
         const fetched = await this.#fetch(topic, partition, position)
         // Another run may be filling its own by now: its lanes' answers are not for this one.
         if (this.#isOver(run)) break
-        const next = endOfBatches(fetched.records, position)
-        if (next === position) break
+        const next = fetched === undefined ? position : endOfBatches(fetched.records, position)
+        if (fetched === undefined || next === position) {
+          // A leader that is slow has not said yet what is there. One that has lost records has no more than it says now.
+          await this.#host.pause()
+          if (!this.#isOver(run)) end = (await this.#stableEnds([{ topic, partition }])).get(partition) ?? 0
+          continue
+        }
         await this.#loadOne(run, source, topic, partition, fetched, position, lanes)
         position = next
       }
       positions.set(partition, position)
     }
     return positions
+  }
+
+  async #stableEnds(partitions: readonly TopicPartition[]): Promise<Map<number, number>> {
+    return new Map((await this.#broker.listOffsets(partitions, 'stable')).map((o) => [o.partition, o.offset]))
   }
 
   /** Hands one fetched run of a global topic to all lanes and waits until they have it. */
@@ -331,15 +340,16 @@ export class Restorer {
     while (stores.some((s) => s.underWay > 0) && !this.#isOver(run)) await wake()
   }
 
-  async #fetch(topic: string, partition: number, offset: number): Promise<FetchedPartition> {
+  /** Undefined: the broker has not answered yet. */
+  async #fetch(topic: string, partition: number, offset: number): Promise<FetchedPartition | undefined> {
     const [fetched] = await this.#broker.fetch({
       partitions: [{ topic, partition, offset, maxBytes: chunkBytes }],
       maxWaitMs: 500,
       maxBytes: chunkBytes,
       isolation: 'read_committed',
     })
-    if (fetched === undefined || fetched.error !== undefined) {
-      throw new EngineError('BROKER_REFUSED', `${topic}:${partition} cannot be read: ${fetched?.error ?? 'no answer'}`)
+    if (fetched?.error !== undefined) {
+      throw new EngineError('BROKER_REFUSED', `${topic}:${partition} cannot be read: ${fetched.error}`)
     }
     return fetched
   }

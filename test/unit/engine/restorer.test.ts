@@ -48,3 +48,25 @@ test('a global table that a run before was reading does not keep the next run fr
   )
   await before
 })
+
+test('a global table is filled to its end by a broker that at first has no answer, or nothing to show', async () => {
+  const partition = { topic, partition: 0, aborted: [] }
+  const answers = [[], [{ ...partition, records: new Uint8Array(0) }], [{ ...partition, records }]]
+  const broker = {
+    listOffsets: async (_: unknown, at: string) => [{ topic, partition: 0, offset: at === 'stable' ? 2 : 0 }],
+    fetch: async () => answers.shift() ?? assert.fail('it has been told everything'),
+  }
+  const sent: ToLane[] = []
+  const host = {
+    ended: () => false,
+    pause: () => settled(),
+    send: (_: number, message: ToLane) => {
+      sent.push(message)
+      setImmediate(() => restorer.laneMessage({ type: 'loaded', lane: 0, run: run.number, source: 0 }))
+    },
+  }
+  const restorer = new Restorer(broker as unknown as BrokerPort, host as unknown as RestorerHost)
+  const run = new Runs().next()
+  assert.deepEqual(await restorer.loadGlobal(run, 0, topic, 1, 1), new Map([[0, 2]]))
+  assert.equal(sent.length, 1)
+})
