@@ -231,7 +231,9 @@ export class Outputs {
     return finished.take()
   }
 
+  /** What topics take is told anew, or asked: the run may have ended because one of them refused a record. */
   discard(): void {
+    this.#topics.clear()
     this.#epochs[0] = new EpochOutput()
     this.#epochs[1] = new EpochOutput()
     this.#asked.clear()

@@ -22,14 +22,29 @@ const application = defineApp({
   },
 })
 
+/** Nobody asks for the topic before a record names it. */
+const choosing = defineApp({
+  applicationId: 'sizes',
+  build(topology) {
+    topology
+      .stream('in', { key: serdes.string, value: serdes.json<Order>() })
+      .mapValues(({ n, bytes }) => ({ n, pad: 'x'.repeat(bytes) }))
+      .to(() => 'out')
+  },
+})
+
 const forbidden = (): never => {
   throw new BrokerError('TOPIC_AUTHORIZATION_FAILED', 'nobody may look at it')
 }
 
-async function started(producing: ErrorPolicy, config: () => Record<string, string>): Promise<VirtualEngine> {
+async function started(
+  producing: ErrorPolicy,
+  config: () => Record<string, string>,
+  app = application,
+): Promise<VirtualEngine> {
   const engine = new VirtualEngine({
-    compile: () => application.compile(),
-    settings: { sinkTopics: ['out'], maxRestarts: 3, restartWindowMs: 60_000 },
+    compile: () => app.compile(),
+    settings: { sinkTopics: app === application ? ['out'] : [], maxRestarts: 3, restartWindowMs: 60_000 },
     policies: { producing },
     tamper: async (name, args, call) => (name === 'topicConfig' && args[0] === 'out' ? config() : call(args)),
   })
@@ -75,6 +90,17 @@ for (const [what, config] of [
       assert.deepEqual(
         (await numbers(engine)).filter((n) => n >= 500),
         [],
+      )
+    })
+
+    test('holds for a topic that only records name, and dead letters have what came in', async () => {
+      const engine = await started('dead-letter', config(), choosing)
+      await engine.settled()
+      assert.equal((await numbers(engine)).length, 501)
+      const letters = await engine.read('dead')
+      assert.deepEqual(
+        letters.map(({ value }) => value),
+        [{ n: 500, bytes: 20_000 }],
       )
     })
   })

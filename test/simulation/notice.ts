@@ -4,7 +4,9 @@
  */
 import { runSeed as pods } from '../simulation-ha/run-seed.ts'
 import { runSeed as drawnTopologies } from './drawn-topologies.ts'
+import { runSeed as globalTables } from './global-tables.ts'
 import { runSeed as joinOrder } from './join-order.ts'
+import { runSeed as largeRecords } from './large-records.ts'
 import { runSeed as levelOrder } from './level-order.ts'
 import { runSeed as movingPartitions } from './moving-partitions.ts'
 import { runSeed as world } from './run-seed.ts'
@@ -26,6 +28,8 @@ const simulators: Readonly<Record<string, RunSeed>> = {
   movingPartitions,
   drawnTopologies,
   starts,
+  globalTables,
+  largeRecords,
   realPods,
 }
 

@@ -52,18 +52,17 @@ function withLimits(broker: BrokerPort, topics: readonly TopicInfo[]): Promise<O
 
 /** Who may not read the settings of a topic may still write to it; what is too large for it is found out then. */
 async function limitsOf(broker: BrokerPort, topic: string): Promise<Pick<OutputTopic, 'maxBatchBytes' | 'needsKey'>> {
-  const found = foundLimit(broker, topic)
   try {
     const config = await broker.topicConfig(topic)
     const limit = Number(config['max.message.bytes'])
     const compacts = config['cleanup.policy']?.split(',').includes('compact') ?? false
     return {
-      maxBatchBytes: Math.min(found, limit > 0 ? limit : usualMaxBatchBytes),
+      maxBatchBytes: Math.min(foundLimit(broker, topic), limit > 0 ? limit : usualMaxBatchBytes),
       needsKey: compacts && broker.kind === 'kafka',
     }
   } catch (error) {
     if (!(error instanceof BrokerError && error.errorClass === 'config')) throw error
-    return { maxBatchBytes: found, needsKey: false }
+    return { maxBatchBytes: foundLimit(broker, topic), needsKey: false }
   }
 }
 

@@ -82,6 +82,7 @@ export class TaskHostPort {
   constructor(options: TaskHostOptions) {
     this.#options = options
     const { topology, applicationId, policies } = options
+    this.#raw = keepsRaw(topology, policies) ? new WeakMap() : undefined
     const anyDeadLetters = Object.values(policies).includes('dead-letter')
     this.keepsRecords = anyDeadLetters
     this.#digits = digitsOf(topology.levels)
@@ -309,6 +310,15 @@ export class TaskHostPort {
     )
     handoffs.written(writer, epoch, target.level, lane, target.isOrdered)
   }
+}
+
+/**
+ * A record that is dropped on its way is told of as it is there, and one for a topic that a function names may be refused
+ * only when it is through: both become dead letters as they came.
+ */
+function keepsRaw({ nodes }: CompiledTopology, { dropped, producing }: ErrorPolicies): boolean {
+  if (dropped === 'dead-letter') return true
+  return producing === 'dead-letter' && nodes.some(({ spec }) => spec.op === 'sink' && typeof spec.topic !== 'string')
 }
 
 /** The bytes as they came; of a record that was changed on its way, something that people can read. */
