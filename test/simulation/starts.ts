@@ -1,13 +1,16 @@
 /**
  * Starts over what is not as the last process left it: stores that are gone or an old copy, changelogs that were deleted or have
  * lost their end, a group without offsets. A start either brings everything to the last commit, or refuses with the reason; and
- * once things are as they were, it goes on.
+ * once things are as they were, it goes on. Changelogs that were deleted are written anew where that is asked for, from stores
+ * that have everything, whatever breaks off meanwhile; then stores can be rebuilt from them.
  */
 import type { WireError } from '../../src/base/errors.ts'
-import type { CommittedOffset } from '../../src/broker/port.ts'
+import { BrokerError, type CommittedOffset } from '../../src/broker/port.ts'
 import { ChangelogEnds } from '../../src/engine/commit/changelog-ends.ts'
 import { Commits } from '../../src/engine/commit/commits.ts'
 import type { EngineFact } from '../../src/engine/protocol.ts'
+import type { EngineSettings } from '../../src/engine/settings.ts'
+import { StoreReplay } from '../../src/engine/restore/store-replay.ts'
 import { changelogTopic } from '../../src/state/rows/changelog.ts'
 import { checkRun, committed } from './checkers.ts'
 import type { Tamper } from './faulty-broker.ts'
@@ -17,9 +20,17 @@ import { application } from './workload.ts'
 import { type Mutant, World } from './world.ts'
 
 type Offsets = ReadonlyArray<{ readonly topic: string; readonly partition: number; readonly offset: number }>
-type Damage = 'stores-gone' | 'stores-old' | 'changelog-deleted' | 'changelog-cut' | 'offsets-gone'
+type Damage = 'stores-gone' | 'stores-old' | 'changelog-deleted' | 'changelog-anew' | 'changelog-cut' | 'offsets-gone'
 
-const kinds: readonly Damage[] = ['stores-gone', 'stores-old', 'changelog-deleted', 'changelog-cut', 'offsets-gone']
+const kinds: readonly Damage[] = [
+  'stores-gone',
+  'stores-old',
+  'changelog-deleted',
+  'changelog-anew',
+  'changelog-anew',
+  'changelog-cut',
+  'offsets-gone',
+]
 const { stores: specs } = application({ next: () => undefined }).compile()
 
 /** Nothing else goes wrong: what a start refuses, it refuses for what was done to it. */
@@ -48,6 +59,10 @@ class StartWorld extends World {
   #isRunning = false
   /** Where a partition of a changelog seems to end. */
   #cut: Offsets[number] | undefined
+  /** Lost changelogs are to be written anew. */
+  #writesAnew = false
+  /** So many calls get lost. */
+  #losses = 0
 
   override async run(): Promise<string[]> {
     await super.run()
@@ -55,19 +70,39 @@ class StartWorld extends World {
     // The last process did not write to every changelog: what it knows of the others it has found.
     if (random.chance(0.7)) await this.#resume(['k0'])
     if (this.violations.length > 0) return this.violations
-    this.damage = random.pick(kinds)
+    // Stores that are not kept on a disk do not know of commits that had nothing for them.
+    const isOnDisk = this.derived.disk !== null
+    this.damage = random.pick(kinds.filter((kind) => isOnDisk || kind !== 'changelog-anew'))
     this.#refusal = await this.#harm(this.damage)
     if (this.#refusal !== undefined) await this.#isRefused()
-    if (this.damage === 'changelog-deleted') return this.violations
+    if (this.isRefusedForGood) return this.violations
     this.#refusal = undefined
+    if (this.damage === 'changelog-anew' && random.chance(0.6)) await this.#breaksOff()
     await this.#resume(['k0', 'k1', 'k2'])
+    if (this.damage !== 'changelog-anew' || this.violations.length > 0) return this.violations
+    this.#writesAnew = false
+    if (random.chance(0.5)) this.stores.lose()
+    await this.#resume(['k0'])
     return this.violations
+  }
+
+  /** What was deleted does not come back. */
+  get isRefusedForGood(): boolean {
+    return this.damage === 'changelog-deleted' || (this.#writesAnew && this.#refusal !== undefined)
+  }
+
+  protected override settings(): Partial<EngineSettings> {
+    return { ...super.settings(), ...(this.#writesAnew && { lostChangelogs: 'write-anew' }) }
   }
 
   protected override tamper(): Tamper {
     const known = super.tamper()
     return async (name, args, call, other) => {
+      const lost = this.#losses > 0 ? this.scheduler.random.int(20) : -1
+      if (lost === 0 || lost === 1) this.#losses--
+      if (lost === 0) throw new BrokerError('UNREACHABLE', `the connection broke during ${name}`)
       const answer = await (known ? known(name, args, call, other) : call(args))
+      if (lost === 1) throw new BrokerError('UNREACHABLE', `the connection broke behind ${name}`)
       if (this.#refusal === 'OFFSETS_MISSING' && name === 'committedOffsets')
         return (answer as CommittedOffset[]).map((each) => ({ ...each, offset: -1, metadata: '' }))
       const cut = this.#refusal === undefined ? undefined : this.#cut
@@ -104,9 +139,31 @@ class StartWorld extends World {
       this.violate(`${this.damage}: expected ${this.#refusal}, and the start ${this.#refused ?? 'went on'}`)
   }
 
+  async #deleteSome(): Promise<string | undefined> {
+    const { random } = this.scheduler
+    const all = [...specs.values()].map((spec) => changelogTopic('sim', spec))
+    const topics = all.filter(() => random.chance(0.5))
+    await this.client.deleteTopics(topics.length > 0 ? topics : all)
+    this.#writesAnew = true
+    if (random.chance(0.7)) {
+      this.#losses = random.int(8)
+      return undefined
+    }
+    this.stores.lose()
+    return 'CHANGELOG_LOST'
+  }
+
+  /** A process that is killed while it starts, or soon after. */
+  async #breaksOff(): Promise<void> {
+    this.start()
+    const until = this.scheduler.now + this.scheduler.random.next() * 400
+    await this.until(() => this.scheduler.now > until, this.mostSteps)
+  }
+
   /** What a start is to make of it; undefined: it goes on. */
   async #harm(damage: Damage): Promise<string | undefined> {
     const { random } = this.scheduler
+    if (damage === 'changelog-anew') return this.#deleteSome()
     if (damage === 'stores-gone' || (damage !== 'stores-old' && random.chance(0.5))) this.stores.lose()
     if (damage === 'stores-old') for (const { id, backend } of this.remains) this.stores.putBack(id, backend)
     if (damage === 'offsets-gone') return 'OFFSETS_MISSING'
@@ -138,6 +195,11 @@ export const mutants: readonly Broken[] = [
     },
   },
   {
+    name: 'any-store-will-do',
+    // What is missing in it is missing in the changelog that is written from it.
+    breaks: () => replaced(StoreReplay.prototype, 'hasAllOf', { value: () => true }),
+  },
+  {
     name: 'ends-that-were-found-are-forgotten',
     breaks: () => replaced(ChangelogEnds.prototype, 'found', { value: () => undefined }),
   },
@@ -152,7 +214,7 @@ export async function runSeed(seed: number, mutant?: Broken): Promise<Verdict> {
     mend?.()
   }
   const { cluster, inputs, stores, violations, derived, damage } = world
-  if (violations.length === 0 && damage !== 'changelog-deleted') {
+  if (violations.length === 0 && !world.isRefusedForGood) {
     const check = checkRun({ cluster, inputs, stores, specs, violate: (what) => world.violate(what) })
     if (!(await world.scheduler.drive(check))) world.violate('a transaction of the end stays open')
   }
