@@ -1,6 +1,6 @@
 /**
- * Two processes of a group that come, stop and crash, so that partitions move from one to the other, while records of two
- * topics meet that are far apart in time. All of them come in time: each window must tell once, when it closes, all that
+ * Processes of a group that come, stop and crash, are cut off or frozen for longer than the group waits for them, so that partitions
+ * move from one to the other, while records of two topics meet that are far apart in time. All of them come in time: each window must tell once, when it closes, all that
  * belongs to it, and so must the windows behind a topic between sub-topologies.
  */
 import { keySlot } from '../../src/base/hash.ts'
@@ -11,13 +11,14 @@ import { defineApp } from '../../src/dsl/app.ts'
 import { tumbling } from '../../src/dsl/windows.ts'
 import { Flow } from '../../src/engine/input/flow.ts'
 import type { EngineFact } from '../../src/engine/protocol.ts'
+import type { WriteBehindOptions } from '../../src/lanes/stores/store-writer.ts'
 import { counterLayout } from '../../src/runtime/settings.ts'
 import { serdes } from '../../src/serde/index.ts'
 import type { CompiledTopology } from '../../src/topology/compiled.ts'
 import { byKey, committed } from './checkers.ts'
 import { SimulatedCluster } from './cluster.ts'
-import { DurableBackends } from './durable-backends.ts'
-import { faultyBroker } from './faulty-broker.ts'
+import { DiskBackend, DurableBackends } from './durable-backends.ts'
+import { type BrokerFaults, faultyBroker } from './faulty-broker.ts'
 import { type Broken, replaced } from './level-order.ts'
 import { SimulatedProcess } from './process.ts'
 import type { Verdict } from './run-seed.ts'
@@ -27,8 +28,8 @@ import { settingsFor } from './derived.ts'
 
 const windowMs = 500
 const groups = 3
-const members = [0, 1]
 const faultsEndMs = 6000
+const longestTroubleMs = 5000
 const mostSteps = 600_000
 
 interface Derived {
@@ -44,9 +45,42 @@ interface Derived {
   readonly moves: number
   /** The group keeps the place of a process that is gone for a while. */
   readonly hasPlaces: boolean
+  readonly members: number
+  readonly sessionMs: number
+  /** Processes say where they are to be asked, at another place with each start. */
+  readonly hasAddresses: boolean
+  /** Chance that a call is lost, and as much for its answer. */
+  readonly lost: number
+  /** Times at which a process is cut off from the broker, and at which one stands still. */
+  readonly cuts: number
+  readonly freezes: number
+  /** When the lanes write their stores to the disk; null: these are kept in memory that outlives the process. */
+  readonly disk: WriteBehindOptions | null
 }
 
-function derive(random: Random): Derived {
+type Trouble = Pick<Derived, 'members' | 'sessionMs' | 'hasAddresses' | 'lost' | 'cuts' | 'freezes' | 'disk'>
+
+/** Half of the seeds. Drawn by a generator of its own: the other draws of a seed stay what they were. */
+function troubleOf(seed: number): Trouble {
+  if (seed % 2 === 0)
+    return { members: 2, sessionMs: 10_000, hasAddresses: false, lost: 0, cuts: 0, freezes: 0, disk: null }
+  const random = new Random(seed ^ 0x6e0)
+  return {
+    members: 2 + random.int(3),
+    sessionMs: random.pick([1500, 3000, 10_000]),
+    hasAddresses: random.chance(0.5),
+    lost: random.pick([0, 0.003, 0.01]),
+    cuts: random.int(4),
+    freezes: random.int(3),
+    disk: random.pick([
+      null,
+      { bytes: 0, intervalMs: 0, rowsPerStep: Number.POSITIVE_INFINITY },
+      { bytes: 600, intervalMs: 200, rowsPerStep: 3 },
+    ]),
+  }
+}
+
+function derive(random: Random, seed: number): Derived {
   return {
     lanes: 1 + random.int(2),
     partitions: 2 + random.int(2),
@@ -58,6 +92,7 @@ function derive(random: Random): Derived {
     asyncShare: random.pick([0, 0.2]),
     moves: random.int(4),
     hasPlaces: random.chance(0.5),
+    ...troubleOf(seed),
   }
 }
 
@@ -102,15 +137,22 @@ class Group {
   readonly #running: Array<SimulatedProcess | undefined> = []
   /** Those that were asked to stop: it takes as long as the group needs to go on without one that was killed before. */
   readonly #stopping = new Set<SimulatedProcess>()
-  readonly #stores = members.map(() => new DurableBackends())
+  readonly #members: readonly number[]
+  readonly #stores: DurableBackends[]
+  /** Processes that are cut off. */
+  readonly #cut = new Set<SimulatedProcess>()
   readonly #expected = new Map<string, number[]>()
   #owner = 0
+  readonly #owners: number[] = []
   #isQuiet = false
 
   constructor(seed: number) {
     const random = new Random(seed)
     this.scheduler = new Scheduler(random, settleSome)
-    this.derived = derive(random)
+    this.derived = derive(random, seed)
+    this.#members = Array.from({ length: this.derived.members }, (_, n) => n)
+    const disk = this.derived.disk ? (): DiskBackend => new DiskBackend() : undefined
+    this.#stores = this.#members.map(() => new DurableBackends(disk))
     this.#cluster = new SimulatedCluster(this.scheduler, seed + 1, this.derived.partitions)
   }
 
@@ -118,15 +160,23 @@ class Group {
     const { random } = this.scheduler
     await this.#feed()
     this.#start(0)
-    this.scheduler.at(random.int(3000), 0, () => this.#start(1))
-    for (let move = 0; move < this.derived.moves; move++)
-      this.scheduler.at(random.next() * faultsEndMs, 0, () => this.#move(random.pick(members)))
-    await this.#until(() => this.scheduler.now > faultsEndMs + 5000 && members.every((n) => this.#stays(n)))
+    for (const n of this.#members.slice(1)) this.scheduler.at(random.int(3000), 0, () => this.#start(n))
+    const { moves, cuts, freezes } = this.derived
+    const times = (count: number, what: (n: number) => void): void => {
+      for (let i = 0; i < count; i++)
+        this.scheduler.at(random.next() * faultsEndMs, 0, () => what(random.pick(this.#members)))
+    }
+    times(moves, (n) => this.#move(n))
+    times(cuts, (n) => this.#cutOff(n))
+    times(freezes, (n) => this.#freeze(n))
+    await this.#until(
+      () => this.scheduler.now > faultsEndMs + longestTroubleMs && this.#members.every((n) => this.#stays(n)),
+    )
     this.#isQuiet = true
     let idle = 0
-    for (const n of members) void this.#running[n]?.engine.untilIdle().then(() => idle++)
-    await this.#until(() => idle === members.length)
-    for (const n of members) this.#running[n]?.kill()
+    for (const n of this.#members) void this.#running[n]?.engine.untilIdle().then(() => idle++)
+    await this.#until(() => idle === this.#members.length)
+    for (const n of this.#members) this.#running[n]?.kill()
     if (this.violations.length === 0) await this.#check()
   }
 
@@ -190,15 +240,41 @@ class Group {
     if (!stops) again()
     else {
       this.#stopping.add(going)
-      void going.engine.stop().then(again)
+      void going.engine.stop().then(() => {
+        // What is still held in memory is written then.
+        if (this.derived.disk && !this.#isKilled(n, going)) for (const lane of going.lanes) lane.close()
+        again()
+      })
     }
+  }
+
+  #isKilled(n: number, process: SimulatedProcess): boolean {
+    return this.#running[n] !== process
+  }
+
+  /** The group may go on without it, and it learns that only later. */
+  #cutOff(n: number): void {
+    const process = this.#running[n]
+    if (process === undefined) return
+    this.story.push(`${Math.round(this.scheduler.now)}: process ${n} is cut off`)
+    this.#cut.add(process)
+    this.scheduler.at(this.scheduler.random.next() * longestTroubleMs, 0, () => this.#cut.delete(process))
+  }
+
+  #freeze(n: number): void {
+    const owner = this.#running[n] === undefined ? undefined : this.#owners[n]
+    if (owner === undefined) return
+    this.story.push(`${Math.round(this.scheduler.now)}: process ${n} stands still`)
+    this.scheduler.stop(owner)
+    this.scheduler.at(this.scheduler.random.next() * longestTroubleMs, 0, () => this.scheduler.cont(owner))
   }
 
   #start(n: number): void {
     if (this.#running[n] !== undefined) return
     const owner = ++this.#owner
+    this.#owners[n] = owner
     const { scheduler, derived } = this
-    const { lanes, messageMs, brokerMs, asyncShare, hasPlaces } = derived
+    const { lanes, messageMs, brokerMs, asyncShare, hasPlaces, sessionMs, hasAddresses, lost } = derived
     const wait = (): Promise<void> | undefined => {
       if (!scheduler.random.chance(asyncShare)) return undefined
       return new Promise((resolve) => scheduler.at(scheduler.random.next() * 50, owner, resolve))
@@ -206,25 +282,27 @@ class Group {
     const topology: CompiledTopology = application({ next: wait }).compile()
     const stores = (this.#stores[n] as DurableBackends).survivors()
     this.#stores[n] = stores
-    const process = new SimulatedProcess({
+    const faults = (): BrokerFaults => {
+      if (this.#isQuiet) return { slowestMs: 1, lostAnswer: 0, lostRequest: 0 }
+      const lostRequest = this.#cut.has(process) ? 1 : lost
+      return { slowestMs: brokerMs, lostAnswer: lost, lostRequest }
+    }
+    const process: SimulatedProcess = new SimulatedProcess({
       scheduler,
       owner,
-      broker: faultyBroker(
-        this.#cluster.cluster,
-        scheduler,
-        owner,
-        () => ({ slowestMs: this.#isQuiet ? 1 : brokerMs, lostAnswer: 0, lostRequest: 0 }),
-        () => this.#cluster.wake(),
-        undefined,
-      ),
+      broker: faultyBroker(this.#cluster.cluster, scheduler, owner, faults, () => this.#cluster.wake(), undefined),
       settings: {
         ...settingsFor({ ...derived, split: 'repartition-topics' }, topology),
         instanceId: `process-${n}`,
+        sessionTimeoutMs: sessionMs,
+        heartbeatIntervalMs: Math.min(1000, sessionMs / 3),
+        ...(hasAddresses && { advertisedAddress: `http://process-${n}.${owner}` }),
         groupInstanceId: hasPlaces ? `sim-process-${n}` : null,
       },
       compile: () => topology,
       backends: () => stores.factory(),
       layout: counterLayout(topology),
+      ...(derived.disk && { writeBehind: derived.disk }),
       messageMs,
       slowLane: lanes > 1 ? 0 : -1,
       tamper: {},

@@ -40,6 +40,11 @@ export async function outcomeOf(
   }
   if (newest && compareTags(newest, mine()) === 0) return 'committed'
   if (!newest || compareTags(newest, last()) <= 0) return 'aborted'
+  // Nobody else has the identity. Where processes share the partitions, others have these by now: what follows is read anew.
+  if (parts.settings.split === 'repartition-topics' && !parts.settings.ha) {
+    const sentence = 'the group went on without this member while the outcome of a commit was unknown'
+    throw new EngineError('TRANSACTION_ABORTED', sentence, { late: true })
+  }
   throw new EngineError(
     'FENCED',
     'another process committed for this application while the outcome of a commit was unknown',

@@ -75,7 +75,8 @@ export function offsetsMissing({ applicationId }: EngineSettings): EngineError {
   )
 }
 
-function newest(committed: readonly CommittedOffset[]): CommitTag | undefined {
+/** Of the commits that these offsets are of. */
+export function newest(committed: readonly CommittedOffset[]): CommitTag | undefined {
   let result: CommitTag | undefined
   for (const { metadata } of committed) {
     const tag = decodeTag(metadata)

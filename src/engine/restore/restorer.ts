@@ -2,11 +2,11 @@
 import { assert } from '../../base/assert.ts'
 import { partitionKey, type TopicPartition } from '../../base/ids.ts'
 import type { BrokerPort, FetchedPartition } from '../../broker/port.ts'
-import { commitId } from '../commit/tag.ts'
+import { commitId, compareTags } from '../commit/tag.ts'
 import { EngineError } from '../../base/errors.ts'
 import type { Affinity, TaskRef } from '../../topology/affinity.ts'
 import type { FromLane, StartingTask, ToLane } from '../../lanes/protocol.ts'
-import type { GroupPosition } from '../group/assignment.ts'
+import { type GroupPosition, newest } from '../group/assignment.ts'
 import { endOfBatches, RecordCursor } from '../../broker/wire/record-batch.ts'
 import type { Run } from '../run.ts'
 import type { EngineSettings } from '../settings.ts'
@@ -119,7 +119,8 @@ export class Restorer {
   ): Promise<Map<string, number>> {
     const stores = await this.open(run, tasks, topics)
     if (this.#host.settings.lostChangelogs === 'write-anew') await this.#writeAnew(run, stores, group)
-    for (const store of stores) store.compareWith(group)
+    const known = await this.#withAllTags(stores, group)
+    for (const store of stores) store.compareWith(known)
     for (const store of stores) store.know(group.ends)
     await findEnds(this.#broker, stores, group.partitions, this.#pauseOf(run))
     if (this.#isOver(run)) return new Map()
@@ -133,6 +134,18 @@ export class Restorer {
     })
     this.#host.progress(this.progress)
     return new Map(stores.map((s) => [s.id, s.position]))
+  }
+
+  /**
+   * Each commit tells of one partition, and of those that have moved. Where processes share them, a store may have come to a
+   * commit that told only of partitions which another process has by now.
+   */
+  async #withAllTags(stores: readonly StoreReplay[], group: GroupPosition): Promise<GroupPosition> {
+    const { split, applicationId } = this.#host.settings
+    const { newestTag } = group
+    if (split === 'in-process' || newestTag === undefined) return group
+    if (stores.every(({ found }) => found === undefined || compareTags(found, newestTag) <= 0)) return group
+    return { ...group, newestTag: newest(await this.#broker.committedOffsets(applicationId, null, true)) }
   }
 
   /** The engine was restarted or stopped meanwhile: give up quietly. */

@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { VirtualClock } from '../../../src/base/clock.ts'
+import { EngineError } from '../../../src/base/errors.ts'
+import type { BrokerPort } from '../../../src/broker/port.ts'
+import { type OutcomeParts, outcomeOf } from '../../../src/engine/commit/outcome.ts'
+import { encodeTag } from '../../../src/engine/commit/tag.ts'
+
+const partition = { topic: 'in', partition: 0 }
+const mine = { tokenEpoch: 2, seq: 7 }
+const last = { tokenEpoch: 2, seq: 6 }
+
+/** What is said of the commit where this one is the group's newest. */
+function outcome(newest: { tokenEpoch: number; seq: number }, settings: object): Promise<'committed' | 'aborted'> {
+  const metadata = encodeTag({ ...newest, maxTimestamp: 0, watermark: 0 })
+  const broker = { committedOffsets: async () => [{ ...partition, offset: 1, metadata }] } as unknown as BrokerPort
+  const parts = {
+    broker,
+    producer: { init: async () => undefined },
+    clock: new VirtualClock(0),
+    settings,
+    groupId: 'app',
+  }
+  return outcomeOf(
+    parts as unknown as OutcomeParts,
+    [partition],
+    () => mine,
+    () => last,
+  )
+}
+
+const inProcess = { split: 'in-process', resolveTimeoutMs: 1000 }
+const shared = { split: 'repartition-topics', resolveTimeoutMs: 1000 }
+
+test('a commit took effect where its tag is there, and none did where there is an older one', async () => {
+  for (const settings of [inProcess, shared]) {
+    assert.equal(await outcome(mine, settings), 'committed')
+    assert.equal(await outcome(last, settings), 'aborted')
+  }
+})
+
+test('a newer tag is that of another process: a stranger, unless processes share the partitions', async () => {
+  const newer = { tokenEpoch: 3, seq: 1 }
+  const isStranger = (error: unknown): boolean => EngineError.is(error) && error.code === 'FENCED'
+  const hasTakenOver = (error: unknown): boolean =>
+    EngineError.is(error) && error.code === 'TRANSACTION_ABORTED' && error.recovery === 'restart-engine'
+  await assert.rejects(outcome(newer, inProcess), isStranger)
+  await assert.rejects(outcome(newer, { ...shared, ha: {} }), isStranger)
+  await assert.rejects(outcome(newer, shared), hasTakenOver)
+})
