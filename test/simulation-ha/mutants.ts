@@ -2,6 +2,7 @@
  * Broken variants of the protocol. Each is a mistake that somebody could make; the checkers have to notice every one of
  * them, or they check nothing. Where it takes a rare coincidence for one to show, its `world` makes that less rare.
  */
+import { Commits } from '../../src/engine/commit/commits.ts'
 import { vacancy } from '../../src/ha/decide.ts'
 import type { HaEffect } from '../../src/ha/events.ts'
 import { FreshClock } from '../../src/ha/fresh-clock.ts'
@@ -9,6 +10,7 @@ import { type Claim, LogView, type Moment } from '../../src/ha/log/log-view.ts'
 import type { Pod } from '../../src/ha/pod.ts'
 import { defaultRules } from '../../src/ha/coordinator.ts'
 import type { Deletion, Encoded, HaRecord } from '../../src/ha/log/records.ts'
+import { replaced } from '../simulation/level-order.ts'
 import { calm, type Derived } from './derived.ts'
 import type { Mutant } from './sim-pod.ts'
 
@@ -91,6 +93,12 @@ export const mutants: readonly Mutant[] = [
   { name: 'standby-follows-uncommitted', engine: { readsUncommitted: true } },
   { name: 'step-down-ignored', engine: { ignoresStepDown: true } },
   { name: 'commits-while-isolated', engine: { goesOnWhenIsolated: true }, world: coordinatorAway },
+  {
+    name: 'real-engine-commits-while-isolated',
+    breaks: () => replaced(Commits.prototype, 'hold', { value: () => undefined }),
+    // Nobody else takes over: there is time for a commit that is due.
+    world: { ...coordinatorAway, pods: 1, priorities: [100] },
+  },
   // When to suspect.
   {
     name: 'suspicion-by-a-plain-clock',

@@ -22,6 +22,8 @@ export class RealStage implements Stage {
   readonly inputTopic = 'in'
   readonly #partitions: number
   readonly #lanes: number
+  /** Where commits come seldom, something waits for one when a pod is cut off. */
+  readonly #commitMs: number
   readonly #inputs: Input[] = []
   readonly #stores = new Map<number, DurableBackends>()
   #time = 1_000_000
@@ -29,6 +31,7 @@ export class RealStage implements Stage {
   constructor(seed: number) {
     this.#partitions = 1 + (seed % 3)
     this.#lanes = 1 + (seed % 2)
+    this.#commitMs = seed % 3 === 1 ? 600 : 20
   }
 
   async prepare(cluster: EmbeddedCluster): Promise<void> {
@@ -67,7 +70,12 @@ export class RealStage implements Stage {
           scheduler,
           owner: order.owner,
           broker: order.broker,
-          settings: { ...settingsFor(shape, topology), ha: { podId: order.podId, groupMode: 'join' } },
+          settings: {
+            ...settingsFor(shape, topology),
+            commitIntervalMs: this.#commitMs,
+            commitIdleIntervalMs: this.#commitMs,
+            ha: { podId: order.podId, groupMode: 'join' },
+          },
           compile,
           backends: () => stores.factory(),
           layout: counterLayout(topology),

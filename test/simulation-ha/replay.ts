@@ -17,7 +17,7 @@ for (let seed = Number(first); seed < Number(first) + Number(count); seed++) {
   const { violations, derived, story } = await runSeed(
     seed,
     mutant,
-    process.env.HA_SIM_ENGINE === 'real' ? 'real' : 'model',
+    process.env.HA_SIM_ENGINE === 'real' ? 'real' : undefined,
   )
   if (violations.length === 0 && Number(count) > 1) continue
   if (violations.length > 0) violated++

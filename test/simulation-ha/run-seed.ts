@@ -18,11 +18,18 @@ export interface Verdict {
   readonly promotions: number
 }
 
+const engineOf = (mutant: Mutant | undefined): 'model' | 'real' => (mutant?.breaks ? 'real' : 'model')
+
 /** `real`: the pods run the real engine with its lanes, which takes ten times as long. */
-export async function runSeed(seed: number, mutant?: Mutant, engine: 'model' | 'real' = 'model'): Promise<Verdict> {
+export async function runSeed(seed: number, mutant?: Mutant, engine = engineOf(mutant)): Promise<Verdict> {
   const world = new World(seed, engine === 'model' ? new ModelStage() : new RealStage(seed), mutant)
-  await world.run()
-  await checkWorld(world)
+  const mend = mutant?.breaks?.()
+  try {
+    await world.run()
+    await checkWorld(world)
+  } finally {
+    mend?.()
+  }
   const { derived, violations, story, scheduler, promotions } = world
   return { seed, derived, violations, story, steps: scheduler.steps, promotions: promotions.length }
 }

@@ -27,6 +27,8 @@ export interface Mutant {
   readonly prepare?: (pod: Pod) => void
   readonly event?: (event: HaEvent, pod: Pod) => readonly HaEvent[]
   readonly effect?: ((effect: HaEffect, pod: Pod) => readonly HaEffect[]) | undefined
+  /** A mistake in the real engine, which the pods run then; gives what mends it. */
+  readonly breaks?: () => () => void
 }
 
 export interface SimPodOptions {
