@@ -218,6 +218,18 @@ describe('cooperative rebalances', () => {
     assert.equal((await world.broker.describeGroup('app')).members.length, 1)
   })
 
+  test('give back the place of a member that leaves while it joins', async () => {
+    const { world, ownership } = await group(2)
+    const a = new Member(world, ownership, 'a').start()
+    await world.pass(5000)
+    const b = new Member(world, ownership, 'b').start()
+    await world.settle()
+    await b.membership.leave()
+    await world.pass(3000)
+    assert.equal((await world.broker.describeGroup('app')).members.length, 1)
+    assert.deepEqual(a.owned, t(0, 1))
+  })
+
   test('give the partitions of a member that died to the others after its session', async () => {
     const { world, ownership } = await group(4)
     const a = new Member(world, ownership, 'a').start()
@@ -367,6 +379,22 @@ describe('members that say at which address they can be asked', () => {
     expected[0] = ['http://127.0.0.1:3', 2]
     expected[1] = ['http://127.0.0.1:4', 2]
     assert.deepEqual([told(again), told(other)], [expected, expected])
+  })
+
+  test('join no more often than those that say none', async () => {
+    const generations: number[] = []
+    for (const asks of [true, false]) {
+      const { world, ownership } = await group(1)
+      const members: Member[] = []
+      for (const [i, name] of ['three', 'one', 'two'].entries()) {
+        const options = asks ? at(name, i) : { groupInstanceId: name }
+        members.push(new Member(world, ownership, name, options).start())
+        await world.pass(5000)
+      }
+      // With one partition nobody has anything to give away, which takes further rebalances.
+      generations.push(members[0]?.membership.member.generationId ?? -1)
+    }
+    assert.equal(generations[0], generations[1])
   })
 
   test('nobody is told anything where none of them does', async () => {
