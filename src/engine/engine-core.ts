@@ -307,6 +307,7 @@ export class EngineCore {
     this.#schedules.stop()
     this.#producer = this.#producer.successor()
     const run = this.#runs.next()
+    this.#role?.runEnds()
     await this.#laneReset.reset(run)
     return run
   }

@@ -82,6 +82,9 @@ export class StandbyRole {
   #verifying: { readonly id: number; readonly answer: (held: boolean) => void } | undefined
   #handOverId: number | undefined
   #exhausted: EngineError | undefined
+  /** Counts the runs; a promotion lasts as long as the run in which it began. */
+  #run = 0
+  #promotedIn = -1
 
   constructor(options: EngineOptions, restorer: Restorer, host: RoleHost) {
     this.#o = options
@@ -130,7 +133,6 @@ export class StandbyRole {
   /** The run's topics are known and its lanes configured: opens the stores and follows. */
   async open(run: Run): Promise<void> {
     this.#standby?.close()
-    this.#opened = Promise.withResolvers<void>()
     const topics = this.#host.topics()
     const standby = new Standby(this.#o, this.#restorer, this.#host)
     this.#standby = standby
@@ -142,11 +144,19 @@ export class StandbyRole {
 
   /** An in-place restart, from the point where lanes are configured again. */
   async reopen(run: Run): Promise<void> {
-    if (this.#stage === 'standby') return this.open(run)
+    // Whoever was promoted while the lanes let go of the last run waits for these stores, and goes on from there.
+    if (this.#stage === 'standby' || this.#promotedIn === this.#run) return this.open(run)
     const [held] = await Promise.all([this.#verify(), this.open(run)])
     if (!held) return this.#wait()
     if (!(await this.#takeAgain())) return this.#wait()
     await this.#become()
+  }
+
+  /** The lanes let go of the stores: what was read into them is void, and whoever wants them waits for the next run's. */
+  runEnds(): void {
+    this.#run++
+    this.#reads = undefined
+    this.#opened = Promise.withResolvers<void>()
   }
 
   /** Before an identity of this pod is used to find out what became of a commit. */
@@ -175,6 +185,7 @@ export class StandbyRole {
   #promote(tokenEpoch: number, paused: boolean): void {
     if (this.#stage !== 'standby') return
     this.#stage = 'promoting'
+    this.#promotedIn = this.#run
     this.#tokenEpoch = tokenEpoch
     this.#host.setPaused(paused)
     this.#step(async () => {

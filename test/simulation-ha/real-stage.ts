@@ -7,13 +7,20 @@ import { counterLayout } from '../../src/runtime/settings.ts'
 import { noHeaders } from '../../src/broker/wire/headers.ts'
 import { RecordBatchBuilder } from '../../src/broker/wire/record-batch.ts'
 import { checkRun } from '../simulation/checkers.ts'
-import { DurableBackends } from '../simulation/durable-backends.ts'
+import { DiskBackend, DurableBackends } from '../simulation/durable-backends.ts'
+import { type DiskFaults, FailingDisk } from '../simulation/failing-disk.ts'
 import { SimulatedProcess } from '../simulation/process.ts'
 import { application, type Input } from '../simulation/workload.ts'
 import { settingsFor } from '../simulation/derived.ts'
 import { partitionOf } from '../simulation/world.ts'
 import type { Derived } from './derived.ts'
 import { type EngineOrder, type InputRecord, inputIsCommitted, type SimEngine, type Stage } from './stage.ts'
+
+/** The disks of a third of the seeds fail until then. */
+const disksFailMs = 5500
+const diskFaults = { full: 0.03, fullMs: 500, fails: 0.02, synced: 0.4, powerCuts: 0, torn: 0 }
+/** Written late, at any time: also by a pod that waits for the coordinator. */
+const disk = { bytes: 600, intervalMs: 200, rowsPerStep: 3 }
 
 const compile = () => application({ next: () => undefined }).compile()
 
@@ -24,13 +31,17 @@ export class RealStage implements Stage {
   readonly #lanes: number
   /** Where commits come seldom, something waits for one when a pod is cut off. */
   readonly #commitMs: number
+  readonly #hasDisks: boolean
   readonly #inputs: Input[] = []
   readonly #stores = new Map<number, DurableBackends>()
+  /** By pod: ends its newest process in order, with everything written. */
+  readonly #ends = new Map<number, () => void>()
   #time = 1_000_000
 
   constructor(seed: number) {
     this.#partitions = 1 + (seed % 3)
     this.#lanes = 1 + (seed % 2)
+    this.#hasDisks = seed % 3 === 2
     this.#commitMs = seed % 3 === 1 ? 600 : 20
   }
 
@@ -59,11 +70,11 @@ export class RealStage implements Stage {
   }
 
   engine(order: EngineOrder): SimEngine {
-    const stores = (this.#stores.get(order.pod) ?? new DurableBackends()).survivors()
+    const stores = (this.#stores.get(order.pod) ?? this.#newStores(order)).survivors()
     this.#stores.set(order.pod, stores)
     const topology = compile()
     const shape = { lanes: this.#lanes, partitions: this.#partitions }
-    return new RealEngine(
+    const engine = new RealEngine(
       order,
       (scheduler) =>
         new SimulatedProcess({
@@ -79,12 +90,23 @@ export class RealStage implements Stage {
           compile,
           backends: () => stores.factory(),
           layout: counterLayout(topology),
+          ...(this.#hasDisks && { writeBehind: disk }),
           messageMs: order.messageMs,
           slowLane: -1,
           tamper: {},
           fact: order.fact,
         }),
     )
+    this.#ends.set(order.pod, () => {
+      engine.close()
+      order.scheduler.kill(order.owner)
+    })
+    return engine
+  }
+
+  #newStores({ scheduler }: EngineOrder): DurableBackends {
+    if (!this.#hasDisks) return new DurableBackends()
+    return new DurableBackends(() => new DiskBackend(), new DiskOfPod(diskFaults, scheduler))
   }
 
   loseStore(pod: number): void {
@@ -98,9 +120,23 @@ export class RealStage implements Stage {
   /** The stores of every pod, active or standing by, are the fold of the changelogs. */
   async check(cluster: EmbeddedCluster, violate: (what: string) => void): Promise<void> {
     const specs = compile().stores
+    if (this.#hasDisks) for (const end of this.#ends.values()) end()
     for (const [pod, stores] of this.#stores) {
       await checkRun({ cluster, inputs: this.#inputs, stores, specs, violate: (what) => violate(`p${pod}: ${what}`) })
     }
+  }
+}
+
+class DiskOfPod extends FailingDisk {
+  readonly #now: () => number
+
+  constructor(faults: DiskFaults, scheduler: EngineOrder['scheduler']) {
+    super(faults, scheduler)
+    this.#now = () => scheduler.now
+  }
+
+  override check(): void {
+    if (this.#now() < disksFailMs) super.check()
   }
 }
 
@@ -142,6 +178,10 @@ class RealEngine implements SimEngine {
     this.paused = paused
     if (paused) this.#process.engine.pause(++this.#pauses)
     else this.#process.engine.unpause()
+  }
+
+  close(): void {
+    for (const lane of this.#process.lanes) lane.close()
   }
 
   disturb(ms: number): void {

@@ -17,7 +17,7 @@ test(`${seeds} seeds: one chain of commits, and one active pod in the end`, { ti
 })
 
 const realSeeds = Number(process.env.HA_SIM_REAL_SEEDS ?? 150)
-const realRegressions = [258, 275, 286, 294]
+const realRegressions = [258, 275, 286, 294, 428]
 
 test(`${realSeeds} seeds with the real engine in every pod: exactly once, in every store`, {
   timeout: 1_200_000,
