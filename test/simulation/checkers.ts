@@ -1,6 +1,7 @@
 /** What must hold of a finished run: judged from the broker's committed records and the durable stores alone. */
 import type { EmbeddedCluster } from '../../src/broker/embedded/core/cluster.ts'
 import { directClient } from '../../src/broker/embedded/direct-client.ts'
+import { keySlot } from '../../src/base/hash.ts'
 import { changelogTopic, restoreEntry } from '../../src/state/rows/changelog.ts'
 import { decodeTag } from '../../src/engine/commit/tag.ts'
 import type { StoreSpec } from '../../src/state/contract.ts'
@@ -37,6 +38,7 @@ export async function checkRun(run: CheckedRun): Promise<void> {
   await checkWindows(run)
   await checkFinals(run)
   if (run.folds) await checkTotals(run)
+  await checkPlaces(run)
   await checkOffsets(run)
   await checkStores(run)
   await checkForgotten(run)
@@ -195,6 +197,29 @@ function windowId(record: Committed): string {
   const { key } = record
   return `${key.subarray(0, key.length - 8)}@${key.readBigInt64BE(key.length - 8)}`
 }
+
+/** Each output lies where its key belongs, windows where the key inside of them does: whoever joins them relies on that. */
+async function checkPlaces(run: CheckedRun): Promise<void> {
+  for (const [topic, suffix] of places) {
+    const count = run.cluster.topics([topic])[0]?.partitions ?? 1
+    for (const { key, partition } of await committed(run.cluster, topic)) {
+      const belongs = keySlot(key, 0, key.length - suffix) % count
+      if (partition === belongs) continue
+      run.violate(
+        `${topic}: a record of ${key} lies in partition ${partition} of ${count}, and belongs into ${belongs}`,
+      )
+      return
+    }
+  }
+}
+
+/** Topics, and how much of their keys is the window. */
+const places: ReadonlyArray<readonly [topic: string, suffix: number]> = [
+  ['seen-out', 0],
+  ['sums-out', 0],
+  ['finals-out', 8],
+  ['windows-out', 8],
+]
 
 async function checkOffsets(run: CheckedRun): Promise<void> {
   const client = directClient(run.cluster)
