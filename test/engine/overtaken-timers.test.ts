@@ -50,7 +50,10 @@ describe('a timer that is due while an older record waits for a function', () =>
       await engine.idle()
       const byKey = async (topic: string): Promise<Record<string, unknown[]>> => {
         const told: Record<string, unknown[]> = {}
-        for (const { key, value } of await engine.read(topic)) (told[key as string] ??= []).push(value)
+        for (const { key, value } of await engine.read(topic)) {
+          told[key as string] ??= []
+          told[key as string]?.push(value)
+        }
         return Object.fromEntries(Object.entries(told).filter(([key]) => key.startsWith('order-')))
       }
       const expected = (paidInTime: string[], paidLate: string[]): Record<string, unknown[]> =>

@@ -82,9 +82,7 @@ export class TaskHostPort {
   constructor(options: TaskHostOptions) {
     this.#options = options
     const { topology, applicationId, policies } = options
-    this.#raw = keepsRaw(topology, policies) ? new WeakMap() : undefined
-    const anyDeadLetters = Object.values(policies).includes('dead-letter')
-    this.keepsRecords = anyDeadLetters
+    this.keepsRecords = Object.values(policies).includes('dead-letter')
     this.#digits = digitsOf(topology.levels)
     this.#targets = topology.boundaries.map((boundary) => {
       const source = topology.sources.find((s) => s.boundary === boundary.index)
@@ -92,7 +90,7 @@ export class TaskHostPort {
       const topic = `${applicationId}-${boundary.topic}`
       const isOrdered = topology.subtopologies[subtopology]?.order !== 'arrival'
       // Dead letters are records as they came.
-      const carriesValue = source?.carriesValue !== false || anyDeadLetters
+      const carriesValue = source?.carriesValue !== false || this.keepsRecords
       return { source: source?.index ?? -1, subtopology, level: source?.level ?? 0, isOrdered, topic, carriesValue }
     })
   }
@@ -310,15 +308,6 @@ export class TaskHostPort {
     )
     handoffs.written(writer, epoch, target.level, lane, target.isOrdered)
   }
-}
-
-/**
- * A record that is dropped on its way is told of as it is there, and one for a topic that a function names may be refused
- * only when it is through: both become dead letters as they came.
- */
-function keepsRaw({ nodes }: CompiledTopology, { dropped, producing }: ErrorPolicies): boolean {
-  if (dropped === 'dead-letter') return true
-  return producing === 'dead-letter' && nodes.some(({ spec }) => spec.op === 'sink' && typeof spec.topic !== 'string')
 }
 
 /** The bytes as they came; of a record that was changed on its way, something that people can read. */
