@@ -91,7 +91,8 @@ test('enrichment: a service over HTTP that fails now and then is asked again', a
   const names = airportNames()
   let asked = 0
   const server = createServer((request, response) => {
-    response.statusCode = ++asked % 7 === 0 ? 503 : 200
+    // Seldom enough that no call fails five times in a row.
+    response.statusCode = ++asked % 40 === 0 ? 503 : 200
     response.end(JSON.stringify({ name: names.get(request.url?.split('/').at(-1) ?? '') ?? '' }))
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
