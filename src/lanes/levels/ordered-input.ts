@@ -13,6 +13,8 @@ import { type Frontier, isAhead, isBefore, type Place } from './place.ts'
 interface Run {
   readonly channel: number
   readonly works: Work[]
+  /** When each of them came. */
+  readonly arrived: number[]
   /** The first work's, standing at the record that goes next. */
   reader: TransferReader
   last: Place
@@ -57,6 +59,8 @@ export class OrderedInput {
   readonly #runs: Run[] = []
   /** Works of tasks that take records as they arrive. */
   readonly #unordered: Work[] = []
+  /** Counts what came. */
+  #arrived = 0
   #closed = 0
   #closing: CommitEpoch = 0
   /** Up to here records may go. */
@@ -178,6 +182,7 @@ export class OrderedInput {
       prepare(reader)
       if (reader.next()) continue
       run.works.shift()
+      run.arrived.shift()
       ended(work)
       const following = run.works[0]
       if (following === undefined) {
@@ -247,9 +252,11 @@ export class OrderedInput {
       (each) => each.channel === from && !isBefore(reader.at, reader.seq, reader.sub, each.last),
     )
     const end = isInOrder ? last : reader.lastPlace
-    if (run === undefined) this.#runs.push({ channel: from, works: [work], reader, last: end })
+    const arrived = this.#arrived++
+    if (run === undefined) this.#runs.push({ channel: from, works: [work], arrived: [arrived], reader, last: end })
     else {
       run.works.push(work)
+      run.arrived.push(arrived)
       run.last = end
     }
   }
@@ -301,5 +308,7 @@ function goesBefore(a: Run, b: Run): boolean {
   const theirs = b.reader
   if (isBefore(mine.at, mine.seq, mine.sub, theirs)) return true
   if (isBefore(theirs.at, theirs.seq, theirs.sub, mine)) return false
-  return a.channel < b.channel || (a.channel === b.channel && mine.source < theirs.source)
+  // What passes on within a task for one record has one place; it is in the order in which it was sent.
+  if (a.channel !== b.channel) return a.channel < b.channel
+  return (a.arrived[0] as number) < (b.arrived[0] as number)
 }
