@@ -123,9 +123,9 @@ export class Change {
   /** False for an out-of-order update of a versioned table. */
   readonly isLatest: boolean
   /** Event time at which the old value was told, where it may be later than that of this update. */
-  readonly oldTimestamp: number
+  readonly oldTimestamp: number | undefined
 
-  constructor(newValue: unknown, oldValue: unknown, isLatest = true, oldTimestamp = Number.NEGATIVE_INFINITY) {
+  constructor(newValue: unknown, oldValue: unknown, isLatest = true, oldTimestamp?: number) {
     this.newValue = newValue
     this.oldValue = oldValue
     this.isLatest = isLatest

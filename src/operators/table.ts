@@ -4,7 +4,7 @@ import type { SpecOf, UserFn } from '../topology/operator-spec.ts'
 import { type Emission, toldAt } from './emission.ts'
 import { Change, type Downstream, forward, isPromise, type Maybe, Rec } from './contract.ts'
 import { NodeOperator, type OperatorEnv } from './node-operator.ts'
-import { type Row, RowStore } from './rows.ts'
+import { RowStore } from './rows.ts'
 import { withValue } from './stateless.ts'
 
 const nothing = (value: unknown): value is null | undefined => value === null || value === undefined
@@ -84,9 +84,12 @@ export class TableFilterOperator extends NodeOperator {
     const change = rec.value as Change
     return this.whenDone(this.#passing(change.newValue, rec), rec, (newValue) => {
       if (!this.#spec.sendOldValues) return this.#go(rec, newValue, null)
-      if (this.#rows) return this.#go(rec, newValue, this.#rows.get(rec.key))
+      if (this.#rows) {
+        const row = this.#rows.get(rec.key)
+        return this.#go(rec, newValue, row?.value, row?.timestamp)
+      }
       return this.whenDone(this.#passing(change.oldValue, rec), rec, (oldValue) =>
-        this.#go(rec, newValue, { value: oldValue, timestamp: change.oldTimestamp }),
+        this.#go(rec, newValue, oldValue, change.oldTimestamp),
       )
     })
   }
@@ -100,9 +103,8 @@ export class TableFilterOperator extends NodeOperator {
     return Boolean(passes) !== not ? value : null
   }
 
-  #go(rec: Rec, newValue: unknown, old: Row | null | undefined): Maybe {
+  #go(rec: Rec, newValue: unknown, oldValue: unknown, oldTimestamp?: number): Maybe {
     const { sendOldValues, versioned } = this.#spec
-    const oldValue = old?.value ?? null
     if (!versioned && sendOldValues && nothing(oldValue) && nothing(newValue)) return
     let isLatest = (rec.value as Change).isLatest
     if (this.#rows) {
@@ -111,7 +113,7 @@ export class TableFilterOperator extends NodeOperator {
       if (this.#emission?.notes(rec.key, 0, 0, newValue, rec.timestamp, rec.headers)) return
       isLatest = put === 'latest'
     }
-    return forward(this.children, withValue(rec, new Change(newValue, oldValue, isLatest, old?.timestamp)))
+    return forward(this.children, withValue(rec, new Change(newValue, oldValue ?? null, isLatest, oldTimestamp)))
   }
 }
 
@@ -132,10 +134,13 @@ export class TableMapValuesOperator extends NodeOperator {
     const change = rec.value as Change
     return this.whenDone(this.#map(change.newValue, rec), rec, (newValue) => {
       if (!this.#spec.sendOldValues) return this.#go(rec, newValue, null)
-      if (this.#rows) return this.#go(rec, newValue, this.#rows.get(rec.key))
+      if (this.#rows) {
+        const row = this.#rows.get(rec.key)
+        return this.#go(rec, newValue, row?.value, row?.timestamp)
+      }
       this.atWork()
       return this.whenDone(this.#map(change.oldValue, rec), rec, (oldValue) =>
-        this.#go(rec, newValue, { value: oldValue, timestamp: change.oldTimestamp }),
+        this.#go(rec, newValue, oldValue, change.oldTimestamp),
       )
     })
   }
@@ -145,7 +150,7 @@ export class TableMapValuesOperator extends NodeOperator {
     return this.#spec.fn(value ?? null, rec.key, withValue(rec, value ?? null))
   }
 
-  #go(rec: Rec, newValue: unknown, old: Row | null | undefined): Maybe {
+  #go(rec: Rec, newValue: unknown, oldValue: unknown, oldTimestamp?: number): Maybe {
     let isLatest = (rec.value as Change).isLatest
     if (this.#rows) {
       const put = this.#rows.put(rec.key, newValue, rec.timestamp)
@@ -155,7 +160,7 @@ export class TableMapValuesOperator extends NodeOperator {
     }
     return forward(
       this.children,
-      withValue(rec, new Change(newValue ?? null, old?.value ?? null, isLatest, old?.timestamp)),
+      withValue(rec, new Change(newValue ?? null, oldValue ?? null, isLatest, oldTimestamp)),
     )
   }
 }
@@ -190,7 +195,7 @@ export class TableGroupByOperator extends NodeOperator {
     const into = usable(added)
     const from = usable(removed)
     // Behind a topic the oldest goes first: what is taken out has to stand behind where it was put in.
-    const outAt = this.#throughTopic ? Math.max(rec.timestamp, change.oldTimestamp) : rec.timestamp
+    const outAt = this.#throughTopic ? Math.max(rec.timestamp, change.oldTimestamp ?? 0) : rec.timestamp
     const send = (key: unknown, newValue: unknown, oldValue: unknown, at: number): Rec => {
       const value = new Change(newValue, oldValue, change.isLatest)
       return new Rec(key, value, at, rec.headers, rec.origin, undefined, undefined)

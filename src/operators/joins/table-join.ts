@@ -193,7 +193,7 @@ export class TableJoinOperator extends NodeOperator {
     return this.whenDone(this.#join(change.newValue, row, rec.key), rec, (newValue) => {
       const old = this.#spec.sendOldValues ? this.#join(change.oldValue, row, rec.key) : null
       return this.whenDone(old, rec, (oldValue) => {
-        const oldTimestamp = row ? Math.max(change.oldTimestamp, row.timestamp) : change.oldTimestamp
+        const oldTimestamp = row ? Math.max(change.oldTimestamp ?? 0, row.timestamp) : change.oldTimestamp
         const result = new Change(newValue ?? null, oldValue ?? null, change.isLatest, oldTimestamp)
         return forward(
           this.children,
