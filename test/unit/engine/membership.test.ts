@@ -328,6 +328,25 @@ describe('static members', () => {
     assert.deepEqual(b.failures, [])
   })
 
+  test('the one whose own request, long given up, takes its place joins anew', async () => {
+    const { world, ownership } = await group(2)
+    const a = new Member(world, ownership, 'a', options)
+    a.cut = new BrokerError('UNREACHABLE', 'the cable is out')
+    a.start()
+    await world.pass(100)
+    a.cut = undefined
+    await world.pass(1000)
+    assert.deepEqual(a.owned, t(0, 1))
+    const identity = { instance: 'a', exclusive: false }
+    const metadata = encodeSubscription({ topics: ['t'], owned: [], generationId: -1, identity })
+    const place = { groupId: 'app', memberId: '', groupInstanceId: options.groupInstanceId ?? null }
+    const patience = { sessionTimeoutMs: 10_000, rebalanceTimeoutMs: 60_000 }
+    await world.broker.joinGroup({ ...place, ...patience, protocols: [{ name: 'cooperative', metadata }] })
+    await world.pass(3000)
+    assert.deepEqual([a.failures, a.owned], [[], t(0, 1)])
+    assert.ok(a.log.includes('!t:0,t:1'), 'it has lost its place for a moment')
+  })
+
   test('keep their place when they leave, unless for good', async () => {
     const { world, ownership } = await group(2)
     const a = new Member(world, ownership, 'a', options).start()
