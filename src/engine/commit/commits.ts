@@ -1,6 +1,7 @@
 /** The commits of an engine over all its runs: when they begin, what they are called, what they tell. */
 import { assert } from '../../base/assert.ts'
 import type { CommitEpoch } from '../../base/ids.ts'
+import { sleep } from '../../base/timers.ts'
 import type { CommitReport } from './machine.ts'
 import { encodeTag } from './tag.ts'
 import type { OffsetToCommit } from '../../broker/port.ts'
@@ -20,6 +21,9 @@ import type { Run } from '../run.ts'
 import { changelogLost } from '../restore/state-check.ts'
 import type { OwnPlace } from '../group/own-place.ts'
 import type { ResolvedTopics } from '../group/topics.ts'
+
+/** Until a broker is asked anew what became of a commit. */
+const askAgainMs = 50
 
 export interface CommitsHost {
   flow(): Flow | undefined
@@ -169,6 +173,7 @@ export class Commits {
         },
         restart: (cause, timeout) => host.restart(cause, timeout),
         beforeResolving: () => host.beforeResolving(),
+        pause: () => sleep(this.#o.timers, askAgainMs),
       },
       clock,
       { tokenEpoch: () => this.tokenEpoch, groupId: settings.applicationId },

@@ -61,6 +61,8 @@ export interface CommitterHost {
   restart(cause: unknown, barrierTimeout: boolean): void
   /** Throws where another process may have the right to the identity by which an outcome is found out. */
   beforeResolving?(): Promise<void>
+  /** Before a broker that did not answer is asked again. */
+  pause(): Promise<void>
 }
 
 /** A function that takes longer than this part of the transaction's timeout is slow: of such calls there may be some in a row. */
@@ -387,7 +389,7 @@ export class Committer {
     await this.#host.beforeResolving?.()
     const parts = { broker: this.#broker, producer: this.#producer, clock: this.#clock, settings: this.#settings }
     return outcomeOf(
-      { ...parts, groupId: this.#identity.groupId },
+      { ...parts, groupId: this.#identity.groupId, pause: () => this.#host.pause() },
       this.#part.offsets,
       () => ({ tokenEpoch: this.#identity.tokenEpoch(), seq: this.#machine.epoch }),
       () => this.#lastTag,

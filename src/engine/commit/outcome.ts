@@ -19,6 +19,8 @@ export interface OutcomeParts {
   readonly clock: Clock
   readonly settings: EngineSettings
   readonly groupId: string
+  /** Before a broker that did not answer is asked again. */
+  readonly pause: () => Promise<void>
 }
 
 /** `mine`: the tag of the commit; `last`: the one known to be committed before it. */
@@ -52,7 +54,7 @@ export async function outcomeOf(
 }
 
 /** Takes the identity again: from here on the transaction in question is decided. */
-async function retake({ producer, clock, settings }: OutcomeParts): Promise<void> {
+async function retake({ producer, clock, settings, pause }: OutcomeParts): Promise<void> {
   const startedAt = clock.monotonic()
   for (;;) {
     try {
@@ -62,6 +64,8 @@ async function retake({ producer, clock, settings }: OutcomeParts): Promise<void
       const unreachable = error instanceof BrokerError && error.errorClass === 'unreachable'
       if (!unreachable && clock.monotonic() - startedAt > settings.resolveTimeoutMs) throw error
       if (!(error instanceof BrokerError) || !['unreachable', 'retriable'].includes(error.errorClass)) throw error
+      // A connection that is closed refuses at once: without a pause nothing else in this thread would have its turn.
+      await pause()
     }
   }
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { VirtualClock } from '../../../src/base/clock.ts'
 import { EngineError } from '../../../src/base/errors.ts'
-import type { BrokerPort } from '../../../src/broker/port.ts'
+import { BrokerError, type BrokerPort } from '../../../src/broker/port.ts'
 import { type OutcomeParts, outcomeOf } from '../../../src/engine/commit/outcome.ts'
 import { encodeTag } from '../../../src/engine/commit/tag.ts'
 
@@ -20,6 +20,7 @@ function outcome(newest: { tokenEpoch: number; seq: number }, settings: object):
     clock: new VirtualClock(0),
     settings,
     groupId: 'app',
+    pause: async () => undefined,
   }
   return outcomeOf(
     parts as unknown as OutcomeParts,
@@ -47,4 +48,33 @@ test('a newer tag is that of another process: a stranger, unless processes share
   await assert.rejects(outcome(newer, inProcess), isStranger)
   await assert.rejects(outcome(newer, { ...shared, ha: {} }), isStranger)
   await assert.rejects(outcome(newer, shared), hasTakenOver)
+})
+
+test('a broker whose connection is closed is asked again after a pause: others have their turn meanwhile', async () => {
+  let asked = 0
+  let pauses = 0
+  const refused = new BrokerError('UNREACHABLE', 'the connection is closed', 'unreachable')
+  const metadata = encodeTag({ ...mine, maxTimestamp: 0, watermark: 0 })
+  const parts = {
+    broker: { committedOffsets: async () => [{ ...partition, offset: 1, metadata }] },
+    producer: {
+      init: async () => {
+        if (++asked < 4) throw refused
+      },
+    },
+    clock: new VirtualClock(0),
+    settings: inProcess,
+    groupId: 'app',
+    pause: async () => {
+      pauses++
+    },
+  }
+  const found = outcomeOf(
+    parts as unknown as OutcomeParts,
+    [partition],
+    () => mine,
+    () => last,
+  )
+  assert.equal(await found, 'committed')
+  assert.deepEqual([asked, pauses], [4, 3])
 })
