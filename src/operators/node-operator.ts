@@ -120,19 +120,7 @@ export abstract class NodeOperator implements Operator {
   protected timerOrigin(watermark: number): Origin {
     const at = this.context.timerTime()
     const seq = timerSeq(this.context.subtopology, this.context.partition, this.index)
-    return {
-      topic: '',
-      partition: -1,
-      offset: -1,
-      watermark,
-      epoch: 0,
-      at,
-      seq,
-      sub: 0,
-      level: 0,
-      handed: 0,
-      came: undefined,
-    }
+    return ofNoRecord(watermark, at, seq)
   }
 
   /** Asks to be called at a time, unless time moves by records alone. */
@@ -195,19 +183,12 @@ export abstract class NodeOperator implements Operator {
 /** Where a record comes from that tells a folded row: behind the records of its time, in the order of tasks. */
 export function toldOrigin(subtopology: number, partition: number, at: number): Origin {
   const seq = 2 ** 52 + (subtopology % 4096) * 65_536 + (partition % 65_536)
-  return {
-    topic: '',
-    partition: -1,
-    offset: -1,
-    watermark: at,
-    epoch: 0,
-    at,
-    seq,
-    sub: 0,
-    level: 0,
-    handed: 0,
-    came: undefined,
-  }
+  return ofNoRecord(at, at, seq)
+}
+
+function ofNoRecord(watermark: number, at: number, seq: number): Origin {
+  const [topic, partition, offset, epoch] = ['', -1, -1, 0]
+  return { topic, partition, offset, watermark, epoch, at, seq, sub: 0, level: 0, handed: 0, came: undefined }
 }
 
 /** Timers of one time are in the order of sub-topologies, partitions and nodes, and all of them before records. */

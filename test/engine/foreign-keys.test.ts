@@ -1,10 +1,11 @@
 /** Foreign-key joins through topics, where an answer may find that its left row is another one by now. */
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { test, type TestContext } from 'node:test'
 import { startEmbeddedBroker } from '../../src/runtime/index.ts'
 import { consume, firstTime, lastByKey, produce, TestEngine } from './support/engine.ts'
 
-test('a result does not outlive its rows where a left row comes again before its deletion was answered', async (t) => {
+/** A broker, and an engine that comes to the end of what is there, as often as it is asked to. */
+async function began(t: TestContext) {
   const broker = await startEmbeddedBroker({ partitions: 2 })
   t.after(() => broker.close())
   const client = broker.client()
@@ -13,6 +14,11 @@ test('a result does not outlive its rows where a left row comes again before its
     await engine.idle()
     await engine.stop()
   }
+  return { client, life }
+}
+
+test('a result does not outlive its rows where a left row comes again before its deletion was answered', async (t) => {
+  const { client, life } = await began(t)
   await produce(client, 'prices', [{ key: 'tea', value: 3, timestamp: firstTime }], 2)
   await produce(client, 'orders', [{ key: 'first', value: { product: 'tea' }, timestamp: firstTime }], 2)
   await life()
@@ -28,14 +34,7 @@ test('a result does not outlive its rows where a left row comes again before its
 })
 
 test('nor where a left row names no right row any more, and changes again before that was answered', async (t) => {
-  const broker = await startEmbeddedBroker({ partitions: 2 })
-  t.after(() => broker.close())
-  const client = broker.client()
-  const life = async (): Promise<void> => {
-    const engine = await TestEngine.open('kept-prices', { 'topology.sub-topology-split': 'repartition-topics' }, broker)
-    await engine.idle()
-    await engine.stop()
-  }
+  const { client, life } = await began(t)
   const keys = ['changes', 'comes again', 'goes']
   await produce(client, 'prices', [{ key: 'tea', value: 3, timestamp: firstTime }], 2)
   const first = keys.map((key) => ({ key, value: { product: 'tea' }, timestamp: firstTime }))
