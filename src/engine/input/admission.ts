@@ -111,8 +111,11 @@ export class Admission {
 
   /** Whether the lane may be given a record of this key. */
   admits(lane: number, subtopology: number, slot: number): boolean {
-    if (this.#closed || (this.#room[this.#levels ? 0 : lane] as number) <= 0) return false
-    if (!(this.#lanes[lane] as LanePace).admits(subtopology)) return false
+    if (this.#closed) return false
+    const pace = this.#lanes[lane] as LanePace
+    const isOneMore = (this.#room[this.#levels ? 0 : lane] as number) > 0 && pace.admits(subtopology)
+    // With levels nobody knows which lane it comes to in the end, nor of which key.
+    if (!isOneMore) return !this.#levels && pace.admitsFirst(slot)
     return !this.#byKey || this.#admitsKey(lane, slot)
   }
 
@@ -124,7 +127,7 @@ export class Admission {
   /** The lane was given a record; a slot of -1: it has neither key nor partition. */
   gave(lane: number, subtopology: number, slot: number): void {
     this.#given[lane]!++
-    ;(this.#lanes[lane] as LanePace).gave(subtopology)
+    ;(this.#lanes[lane] as LanePace).gave(subtopology, slot)
     this.#room[this.#levels ? 0 : lane]!--
     if (this.#byKey) this.#gaveKey(lane, slot)
   }

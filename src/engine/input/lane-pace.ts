@@ -3,6 +3,8 @@ import { type CounterLayout, finishedSlot, laneIndex } from '../../base/counters
 
 /** Of every lane at first: one record at work, and one that waits. No fewer at any time. */
 export const least = 2
+/** Of calls that are all under way before any has come through: so many of different keys, which do not wait for one another. */
+const firstCalls = 8
 /** A rate is taken over no less than this, unless the lane has run dry; what took no time is taken to have had this much. */
 const sampleMs = 10
 const shortestSampleMs = 0.01
@@ -49,6 +51,10 @@ export class LanePace {
   #longDone = 0
   #longMs = 0
 
+  /** Nothing has come through yet: the keys of what was given, and how many that may be as all of it is under way. */
+  readonly #firstKeys = new Set<number>()
+  #mostFirst = 0
+
   /** By sub-topology: records given, and how many that may be. What comes of one says nothing of another. */
   readonly #givenOf: Float64Array
   readonly #mostOf: Float64Array
@@ -70,13 +76,22 @@ export class LanePace {
     return (this.#givenOf[subtopology] as number) < (this.#mostOf[subtopology] as number)
   }
 
+  /**
+   * It may have another, of a key that it was not given yet, although nothing has come through: what it has are calls under
+   * way, and one more of another key is over with them.
+   */
+  admitsFirst(slot: number): boolean {
+    return this.given < this.#mostFirst && slot >= 0 && !this.#firstKeys.has(slot)
+  }
+
   /** So much of the sub-topology has come through that as many records of it may be given as of any other. */
   knows(subtopology: number): boolean {
     return this.#mostOf[subtopology] === Number.POSITIVE_INFINITY
   }
 
-  gave(subtopology: number): void {
+  gave(subtopology: number, slot: number): void {
     this.#givenOf[subtopology]!++
+    if (this.#firstKeys.size < firstCalls) this.#firstKeys.add(slot)
   }
 
   get given(): number {
@@ -104,6 +119,9 @@ export class LanePace {
     const dry = pending === 0
     this.pending = pending
     this.#know()
+    const underWay = block[laneIndex.inFlightAsync] as number
+    if (finished > 0) this.#mostFirst = 0
+    else if (underWay > 0 && underWay === pending) this.#mostFirst = Math.min(firstCalls, growth * underWay)
     if (done > 0 && (dry || now - this.#countedAt >= sampleMs)) {
       this.#sample(done, occupiedMs - this.#occupiedMs)
       this.#most = Math.max(growth * done, Math.min(this.#most, growth * this.rate * patienceMs))

@@ -71,3 +71,43 @@ describe('what is let in ahead of quick functions', () => {
     assert.ok(most > 200 && most <= 512, `${most} records`)
   })
 })
+
+describe('what is let in before anything has come through', () => {
+  /** Calls that are all under way, and none over; how many a lane is given of these keys. */
+  function given(slotOf: (n: number) => number, levels = false): number {
+    const block = newBlock(laneBlockLength(layout))
+    const admission = new Admission({ laneCounters: [block], layout, commitIntervalMs: 100, levels }, 0)
+    let n = 0
+    for (let now = 0; now < 100; now += lookEveryMs) {
+      admission.look(now)
+      while (admission.takes(0, 0, slotOf(n))) n++
+      block[laneIndex.inFlightAsync] = new Set(Array.from({ length: n }, (_, i) => slotOf(i))).size
+    }
+    return n
+  }
+
+  test('a call of another key takes no longer beside those that are under way', () => {
+    assert.equal(
+      given((n) => n),
+      8,
+    )
+  })
+
+  test('one of the same key would wait for them', () => {
+    assert.equal(
+      given(() => 7),
+      2,
+    )
+    assert.equal(
+      given((n) => n % 3),
+      3,
+    )
+  })
+
+  test('where records change lanes nobody knows beside what they will be', () => {
+    assert.equal(
+      given((n) => n, true),
+      2,
+    )
+  })
+})
