@@ -226,9 +226,9 @@ export class EngineCore {
     this.#o.fact({ type: 'stopped' })
   }
 
-  /** Resolves once all input is processed, the windows it closes are emitted, and everything is committed. */
-  async untilIdle(): Promise<void> {
-    await untilIdle({
+  /** Resolves once all input is processed, the windows it closes are emitted, and everything is committed; false: it ended before. */
+  async untilIdle(): Promise<boolean> {
+    const isIdle = await untilIdle({
       timers: this.#o.timers,
       ended: () => this.#ended,
       running: () => {
@@ -241,6 +241,7 @@ export class EngineCore {
       warn: (message) => this.#o.fact({ type: 'log', level: 'warn', message }),
     })
     this.#snapshot()
+    return isIdle
   }
 
   /** What is at hand waits for those who write to a topic between sub-topologies. */

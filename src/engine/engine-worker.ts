@@ -91,7 +91,7 @@ async function main(): Promise<void> {
         })
         return
       case 'until-idle':
-        void core.untilIdle().then(() => fact({ type: 'idle', id: message.id }))
+        void core.untilIdle().then((isIdle) => isIdle && fact({ type: 'idle', id: message.id }))
         return
       case 'question':
         void questions.answer(message.question).then((answer) => fact({ type: 'answer', id: message.id, answer }))

@@ -21,8 +21,8 @@ export interface IdleHost {
   forgetting(): boolean
 }
 
-/** Resolves once all input is processed, the windows it closes are emitted, and everything is committed. */
-export async function untilIdle(host: IdleHost): Promise<void> {
+/** Resolves once all input is processed, the windows it closes are emitted, and everything is committed; false: it ended before. */
+export async function untilIdle(host: IdleHost): Promise<boolean> {
   let quietRounds = 0
   let heldRounds = 0
   while (!host.ended() && quietRounds < 2) {
@@ -58,6 +58,7 @@ export async function untilIdle(host: IdleHost): Promise<void> {
     const quiet = done && !flow.closeInput() && !host.forgetting()
     quietRounds = quiet ? quietRounds + 1 : 0
   }
+  return quietRounds >= 2
 }
 
 /** What another producer has written and not decided yet is input that is still to come. */

@@ -190,6 +190,9 @@ export interface Runtime {
   /**
    * Resolves once every source topic is read to its end, all that follows is processed, every window that the input
    * closes is emitted, and all is committed.
+   *
+   * @throws EngineError with the code of the failure where the engine has failed, or fails meanwhile: what is left is not
+   * processed then. `USAGE` where the runtime was stopped before.
    */
   untilIdle(): Promise<void>
   /**

@@ -18,8 +18,8 @@ import { topologyState } from '../topology/diff.ts'
 import { planOf } from '../topology/plan.ts'
 import type { BrokerHandle } from './broker.ts'
 import type { LogLine } from './contract.ts'
-import type { EngineHost } from './engine-host.ts'
-import type { EngineHaLink } from './engine-host-options.ts'
+import type { EngineHost } from './engine/engine-host.ts'
+import type { EngineHaLink } from './engine/engine-host-options.ts'
 
 export interface HaLinkOptions {
   readonly config: Config

@@ -14,7 +14,7 @@ import type { DataAccess } from '../http/data-seam.ts'
 import { createMetrics, type Metrics } from '../metrics/index.ts'
 import type { Diagnosis } from '../view/diagnosis/diagnosis.ts'
 import type { LogLine } from './contract.ts'
-import type { EngineHost } from './engine-host.ts'
+import type { EngineHost } from './engine/engine-host.ts'
 import type { HaLink } from './ha.ts'
 
 export interface HttpHandle {

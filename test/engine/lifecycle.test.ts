@@ -124,6 +124,34 @@ describe('what does not go together', () => {
   })
 })
 
+describe('who waits until nothing is left to do', () => {
+  const records = (value: object): In[] => [
+    { key: 'a', value: { n: 1 } },
+    { key: 'b', value },
+  ]
+
+  test('hears why that can never be, while the engine fails and afterwards', async (t) => {
+    const engine = await TestEngine.start(t, 'faulty', { 'errors.processing': 'fail' })
+    const waits = assert.rejects(engine.runtime.untilIdle(), { code: 'PROCESSING_FAILED', message: /order 2 is wrong/ })
+    await engine.put('orders', records({ n: 2, fault: 'throws' }))
+    await engine.reaches('FAILED')
+    await waits
+    await assert.rejects(engine.runtime.untilIdle(), { code: 'PROCESSING_FAILED' })
+  })
+
+  test('hears that the runtime was stopped before', async (t) => {
+    const engine = await TestEngine.start(t, 'faulty')
+    await engine.reaches('RUNNING')
+    engine.runtime.commands.pause()
+    await engine.put('orders', records({ n: 2 }))
+    const refused = { code: 'USAGE', message: /stopped before all of its input was processed/ }
+    const waits = assert.rejects(engine.runtime.untilIdle(), refused)
+    await engine.runtime.stop()
+    await waits
+    await assert.rejects(engine.runtime.untilIdle(), refused)
+  })
+})
+
 describe('a restart in place', () => {
   test('is not repeated for ever where every run ends at the same record', async (t) => {
     const engine = await TestEngine.start(t, 'never', {

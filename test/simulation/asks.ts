@@ -137,8 +137,8 @@ export class Asks {
     const ends = new Map<number, number>()
     for (const { partition } of this.#host.inputs) ends.set(partition, (ends.get(partition) ?? 0) + 1)
     const andStop = this.#host.scheduler.random.chance(0.3)
-    void this.#answered('a wait until nothing is left', process, process.engine.untilIdle(), async () => {
-      if (this.#stopping) return
+    void this.#answered('a wait until nothing is left', process, process.engine.untilIdle(), async (isIdle) => {
+      if (!isIdle || this.#stopping) return
       await this.#areCommitted('nothing is left to do', ends)
       if (andStop && this.#host.process() === process && !this.#paused) this.#stop(process)
     })
@@ -159,17 +159,17 @@ export class Asks {
     })
   }
 
-  async #answered(
+  async #answered<A>(
     what: string,
     process: SimulatedProcess,
-    answer: Promise<void>,
-    then: () => Promise<unknown>,
+    answer: Promise<A>,
+    then: (answer: A) => Promise<unknown>,
   ): Promise<void> {
     const ask = { what, process }
     this.#unanswered.add(ask)
-    await answer
+    const answered = await answer
     this.#unanswered.delete(ask)
-    if (this.#host.process() === process) await then()
+    if (this.#host.process() === process) await then(answered)
   }
 
   /** Nothing is said of a run that a restart in place has ended since. */

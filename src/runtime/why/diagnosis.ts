@@ -11,7 +11,7 @@ import type { EarlierFailure, Facts, SettingsFacts } from '../../view/diagnosis/
 import type { SeenFunction } from '../../view/diagnosis/lane-look.ts'
 import type { ThreadsSnapshot } from '../../view/view.ts'
 import type { LogLine } from '../contract.ts'
-import type { EngineHost } from '../engine-host.ts'
+import type { EngineHost } from '../engine/engine-host.ts'
 import { type HaLink, isHotStandby, stateFolderOf } from '../ha.ts'
 import { policiesOf } from '../settings.ts'
 import type { Identity } from './identity.ts'

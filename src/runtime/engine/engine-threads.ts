@@ -1,20 +1,24 @@
 /**
  * The threads of an engine, as the control thread holds them: it makes them, links them, talks to them and ends them.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { MessageChannel, type MessagePort, type Transferable, Worker } from 'node:worker_threads'
-import type { CounterLayout, CountersView } from '../base/counters.ts'
-import type { LogLevel } from '../base/logger.ts'
-import type { BrokerAddress } from '../broker/connect.ts'
-import type { EngineWorkerData } from '../engine/engine-worker.ts'
-import type { EngineFact, ToEngine } from '../engine/protocol.ts'
-import type { EngineSettings } from '../engine/settings.ts'
-import type { ErrorPolicies } from '../lanes/tasks/error-policy.ts'
-import type { Compiling } from '../lanes/application.ts'
-import type { LaneWorkerData } from '../lanes/lane-worker.ts'
-import type { WriteBehindOptions } from '../lanes/stores/store-writer.ts'
-import { AskedBroker } from './why/asked-broker.ts'
-import { describeText } from '../topology/describe.ts'
-import type { CompiledTopology } from '../topology/compiled.ts'
+import type { CounterLayout, CountersView } from '../../base/counters.ts'
+import type { LogLevel } from '../../base/logger.ts'
+import type { BrokerAddress } from '../../broker/connect.ts'
+import type { EngineWorkerData } from '../../engine/engine-worker.ts'
+import type { EngineFact, ToEngine } from '../../engine/protocol.ts'
+import type { EngineSettings } from '../../engine/settings.ts'
+import type { ErrorPolicies } from '../../lanes/tasks/error-policy.ts'
+import type { Compiling } from '../../lanes/application.ts'
+import type { LaneWorkerData } from '../../lanes/lane-worker.ts'
+import type { WriteBehindOptions } from '../../lanes/stores/store-writer.ts'
+import { AskedBroker } from '../why/asked-broker.ts'
+import { describeText } from '../../topology/describe.ts'
+import type { CompiledTopology } from '../../topology/compiled.ts'
+
+/** A thread that is told to end does so at once, unless it is in native code. */
+const terminateMs = 5000
 
 export interface EngineThreadsOptions {
   readonly applicationId: string
@@ -111,9 +115,12 @@ export class EngineThreads {
     this.#engine?.postMessage(message)
   }
 
-  /** Ends the threads where they are. */
+  /** Ends the threads where they are. One that does not end within a moment ends with the process. */
   async terminate(): Promise<void> {
-    await this.#engine?.terminate()
+    const ended = this.#engine?.terminate()
+    const patience = sleep(terminateMs, undefined, { ref: false })
+    await Promise.race([ended, patience])
+    this.#engine?.unref()
     // Terminating a thread that holds a native store may crash the process, so such a thread ends with the process.
     if (this.#o.stateDir === null) await Promise.all(this.lanes.map((worker) => worker.terminate()))
     else for (const worker of this.lanes) worker.unref()
@@ -145,7 +152,7 @@ export class EngineThreads {
       schemas: this.#o.schemaPort(),
     }
     const transfer = [engine, data.schemas, ...peers].filter((port) => port !== null)
-    return startWorker(new URL('../lanes/lane-worker.ts', import.meta.url), `lane-${lane}`, data, transfer)
+    return startWorker(new URL('../../lanes/lane-worker.ts', import.meta.url), `lane-${lane}`, data, transfer)
   }
 
   #startEngine(broker: BrokerAddress, lanes: MessagePort[]): void {
@@ -165,7 +172,7 @@ export class EngineThreads {
     }
     const ports = [...lanes, data.schemas].filter((port) => port !== null)
     const transfer: Transferable[] = [...ports, ...(broker.kind === 'embedded' ? [broker.port] : [])]
-    const engine = startWorker(new URL('../engine/engine-worker.ts', import.meta.url), 'engine', data, transfer)
+    const engine = startWorker(new URL('../../engine/engine-worker.ts', import.meta.url), 'engine', data, transfer)
     this.#engine = engine
     engine.on('message', (fact: EngineFact) => {
       if (fact.type === 'answer') this.broker.answered(fact.id, fact.answer)

@@ -1,6 +1,6 @@
 /** What looks like a slip of the application or of whoever writes its input, told in the log; so is what is dropped. */
-import { type CountersView, dropReasons, dropSlot } from '../base/counters.ts'
-import type { WatermarkSnapshot } from '../view/view.ts'
+import { type CountersView, dropReasons, dropSlot } from '../../base/counters.ts'
+import type { WatermarkSnapshot } from '../../view/view.ts'
 
 /** As milliseconds these are days of January 1970, as seconds any time from 2001 to 2128. */
 const seconds = { from: 1_000_000_000, to: 5_000_000_000 } as const

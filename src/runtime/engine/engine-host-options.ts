@@ -1,8 +1,8 @@
 /** What the control thread gives to the host of an engine. */
-import type { Clock } from '../base/clock.ts'
-import type { EngineFact } from '../engine/protocol.ts'
-import type { EngineError } from '../base/errors.ts'
-import type { LogLine } from './contract.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { EngineFact } from '../../engine/protocol.ts'
+import type { EngineError } from '../../base/errors.ts'
+import type { LogLine } from '../contract.ts'
 import type { EngineThreadsOptions } from './engine-threads.ts'
 
 export interface EngineHostOptions extends EngineThreadsOptions {

@@ -2,13 +2,13 @@
  * The control thread's side of the engine. It turns the facts that the threads report into lifecycle transitions, keeps
  * their last snapshots, and passes commands on. It runs no code of the application.
  */
-import { type CountersView, engineBlockLength, laneBlockLength, laneIndex, newBlock } from '../base/counters.ts'
-import type { BrokerAddress } from '../broker/connect.ts'
-import { Lifecycle, pausableStates, unpausableStates } from '../view/lifecycle.ts'
-import type { HaCommandToEngine } from '../engine/ha-contract.ts'
-import type { EngineFact, EngineSnapshot, ToEngine } from '../engine/protocol.ts'
-import type { EngineSettings } from '../engine/settings.ts'
-import { createThreadDumper, type ThreadDumper } from './threads/thread-dump.ts'
+import { type CountersView, engineBlockLength, laneBlockLength, laneIndex, newBlock } from '../../base/counters.ts'
+import type { BrokerAddress } from '../../broker/connect.ts'
+import { Lifecycle, pausableStates, unpausableStates } from '../../view/lifecycle.ts'
+import type { HaCommandToEngine } from '../../engine/ha-contract.ts'
+import type { EngineFact, EngineSnapshot, ToEngine } from '../../engine/protocol.ts'
+import type { EngineSettings } from '../../engine/settings.ts'
+import { createThreadDumper, type ThreadDumper } from '../threads/thread-dump.ts'
 import type {
   GroupPlaces,
   BarrierSnapshot,
@@ -22,17 +22,18 @@ import type {
   StateSnapshot,
   ThreadsSnapshot,
   WatermarkSnapshot,
-} from '../view/view.ts'
-import { EngineError, fromWireError, toWireError, type WireError } from '../base/errors.ts'
-import type { StoreQuery, StoreRow } from '../lanes/stores/store-query.ts'
-import type { CompiledTopology } from '../topology/compiled.ts'
+} from '../../view/view.ts'
+import { EngineError, fromWireError, toWireError, type WireError } from '../../base/errors.ts'
+import type { StoreQuery, StoreRow } from '../../lanes/stores/store-query.ts'
+import type { CompiledTopology } from '../../topology/compiled.ts'
 import type { EngineHostOptions } from './engine-host-options.ts'
 import { EngineThreads } from './engine-threads.ts'
 import { Oversights } from './oversights.ts'
-import { exitCodeFor, exitCodes } from './exit-codes.ts'
-import { LaneQueries } from './data/store-queries.ts'
-import { tuneThreadMemory } from './threads/thread-memory.ts'
-import type { AskedBroker } from './why/asked-broker.ts'
+import { exitCodeFor, exitCodes } from '../exit-codes.ts'
+import { IdleWaits } from './idle-waits.ts'
+import { LaneQueries } from '../data/store-queries.ts'
+import { tuneThreadMemory } from '../threads/thread-memory.ts'
+import type { AskedBroker } from '../why/asked-broker.ts'
 
 /** How long the other threads have to end when one of them does not. */
 const stuckPatienceMs = 500
@@ -56,8 +57,7 @@ export class EngineHost implements EngineView, EngineCommands {
   #stopping = false
   #lastSign: number
   #ended = false
-  #idleId = 0
-  readonly #idle = new Map<number, () => void>()
+  readonly #idle = new IdleWaits((id) => this.#send({ type: 'until-idle', id }))
   #drained: (id: number) => void = () => undefined
   #hurry: () => void = () => undefined
   /** Resolves when a stop is complete. */
@@ -257,11 +257,7 @@ export class EngineHost implements EngineView, EngineCommands {
 
   /** Resolves when all input is processed and committed. */
   untilIdle(): Promise<void> {
-    const id = ++this.#idleId
-    return new Promise((resolve) => {
-      this.#idle.set(id, resolve)
-      this.#send({ type: 'until-idle', id })
-    })
+    return this.#idle.begin()
   }
 
   /**
@@ -391,8 +387,7 @@ export class EngineHost implements EngineView, EngineCommands {
         if (this.#lifecycle.can('RESTARTING')) this.#to('RESTARTING')
         return
       case 'idle':
-        this.#idle.get(fact.id)?.()
-        this.#idle.delete(fact.id)
+        this.#idle.answered(fact.id)
         return
       case 'stopped':
         return
@@ -442,6 +437,7 @@ export class EngineHost implements EngineView, EngineCommands {
   }
 
   #finish(): void {
+    this.#idle.end(this.#error)
     if (this.#ended) return
     this.#ended = true
     this.#o.ended(this.#exitCode(), this.#error)
