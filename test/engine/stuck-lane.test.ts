@@ -96,3 +96,43 @@ async function medianAnswerMs(url: string): Promise<number> {
   }
   return times.sort((a, b) => a - b)[7] as number
 }
+
+describe('a lane that is slow at the end of a shutdown', () => {
+  /** Many quick records, then those that take so long each: they are let in before anybody knows how slow they are. */
+  function turning(name: string, ms: number, records: number): string {
+    const quick = Array.from({ length: 20_000 }, (_, n) => ({
+      key: `k${n % 50}`,
+      value: { ms: 0 },
+      timestamp: 1000 + n,
+    }))
+    const slow = Array.from({ length: records }, (_, n) => ({
+      key: `k${n % 50}`,
+      value: { ms },
+      timestamp: 90_000 + n,
+    }))
+    return feedFile(name, [...quick, ...slow])
+  }
+
+  async function ends(feed: string): Promise<{ readonly code: number | null; readonly stderr: string }> {
+    const settings = ['runtime.http.enabled=false', 'engine.lanes.count=1', 'runtime.shutdown.timeout=3000']
+    const args = ['run', appFile('turning'), '--feed', `steps=${feed}`, ...settings.flatMap((set) => ['--set', set])]
+    const running = startMillrace(args, { timeoutMs: 60_000 })
+    await eventually('it runs', () => /→ RUNNING/.test(running.stderr()))
+    await new Promise((done) => setTimeout(done, 3000))
+    running.child.kill('SIGTERM')
+    return running.result
+  }
+
+  test('is not called stuck: what it had before it is replayed at the next start', async () => {
+    const { code, stderr } = await ends(turning('slow.ndjson', 100, 1000))
+    assert.match(stderr, /the shutdown was not over after 3000 ms.*replayed at the next start/)
+    assert.doesNotMatch(stderr, /did not come back/)
+    assert.equal(code, 0, stderr)
+  })
+
+  test('is called stuck where it has finished nothing', async () => {
+    const { code, stderr } = await ends(turning('stuck-for-long.ndjson', 30_000, 2))
+    assert.match(stderr, /lane-0 did not come back from a function of the application before the end of the shutdown/)
+    assert.equal(code, 70, stderr)
+  })
+})

@@ -31,6 +31,7 @@ import { EngineThreads } from './engine-threads.ts'
 import { Oversights } from './oversights.ts'
 import { exitCodeFor, exitCodes } from '../exit-codes.ts'
 import { IdleWaits } from './idle-waits.ts'
+import { LaneProgress } from './lane-progress.ts'
 import { LaneQueries } from '../data/store-queries.ts'
 import { tuneThreadMemory } from '../threads/thread-memory.ts'
 import type { AskedBroker } from '../why/asked-broker.ts'
@@ -294,8 +295,11 @@ export class EngineHost implements EngineView, EngineCommands {
       // Nobody waits for a lane that is known not to come back.
       const patience = this.#error?.code === 'LANE_STUCK' ? Math.min(deadlineMs, stuckPatienceMs) : deadlineMs
       const timer = setTimeout(this.#hurry, patience)
-      if ((await Promise.race([this.#threads.over, late])) === 'late') await this.#abandon(deadlineMs)
+      const progress = new LaneProgress(this.#counters.lanes)
+      const half = setTimeout(() => progress.mark(), patience / 2)
+      if ((await Promise.race([this.#threads.over, late])) === 'late') await this.#abandon(deadlineMs, progress)
       clearTimeout(timer)
+      clearTimeout(half)
     }
     if (this.#lifecycle.can('STOPPED')) this.#to('STOPPED')
     this.#dumper?.close()
@@ -305,9 +309,9 @@ export class EngineHost implements EngineView, EngineCommands {
   }
 
   /** The deadline has passed, or somebody asked again. What still runs is not waited for. */
-  async #abandon(deadlineMs: number): Promise<void> {
+  async #abandon(deadlineMs: number, progress: LaneProgress): Promise<void> {
     const { log } = this.#o
-    const stuck = !this.#threads.started ? [] : (this.#snapshot?.barriers.outstandingLanes ?? [])
+    const stuck = progress.standing(this.#snapshot?.barriers.outstandingLanes ?? [])
     const sentence = `the shutdown was not over after ${deadlineMs} ms or was hurried on; what was not committed is replayed at the next start`
     log({ level: 'warn', component: 'engine', message: sentence })
     if (stuck.length > 0 && !this.#error) {
