@@ -88,7 +88,8 @@ export class SuppressOperator extends NodeOperator {
     const oldValue = change.oldValue ?? null
     const priorValue = held ? held.priorValue : oldValue
     const { timestamp, headers } = rec
-    this.#store.put(rec.key, { time, order: 0, timestamp, headers, newValue, oldValue, priorValue })
+    const oldTimestamp = Math.max(change.oldTimestamp ?? 0, 0)
+    this.#store.put(rec.key, { time, oldTimestamp, timestamp, headers, newValue, oldValue, priorValue })
     if (!held) this.#places.add(this.#place(time, rec.key))
   }
 
@@ -120,7 +121,7 @@ export class SuppressOperator extends NodeOperator {
         this.#store.delete(place.key)
         return
       }
-      const change = new Change(row.newValue, this.#spec.sendOldValues ? row.oldValue : null)
+      const change = new Change(row.newValue, this.#spec.sendOldValues ? row.oldValue : null, true, row.oldTimestamp)
       const rec = new Rec(place.key, change, row.timestamp, row.headers, origin, undefined, undefined)
       // The row counts as held back until it has passed on: a table joined with itself finds the value before it.
       const passed = forward(this.children, rec)

@@ -178,8 +178,8 @@ export function waitingSerde(key: Serde<unknown>, left: Serde<unknown>, right: S
 export interface Suppressed {
   /** The time that decides when it leaves: the end of the window, or the timestamp of the key's first update. */
   readonly time: number
-  /** The order of first updates that have one time. */
-  readonly order: number
+  /** When the old value was told, where that may be later than this update; else 0. */
+  readonly oldTimestamp: number
   readonly timestamp: number
   readonly headers: Headers
   readonly newValue: unknown
@@ -199,7 +199,7 @@ export function suppressedSerde(value: Serde<unknown>): Serde<Suppressed> {
     serialize: (row) =>
       new Writer()
         .int64(row.time)
-        .int64(row.order)
+        .int64(row.oldTimestamp)
         .int64(row.timestamp)
         .headers(row.headers)
         .value(value, row.newValue)
@@ -209,12 +209,12 @@ export function suppressedSerde(value: Serde<unknown>): Serde<Suppressed> {
     deserialize(bytes) {
       const reader = new Reader(bytes)
       const time = reader.int64()
-      const order = reader.int64()
+      const oldTimestamp = reader.int64()
       const timestamp = reader.int64()
       const headers = reader.headers()
       const newValue = reader.value(value)
       const oldValue = reader.value(value)
-      return { time, order, timestamp, headers, newValue, oldValue, priorValue: reader.value(value) }
+      return { time, oldTimestamp, timestamp, headers, newValue, oldValue, priorValue: reader.value(value) }
     },
   }
 }

@@ -32,3 +32,26 @@ for (const split of ['in-process', 'repartition-topics']) {
     assert.deepEqual(await some('by-shop'), { 'tea-': 1, 'milk-y': 1, 'milk-x': 1 })
   })
 }
+
+test('a row that was held back is taken out of its group behind where it was put in, however late its change', async (t) => {
+  const config = { 'topology.sub-topology-split': 'repartition-topics', 'broker.embedded.partitions': 1 }
+  const engine = await TestEngine.start(t, 'regrouped', config)
+  // Deletions of a row that is not there: they move event time on, and change nothing.
+  const time = (at: number): In => order('time', null, at)
+  await engine.put('shops', [time(900_000)])
+  await engine.put('orders', [
+    order('a', 'tea', 10_000),
+    order('b', 'coffee', 12_000),
+    order('c', 'juice', 11_000),
+    order('d', 'water', 13_000),
+    // All of these are let out. Then come late changes: to another group, in the same one, and away.
+    time(300_000),
+    order('a', 'milk', 5_000),
+    order('b', 'coffee', 4_000),
+    order('c', null, 2_000),
+    time(600_000),
+  ])
+  await engine.idle()
+  const held = lastByKey(await engine.read('held'))
+  assert.deepEqual({ ...held, juice: held.juice ?? 0 }, { tea: 0, milk: 1, coffee: 1, juice: 0, water: 1 })
+})

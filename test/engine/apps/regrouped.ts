@@ -20,6 +20,7 @@ export default defineApp({
         .toStream()
         .to(name, { value: serdes.json<number>() })
     count(orders, 'counted')
+    count(orders.suppress({ until: '1s' }), 'held')
     count(
       orders.filter(({ amount }) => amount > 0).mapValues((order) => ({ ...order, amount: 1 })),
       'large',
