@@ -14,7 +14,10 @@ import type { Getter, StoreRefSpec } from '../topology/operator-spec.ts'
 import { isPromise, Rec, type TaskContext } from './contract.ts'
 import { unplacedOrigin } from './node-operator.ts'
 
-export type Row = ValueAndTimestamp<unknown>
+export interface Row extends ValueAndTimestamp<unknown> {
+  /** When it was told, at the latest, where its timestamp does not say so: that of a row below `suppress` is not known. */
+  readonly toldAt?: number | undefined
+}
 export type RowPut = 'latest' | 'older' | 'rejected'
 
 /** A key-value or versioned store under one face. */
@@ -43,6 +46,8 @@ export class RowStore {
     return result.validTo === undefined ? 'latest' : 'older'
   }
 }
+
+export const toldAtOf = (row: Row): number => row.toldAt ?? row.timestamp
 
 export type Found = Row | undefined | Promise<Row | undefined>
 
@@ -131,7 +136,7 @@ export function rowReader(getter: Getter, context: TaskContext): RowReader {
         const timestamp = row?.timestamp ?? -1
         const value = fn(row?.value ?? null, key, rowRecord(key, row))
         const made = (v: unknown): Row | undefined =>
-          v === null || v === undefined ? undefined : { value: v, timestamp }
+          v === null || v === undefined ? undefined : { value: v, timestamp, toldAt: row?.toldAt }
         return isPromise(value) ? (value.then(made) as Promise<Row | undefined>) : made(value)
       }
       return { versioned: parent.versioned, get: (key, asOf) => andThen(parent.get(key, asOf), (row) => map(key, row)) }
@@ -146,7 +151,8 @@ export function rowReader(getter: Getter, context: TaskContext): RowReader {
         get: (key) => {
           const held = buffer.get(key)
           if (held === undefined) return parent.get(key)
-          return held.priorValue === null ? undefined : { value: held.priorValue, timestamp: -1 }
+          if (held.priorValue === null) return undefined
+          return { value: held.priorValue, timestamp: -1, toldAt: held.oldTimestamp }
         },
       }
     }
@@ -161,8 +167,10 @@ function joinReader(getter: Extract<Getter, { kind: 'join' }>, context: TaskCont
     if (a === undefined && (b === undefined || !rightOuter)) return undefined
     if (b === undefined && !leftOuter) return undefined
     const timestamp = Math.max(a?.timestamp ?? -1, b?.timestamp ?? -1)
+    const toldAt = Math.max(a === undefined ? -1 : toldAtOf(a), b === undefined ? -1 : toldAtOf(b))
     const value = joiner(a?.value ?? null, b?.value ?? null, key)
-    const made = (v: unknown): Row | undefined => (v === null || v === undefined ? undefined : { value: v, timestamp })
+    const made = (v: unknown): Row | undefined =>
+      v === null || v === undefined ? undefined : { value: v, timestamp, toldAt }
     return isPromise(value) ? (value.then(made) as Promise<Row | undefined>) : made(value)
   }
   return {

@@ -88,7 +88,7 @@ export class SuppressOperator extends NodeOperator {
     const oldValue = change.oldValue ?? null
     const priorValue = held ? held.priorValue : oldValue
     const { timestamp, headers } = rec
-    const oldTimestamp = Math.max(change.oldTimestamp ?? 0, 0)
+    const oldTimestamp = Math.max(change.oldTimestamp ?? 0, held?.oldTimestamp ?? 0)
     this.#store.put(rec.key, { time, oldTimestamp, timestamp, headers, newValue, oldValue, priorValue })
     if (!held) this.#places.add(this.#place(time, rec.key))
   }

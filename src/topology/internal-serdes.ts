@@ -178,7 +178,7 @@ export function waitingSerde(key: Serde<unknown>, left: Serde<unknown>, right: S
 export interface Suppressed {
   /** The time that decides when it leaves: the end of the window, or the timestamp of the key's first update. */
   readonly time: number
-  /** When the old value was told, where that may be later than this update; else 0. */
+  /** When any of the values that were replaced was told, at the latest, where that may be later than this update; else 0. */
   readonly oldTimestamp: number
   readonly timestamp: number
   readonly headers: Headers

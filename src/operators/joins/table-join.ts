@@ -7,7 +7,7 @@ import type { Serde } from '../../serde/serde.ts'
 import type { Emission } from '../emission.ts'
 import { type CallGate, Change, type Downstream, forward, isPromise, type Maybe, Rec } from '../contract.ts'
 import { heldBackOrigin, NodeOperator, type OperatorEnv } from '../node-operator.ts'
-import { type Row, type RowReader, rowReader, RowStore } from '../rows.ts'
+import { type Row, type RowReader, rowReader, RowStore, toldAtOf } from '../rows.ts'
 import { bytesText, byText, SortedList } from '../sorted-list.ts'
 import { withValue } from '../stateless.ts'
 
@@ -193,7 +193,7 @@ export class TableJoinOperator extends NodeOperator {
     return this.whenDone(this.#join(change.newValue, row, rec.key), rec, (newValue) => {
       const old = this.#spec.sendOldValues ? this.#join(change.oldValue, row, rec.key) : null
       return this.whenDone(old, rec, (oldValue) => {
-        const oldTimestamp = row ? Math.max(change.oldTimestamp ?? 0, row.timestamp) : change.oldTimestamp
+        const oldTimestamp = row ? Math.max(change.oldTimestamp ?? 0, toldAtOf(row)) : change.oldTimestamp
         const result = new Change(newValue ?? null, oldValue ?? null, change.isLatest, oldTimestamp)
         return forward(
           this.children,

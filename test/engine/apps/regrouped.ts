@@ -20,17 +20,17 @@ export default defineApp({
         .toStream()
         .to(name, { value: serdes.json<number>() })
     count(orders, 'counted')
-    count(orders.suppress({ until: '1s' }), 'held')
+    const held = orders.suppress({ until: '1s' })
+    count(held, 'held')
     count(
       orders.filter(({ amount }) => amount > 0).mapValues((order) => ({ ...order, amount: 1 })),
       'large',
     )
-    count(
-      orders.leftJoin(shops, ({ product, amount }, shop) => ({
-        product: `${product}-${shop?.product ?? ''}`,
-        amount,
-      })),
-      'by-shop',
-    )
+    const byShop = ({ product, amount }: Order, shop: Order | null): Order => ({
+      product: `${product}-${shop?.product ?? ''}`,
+      amount,
+    })
+    count(orders.leftJoin(shops, byShop), 'by-shop')
+    count(held.leftJoin(shops, byShop), 'held-by-shop')
   },
 })
