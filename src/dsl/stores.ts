@@ -66,7 +66,8 @@ export function keyValueStore<K, V>(
 
 /**
  * A store of values by key and the start of their window, for processors. `retention` is how far back it remembers, in
- * event time; `windowSize` defaults to it.
+ * event time: a record finds what starts later than the watermark before it less the retention, whatever else is under
+ * way. `windowSize` defaults to it.
  *
  * @example
  * const perMinute = { retention: '1h', windowSize: '1m' }
@@ -83,7 +84,8 @@ export function windowStore<K, V>(
 }
 
 /**
- * A store of sessions by key, for processors. `retention` is how far back it remembers, in event time.
+ * A store of sessions by key, for processors. `retention` is how far back it remembers, in event time: a record finds
+ * what ends later than the watermark before it less the retention, whatever else is under way.
  *
  * @example
  * const visits = sessionStore('visits', { key: serdes.string, value: serdes.number, retention: '1d' })

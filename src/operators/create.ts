@@ -55,7 +55,7 @@ export function createOperator(spec: OperatorSpec, env: OperatorEnv, children: D
     case 'handOff':
       return new HandOffOperator(env, children, spec, parts.known)
     case 'process':
-      return new ProcessOperator(env, children, spec)
+      return new ProcessOperator(env, children, spec, parts.specOf)
     default:
       return createStateful(spec, env, children, parts)
   }

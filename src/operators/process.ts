@@ -4,7 +4,8 @@ import { tryParseDuration } from '../base/duration.ts'
 import { EngineError } from '../base/errors.ts'
 import { loggerOf, silentLog } from '../base/logger.ts'
 import { readInt64, writeInt64 } from '../serde/primitive.ts'
-import type { AnyStore, KeyValueStore } from '../state/contract.ts'
+import type { AnyStore, KeyValueStore, StoreSpec } from '../state/contract.ts'
+import { asOf } from '../state/stores/as-of.ts'
 import type { RecordView, SpecOf } from '../topology/operator-spec.ts'
 import type { Headers } from '../broker/wire/headers.ts'
 import { type Downstream, forward, isPromise, type Maybe, type Origin, Rec } from './contract.ts'
@@ -53,6 +54,9 @@ export class ProcessOperator extends NodeOperator {
   readonly #schedules: Schedule[] = []
   readonly #timers = new SortedList<KeyTimer>((a, b) => a.at - b.at || byText(a.text, b.text))
   readonly #allowed: ReadonlySet<string>
+  readonly #specOf: (store: string) => StoreSpec
+  /** Stores as the function sees them. */
+  readonly #seen = new Map<string, AnyStore>()
   #processor: UserProcessor | undefined
   /**
    * The record or timer that functions were called for. A synchronous function has it here; one that awaits carries it
@@ -64,9 +68,10 @@ export class ProcessOperator extends NodeOperator {
   #behindAwaits: AsyncLocalStorage<Rec | Firing> | undefined
   #lastWatermark = Number.NEGATIVE_INFINITY
 
-  constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'process'>) {
+  constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'process'>, specOf: (store: string) => StoreSpec) {
     super(env, children)
     this.#spec = spec
+    this.#specOf = specOf
     this.#allowed = new Set([...spec.stores, ...spec.globalStores])
   }
 
@@ -209,11 +214,27 @@ export class ProcessOperator extends NodeOperator {
 
   #store(which: string | { readonly name: string }): AnyStore {
     const name = typeof which === 'string' ? which : which.name
-    if (this.#allowed.has(name)) return this.context.store(name)
+    const seen = this.#seen.get(name)
+    if (seen !== undefined) return seen
+    if (this.#allowed.has(name)) return this.#open(name)
     throw new EngineError(
       'TOPOLOGY_INVALID',
       `${this.name} uses the store ${name}, which its options do not name; add it to { stores: […] }.`,
     )
+  }
+
+  #open(name: string): AnyStore {
+    const store = this.context.store(name)
+    // By times of their own, stores forget by what was put alone: that is what Kafka Streams does.
+    const isPlain = this.context.operatorTime || !this.#spec.stores.includes(name)
+    const seen = isPlain ? store : asOf(store, this.#specOf(name), () => this.#timeAtHand())
+    this.#seen.set(name, seen)
+    return seen
+  }
+
+  /** Event time before the record at hand, or of the timer, however far it has come beside it. */
+  #timeAtHand(): number {
+    return this.#now()?.origin.at ?? Number.NEGATIVE_INFINITY
   }
 
   #schedule(interval: unknown, clock: Schedule['clock'], run: Schedule['run']): { cancel(): void } {

@@ -8,6 +8,7 @@ import { SerdeWaits } from '../../serde/serde.ts'
 import { Prefetch, mostPrefetched } from '../../state/table/prefetch.ts'
 import type { CompiledSource } from '../../topology/compiled.ts'
 import type { Deferred } from './deferred.ts'
+import { looksBack } from '../../topology/levels/looks-back.ts'
 import { rowsByKey } from '../../topology/rows-by-key.ts'
 import { noHeaders } from '../../broker/wire/headers.ts'
 import { decodeHeaders } from '../../broker/wire/record-batch.ts'
@@ -52,6 +53,8 @@ export class Intake {
   readonly #toldNull = new Set<CompiledSource>()
   /** By source: whether what comes of a record may be handed to other tasks, which need its place. */
   readonly #passesOn: readonly boolean[]
+  /** By source: whether somebody asks for the event time before its dispatch. */
+  readonly #tellsTime: readonly boolean[]
 
   constructor(options: LaneOptions, { tasks, runner, counters, calls, deferred, failed }: IntakeParts) {
     this.#options = options
@@ -63,6 +66,9 @@ export class Intake {
     this.#failed = failed
     const { topology } = options
     this.#passesOn = topology.sources.map(({ level }) => level < topology.levels - 1)
+    this.#tellsTime = topology.sources.map(
+      ({ subtopology }, i) => (this.#passesOn[i] as boolean) || looksBack(topology, subtopology),
+    )
     this.looksAhead = topology.sources.some((source) => rowsByKey(topology, source) !== undefined)
   }
 
@@ -98,7 +104,7 @@ export class Intake {
       watermark: reader.watermark,
       epoch,
       // Numbers that nobody asks for are not to be allocated.
-      at: passesOn ? reader.at : 0,
+      at: (this.#tellsTime[reader.source] as boolean) ? reader.at : 0,
       seq: passesOn ? reader.seq : 0,
       sub: passesOn ? reader.sub : 0,
       level: source.level,
