@@ -221,8 +221,8 @@ export function unplacedOrigin(watermark: number): Origin {
 
 /** Where a record comes from that was let out while another one was processed. */
 export function heldBackOrigin(cause: Origin, watermark: number): Origin {
-  const { topic, partition, offset, epoch, at, seq, sub, level, handed } = cause
-  return { topic, partition, offset, watermark, epoch, at, seq, sub, level, handed, came: undefined }
+  const { topic, partition, offset, epoch, at, seq, sub, turn, level, handed } = cause
+  return { topic, partition, offset, watermark, epoch, at, seq, sub, turn, level, handed, came: undefined }
 }
 
 /** The fields of the log that say where a line comes from. */

@@ -1,6 +1,7 @@
 /** Programs that somebody would write, beside the random ones. */
 import type { Expr } from '../../conformance/expr.ts'
 import type { Program, ProgramNode } from './program.ts'
+import { joined, ofCount } from './values.ts'
 
 const field = (name: string, of?: Expr): Expr => ({ fn: 'field', name, ...(of && { of }) })
 const left: Expr = { fn: 'left' }
@@ -154,6 +155,41 @@ export function visitsByProduct(seed: number, records: number, slow: boolean): P
   ])
 }
 
+/** How many rows there are by a name that they have; the counts are keyed as the rows are. */
+const countedBy = (name: string, of: string): ProgramNode[] => [
+  { id: `${name}-groups`, op: 'groupBy', from: of, key: field('g'), value: { fn: 'value' } },
+  { id: `${name}-counts`, op: 'count', from: `${name}-groups` },
+  { id: name, op: 'mapValues', from: `${name}-counts`, value: ofCount },
+]
+
+const ownCounts = (slow: boolean): ProgramNode[] => [
+  { id: 'newest', op: 'toTable', from: slow ? 'slowed' : 'orders' },
+  ...countedBy('once', 'newest'),
+  { id: 'rows', op: 'leftJoin', from: ['newest', 'once'], joiner: joined, store: { name: 'rows' } },
+]
+
+/** A table with counts of itself, looked up by what the counts name: what passes through a stage between is not overtaken. */
+export function rowsByOwnCounts(seed: number, records: number, slow: boolean): Program {
+  return example(seed, records, slow, [
+    ...ownCounts(slow),
+    { id: 'met', op: 'join', from: ['once', 'rows'], joiner: joined, foreignKey: field('g') },
+    { id: 'told', op: 'toStream', from: 'met' },
+    { id: 'out', op: 'to', from: 'told', topic: 'met' },
+  ])
+}
+
+/** The same counted once more and joined with what it was made of: two ways of one change, one of them longer. */
+export function twiceCounted(seed: number, records: number, slow: boolean): Program {
+  return example(seed, records, slow, [
+    ...ownCounts(slow),
+    ...countedBy('twice', 'rows'),
+    { id: 'deeper', op: 'leftJoin', from: ['rows', 'twice'], joiner: joined, store: { name: 'deeper' } },
+    { id: 'met', op: 'leftJoin', from: ['newest', 'deeper'], joiner: joined, store: { name: 'met' } },
+    { id: 'told', op: 'toStream', from: 'met' },
+    { id: 'out', op: 'to', from: 'told', topic: 'met' },
+  ])
+}
+
 export const examples = {
   pricedOrders,
   pairedStreams,
@@ -163,4 +199,6 @@ export const examples = {
   mergedCounts,
   pricedTable,
   visitsByProduct,
+  rowsByOwnCounts,
+  twiceCounted,
 }

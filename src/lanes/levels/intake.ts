@@ -164,9 +164,9 @@ export class Intake {
 
   /** A record that was passed on within its task; only its place came with the others'. */
   #takeDeferred(reader: TransferReader): void {
-    const { slot, rec } = this.#deferred.take(reader.watermark)
+    const { slot, source, rec } = this.#deferred.take(reader.watermark)
     this.#counters.at(reader.originTopic, reader.originPartition, reader.offset, slot.subtopology)
-    this.#runner.submit(slot, reader.source, rec, reader.at, reader.seq)
+    this.#runner.submit(slot, source, rec, reader.at, reader.seq)
   }
 
   /** As for a record that comes in, of one that could not be decoded then. Throws as `decodeRecord`. */

@@ -222,14 +222,16 @@ export class TaskHostPort {
     const target = deferred.target(way.stage, slot.partition)
     const { level } = target
     // It goes on before all that the record hands over, as if at once; what it hands over has its turn among that.
+    const { turn = origin.sub } = origin
     const sub = origin.sub + ++origin.handed * (this.#digits[origin.level] as number)
-    const passed: Origin = { ...origin, epoch, sub, level, handed: 0 }
+    const passed: Origin = { ...origin, epoch, sub, turn, level, handed: 0 }
     const { key, value, timestamp, headers, keyRange, valueRange } = rec
-    const id = deferred.put(target, new Rec(key, value, timestamp, headers, passed, keyRange, valueRange))
+    const source = topology.sources.length + way.index
+    const id = deferred.put(target, source, new Rec(key, value, timestamp, headers, passed, keyRange, valueRange))
     const lane = affinity().lane(slot.subtopology, slot.partition)
     const writer = handoffs.writer(epoch, level, lane, true)
     writer.append(
-      topology.sources.length + way.index,
+      source,
       slot.partition,
       this.#options.originTopic(origin.topic),
       origin.partition,
@@ -247,7 +249,7 @@ export class TaskHostPort {
       0,
       origin.at,
       origin.seq,
-      origin.sub,
+      turn,
     )
     handoffs.written(writer, epoch, level, lane, true)
   }
