@@ -80,7 +80,7 @@ export function windowStore<K, V>(
 ): StoreDeclaration<WindowStore<K, V>> {
   const retentionMs = ms(options.retention, `retention of ${name}`)
   const windowSizeMs = ms(options.windowSize ?? retentionMs, `windowSize of ${name}`)
-  return storeDeclaration(name, 'window', options as never, { retentionMs, windowSizeMs })
+  return storeDeclaration(name, 'window', options as never, { retentionMs, windowSizeMs, timestamped: true })
 }
 
 /**

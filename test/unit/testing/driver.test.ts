@@ -1,7 +1,15 @@
 /** The test driver does as a running engine does: event time over partitions, commits, restarts, errors, lanes. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { defineApp, type KeyValueStore, serdes, type Topology, tumbling } from '../../../src/index.ts'
+import {
+  defineApp,
+  type KeyValueStore,
+  serdes,
+  type Topology,
+  tumbling,
+  type WindowStore,
+  windowStore,
+} from '../../../src/index.ts'
 import { type DriverOptions, TopologyTestDriver } from '../../../src/testing/index.ts'
 
 const driverOf = (build: (topology: Topology) => void, options?: DriverOptions): TopologyTestDriver =>
@@ -161,6 +169,28 @@ describe('restarts', () => {
       assert.deepEqual(driver.dropped(), [])
     })
   }
+
+  test('leave the times of the windows of a processor as they were given', async () => {
+    const last = windowStore<string, string>('last', { retention: '1h', windowSize: '1m' })
+    const driver = driverOf((topology) =>
+      topology
+        .stream<string, string>('in')
+        .process(
+          (context) =>
+            (value, key, { timestamp }) =>
+              context.store(last).put(key, value, 60_000, timestamp),
+          {
+            stores: [last],
+          },
+        )
+        .to('none'),
+    )
+    const row = () => driver.store<WindowStore<string, string>>('last').fetch('a', 60_000)
+    await driver.input('in').pipe('a', 'x', { timestamp: 61_234 })
+    assert.deepEqual(row(), { value: 'x', timestamp: 61_234 })
+    await driver.restart()
+    assert.deepEqual(row(), { value: 'x', timestamp: 61_234 })
+  })
 
   test('find global tables as they were', async () => {
     const driver = driverOf((topology) => {
