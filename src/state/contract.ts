@@ -105,7 +105,7 @@ export interface StoreSpec {
   readonly kind: StoreKind
   readonly keySerde: Serde<unknown>
   readonly valueSerde: Serde<unknown>
-  /** Values carry the timestamp of the record they came from (all DSL stores but sessions and versioned ones). */
+  /** Values carry the timestamp of the record they came from (tables and windows; not sessions and versioned ones). */
   readonly timestamped: boolean
   /** False: kept in memory alone, without a changelog (global stores, which have their topic). */
   readonly changelog: boolean
@@ -226,7 +226,9 @@ export interface ReadOnlyKeyValueStore<K, V> {
 
 /**
  * A store of one value a key, declared by `keyValueStore`. Reads see what the same task wrote before; others see it
- * with the commit. Wherever `keyBytes` is asked for, leave it out unless you have the bytes of the key at hand.
+ * with the commit. Rows may be written while a walk (`range`, `all`, and those of the other kinds of stores) goes over
+ * them: it shows no key that came after it began, none that has gone, and each row as it is when its turn comes. Wherever
+ * `keyBytes` is asked for, leave it out unless you have the bytes of the key at hand.
  */
 export interface KeyValueStore<K, V> extends ReadOnlyKeyValueStore<K, V> {
   /** Sets the value of a key. A null or undefined value deletes the row. */
@@ -259,8 +261,8 @@ export type { Window, Windowed } from '../serde/windowed.ts'
  */
 export interface WindowStore<K, V> {
   /**
-   * Sets the value of a window. A null value deletes it. `timestamp` is the event time of the row, where the store
-   * keeps one.
+   * Sets the value of a window. A null value deletes it. `timestamp` is the event time of the row; the default is the
+   * start of the window.
    */
   put(key: K, value: V | null | undefined, windowStart: number, timestamp?: number, keyBytes?: Uint8Array): void
   /** The row of one window, or undefined. */

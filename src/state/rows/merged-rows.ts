@@ -3,13 +3,31 @@
 export interface Layers<T> {
   /** Keys of the rows above, in [from, to); also while rows come and go. */
   keys(from: string | undefined, to: string | undefined, reverse: boolean): IterableIterator<string>
-  /** The row above; null: there is none; undefined: that is the backend's to tell. */
+  /** The row above; null: there is none, or one that came after the walk began; undefined: that is the backend's to tell. */
   at(key: string): T | null | undefined
   /** A row of which the backend knows nothing is to be shown: it did not come after the walk began. */
   isOld(key: string): boolean
   below(from: string | undefined, to: string | undefined, reverse: boolean): IterableIterator<readonly [string, T]>
   /** Moves whenever the backend was written: a walk reads it anew behind its last key. */
   writes(): number
+}
+
+/**
+ * When a row came, for walks: a number that grows with each row, negative where the row was deleted before. What the
+ * backend may still have of such a row is not the one that came.
+ */
+export function bornAnew(born: number): number {
+  return -born
+}
+
+/** The row came after a walk began that had `youngest` as the last one: it is not shown. */
+export function isYounger(born: number, youngest: number): boolean {
+  return born > youngest || -born > youngest
+}
+
+/** As `isYounger`, of a row of which the backend may have an older one, where only a deletion in between makes it another. */
+export function isAnother(born: number, youngest: number): boolean {
+  return -born > youngest
 }
 
 /** Rows in [from, to), also while rows come, go, or move from above into the backend. */

@@ -31,6 +31,16 @@ import type { WindowRows } from '../windows/window-rows.ts'
  */
 const dropsPerCommit = 4096
 
+/** What a walk over the windows of a key takes of a segment. */
+interface Within {
+  readonly segment: number
+  readonly first: number
+  readonly last: number
+  readonly backward: boolean
+  /** Rows that came later are not shown. */
+  readonly youngest: number
+}
+
 /** A row of a key. */
 interface Found {
   readonly start: number
@@ -107,14 +117,19 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
       while (only.next()) yield [this.keyFrom(only.key), first, { value: only.value, timestamp: only.timestamp }]
       return
     }
+    const { youngest } = this.overlay
     for (const segment of this.#segments(first, last, false)) {
       const rows: Array<[at: string, row: ValueAndTimestamp<unknown>]> = []
-      for (const [at, row] of this.overlay.range(int64String(segment), int64String(segment + 1))) {
+      for (const [at, row] of this.overlay.range(int64String(segment), int64String(segment + 1), false, youngest)) {
         const start = windowStartOf(at)
         if (start >= first && start <= last) rows.push([at, this.#valueOf(row)])
       }
       rows.sort(byStartThenKey)
-      for (const [at, row] of rows) yield [this.keyFrom(at.slice(8, -windowSuffix)), windowStartOf(at), row]
+      const { writes } = this.overlay
+      for (const [at, found] of rows) {
+        const row = writes === this.overlay.writes ? found : this.#again(at, youngest)
+        if (row !== undefined) yield [this.keyFrom(at.slice(8, -windowSuffix)), windowStartOf(at), row]
+      }
     }
   }
 
@@ -182,6 +197,12 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
     return Math.max(clampTime(from), this.clock.horizon(this.streamTime()) + 1)
   }
 
+  /** What a walk has found before, as it is now. */
+  #again(at: string, youngest: number): ValueAndTimestamp<unknown> | undefined {
+    const row = this.overlay.again(at, youngest)
+    return row && this.#valueOf(row)
+  }
+
   #valueOf(row: Row): ValueAndTimestamp<unknown> {
     return { value: this.value(row), timestamp: row.timestamp }
   }
@@ -200,10 +221,11 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
   *#ofKey(key: string, from: number, to: number, backward: boolean): IterableIterator<Found> {
     const first = this.#firstKept(from)
     const last = Math.min(to, Number.MAX_SAFE_INTEGER)
+    const { youngest } = this.overlay
     for (const segment of this.#segments(first, last, backward)) {
-      const rows = this.overlay.ofKey(key, segment, first, last)
+      const rows = this.overlay.ofKey(key, segment, first, last, youngest)
       if (rows === undefined) {
-        yield* this.#inBoth(key, segment, first, last, backward)
+        yield* this.#inBoth(key, { segment, first, last, backward, youngest })
         continue
       }
       for (let i = 0; i < rows.length; i++) {
@@ -217,12 +239,12 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
   }
 
   /** Rows of a key in a segment of which the backend may have some. */
-  *#inBoth(key: string, segment: number, first: number, last: number, backward: boolean): IterableIterator<Found> {
+  *#inBoth(key: string, { segment, first, last, backward, youngest }: Within): IterableIterator<Found> {
     const length = 8 + key.length + windowSuffix
     const prefix = int64String(segment) + key
     const low = prefix + int64String(Math.max(first, segment))
     const high = afterPrefix(prefix + int64String(Math.min(last, segment + this.#intervalMs - 1)))
-    for (const [at, row] of this.overlay.range(low, high, backward)) {
+    for (const [at, row] of this.overlay.range(low, high, backward, youngest)) {
       // A longer key may begin with this key and the bytes of a time.
       if (at.length !== length) continue
       yield { start: windowStartOf(at), sequence: sequenceOf(at), row: this.#valueOf(row) }

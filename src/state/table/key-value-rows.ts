@@ -10,7 +10,7 @@ import { ByteRows } from '../rows/byte-rows.ts'
 import type { Checkpoint } from '../contract.ts'
 import { RowPrefetch } from './prefetch.ts'
 import type { MemoryBackend } from '../backends/memory-backend.ts'
-import { type Layers, mergedRows } from '../rows/merged-rows.ts'
+import { bornAnew, isAnother, isYounger, type Layers, mergedRows } from '../rows/merged-rows.ts'
 import { Row, type RowCodec } from '../rows/row.ts'
 import { RowChanges } from '../rows/row-changes.ts'
 import type { RowLayer } from '../rows/row-layer.ts'
@@ -123,6 +123,7 @@ export class KeyValueRows implements RowLayer, BufferedKeyValues {
     this.codec.replace(row, value, timestamp)
     let cell = this.#find(key)
     if (cell < 0) cell = this.add(key)
+    else if (this.rows.form(cell) === deletion) this.rows.setBorn(cell, bornAnew(++this.#lastBorn))
     this.#change(cell, key.length)
     this.rows.set(cell, row)
     this.bytes += this.codec.weight(row)
@@ -277,7 +278,7 @@ export class KeyValueRows implements RowLayer, BufferedKeyValues {
     const { rows } = this
     for (const key of keys) {
       const cell = rows.table.find(key)
-      if (cell < 0 || rows.bornAt(cell) > youngest || rows.generation(cell) > newest) continue
+      if (cell < 0 || isYounger(rows.bornAt(cell), youngest) || rows.generation(cell) > newest) continue
       const row = rows.rowAt(cell, this.codec)
       if (row !== undefined) yield [key, row]
     }
@@ -292,11 +293,12 @@ export class KeyValueRows implements RowLayer, BufferedKeyValues {
       at: (key) => {
         const cell = rows.table.find(key)
         if (cell < 0) return undefined
-        return rows.generation(cell) > newest ? null : (rows.rowAt(cell, this.codec) ?? null)
+        if (rows.generation(cell) > newest || isAnother(rows.bornAt(cell), youngest)) return null
+        return rows.rowAt(cell, this.codec) ?? null
       },
       isOld: (key) => {
         const cell = rows.table.find(key)
-        return cell < 0 || rows.bornAt(cell) <= youngest
+        return cell < 0 || !isYounger(rows.bornAt(cell), youngest)
       },
       below: (from, to, reverse) => below.range(from, to, reverse),
       writes: () => (this.#backend as WriteBehind).writes,

@@ -96,6 +96,10 @@ export class RowTable {
     this.table.remove(cell)
   }
 
+  setBorn(cell: number, born: number): void {
+    this.#born[cell] = born
+  }
+
   bornAt(cell: number): number {
     return this.#born[cell] as number
   }

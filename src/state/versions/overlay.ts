@@ -12,7 +12,7 @@ import { EngineError } from '../../base/errors.ts'
 import { ByteRows } from '../rows/byte-rows.ts'
 import type { Checkpoint, StoreBackend } from '../contract.ts'
 import { MemoryBackend } from '../backends/memory-backend.ts'
-import { type Layers, mergedRows } from '../rows/merged-rows.ts'
+import { bornAnew, isAnother, isYounger, type Layers, mergedRows } from '../rows/merged-rows.ts'
 import type { Generation, Node } from './node.ts'
 import { NodeBuffer } from './node-buffer.ts'
 import { NodeRows } from './node-rows.ts'
@@ -103,6 +103,7 @@ export class Overlay implements RowLayer {
 
   put(key: string, value: unknown, timestamp: number): void {
     const node = this.#find(key)
+    if (node?.top.isDeleted) node.born = bornAnew(++this.#born)
     if (node !== undefined && node.top.generation === this.#generation) {
       this.#replace(node.top, value, timestamp)
       return
@@ -237,9 +238,10 @@ export class Overlay implements RowLayer {
       keys: (from, to, reverse) => this.#table.rows(from, to, reverse),
       at: (key) => {
         const node = this.#table.get(key)
+        if (node !== undefined && isAnother(node.born, youngest)) return null
         return node && shown(node)
       },
-      isOld: (key) => (this.#table.get(key)?.born ?? 0) <= youngest,
+      isOld: (key) => !isYounger(this.#table.get(key)?.born ?? 0, youngest),
       below: (from, to, reverse) => below.range(from, to, reverse),
       writes: () => this.#writes + (this.#behind?.writes ?? 0),
     }
@@ -362,7 +364,7 @@ export class Overlay implements RowLayer {
   ): IterableIterator<[string, Row]> {
     for (const key of this.#table.rows(from, to, reverse)) {
       const node = this.#table.get(key)
-      if (node !== undefined && node.born <= youngest && !node.top.isDeleted) yield [key, node.top]
+      if (node !== undefined && !isYounger(node.born, youngest) && !node.top.isDeleted) yield [key, node.top]
     }
   }
 }

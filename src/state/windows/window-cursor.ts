@@ -1,6 +1,7 @@
 /** All windows of one start, one after the other in the order of their keys, without an object for any of them. */
 import { Row, type RowCodec } from '../rows/row.ts'
 import { sortedCells } from './window-order.ts'
+import { isYounger } from '../rows/merged-rows.ts'
 import { decoded } from '../table/cell-record.ts'
 import type { SegmentTable } from './segment-table.ts'
 
@@ -34,7 +35,7 @@ export class WindowCursor {
     if (place === undefined) return false
     while (this.#next < this.#cells.length) {
       const cell = this.#cells[this.#next++] as number
-      if (place.form(cell) >= decoded && place.bornAt(cell) <= this.#youngest) {
+      if (place.form(cell) >= decoded && !isYounger(place.bornAt(cell), this.#youngest)) {
         this.#cell = cell
         return true
       }

@@ -5,6 +5,7 @@
 import type { ValueAndTimestamp } from '../contract.ts'
 import { windowSuffix } from '../rows/layout.ts'
 import { Row, type RowCodec } from '../rows/row.ts'
+import { isYounger } from '../rows/merged-rows.ts'
 import { decoded } from '../table/cell-record.ts'
 import type { SegmentTable } from './segment-table.ts'
 import type { Segment } from './window-table.ts'
@@ -29,7 +30,7 @@ export class KeyRow {
   read(codec: RowCodec): ValueAndTimestamp<unknown> | undefined {
     const place = this.#place
     const cell = this.#cell
-    if (!(place.form(cell) >= decoded) || place.bornAt(cell) > this.#youngest) return undefined
+    if (!(place.form(cell) >= decoded) || isYounger(place.bornAt(cell), this.#youngest)) return undefined
     return { value: place.read(cell, codec, scratch), timestamp: place.timestamp(cell) }
   }
 }

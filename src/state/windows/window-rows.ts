@@ -12,7 +12,7 @@ import { int64At, int64String } from '../rows/bytes.ts'
 import type { Checkpoint, StoreBackend, ValueAndTimestamp } from '../contract.ts'
 import { segmentStart, windowRow } from '../rows/layout.ts'
 import { MemoryBackend } from '../backends/memory-backend.ts'
-import { type Layers, mergedRows } from '../rows/merged-rows.ts'
+import { bornAnew, isAnother, isYounger, type Layers, mergedRows } from '../rows/merged-rows.ts'
 import { Row, type RowCodec } from '../rows/row.ts'
 import type { RowChanges } from '../rows/row-changes.ts'
 import type { RowLayer } from '../rows/row-layer.ts'
@@ -47,7 +47,10 @@ export class WindowRows implements RowLayer, BufferedWindows {
   /** The rows that are not here. */
   readonly #below: PersistedSegments
   #born = 0
-  #writes = 0
+  /** Moves with every change of what lies below. */
+  #writesBelow = 0
+  /** Moves with every row that is written or deleted. */
+  writes = 0
   /** What was looked up last: an operator reads a row and then writes it. */
   #lastKey: string | undefined
   #lastStart = noStart
@@ -195,10 +198,10 @@ export class WindowRows implements RowLayer, BufferedWindows {
   }
 
   /** The rows of a key in one segment that start in [first, last], in order; undefined where the backend may have more. */
-  ofKey(key: string, segment: number, first: number, last: number): KeyRow[] | undefined {
+  ofKey(key: string, segment: number, first: number, last: number, youngest: number): KeyRow[] | undefined {
     if (this.#mayLieBelow(segment)) return undefined
     const found = this.table.at(segment)
-    return found === undefined ? [] : this.table.ofKey(found, key, first, last, this.#born)
+    return found === undefined ? [] : this.table.ofKey(found, key, first, last, youngest)
   }
 
   /** The rows of windows with this start, in the order of their keys, where that can be told without a look at others. */
@@ -212,11 +215,30 @@ export class WindowRows implements RowLayer, BufferedWindows {
     return new WindowCursor(segment.commonStart === windowStart ? segment.common : undefined, this.codec, this.#born)
   }
 
+  /** How many rows have come: a walk over several segments leaves out those that come after it began. */
+  get youngest(): number {
+    return this.#born
+  }
+
   /** Rows in [from, to), without keys that came after the call. A row is given as it is when its turn comes. */
-  range(from: string | undefined, to: string | undefined, reverse = false): IterableIterator<[string, Row]> {
+  range(
+    from: string | undefined,
+    to: string | undefined,
+    reverse = false,
+    youngest = this.#born,
+  ): IterableIterator<[string, Row]> {
     const { rows } = this.#below
-    if (rows === undefined || this.#isAllHere(from, to)) return this.#walk(from, to, reverse, this.#born)
-    return mergedRows(this.#layers(rows), from, to, reverse)
+    if (rows === undefined || this.#isAllHere(from, to)) return this.#walk(from, to, reverse, youngest)
+    return mergedRows(this.#layers(rows, youngest), from, to, reverse)
+  }
+
+  /** A row that a walk has found, as it is now; undefined where it has gone, or another one has come in its place. */
+  again(key: string, youngest: number): Row | undefined {
+    const { table } = this
+    if (!table.seekRow(key)) return this.#below.rows?.get(key)
+    return isAnother((table.place as SegmentTable).bornAt(table.cell), youngest)
+      ? undefined
+      : (this.#rowHere() ?? undefined)
   }
 
   /** Committed rows of which no uncommitted change speaks, from `from` on. */
@@ -247,7 +269,7 @@ export class WindowRows implements RowLayer, BufferedWindows {
     assert(dropped.length === 0, 'what a window store forgets goes through its changelog')
     if (this.#behind === undefined && this.#memory === undefined) {
       this.#backend.apply(sealed === undefined ? [] : changesInBytes(this, sealed), checkpoint)
-      this.#writes++
+      this.#writesBelow++
     }
     if (sealed !== undefined) this.epochs.settleOldest()
     this.#memory?.advance(checkpoint)
@@ -268,7 +290,7 @@ export class WindowRows implements RowLayer, BufferedWindows {
 
   changedBelow(): void {
     this.#lastKey = undefined
-    this.#writes++
+    this.#writesBelow++
     this.#below.changed(this.#behind === undefined ? 0 : undefined)
   }
 
@@ -351,15 +373,17 @@ export class WindowRows implements RowLayer, BufferedWindows {
   }
 
   /** Rows with those below. */
-  #layers(below: ByteRows): Layers<Row> {
-    const youngest = this.#born
+  #layers(below: ByteRows, youngest: number): Layers<Row> {
     const { table } = this
     return {
       keys: (from, to, reverse) => table.rows(from, to, reverse),
-      at: (key) => (table.seekRow(key) ? this.#rowHere() : undefined),
-      isOld: (key) => !table.seekRow(key) || (table.place as SegmentTable).bornAt(table.cell) <= youngest,
+      at: (key) => {
+        if (!table.seekRow(key)) return undefined
+        return isAnother((table.place as SegmentTable).bornAt(table.cell), youngest) ? null : this.#rowHere()
+      },
+      isOld: (key) => !table.seekRow(key) || !isYounger((table.place as SegmentTable).bornAt(table.cell), youngest),
       below: (from, to, reverse) => below.range(from, to, reverse),
-      writes: () => this.#writes + (this.#behind?.writes ?? 0),
+      writes: () => this.#writesBelow + (this.#behind?.writes ?? 0),
     }
   }
 
@@ -372,7 +396,7 @@ export class WindowRows implements RowLayer, BufferedWindows {
     const { table } = this
     for (const key of table.rows(from, to, reverse)) {
       // A segment that went meanwhile took it along.
-      if (!table.seekRow(key) || (table.place as SegmentTable).bornAt(table.cell) > youngest) continue
+      if (!table.seekRow(key) || isYounger((table.place as SegmentTable).bornAt(table.cell), youngest)) continue
       const row = this.#rowHere()
       if (row !== null) yield [key, row]
     }
@@ -391,6 +415,7 @@ export class WindowRows implements RowLayer, BufferedWindows {
   /** The row found or added last holds this from now on. */
   #write(): void {
     const place = this.#place as SegmentTable
+    if (place.form(this.#cell) === deletion) place.setBorn(this.#cell, bornAnew(++this.#born))
     this.#change(place, this.#cell)
     place.set(this.#cell, this.#row)
     this.bytes += this.codec.weight(this.#row)
@@ -398,6 +423,7 @@ export class WindowRows implements RowLayer, BufferedWindows {
 
   /** The row is about to be changed in the open epoch. */
   #change(place: SegmentTable, cell: number): void {
+    this.writes++
     if (place.generation(cell) === this.epochs.generation) {
       this.bytes -= place.weight(cell)
       return
