@@ -1,7 +1,7 @@
 /** A function that takes its time holds event time back in its task; what the other operators there do must not depend on it. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { type In, TestEngine } from './support/engine.ts'
+import { byKey, type In, TestEngine } from './support/engine.ts'
 
 const orders = 600
 const minute = 60_000
@@ -48,21 +48,70 @@ describe('a timer that is due while an older record waits for a function', () =>
       await engine.put('steps', backlog())
       engine.runtime.commands.unpause()
       await engine.idle()
-      const byKey = async (topic: string): Promise<Record<string, unknown[]>> => {
-        const told: Record<string, unknown[]> = {}
-        for (const { key, value } of await engine.read(topic)) {
-          told[key as string] ??= []
-          told[key as string]?.push(value)
-        }
-        return Object.fromEntries(Object.entries(told).filter(([key]) => key.startsWith('order-')))
+      const told = async (topic: string): Promise<Record<string, unknown[]>> => {
+        return Object.fromEntries(
+          Object.entries(byKey(await engine.read(topic))).filter(([key]) => key.startsWith('order-')),
+        )
       }
       const expected = (paidInTime: string[], paidLate: string[]): Record<string, unknown[]> =>
         Object.fromEntries(
           Array.from({ length: orders }, (_, n) => [`order-${n}`, n % 2 === 0 ? paidInTime : paidLate]),
         )
-      assert.deepEqual(await byKey('looked-up'), expected(['ordered', 'paid'], ['ordered', 'paid']))
-      assert.deepEqual(await byKey('told'), expected(['paid'], ['given up', 'paid']))
-      assert.deepEqual(await byKey('settled'), expected(['paid'], ['ordered', 'paid']))
+      assert.deepEqual(await told('looked-up'), expected(['ordered', 'paid'], ['ordered', 'paid']))
+      assert.deepEqual(await told('told'), expected(['paid'], ['given up', 'paid']))
+      assert.deepEqual(await told('settled'), expected(['paid'], ['ordered', 'paid']))
+    })
+  }
+})
+
+/** An order a minute. What was paid for it four minutes later comes when it was told to have none, and is in time itself. */
+function joinable(): In[] {
+  const records: In[] = []
+  for (let n = 0; n < orders + 7; n++) {
+    const partition = n % partitions
+    const slowMs = n % 7 === 0 ? 20 : 0
+    const step = (of: number, what: string, timestamp: number): In => ({
+      ...{ key: `order-${of}`, partition, timestamp, value: { what, slowMs } },
+    })
+    if (n < orders) records.push(step(n, 'ordered', began + n * minute))
+    else records.push({ ...step(n, 'other', began + n * minute), key: `end-${n}` })
+    if (n >= 7 && n % 2 === 1) records.push({ ...step(n - 7, 'paid', began + (n - 3) * minute), partition })
+  }
+  for (let partition = 0; partition < partitions; partition++) {
+    for (const hours of [1000, 1001])
+      records.push({
+        ...{ key: `end-${partition}`, partition, value: { what: 'other', slowMs: 0 } },
+        timestamp: began + hours * 60 * minute,
+      })
+  }
+  return records
+}
+
+describe('a join that waits while an older record waits for a function', () => {
+  for (const lanes of [1, 2, 4]) {
+    test(`tells what it would tell if the function answered at once, with ${lanes} lanes`, async (t) => {
+      const engine = await TestEngine.start(t, 'overtaken-joins', {
+        'broker.embedded.partitions': partitions,
+        'engine.lanes.count': lanes,
+      })
+      await engine.reaches('RUNNING')
+      engine.runtime.commands.pause()
+      await engine.reaches('PAUSED')
+      const end = began + 1001 * 60 * minute
+      const prices = Array.from({ length: partitions }, (_, partition) => ({
+        ...{ key: 'end', value: 'none', partition, timestamp: end },
+      }))
+      await engine.put('prices', prices)
+      await engine.put('steps', joinable())
+      engine.runtime.commands.unpause()
+      await engine.idle()
+      const told = async (topic: string): Promise<Record<string, unknown[]>> =>
+        Object.fromEntries(Object.entries(byKey(await engine.read(topic))).filter(([key]) => key.startsWith('order-')))
+      const expected = (paid: string[], unpaid: string[]): Record<string, string[]> =>
+        Object.fromEntries(Array.from({ length: orders }, (_, n) => [`order-${n}`, n % 2 === 0 ? paid : unpaid]))
+      assert.deepEqual(await told('left'), expected(['ordered, null'], ['ordered, null']))
+      assert.deepEqual(await told('outer'), expected(['ordered, null', 'null, paid'], ['ordered, null']))
+      assert.deepEqual(await told('priced'), expected(['ordered, null', 'paid, null'], ['ordered, null']))
     })
   }
 })

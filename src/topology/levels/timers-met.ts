@@ -18,10 +18,24 @@ export function timersMet(topology: CompiledTopology, { nodes }: Stage): Uint8Ar
   })
 }
 
-/** The next record of its key may change what it tells, or keep it from telling anything. */
+/**
+ * The next record of its key may change what it tells, or keep it from telling anything. A join counts in: a record that was told to
+ * have no partner is joined no more, and one that waits is, also by a record that is in time but came behind the end of the wait. What
+ * waits for late rows of a table is told in the order of its times, and before what came too late to wait.
+ */
 function actsOnRows(spec: OperatorSpec): boolean {
-  if (spec.op === 'process') return spec.timerStore !== undefined
-  return spec.op === 'suppress' && spec.until.type === 'timeLimit'
+  switch (spec.op) {
+    case 'process':
+      return spec.timerStore !== undefined
+    case 'suppress':
+      return spec.until.type === 'timeLimit'
+    case 'streamJoin':
+      return spec.waitingStore !== undefined
+    case 'streamTableJoin':
+      return spec.grace !== undefined
+    default:
+      return false
+  }
 }
 
 /** What it tells is decided before it is due. */
@@ -31,10 +45,6 @@ function putsOutLater(spec: OperatorSpec): boolean {
       return spec.emit === 'close'
     case 'suppress':
       return true
-    case 'streamJoin':
-      return spec.waitingStore !== undefined
-    case 'streamTableJoin':
-      return spec.grace !== undefined
     default:
       return false
   }
