@@ -117,7 +117,7 @@ describe('on a terminal', () => {
     const told = await millrace(['dlq', 'show', `${letter?.partition}:${letter?.offset}`, '--url', live.url])
     assert.match(told.stdout, /header exception +TypeError/)
     const done = await millrace(['dlq', 'redrive', '--yes', '--limit', '1', '--url', live.url])
-    assert.match(done.stdout, /^2 put back\./, done.stderr)
+    assert.match(done.stdout, /^2 put back\. 2 fit; 0 were put back before;/, done.stderr)
   })
 
   test('scripts get the answers of the endpoints, as JSON or YAML, of one process or of several', async () => {

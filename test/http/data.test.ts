@@ -316,4 +316,35 @@ describe('dead letters', () => {
     assert.deepEqual([second.matched, second.redriven, second.already], [3, 0, 3])
     assert.equal((await valuesOf(broker, 'events')).length, before + 1)
   })
+
+  test('whose records are gone do not keep those behind them from being put back', async (t) => {
+    const live = await startData()
+    t.after(() => live.stop())
+    const { broker } = live.runtime
+    const kept = [0, 1].map((i) => ({ key: 'k', value: { amount: i }, timestamp: t0, partition: 0 }))
+    await live.feed('events', kept)
+    const letters = new RecordBatchBuilder()
+    for (const offset of [70, 71, 72, 0, 73, 1]) {
+      const headers = Object.entries({ message: 'no', topic: 'events', partition: '0', offset: String(offset) })
+      const named = headers.map(([name, value]) => [`__streams.errors.${name}`, value] as const)
+      letters.append(t0, Buffer.from('k'), null, named)
+    }
+    const topic = 'data-dead-letters'
+    if ((await broker.topics([topic])).length === 0) await broker.createTopics([{ topic, partitions: 1 }])
+    await broker.produce({ transactionalId: null, batches: [{ topic, partition: 0, records: letters.finish() }] })
+    const isSource = (name: string): boolean => name === 'events'
+    const options = { broker, applicationId: 'data', deadLetterTopic: topic, isSource, now: () => t0 }
+    const before = (await valuesOf(broker, 'events')).length
+    const calls: Array<[redriven: number, gone: number, more: boolean]> = []
+    for (let more = true; more && calls.length < 6; ) {
+      const answer = await redrive(options, {}, { dryRun: false, limit: 1 })
+      more = answer.more
+      calls.push([answer.redriven, answer.gone, more])
+    }
+    assert.deepEqual(calls, [
+      [1, 3, true],
+      [1, 4, false],
+    ])
+    assert.equal((await valuesOf(broker, 'events')).length, before + 2)
+  })
 })

@@ -93,6 +93,10 @@ async function untilDone(pod: Pod, args: DlqArguments): ReturnType<typeof ask<Re
     }
     redriven += answer.value.redriven
     ends = answer.value.ends
-    if (!answer.value.more) return { ok: true, value: { ...answer.value, redriven } }
+    if (!answer.value.more) {
+      // Of the last call, letters that the earlier ones put back were put back before.
+      const already = answer.value.already - (redriven - answer.value.redriven)
+      return { ok: true, value: { ...answer.value, redriven, already } }
+    }
   }
 }

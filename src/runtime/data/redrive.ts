@@ -82,13 +82,11 @@ export async function redrive(
     await broker.createTopics([{ topic, partitions: 1, config: { 'cleanup.policy': 'compact' } }])
     await producer.init()
   }
-  const done = await putBack(broker, deadLetterTopic)
-  const { chosen, ...counts } = await choose(options, filter, { spans, done, limit })
-  const found = await originals(broker, chosen)
-  const gone = counts.gone + chosen.length - found.length
+  const scope = { spans, done: await putBack(broker, deadLetterTopic), gone: new Gone(broker), limit }
+  const { found, ...counts } = await chooseThere(options, filter, scope)
   if (!dryRun && found.length > 0) await write(producer, options, found)
   const written = spans.map(({ partition, to }) => `${partition}:${to}`).join(',')
-  return { dryRun, ...counts, gone, redriven: found.length, ends: written }
+  return { dryRun, ...counts, redriven: found.length, ends: written }
 }
 
 /** What comes back may fail again: without a bound one would run after one's own letters. */
@@ -98,33 +96,82 @@ function boundedBy(spans: readonly Span[], ends: string | undefined): Span[] {
   return spans.map((span) => ({ ...span, to: Math.min(span.to, endOf.get(span.partition) ?? span.from) }))
 }
 
+/** Letters whose record is known to be gone: what their topics have removed since, or no longer have at their place. */
+class Gone {
+  readonly #broker: BrokerPort
+  readonly #letters = new Set<string>()
+  /** Where the partitions of their topics begin. */
+  readonly #starts = new Map<string, number>()
+
+  constructor(broker: BrokerPort) {
+    this.#broker = broker
+  }
+
+  get isEmpty(): boolean {
+    return this.#letters.size === 0
+  }
+
+  has(letter: ScannedRecord, { topic, partition, offset }: Source): boolean {
+    return offset < (this.#starts.get(partitionKey(topic, partition)) ?? 0) || this.#letters.has(letterId(letter))
+  }
+
+  async add(missing: readonly Chosen[]): Promise<void> {
+    for (const { letter } of missing) this.#letters.add(letterId(letter))
+    for (const topic of new Set(missing.map(({ source }) => source.topic))) {
+      for (const { partition, from } of (await spansOf(this.#broker, topic)) ?? [])
+        this.#starts.set(partitionKey(topic, partition), from)
+    }
+  }
+}
+
 interface Scope {
   readonly spans: readonly Span[]
   readonly done: PutBack
+  readonly gone: Gone
   readonly limit: number
+}
+
+/** Chooses again where records are gone: they are not to take the places of others, call after call. */
+async function chooseThere(
+  options: RedriveOptions,
+  filter: DeadLetterFilter,
+  scope: Scope,
+): Promise<{ found: Original[]; matched: number; already: number; gone: number; more: boolean }> {
+  for (;;) {
+    const { chosen, ...counts } = await choose(options, filter, scope)
+    const found = await originals(options.broker, chosen)
+    const there = new Set(found.map(({ letter }) => letter))
+    const missing = chosen.filter(({ letter }) => !there.has(letter))
+    const isEnough = missing.length === 0 || (found.length > 0 && !scope.gone.isEmpty)
+    if (isEnough || !counts.more) return { found, ...counts, gone: counts.gone + missing.length }
+    await scope.gone.add(missing)
+  }
 }
 
 async function choose(
   { broker, deadLetterTopic, isSource }: RedriveOptions,
   filter: DeadLetterFilter,
-  { spans, done, limit }: Scope,
+  { spans, done, gone, limit }: Scope,
 ): Promise<{ chosen: Chosen[]; matched: number; already: number; gone: number; more: boolean }> {
   const chosen: Chosen[] = []
+  const now = new PutBack()
   const counts = { matched: 0, already: 0, gone: 0, more: false }
   await scan(broker, deadLetterTopic, spans, (letter) => {
     const notes = notesOf(letter)
     if (!fits(letter, notes, filter)) return true
-    const isDone = done.has(letter, notes.source)
-    if (!isDone && chosen.length === limit) {
+    const isDone = done.has(letter, notes.source) || now.has(letter, notes.source)
+    const isGone = notes.source === null || !isSource(notes.source.topic) || gone.has(letter, notes.source)
+    if (!isDone && !isGone && chosen.length === limit) {
       counts.more = true
       return false
     }
     counts.matched++
     if (isDone) counts.already++
-    else if (notes.source === null || !isSource(notes.source.topic)) counts.gone++
+    else if (isGone) counts.gone++
     else {
-      chosen.push({ letter, source: notes.source })
-      done.add(letterId(letter), recordId(notes.source))
+      const source = notes.source as Source
+      chosen.push({ letter, source })
+      now.add(letterId(letter), recordId(source))
     }
     return true
   })
