@@ -136,10 +136,10 @@ export interface Runtime {
    * Writes records to a topic, encoded as the application reads it (or writes it), or by the serdes given. It resolves with
    * how many there were once the broker has stored all of them; each once, also where an answer of the broker was lost.
    * Records of one partition keep their order, in one call and from call to call. On the embedded broker a topic that does
-   * not exist is made. The records may come from an asynchronous generator: no more than half a megabyte is held.
+   * not exist is made. The records may come from an asynchronous generator: no more than half a megabyte is held, or one record.
    *
-   * @throws EngineError `USAGE` where the serdes of the topic are not known, or refuse a record; `TOPIC_MISSING` where a
-   * cluster has no such topic. Errors of the broker come as they are.
+   * @throws EngineError `USAGE` where the serdes of the topic are not known, or refuse a record, or one is larger than
+   * the topic takes; `TOPIC_MISSING` where a cluster has no such topic. Errors of the broker come as they are.
    * @example
    * await runtime.produce('orders', [{ key: 'ann', value: { amount: 5 }, timestamp: Date.now() }])
    */
@@ -189,7 +189,8 @@ export interface Runtime {
   readonly serdesReady: Promise<void>
   /**
    * Resolves once every source topic is read to its end, all that follows is processed, every window that the input
-   * closes is emitted, and all is committed.
+   * closes is emitted, and all is committed. The input counts as ended then: event time goes on to the newest record of all
+   * partitions, whichever of them are silent or behind, and what is written later and is older than that may come too late.
    *
    * @throws EngineError with the code of the failure where the engine has failed, or fails meanwhile: what is left is not
    * processed then. `USAGE` where the runtime was stopped before.

@@ -32,6 +32,17 @@ describe('reading a feed', () => {
     assert.deepEqual(await linesOf('\ufeffa\n'), ['a'])
   })
 
+  test('refuses bytes that are no UTF-8, behind the lines before them', async () => {
+    const file = join(folder, 'latin.ndjson')
+    writeFileSync(file, Buffer.from('a\nb\nM\xfcnchen\nc\n', 'latin1'))
+    const lines: string[] = []
+    const reading = async (): Promise<void> => {
+      for await (const piece of parseFeed(`t=${file}`).open()) lines.push(...piece)
+    }
+    await assert.rejects(reading, { code: 'FEED_INVALID', message: /^Line 3 of .*latin\.ndjson is no text in UTF-8; / })
+    assert.deepEqual(lines, ['a', 'b'])
+  })
+
   test('says at once what is wrong with the option', () => {
     assert.throws(() => parseFeed('flights'), { code: 'USAGE', message: /takes topic=file/ })
     assert.throws(() => parseFeed('=file'), { code: 'USAGE' })

@@ -206,6 +206,25 @@ describe('millrace run, with bad input', () => {
     })
   }
 
+  test('feeds large records of one partition, each of which its topic takes, and names one that it does not take', async () => {
+    const large = (length: number, n: number): unknown => ({
+      ...{ key: `k${n}`, value: 'x'.repeat(length), timestamp: 1, partition: 0 },
+    })
+    const args = (feed: string): string[] => ['run', totals, '--feed', `amounts=${feed}`, '--until-idle', ...quiet]
+    const fits = file('large.ndjson', [700_000, 600_000, 1_000_000, 500_000].map(large))
+    const result = await millrace([...args(fits), '--print', 'amounts'])
+    assert.equal(result.code, 0, result.stderr)
+    assert.deepEqual(
+      printed(result).map(({ value }) => String(value).length),
+      [700_000, 600_000, 1_000_000, 500_000],
+    )
+    const refused = await millrace(args(file('too-large.ndjson', [10, 1_100_000].map(large))))
+    assertRefused(
+      refused,
+      /^millrace: Line 2 of .*too-large\.ndjson is a record of 11\d+ bytes, and 'amounts' takes at most 1048588/m,
+    )
+  })
+
   test('names the malformed line of a feed; what stands before it stays stored', async () => {
     const feed = file('malformed.ndjson', [{ key: 'a', value: 1, timestamp: 1 }, { key: 'b', value: 2 }, '{"key":"c",'])
     const args = ['run', totals, '--feed', `amounts=${feed}`, '--print', 'passed', '--until-idle', ...quiet]

@@ -1,6 +1,7 @@
 /** Producing and reading in code, on the embedded broker. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { serdes } from 'millrace'
 import { type Runtime, startRuntime } from 'millrace/runtime'
 import { topicsSuite } from '../support/topics-suite.ts'
 import { appFile } from './support/engine.ts'
@@ -20,6 +21,21 @@ describe('producing and reading in code', () => {
   after(() => runtime.stop())
 
   topicsSuite(() => runtime)
+
+  test('large records and headers come through, each of which the topic takes; one that it does not take is named', async () => {
+    const texts = { key: serdes.string, value: serdes.string }
+    const headers = Array.from({ length: 2000 }, (_, i) => [`name-${i}`, 'x'.repeat(20)] as const)
+    const sizes = [450_000, 600_000, 1_000_000, 500_000, ...Array.from({ length: 40 }, () => 10)]
+    const records = sizes.map((size) => ({ key: 'a', value: 'x'.repeat(size), ...(size === 10 && { headers }) }))
+    assert.equal(await runtime.produce('large', records, texts), records.length)
+    const read: number[] = []
+    for await (const { value } of runtime.read('large', { ...texts, until: 'end' })) read.push(value?.length ?? -1)
+    assert.deepEqual(read, sizes)
+    await assert.rejects(runtime.produce('large', [records[4]!, { key: 'a', value: 'x'.repeat(2 ** 20) }], texts), {
+      code: 'USAGE',
+      message: /^Record 1 \(from 0\) for the topic large takes 10\d+ bytes, and the topic takes at most 1048588/,
+    })
+  })
 
   test('a reader ends with the runtime', async () => {
     const own = await start('running-sum')

@@ -14,8 +14,9 @@ export interface FeedRecord {
 const fields = new Set(['key', 'value', 'timestamp', 'headers', 'partition'])
 
 export class FeedLineError extends EngineError {
-  constructor(source: string, line: number, what: string) {
-    super('FEED_INVALID', `Line ${line} of ${source} ${what}; nothing was sent from this line on.`)
+  constructor(source: string, line: number, what: string, cause?: unknown) {
+    const details = cause === undefined ? undefined : { cause }
+    super('FEED_INVALID', `Line ${line} of ${source} ${what}; nothing was sent from this line on.`, details)
   }
 }
 

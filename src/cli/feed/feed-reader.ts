@@ -1,11 +1,13 @@
 /** Reads the lines of a feed, from a file or from standard input, without holding more than a piece of it. */
+import { isUtf8 } from 'node:buffer'
 import { createReadStream, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Readable } from 'node:stream'
-import { StringDecoder } from 'node:string_decoder'
 import { EngineError } from '../../base/errors.ts'
+import { FeedLineError } from './feed-lines.ts'
 
 const readBytes = 256 * 1024
+const newline = 10
 
 export interface Feed {
   readonly topic: string
@@ -37,25 +39,60 @@ export function parseFeed(option: string): Feed {
 
 /** Pieces of whole lines, without their ends. The last line needs none. */
 export async function* readLines(input: Readable, name: string): AsyncGenerator<string[]> {
-  const decoder = new StringDecoder('utf8')
-  let rest = ''
-  let first = true
+  /** Of the line whose end has not come. */
+  let rest: Buffer[] = []
+  const lines = new Lines(name)
   try {
     for await (const chunk of input) {
-      let text = rest + (typeof chunk === 'string' ? chunk : decoder.write(chunk as Buffer))
-      if (first && text.length > 0) {
-        text = text.replace(/^\ufeff/, '')
-        first = false
+      const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : (chunk as Buffer)
+      const end = bytes.lastIndexOf(newline) + 1
+      if (end > 0) {
+        yield* lines.of(Buffer.concat([...rest, bytes.subarray(0, end - 1)]))
+        rest = []
       }
-      const lines = text.split('\n')
-      rest = lines.pop() as string
-      if (lines.length > 0) yield lines
+      if (end < bytes.length) rest.push(bytes.subarray(end))
     }
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    if (code === undefined) throw error
+    if (code === undefined || EngineError.is(error)) throw error
     throw new EngineError('FEED_INVALID', `The feed '${name}' cannot be read (${code}).`, { cause: error })
   }
-  rest += decoder.end()
-  if (rest !== '') yield [rest]
+  if (rest.length > 0) yield* lines.of(Buffer.concat(rest))
+}
+
+class Lines {
+  // What is no UTF-8 is not replaced: keys that differ would become one.
+  readonly #decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+  readonly #name: string
+  #count = 0
+
+  constructor(name: string) {
+    this.#name = name
+  }
+
+  /** Lines before one that is no text come first, as those before one that is malformed. */
+  *of(bytes: Buffer): Generator<string[]> {
+    let text: string
+    try {
+      text = this.#decoder.decode(bytes)
+    } catch (cause) {
+      const before = this.#before(bytes)
+      if (before.length > 0) yield before
+      throw new FeedLineError(this.#name, this.#count + before.length + 1, 'is no text in UTF-8', cause)
+    }
+    const lines = (this.#count === 0 ? text.replace(/^\ufeff/, '') : text).split('\n')
+    this.#count += lines.length
+    yield lines
+  }
+
+  #before(bytes: Buffer): string[] {
+    const lines: string[] = []
+    for (let at = 0; ; ) {
+      const end = bytes.indexOf(newline, at)
+      const line = bytes.subarray(at, end < 0 ? bytes.length : end)
+      if (!isUtf8(line)) return lines
+      lines.push(line.toString())
+      at = end + 1
+    }
+  }
 }

@@ -4,11 +4,12 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { keySlot } from '../../base/hash.ts'
+import { batchLimitOf } from '../../broker/batch-limit.ts'
 import type { FeedStore } from '../../broker/feed-marks.ts'
 import type { BrokerPort, ProduceRequest } from '../../broker/port.ts'
 import { EngineError, messageOf } from '../../base/errors.ts'
 import type { CompiledTopology } from '../../topology/compiled.ts'
-import { RecordBatchBuilder } from '../../broker/wire/record-batch.ts'
+import { PartitionBatches } from '../../broker/wire/partition-batches.ts'
 import { FeedLineError, type FeedRecord, parseFeedLine } from './feed-lines.ts'
 import type { Feed } from './feed-reader.ts'
 import { grouped, type ProgressLine } from '../progress.ts'
@@ -56,25 +57,34 @@ export class Feeder {
     await ready
     if (signal.aborted) return
     const patience = { signal, note }
-    const partitions = await throughOutages(patience, () => partitionsOf(broker, feed.topic))
-    if (partitions === undefined) return
-    const writer = new FeedWriter(broker, feed, partitions, topology(), patience)
+    const target = await throughOutages(patience, async () => ({
+      partitions: await partitionsOf(broker, feed.topic),
+      limit: await batchLimitOf(broker, feed.topic),
+    }))
+    if (target === undefined) return
+    const writer = new FeedWriter(broker, feed, target, topology(), patience)
     const stored = await throughOutages(patience, () => writer.storedLines())
     if (stored === undefined) return
     if (stored > 0) note(`Feed ${feed.source}: ${grouped(stored)} lines are stored already, going on behind them.`)
     let line = 0
-    for await (const lines of feed.open()) {
-      for (const text of lines) {
-        line++
-        if (line <= stored || isBlank(text)) continue
-        await this.#take(writer, text, feed, line)
-        if (writer.isFull || this.#isDue()) await this.#pace(writer, line)
-        if (signal.aborted) return
+    try {
+      for await (const lines of feed.open()) {
+        for (const text of lines) {
+          line++
+          if (line <= stored || isBlank(text)) continue
+          await this.#take(writer, text, feed, line)
+          if (writer.isFull || this.#isDue()) await this.#pace(writer, line)
+          if (signal.aborted) return
+        }
+        this.#show(feed, line, writer)
       }
-      this.#show(feed, line, writer)
+    } finally {
+      // Also where the feed cannot be read further. Behind a malformed line nothing is left to be sent.
+      if (!signal.aborted) {
+        await writer.flush(line)
+        await writer.settled()
+      }
     }
-    await writer.flush(line)
-    await writer.settled()
   }
 
   /** What stands before a malformed line is stored; nothing from it on is. */
@@ -82,7 +92,10 @@ export class Feeder {
     try {
       const record = parseFeedLine(text, feed.source, line)
       writer.check(record, line)
-      writer.add(record, line)
+      if (!writer.add(record, line)) {
+        await writer.flush(line - 1)
+        writer.add(record, line)
+      }
     } catch (error) {
       await writer.flush(line - 1)
       await writer.settled()
@@ -162,18 +175,17 @@ class FeedWriter {
   readonly #store: FeedStore | undefined
   readonly #feed: Feed
   readonly #partitions: number
+  readonly #limit: number | undefined
   readonly #encoder: FeedEncoder
   readonly #patience: Patience
-  readonly #builders: RecordBatchBuilder[]
-  #records = 0
-  #bytes = 0
+  readonly #batches: PartitionBatches
   #writing: Promise<unknown> = Promise.resolve()
   sent = 0
 
   constructor(
     broker: BrokerPort,
     feed: Feed,
-    partitions: number,
+    { partitions, limit }: { readonly partitions: number; readonly limit: number | undefined },
     topology: CompiledTopology | null,
     patience: Patience,
   ) {
@@ -182,8 +194,9 @@ class FeedWriter {
     this.#store = hasMarks(broker) ? broker : undefined
     this.#feed = feed
     this.#partitions = partitions
+    this.#limit = limit
     this.#encoder = new FeedEncoder(topology, feed.topic)
-    this.#builders = Array.from({ length: partitions }, () => new RecordBatchBuilder())
+    this.#batches = new PartitionBatches(partitions, { most: flushBytes, limit })
   }
 
   async storedLines(): Promise<number> {
@@ -192,7 +205,7 @@ class FeedWriter {
   }
 
   get isFull(): boolean {
-    return this.#records >= flushRecords || this.#bytes >= flushBytes
+    return this.#batches.records >= flushRecords || this.#batches.bytes >= flushBytes
   }
 
   check({ partition }: FeedRecord, line: number): void {
@@ -202,14 +215,19 @@ class FeedWriter {
     throw new FeedLineError(source, line, `names partition ${partition}, but '${topic}' has ${has}`)
   }
 
-  add(record: FeedRecord, line: number): void {
+  /** False: what was collected has to be sent first. */
+  add(record: FeedRecord, line: number): boolean {
     const { key, value } = this.#encoded(record, line)
     // Keyless records go round by line, not by a counter: a feed that is taken up again puts them where they belong.
     const chosen = record.partition ?? (key === null ? line : keySlot(key)) % this.#partitions
-    const builder = this.#builders[chosen] as RecordBatchBuilder
-    builder.append(record.timestamp ?? Date.now(), key, value, record.headers)
-    this.#records++
-    this.#bytes += (key?.length ?? 0) + (value?.length ?? 0) + 16
+    const added = this.#batches.add(chosen, record.timestamp ?? Date.now(), key, value, record.headers)
+    if (typeof added !== 'number') return added === 'added'
+    const { source, topic } = this.#feed
+    throw new FeedLineError(
+      source,
+      line,
+      `is a record of ${added} bytes, and '${topic}' takes at most ${this.#limit} (max.message.bytes)`,
+    )
   }
 
   #encoded(record: FeedRecord, line: number): { key: Uint8Array | null; value: Uint8Array | null } {
@@ -226,14 +244,10 @@ class FeedWriter {
 
   /** Sends what was collected; `lines` is how many lines of the feed are stored with it. */
   async flush(lines: number): Promise<void> {
-    if (this.#records === 0) return
-    const batches: Array<ProduceRequest['batches'][number]> = []
-    this.#builders.forEach((builder, partition) => {
-      if (builder.count > 0) batches.push({ topic: this.#feed.topic, partition, records: builder.finish() })
-    })
-    const count = this.#records
-    this.#records = 0
-    this.#bytes = 0
+    const count = this.#batches.records
+    if (count === 0) return
+    const { topic } = this.#feed
+    const batches = this.#batches.take().map(({ partition, records }) => ({ topic, partition, records }))
     // The write before must be stored first: order within a partition, and marks that only grow.
     await this.#writing
     this.#writing = this.#write(batches, lines).then(() => {

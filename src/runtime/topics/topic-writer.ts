@@ -2,9 +2,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EngineError, messageOf } from '../../base/errors.ts'
 import { keySlot } from '../../base/hash.ts'
-import type { BrokerPort, ProducerIdentity, ProduceRequest } from '../../broker/port.ts'
+import { batchLimitOf } from '../../broker/batch-limit.ts'
+import type { BrokerPort, ProducerIdentity } from '../../broker/port.ts'
 import { noHeaders } from '../../broker/wire/headers.ts'
-import { RecordBatchBuilder, stampBatch } from '../../broker/wire/record-batch.ts'
+import { PartitionBatches } from '../../broker/wire/partition-batches.ts'
+import { stampBatch } from '../../broker/wire/record-batch.ts'
 import { whenKnown } from '../../serde/when-known.ts'
 import type { NewRecord } from './records.ts'
 import type { SerdePair } from './topic-serdes.ts'
@@ -22,11 +24,10 @@ type Records = Iterable<NewRecord> | AsyncIterable<NewRecord>
 interface Piece {
   readonly topic: string
   readonly serdes: SerdePair
-  readonly builders: readonly RecordBatchBuilder[]
-  /** Records in the call so far, for messages and for records without a key. */
+  readonly batches: PartitionBatches
+  readonly limit: number | undefined
+  /** Records in the call so far, for messages. */
   taken: number
-  records: number
-  bytes: number
 }
 
 export class TopicWriter {
@@ -52,11 +53,12 @@ export class TopicWriter {
 
   async #write(topic: string, records: Records, serdes: SerdePair): Promise<number> {
     const partitions = await this.#partitionsOf(topic)
-    const builders = Array.from({ length: partitions }, () => new RecordBatchBuilder())
-    const piece: Piece = { topic, serdes, builders, taken: 0, records: 0, bytes: 0 }
+    const limit = await batchLimitOf(this.#broker, topic)
+    const batches = new PartitionBatches(partitions, { most: flushBytes, limit })
+    const piece: Piece = { topic, serdes, batches, limit, taken: 0 }
     for await (const record of records) {
       await this.#add(piece, record)
-      if (piece.records >= flushRecords || piece.bytes >= flushBytes) await this.#flush(piece)
+      if (batches.records >= flushRecords || batches.bytes >= flushBytes) await this.#flush(piece)
     }
     await this.#flush(piece)
     return piece.taken
@@ -78,39 +80,37 @@ export class TopicWriter {
   }
 
   async #add(piece: Piece, record: NewRecord): Promise<void> {
-    const { serdes, builders } = piece
+    const { serdes, batches } = piece
+    const { partitions } = batches
     const { key = null, value, timestamp = this.#now(), headers = noHeaders } = record
     if (!Number.isSafeInteger(timestamp) || timestamp < 0) {
       throw refused(piece, `has the timestamp ${timestamp}, which is no whole number of milliseconds since 1970`)
     }
     const keyBytes = await encoded(piece, 'key', () => (key === null ? null : serdes.key.serialize(key)))
     const valueBytes = await encoded(piece, 'value', () => (value === null ? null : serdes.value.serialize(value)))
-    const chosen = record.partition ?? (keyBytes === null ? this.#keyless++ : keySlot(keyBytes)) % builders.length
-    const builder = builders[chosen]
-    if (builder === undefined)
-      throw refused(piece, `names partition ${chosen}; there are ${builders.length}, from 0 on`)
-    builder.append(timestamp, keyBytes, valueBytes, headers)
+    const chosen = record.partition ?? (keyBytes === null ? this.#keyless++ : keySlot(keyBytes)) % partitions
+    if (!Number.isInteger(chosen) || chosen < 0 || chosen >= partitions)
+      throw refused(piece, `names partition ${chosen}; there are ${partitions}, from 0 on`)
+    let added = batches.add(chosen, timestamp, keyBytes, valueBytes, headers)
+    if (added === 'full') {
+      await this.#flush(piece)
+      added = batches.add(chosen, timestamp, keyBytes, valueBytes, headers)
+    }
+    if (typeof added === 'number')
+      throw refused(piece, `takes ${added} bytes, and the topic takes at most ${piece.limit} (max.message.bytes)`)
     piece.taken++
-    piece.records++
-    piece.bytes += (keyBytes?.length ?? 0) + (valueBytes?.length ?? 0) + 16
   }
 
   async #flush(piece: Piece): Promise<void> {
-    if (piece.records === 0) return
-    piece.records = 0
-    piece.bytes = 0
+    if (piece.batches.records === 0) return
     this.#identity ??= await this.#broker.initProducer(null, identityTimeoutMs)
     const identity = this.#identity
-    const batches: Array<ProduceRequest['batches'][number]> = []
-    piece.builders.forEach((builder, partition) => {
-      const { count } = builder
-      if (count === 0) return
+    const batches = piece.batches.take().map(({ partition, count, records }) => {
       const id = `${partition} ${piece.topic}`
       const baseSequence = this.#sequences.get(id) ?? 0
       this.#sequences.set(id, (baseSequence + count) % sequences)
-      const records = builder.finish()
       stampBatch(records, { ...identity, baseSequence, transactional: false })
-      batches.push({ topic: piece.topic, partition, records })
+      return { topic: piece.topic, partition, records }
     })
     try {
       await this.#broker.produce({ transactionalId: null, batches })
