@@ -284,6 +284,8 @@ describe('failures', () => {
     assert.equal(failure?.code, 'PROCESSING_FAILED')
     assert.match(String(failure.message), /orders\/1 at offset 1: out of range/)
     assert.deepEqual(failure.record, { topic: 'orders', partition: 1, offset: 1 })
+    const { status } = await live.ask({ path: '/health/live' })
+    assert.equal(status, 200, 'a process that is started again comes to the same record')
     const line = live.log.find((each) => each.fields?.code === 'PROCESSING_FAILED')
     assert.deepEqual([line?.fields?.topic, line?.fields?.partition, line?.fields?.offset], ['orders', 1, 1])
   })
