@@ -3,6 +3,7 @@ import type { EmbeddedCluster } from '../../src/broker/embedded/core/cluster.ts'
 import { directClient } from '../../src/broker/embedded/direct-client.ts'
 import { keySlot } from '../../src/base/hash.ts'
 import { changelogTopic, restoreEntry } from '../../src/state/rows/changelog.ts'
+import { endKey, endsIn } from '../../src/engine/commit/changelog-ends.ts'
 import { decodeTag } from '../../src/engine/commit/tag.ts'
 import type { StoreSpec } from '../../src/state/contract.ts'
 import { segmentMs, segmentPrefix, segmentStart, windowSuffix } from '../../src/state/rows/layout.ts'
@@ -76,6 +77,29 @@ export async function committed(cluster: EmbeddedCluster, topic: string): Promis
     }
   }
   return result
+}
+
+/** Commits tell of each changelog where it ends: no earlier than its last committed record, whichever process wrote that. */
+export async function checkEnds(
+  cluster: EmbeddedCluster,
+  stores: Iterable<StoreSpec>,
+  violate: (what: string) => void,
+): Promise<void> {
+  const client = directClient(cluster)
+  const ends = endsIn(await client.committedOffsets('sim', null, true))
+  for (const spec of stores) {
+    const topic = changelogTopic('sim', spec)
+    const [info] = await client.topics([topic])
+    for (const [id, records] of byKey(await committed(cluster, topic), (each) => String(each.partition))) {
+      const partition = Number(id)
+      const last = Math.max(...records.map(({ offset }) => offset))
+      const [end] = await client.listOffsets([{ topic, partition }], 'latest')
+      const told = ends.get(endKey(info?.topicId ?? '', partition))
+      // A start that has found it there counts the mark behind the transaction.
+      if (told === undefined || told <= last || told > (end?.offset ?? 0))
+        violate(`${topic}:${partition} has committed records up to ${last}, and commits tell ${told}`)
+    }
+  }
 }
 
 export function byKey<T>(items: readonly T[], key: (item: T) => string): Map<string, T[]> {

@@ -15,7 +15,7 @@ import type { WriteBehindOptions } from '../../src/lanes/stores/store-writer.ts'
 import { counterLayout } from '../../src/runtime/settings.ts'
 import { serdes } from '../../src/serde/index.ts'
 import type { CompiledTopology } from '../../src/topology/compiled.ts'
-import { byKey, committed } from './checkers.ts'
+import { byKey, checkEnds, committed } from './checkers.ts'
 import { SimulatedCluster } from './cluster.ts'
 import { DiskBackend, DurableBackends } from './durable-backends.ts'
 import { type BrokerFaults, faultyBroker } from './faulty-broker.ts'
@@ -333,6 +333,8 @@ class Group {
       if (JSON.stringify(found) === JSON.stringify(expected ? [expected] : [])) continue
       this.violations.push(`${id}: expected ${JSON.stringify(expected)}, found ${JSON.stringify(found)}`)
     }
+    const { stores } = application({ next: () => undefined }).compile()
+    await checkEnds(this.#cluster.cluster, stores.values(), (what) => this.violations.push(what))
   }
 }
 
