@@ -20,7 +20,7 @@ import type { Scheduler } from './scheduler.ts'
 export interface MessageTamper {
   toLane?(message: ToLane, send: (message: ToLane) => void): void
   fromLane?(message: FromLane, send: (message: FromLane) => void): void
-  laneToLane?(message: LaneToLane, send: (message: LaneToLane) => void): void
+  laneToLane?(message: LaneToLane, send: (message: LaneToLane) => void, to: number): void
 }
 
 export interface ProcessOptions {
@@ -123,7 +123,7 @@ export class SimulatedProcess {
           toLane: (to, message) => {
             const send = (m: LaneToLane): void =>
               ((peers[lane] as Channel<LaneToLane>[])[to] as Channel<LaneToLane>).send(m)
-            if (tamper.laneToLane) tamper.laneToLane(message, send)
+            if (tamper.laneToLane) tamper.laneToLane(message, send, to)
             else send(message)
           },
           wake,

@@ -12,6 +12,7 @@ import type { EngineSettings } from '../../src/engine/settings.ts'
 import type { WireError } from '../../src/base/errors.ts'
 import type { ErrorPolicies } from '../../src/lanes/tasks/error-policy.ts'
 import type { Checkpoint } from '../../src/state/contract.ts'
+import { type Frontier, isAhead } from '../../src/lanes/levels/place.ts'
 import { dropReasons, dropSlot } from '../../src/base/counters.ts'
 import { counterLayout } from '../../src/runtime/settings.ts'
 import { noHeaders } from '../../src/broker/wire/headers.ts'
@@ -343,12 +344,33 @@ export class World {
       messageMs,
       slowLane: lanes > 1 ? slowLane : -1,
       policies: this.policies(),
-      tamper: this.#mutant?.messages?.() ?? {},
+      tamper: this.#watched(this.#mutant?.messages?.() ?? {}),
       ...(this.#mutant?.counters && { tamperCounters: this.#mutant.counters }),
       fact: (fact) => this.#fact(owner, fact),
     })
     this.#asks.begun()
     this.#process.start()
+  }
+
+  /** A lane that has come no further tells nobody that it has: each such message is a turn of the lane that it goes to. */
+  #watched(tamper: MessageTamper): MessageTamper {
+    const told = new Map<string, Frontier>()
+    const { laneToLane } = tamper
+    return {
+      ...tamper,
+      laneToLane: (message, send, to) => {
+        if (message.type === 'hand-watermark') {
+          const { run, from, level, watermark, seq } = message
+          const channel = `run ${run}, level ${level}: lane ${from} to lane ${to}`
+          const before = told.get(channel)
+          if (before !== undefined && !isAhead(watermark, seq, before))
+            this.violate(`${channel} is told again that ${seq} at ${watermark} is done`)
+          told.set(channel, { watermark, seq })
+        }
+        if (laneToLane) laneToLane(message, send, to)
+        else send(message)
+      },
+    }
   }
 
   #fact(owner: number, fact: EngineFact): void {
