@@ -63,6 +63,7 @@ class Round {
       run: new Runs().next(),
       dispatchBytes,
       send: (lane: number, message: ToLane) => this.#send(lane, message),
+      failed: nothing,
     }
     this.#dispatcher = new Dispatcher(
       this.#watermarks,
@@ -83,7 +84,7 @@ class Round {
     const buffer = new PartitionBuffer({ topic, partition, offset: 0, ...bounds, isolation: 'read_committed' }, events)
     const timing = { maxOutOfOrdernessMs: 0, idlenessMs: 0, alignment: undefined }
     const handle = this.#watermarks.assign({ topic, partition }, timing, { task: `t${partition}`, lag: 0, at: 0 })
-    const numbers = { source: 0, subtopology: 0, carriesValue: true, originTopic: 0, counter: 0 }
+    const numbers = { source: 0, subtopology: 0, carriesValue: true, isChangelog: false, originTopic: 0, counter: 0 }
     this.#dispatcher.assign({ handle, topic, partition, ...numbers, buffer, sorted: undefined })
     buffer.append(batch, [])
     this.#watermarks.headArrived(handle, buffer.headTimestamp, buffer.headOffset, 0)

@@ -7,6 +7,7 @@ import { assert } from '../../base/assert.ts'
 import { engineIndex, sourceTopicSlot, type CounterLayout } from '../../base/counters.ts'
 import { keySlot } from '../../base/hash.ts'
 import type { Affinity } from '../../topology/affinity.ts'
+import { misplacedKey } from '../../topology/misplaced-key.ts'
 import type { TaskWatermark, ToLane } from '../../lanes/protocol.ts'
 import { heads, TransferWriter } from '../../lanes/transfer.ts'
 import type { Watermarks } from '../../time/watermarks.ts'
@@ -31,6 +32,8 @@ export interface Route {
   readonly subtopology: number
   /** Records are sent with their values; otherwise with empty ones. */
   readonly carriesValue: boolean
+  /** The topic serves as the changelog of a table: keys have to lie where their tasks are. */
+  readonly isChangelog: boolean
   /** Index into the list of origin topics that the lanes were given. */
   readonly originTopic: number
   /** Index into the counter layout's source topics. */
@@ -46,6 +49,7 @@ export interface DispatcherHost {
   /** Size at which records leave for their lane. */
   readonly dispatchBytes: number
   send(lane: number, message: ToLane, transfer: ArrayBuffer[]): void
+  failed(error: unknown): void
 }
 
 export class Dispatcher {
@@ -182,6 +186,7 @@ export class Dispatcher {
     const { bytes, keyStart, keyEnd } = cursor
     const slot = keyStart < 0 ? route.partition : keySlot(bytes, keyStart, keyEnd)
     const task = this.#affinity.task(route.subtopology, slot, route.partition)
+    if (route.isChangelog && task !== route.partition) return this.#misplaced(route, input.headOffset, task)
     const lane = this.#affinity.lane(route.subtopology, task)
     if (!this.#admission.takes(lane, route.subtopology, slot)) {
       this.#refusedLane = lane
@@ -202,6 +207,12 @@ export class Dispatcher {
     writer.setLast(watermark, at, ++this.#seq)
     if (writer.length >= this.#host.dispatchBytes) this.#send(lane, writer, this.#byTask ? untold : watermark)
     return true
+  }
+
+  #misplaced({ topic, partition }: Route, offset: number, task: number): false {
+    // Behind the dispatch that is under way.
+    queueMicrotask(() => this.#host.failed(misplacedKey(topic, partition, offset, task)))
+    return false
   }
 
   /** Tells the counters of what was dispatched, once for all of it. */

@@ -3,6 +3,7 @@ import type { RecordCursor } from '../../broker/wire/record-batch.ts'
 import type { EngineOptions } from '../engine-options.ts'
 import type { ResolvedTopics } from '../group/topics.ts'
 import type { Run } from '../run.ts'
+import type { Route } from './dispatcher.ts'
 
 export class InputSources {
   /** Topics by the number that records carry: places stay what they are, for records under way name their topic by them. */
@@ -34,11 +35,12 @@ export class InputSources {
   }
 
   /** What dispatch is to know of it. */
-  routing(source: number): { readonly source: number; readonly subtopology: number; readonly carriesValue: boolean } {
+  routing(source: number, topic: string): Pick<Route, 'source' | 'subtopology' | 'carriesValue' | 'isChangelog'> {
     const { plan, deadLetterTopic } = this.#o.settings
     const { subtopology = 0, carriesValue = true } = plan.sources[source] ?? {}
+    const isChangelog = plan.stores.some(({ changelogTopic }) => changelogTopic === topic)
     // Dead letters are records as they came.
-    return { source, subtopology, carriesValue: carriesValue || deadLetterTopic !== null }
+    return { source, subtopology, carriesValue: carriesValue || deadLetterTopic !== null, isChangelog }
   }
 
   /** The application's own function for the time of a record; undefined where it has none. */

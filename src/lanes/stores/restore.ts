@@ -17,8 +17,8 @@ export interface ChangelogRun {
   readonly checkpoint: Checkpoint
 }
 
-/** Records applied. One run of record batches goes in as one atomic step with its checkpoint. */
-export function restoreInto(store: StoreLifecycle, run: ChangelogRun): number {
+/** Records applied. One run of record batches goes in as one atomic step with its checkpoint. `check` may refuse a record. */
+export function restoreInto(store: StoreLifecycle, run: ChangelogRun, check?: (cursor: RecordCursor) => void): number {
   const { records, fromOffset, untilOffset, aborted, checkpoint } = run
   // The engine's thread has been through the batches and verified them.
   const cursor = new RecordCursor({ verifyChecksums: false })
@@ -31,6 +31,7 @@ export function restoreInto(store: StoreLifecycle, run: ChangelogRun): number {
     if (cursor.offset >= untilOffset) break
     const { bytes, keyStart, keyEnd, valueStart, valueEnd, timestamp } = cursor
     if (keyStart < 0) continue
+    check?.(cursor)
     count++
     const name = textOfBytes(bytes, keyStart, keyEnd)
     newest.set(versioned ? `${name}@${timestamp}` : name, { bytes, keyStart, keyEnd, valueStart, valueEnd, timestamp })
