@@ -32,6 +32,8 @@ export interface Derived {
   readonly lateBoundaries: number
   /** Tables tell each changed row once per commit, and a commit comes after so many milliseconds; 0: every update. */
   readonly foldsMs: number
+  /** Where the world has tables over topics: these serve as changelogs. */
+  readonly optimizes: boolean
   /** When the lanes write their stores to the disk; null: these are kept in memory that outlives the process. */
   readonly disk: WriteBehindOptions | null
   /** Null: the disk does what it is told. */
@@ -113,6 +115,7 @@ export function derive(seed: number, random: Random): Derived {
     lateBoundaries: lateOf(seed),
     disk: diskOf(seed),
     foldsMs: foldsOf(seed),
+    optimizes: seed % 7 < 3,
     ...askedOf(seed),
     diskFaults: diskFaultsOf(seed),
     limits: limitsOf(seed),

@@ -10,7 +10,7 @@ import { RecordBatchBuilder } from '../../src/broker/wire/record-batch.ts'
 import { byKey, committed } from './checkers.ts'
 import type { Tamper } from './faulty-broker.ts'
 import type { Verdict } from './run-seed.ts'
-import { type Mutant, partitionOf, World } from './world.ts'
+import { type Mutant, World } from './world.ts'
 
 /** Takes what is buffered, as if nothing else were on its way. */
 export const takesWhatIsThere: Mutant = { name: 'takes-what-is-there', settings: { maxTaskIdleMs: -1 } }
@@ -23,6 +23,10 @@ const keyed = { key: serdes.string, value: serdes.json<number>() }
 class JoinWorld extends World {
   /** Of each key, in the order of time. */
   readonly expected = new Map<string, string[]>()
+
+  protected override get optimizes(): boolean {
+    return this.derived.optimizes
+  }
 
   protected override application(): Application {
     return defineApp({
@@ -67,7 +71,7 @@ class JoinWorld extends World {
     await this.client.createTopics(['rows', 'asks'].map((topic) => ({ topic, partitions })))
     for (let value = 0; value < records; value++) {
       const key = `k${random.int(keys)}`
-      const partition = partitionOf(key, partitions)
+      const partition = this.placeOf(key)
       const timestamp = 1_000_000 + value * 10
       const isRow = random.chance(0.4)
       const at = `${isRow ? 'rows' : 'asks'}:${partition}`

@@ -20,7 +20,7 @@ import { byKey, committed } from './checkers.ts'
 import { usualLimits } from './limits.ts'
 import type { Verdict } from './run-seed.ts'
 import type { Delays } from './workload.ts'
-import { type Mutant, partitionOf, World } from './world.ts'
+import { type Mutant, World } from './world.ts'
 
 const timerMs = 45
 
@@ -41,6 +41,10 @@ export interface Broken extends Mutant {
 class LevelWorld extends World {
   notes = 0
   readonly expected = new Map<string, Map<string, string[]>>()
+
+  protected override get optimizes(): boolean {
+    return this.derived.optimizes
+  }
 
   protected override application(delays: Delays): Application {
     return defineApp({
@@ -141,17 +145,17 @@ class LevelWorld extends World {
       const key = `k${random.int(keys)}`
       if (random.chance(0.4)) {
         rows.set(product, n)
-        put('rows', product, partitionOf(product, partitions), n)
+        put('rows', product, this.placeOf(product), n)
         this.inputs.push({ key: product, value: n, timestamp, partition: 0 })
         continue
       }
       if (random.chance(0.2)) {
         this.notes++
-        put('notes', key, partitionOf(key, partitions), { n, product })
+        put('notes', key, this.placeOf(key), { n, product })
         this.inputs.push({ key, value: n, timestamp, partition: 0 })
         continue
       }
-      put('asks', key, partitionOf(key, partitions), { n, product })
+      put('asks', key, this.placeOf(key), { n, product })
       this.inputs.push({ key, value: n, timestamp, partition: 0 })
       quiet.set(product, timestamp + timerMs)
       this.#expect('priced-out', product, JSON.stringify([n, rows.get(product) ?? null]))
@@ -161,7 +165,7 @@ class LevelWorld extends World {
     timestamp += 1_000_000
     fire(timestamp)
     for (let partition = 0; partition < partitions; partition++) {
-      put('rows', 'end', partition, -1)
+      put('rows', this.#keyIn(partition), partition, -1)
       put('asks', 'end', partition, { n: -1, product: 'end' })
       put('notes', 'end', partition, { n: -1, product: 'end' })
       this.notes++
@@ -173,6 +177,12 @@ class LevelWorld extends World {
       const batches = [{ topic, partition: Number(partition), records: builder.finish() }]
       await this.client.produce({ transactionalId: null, batches })
     }
+  }
+
+  #keyIn(partition: number): string {
+    let n = 0
+    while (this.placeOf(`end${n}`) !== partition) n++
+    return `end${n}`
   }
 
   async check(): Promise<void> {

@@ -13,6 +13,7 @@ import type { WireError } from '../../src/base/errors.ts'
 import type { ErrorPolicies } from '../../src/lanes/tasks/error-policy.ts'
 import type { Checkpoint } from '../../src/state/contract.ts'
 import { type Frontier, isAhead } from '../../src/lanes/levels/place.ts'
+import { keySlot } from '../../src/base/hash.ts'
 import { dropReasons, dropSlot } from '../../src/base/counters.ts'
 import { counterLayout } from '../../src/runtime/settings.ts'
 import { noHeaders } from '../../src/broker/wire/headers.ts'
@@ -189,6 +190,17 @@ export class World {
     return this.#broker.client()
   }
 
+  /** Topics of tables serve as changelogs. */
+  protected get optimizes(): boolean {
+    return false
+  }
+
+  /** In which partition a key lies. A topic that serves as changelog has it where Kafka's own partitioner puts it. */
+  protected placeOf(key: string): number {
+    const { partitions } = this.derived
+    return this.optimizes ? keySlot(Buffer.from(key)) % partitions : partitionOf(key, partitions)
+  }
+
   protected application(delays: Delays): Application {
     return application(delays, this.derived.foldsMs > 0)
   }
@@ -320,7 +332,7 @@ export class World {
     const delays = { next }
     // One for all lanes of a process: they are on one thread, and compiling takes as long as a hundred events.
     const emit = this.derived.foldsMs > 0 ? 'per-commit' : 'on-update'
-    const topology = this.application(delays).compile({ emit })
+    const topology = this.application(delays).compile({ emit, optimize: this.optimizes })
     const usual = { ...settingsFor(this.derived, topology), ...this.derived.limits }
     const settings = { ...usual, ...this.settings(), ...this.#mutant?.settings }
     this.#lastGlobal = Number.NEGATIVE_INFINITY
