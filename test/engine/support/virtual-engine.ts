@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { Random } from '../../../src/base/random.ts'
 import type { BrokerPort } from '../../../src/broker/port.ts'
+import type { HaCommandToEngine } from '../../../src/engine/ha-contract.ts'
 import type { EngineFact, EngineSnapshot } from '../../../src/engine/protocol.ts'
 import type { EngineSettings } from '../../../src/engine/settings.ts'
 import type { ErrorPolicies } from '../../../src/lanes/tasks/error-policy.ts'
@@ -89,6 +90,11 @@ export class VirtualEngine {
 
   stop(): void {
     void this.#process?.engine.stop()
+  }
+
+  /** As the coordinator of high availability does. */
+  command(message: HaCommandToEngine): void {
+    this.#process?.engine.haCommand(message)
   }
 
   async runs(): Promise<void> {
