@@ -32,6 +32,10 @@ const groups = 3
 class TopicWorld extends World {
   readonly expected = new Map<string, string[]>()
 
+  protected override get optimizes(): boolean {
+    return this.derived.optimizes
+  }
+
   protected override application(delays: Delays): Application {
     return defineApp({
       applicationId: 'sim',
