@@ -66,6 +66,9 @@ describe('a topic that serves as changelog', () => {
       new RegExp(`key of rows/${1 - placeOf('a')} at offset \\d belongs into partition ${placeOf('a')}`),
     )
     assert.match(message, /Set `topology\.optimization: none`/)
+    await engine.passes(2000)
+    assert.equal(engine.count('failed'), 1)
+    assert.deepEqual(await engine.read('out'), [])
   })
 
   test('is refused by a start where it has such keys from before', async () => {
