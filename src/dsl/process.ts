@@ -75,7 +75,10 @@ interface CommonContext<K> {
    * @throws EngineError `TOPOLOGY_INVALID` at its first use without that option.
    */
   readonly timers: KeyTimers<K>
-  /** How far event time has come in this task, epoch milliseconds; -Infinity before the first record. */
+  /**
+   * How far event time has come, epoch milliseconds: for a record up to itself, whatever else is under way, and for timers
+   * in this task. -Infinity before a watermark is known.
+   */
   streamTime(): number
   /** The wall clock of the engine, epoch milliseconds; in tests the one that the driver moves. */
   wallClock(): number

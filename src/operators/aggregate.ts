@@ -22,7 +22,7 @@ export class StreamAggregateOperator extends NodeOperator {
     const { key, value } = rec
     if (key === null || key === undefined) return this.drop(rec, 'null_key')
     if (value === null || (value === undefined && this.#spec.readsValue)) return this.drop(rec, 'null_value')
-    const row = this.#rows.get(key)
+    const row = this.#rows.get(key, rec)
     const { init, fold } = this.#spec
     const old = row === undefined ? null : row.value
     const timestamp = row === undefined ? rec.timestamp : Math.max(rec.timestamp, row.timestamp)

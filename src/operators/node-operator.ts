@@ -219,6 +219,14 @@ export function unplacedOrigin(watermark: number): Origin {
   return originAt('', -1, -1, watermark, 0)
 }
 
+/**
+ * How far event time has come for a record, itself included. Undefined: as far as in its task; so it is for what timers
+ * make, behind which records wait, and before a watermark is known.
+ */
+export function timeOf({ origin }: Rec): number | undefined {
+  return origin.topic === '' || origin.watermark === Number.NEGATIVE_INFINITY ? undefined : origin.watermark
+}
+
 /** Where a record comes from that was let out while another one was processed. */
 export function heldBackOrigin(cause: Origin, watermark: number): Origin {
   const { topic, partition, offset, epoch, at, seq, sub, turn, level, handed } = cause

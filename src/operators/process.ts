@@ -5,11 +5,11 @@ import { EngineError } from '../base/errors.ts'
 import { loggerOf, silentLog } from '../base/logger.ts'
 import { readInt64, writeInt64 } from '../serde/primitive.ts'
 import type { AnyStore, KeyValueStore, StoreSpec } from '../state/contract.ts'
-import { asOf } from '../state/stores/as-of.ts'
+import { asOf, type ReaderTime } from '../state/stores/as-of.ts'
 import type { RecordView, SpecOf } from '../topology/operator-spec.ts'
 import type { Headers } from '../broker/wire/headers.ts'
 import { type Downstream, forward, isPromise, type Maybe, type Origin, Rec } from './contract.ts'
-import { NodeOperator, type OperatorEnv, processingFailed, whereOf } from './node-operator.ts'
+import { NodeOperator, type OperatorEnv, processingFailed, timeOf, whereOf } from './node-operator.ts'
 import { byText, SortedList } from './sorted-list.ts'
 
 type Answer = void | Promise<void>
@@ -57,6 +57,13 @@ export class ProcessOperator extends NodeOperator {
   readonly #specOf: (store: string) => StoreSpec
   /** Stores as the function sees them. */
   readonly #seen = new Map<string, AnyStore>()
+  readonly #readerTime: ReaderTime = {
+    before: () => this.#now()?.origin.at ?? Number.NEGATIVE_INFINITY,
+    current: () => {
+      const at = this.#now()
+      return at instanceof Rec ? timeOf(at) : undefined
+    },
+  }
   #processor: UserProcessor | undefined
   /**
    * The record or timer that functions were called for. A synchronous function has it here; one that awaits carries it
@@ -227,14 +234,15 @@ export class ProcessOperator extends NodeOperator {
     const store = this.context.store(name)
     // By times of their own, stores forget by what was put alone: that is what Kafka Streams does.
     const isPlain = this.context.operatorTime || !this.#spec.stores.includes(name)
-    const seen = isPlain ? store : asOf(store, this.#specOf(name), () => this.#timeAtHand())
+    const seen = isPlain ? store : asOf(store, this.#specOf(name), this.#readerTime)
     this.#seen.set(name, seen)
     return seen
   }
 
-  /** Event time before the record at hand, or of the timer, however far it has come beside it. */
-  #timeAtHand(): number {
-    return this.#now()?.origin.at ?? Number.NEGATIVE_INFINITY
+  /** How far event time had come for the record at hand, however far it has come beside it. */
+  #streamTime(): number {
+    const at = this.#now()
+    return at instanceof Rec ? (timeOf(at) ?? this.context.streamTime()) : this.context.streamTime()
   }
 
   #schedule(interval: unknown, clock: Schedule['clock'], run: Schedule['run']): { cancel(): void } {
@@ -307,7 +315,7 @@ export class ProcessOperator extends NodeOperator {
           return kept && readInt64(kept, 0)
         },
       },
-      streamTime: () => context.streamTime(),
+      streamTime: () => this.#streamTime(),
       wallClock: () => context.wallClock(),
       requestCommit: () => context.requestCommit(),
       fencingToken: () => context.fencingToken?.() ?? 0,

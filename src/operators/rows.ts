@@ -12,7 +12,8 @@ import type {
 import type { Suppressed } from '../topology/internal-serdes.ts'
 import type { Getter, StoreRefSpec } from '../topology/operator-spec.ts'
 import { isPromise, Rec, type TaskContext } from './contract.ts'
-import { unplacedOrigin } from './node-operator.ts'
+import { StampedKeyValueStore } from '../state/stores/key-value-store.ts'
+import { timeOf, unplacedOrigin } from './node-operator.ts'
 
 export interface Row extends ValueAndTimestamp<unknown> {
   /** When it was told, at the latest, where its timestamp does not say so: that of a row below `suppress` is not known. */
@@ -24,13 +25,17 @@ export type RowPut = 'latest' | 'older' | 'rejected'
 export class RowStore {
   readonly #plain: TimestampedKeyValueStore<unknown, unknown> | undefined
   readonly #versioned: VersionedStore<unknown, unknown> | undefined
+  readonly #aging: StampedKeyValueStore | undefined
 
   constructor(store: AnyStore, kind: StoreRefSpec['kind']) {
     if (kind === 'versioned') this.#versioned = store as VersionedStore<unknown, unknown>
     else this.#plain = store as TimestampedKeyValueStore<unknown, unknown>
+    this.#aging = agingOf(store)
   }
 
-  get(key: unknown): Row | undefined {
+  /** The row as it is for this record: a row that is forgotten is so by the record's own time. */
+  get(key: unknown, rec: Rec): Row | undefined {
+    if (this.#aging) return this.#aging.getAt(key, timeOf(rec))
     if (this.#plain) return this.#plain.get(key)
     const version = this.#versioned?.get(key)
     return version && { value: version.value, timestamp: version.validFrom }
@@ -47,6 +52,11 @@ export class RowStore {
   }
 }
 
+/** Undefined of a store that does not forget rows. */
+function agingOf(store: AnyStore): StampedKeyValueStore | undefined {
+  return store instanceof StampedKeyValueStore && store.spec.ttlMs !== undefined ? store : undefined
+}
+
 export const toldAtOf = (row: Row): number => row.toldAt ?? row.timestamp
 
 export type Found = Row | undefined | Promise<Row | undefined>
@@ -54,8 +64,8 @@ export type Found = Row | undefined | Promise<Row | undefined>
 /** Reads one row of a table that is joined, kept or computed. */
 export interface RowReader {
   readonly versioned: boolean
-  /** `asOf` asks a versioned table for the row valid at that time. */
-  get(key: unknown, asOf?: number): Found
+  /** For this record. `asOf` asks a versioned table for the row valid at that time. */
+  get(key: unknown, rec: Rec, asOf?: number): Found
 }
 
 function andThen(found: Found, resume: (row: Row | undefined) => Found): Found {
@@ -86,13 +96,15 @@ function storeReader(getter: Extract<Getter, { kind: 'store' }>, context: TaskCo
     const versions = store as VersionedStore<unknown, unknown>
     return {
       versioned: true,
-      get: (key, asOf) => {
+      get: (key, _rec, asOf) => {
         const version = versions.get(key, asOf)
         return version && { value: version.value, timestamp: version.validFrom }
       },
     }
   }
   const rows = store as TimestampedKeyValueStore<unknown, unknown>
+  const aging = agingOf(store)
+  if (aging) return { versioned: false, get: (key, rec) => aging.getAt(key, timeOf(rec)) }
   return { versioned: false, get: (key) => rows.get(key) }
 }
 
@@ -125,7 +137,7 @@ export function rowReader(getter: Getter, context: TaskContext): RowReader {
       }
       return {
         versioned: parent.versioned,
-        get: (key, asOf) => andThen(parent.get(key, asOf), (row) => pick(key, row)),
+        get: (key, rec, asOf) => andThen(parent.get(key, rec, asOf), (row) => pick(key, row)),
       }
     }
     case 'mapValues': {
@@ -139,7 +151,10 @@ export function rowReader(getter: Getter, context: TaskContext): RowReader {
           v === null || v === undefined ? undefined : { value: v, timestamp, toldAt: row?.toldAt }
         return isPromise(value) ? (value.then(made) as Promise<Row | undefined>) : made(value)
       }
-      return { versioned: parent.versioned, get: (key, asOf) => andThen(parent.get(key, asOf), (row) => map(key, row)) }
+      return {
+        versioned: parent.versioned,
+        get: (key, rec, asOf) => andThen(parent.get(key, rec, asOf), (row) => map(key, row)),
+      }
     }
     case 'join':
       return joinReader(getter, context)
@@ -148,9 +163,9 @@ export function rowReader(getter: Getter, context: TaskContext): RowReader {
       const buffer = context.store(getter.store) as KeyValueStore<unknown, Suppressed>
       return {
         versioned: false,
-        get: (key) => {
+        get: (key, rec) => {
           const held = buffer.get(key)
-          if (held === undefined) return parent.get(key)
+          if (held === undefined) return parent.get(key, rec)
           if (held.priorValue === null) return undefined
           return { value: held.priorValue, timestamp: -1, toldAt: held.oldTimestamp }
         },
@@ -175,6 +190,6 @@ function joinReader(getter: Extract<Getter, { kind: 'join' }>, context: TaskCont
   }
   return {
     versioned: false,
-    get: (key) => andThen(left.get(key), (a) => andThen(right.get(key), (b) => join(key, a, b))),
+    get: (key, rec) => andThen(left.get(key, rec), (a) => andThen(right.get(key, rec), (b) => join(key, a, b))),
   }
 }

@@ -28,7 +28,7 @@ export class TableSourceOperator extends NodeOperator {
     const value = rec.value ?? null
     const rows = this.#rows
     if (rows === undefined) return forward(this.children, withValue(rec, new Change(value, null)))
-    const old = this.#sendOldValues ? rows.get(rec.key) : undefined
+    const old = this.#sendOldValues ? rows.get(rec.key, rec) : undefined
     const put = rows.put(rec.key, value, rec.timestamp)
     if (put === 'rejected') return this.drop(rec, 'expired')
     if (this.#emission?.notes(rec.key, 0, 0, value, rec.timestamp, rec.headers)) return
@@ -85,7 +85,7 @@ export class TableFilterOperator extends NodeOperator {
     return this.whenDone(this.#passing(change.newValue, rec), rec, (newValue) => {
       if (!this.#spec.sendOldValues) return this.#go(rec, newValue, null)
       if (this.#rows) {
-        const row = this.#rows.get(rec.key)
+        const row = this.#rows.get(rec.key, rec)
         return this.#go(rec, newValue, row?.value, row?.timestamp)
       }
       return this.whenDone(this.#passing(change.oldValue, rec), rec, (oldValue) =>
@@ -135,7 +135,7 @@ export class TableMapValuesOperator extends NodeOperator {
     return this.whenDone(this.#map(change.newValue, rec), rec, (newValue) => {
       if (!this.#spec.sendOldValues) return this.#go(rec, newValue, null)
       if (this.#rows) {
-        const row = this.#rows.get(rec.key)
+        const row = this.#rows.get(rec.key, rec)
         return this.#go(rec, newValue, row?.value, row?.timestamp)
       }
       this.atWork()
@@ -236,7 +236,7 @@ export class TableAggregateOperator extends NodeOperator {
     if (nothing(rec.key)) return this.drop(rec, 'null_key')
     const { oldValue, newValue } = rec.value as Change
     const { subtract } = this.#spec
-    const row = this.#rows.get(rec.key)
+    const row = this.#rows.get(rec.key, rec)
     const old = row?.value ?? null
     const takesOut = !nothing(oldValue) && !nothing(old)
     const without = takesOut ? subtract(old, oldValue, rec.key, withValue(rec, oldValue)) : old

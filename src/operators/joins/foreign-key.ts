@@ -140,7 +140,7 @@ export class ForeignKeyJoinOperator extends NodeOperator {
     this.enter()
     const { instruction } = rec.value as Subscription
     if (instruction === 'unsubscribe') return
-    const found = absent(rec.key) ? undefined : this.#rows.get(rec.key)
+    const found = absent(rec.key) ? undefined : this.#rows.get(rec.key, rec)
     return this.whenDone(found as Row | undefined, rec, (row) => this.#answer(rec, row))
   }
 
@@ -202,14 +202,14 @@ export class ForeignKeyResolveOperator extends NodeOperator {
 
   process(rec: Rec): Maybe {
     this.enter()
-    return this.whenDone(this.#rows.get(rec.key) as Row | undefined, rec, (row) => this.#resolve(rec, row))
+    return this.whenDone(this.#rows.get(rec.key, rec) as Row | undefined, rec, (row) => this.#resolve(rec, row))
   }
 
   /** Kafka Streams leaves such a result behind: the deletion that was to end it met a newer left row and was dropped. */
-  #hasResult(key: unknown): boolean {
+  #hasResult(rec: Rec): boolean {
     const { result } = this.#spec
     if (result === undefined || this.context.operatorTime) return false
-    return new RowStore(this.context.store(result.name), result.kind).get(key) !== undefined
+    return new RowStore(this.context.store(result.name), result.kind).get(rec.key, rec) !== undefined
   }
 
   /**
@@ -217,7 +217,7 @@ export class ForeignKeyResolveOperator extends NodeOperator {
    * nothing, because the row before had none to take back either: it was this answer that was to take it back.
    */
   #overtaken(rec: Rec, row: Row | undefined): Maybe {
-    if (this.#spec.leftOuter || !this.#hasResult(rec.key)) return
+    if (this.#spec.leftOuter || !this.#hasResult(rec)) return
     if (row === undefined) return forward(this.children, withValue(rec, null))
     const foreignKey = this.#spec.foreignKey(row.value, rec.key, withValue(rec, row.value))
     return this.whenDone(foreignKey, rec, (named) =>
@@ -229,7 +229,7 @@ export class ForeignKeyResolveOperator extends NodeOperator {
     const { hash, value, quiet } = rec.value as SubscriptionAnswer
     const current = row === undefined ? null : identityOf(this.#spec.leftValueSerde.serialize(row.value))
     if (hash !== current) return this.#overtaken(rec, row)
-    if (absent(value) && quiet && !this.#hasResult(rec.key)) return
+    if (absent(value) && quiet && !this.#hasResult(rec)) return
     if (absent(row) || (absent(value) && !this.#spec.leftOuter)) return forward(this.children, withValue(rec, null))
     return this.whenDone(this.#spec.joiner(row.value, value ?? null, rec.key), rec, (result) =>
       forward(this.children, withValue(rec, result)),

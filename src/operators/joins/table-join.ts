@@ -93,7 +93,7 @@ export class StreamTableJoinOperator extends NodeOperator {
 
   #join(rec: Rec, key: unknown): Maybe {
     const asOf = this.#rows.versioned ? rec.timestamp : undefined
-    const found = absent(key) ? undefined : this.#rows.get(key, asOf)
+    const found = absent(key) ? undefined : this.#rows.get(key, rec, asOf)
     if (isPromise(found)) return this.#meetLater(rec, found)
     return this.#meet(rec, found as Row | undefined)
   }
@@ -183,7 +183,7 @@ export class TableJoinOperator extends NodeOperator {
     if (absent(rec.key)) return this.drop(rec, 'null_key')
     const change = rec.value as Change
     if (this.#spec.versioned && !change.isLatest) return this.drop(rec, 'expired')
-    return this.whenDone(this.#other.get(rec.key) as Row | undefined, rec, (row) => this.#meet(rec, change, row))
+    return this.whenDone(this.#other.get(rec.key, rec) as Row | undefined, rec, (row) => this.#meet(rec, change, row))
   }
 
   #meet(rec: Rec, change: Change, row: Row | undefined): Maybe {

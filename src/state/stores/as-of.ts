@@ -1,16 +1,91 @@
 /**
- * What forgets by time, as it is for who reads it at a time of his own. The store itself forgets by the time that is
- * settled: how far that has come beside a record depends on which others still wait for a function.
+ * What forgets by time, as it is for who reads it at a time of his own. The store itself goes by what its task has come
+ * to: how far that is beside a record depends on which others still wait for a function.
  */
-import type { AnyStore, SessionStore, StoreSpec, ValueAndTimestamp, WindowStore } from '../contract.ts'
+import type {
+  AnyStore,
+  KeyValueStore,
+  SessionStore,
+  StoreSpec,
+  TimestampedKeyValueStore,
+  ValueAndTimestamp,
+  WindowStore,
+} from '../contract.ts'
+import { PlainKeyValueStore, StampedKeyValueStore } from './key-value-store.ts'
 
-/** `time`: event time of the reader, never behind what is settled. Stores that do not forget by time stay as they are. */
-export function asOf(store: AnyStore, { kind, retentionMs }: StoreSpec, time: () => number): AnyStore {
+/** Event time of the reader. */
+export interface ReaderTime {
+  /** Before his record, never behind what is settled: windows and sessions go by it. */
+  before(): number
+  /** His record included: a `ttl` goes by it. Undefined: as far as event time has come. */
+  current(): number | undefined
+}
+
+/** Stores that do not forget by time stay as they are. */
+export function asOf(store: AnyStore, { kind, retentionMs, ttlMs }: StoreSpec, time: ReaderTime): AnyStore {
+  if (kind === 'key-value') {
+    if (ttlMs === undefined) return store
+    if (store instanceof PlainKeyValueStore) return new RowsAsOf(store, time)
+    return store instanceof StampedKeyValueStore ? new StampedRowsAsOf(store, time) : store
+  }
   if (retentionMs === undefined) return store
-  const horizon = (): number => time() - retentionMs
+  const horizon = (): number => time.before() - retentionMs
   if (kind === 'window') return new WindowsAsOf(store as WindowStore<unknown, unknown>, horizon)
   if (kind === 'session') return new SessionsAsOf(store as SessionStore<unknown, unknown>, horizon)
   return store
+}
+
+abstract class AgingRows<S extends PlainKeyValueStore | StampedKeyValueStore, V> {
+  protected readonly store: S
+  protected readonly time: ReaderTime
+
+  constructor(store: S, time: ReaderTime) {
+    this.store = store
+    this.time = time
+  }
+
+  get(key: unknown, keyBytes?: Uint8Array): V | undefined {
+    return this.store.getAt(key, this.time.current(), keyBytes) as V | undefined
+  }
+
+  range(from?: unknown, to?: unknown): IterableIterator<[key: unknown, value: V]> {
+    return this.store.rangeAt(from, to, this.time.current()) as IterableIterator<[key: unknown, value: V]>
+  }
+
+  all(): IterableIterator<[key: unknown, value: V]> {
+    return this.range()
+  }
+
+  approximateEntries(): number {
+    return this.store.approximateEntries()
+  }
+}
+
+class RowsAsOf extends AgingRows<PlainKeyValueStore, unknown> implements KeyValueStore<unknown, unknown> {
+  put(key: unknown, value: unknown, keyBytes?: Uint8Array): void {
+    this.store.putAt(key, value, this.time.current(), keyBytes)
+  }
+
+  putIfAbsent(key: unknown, value: unknown): unknown {
+    const present = this.get(key)
+    if (present === undefined) this.put(key, value)
+    return present
+  }
+
+  delete(key: unknown): unknown {
+    const present = this.get(key)
+    this.put(key, null)
+    return present
+  }
+}
+
+class StampedRowsAsOf
+  extends AgingRows<StampedKeyValueStore, ValueAndTimestamp<unknown>>
+  implements TimestampedKeyValueStore<unknown, unknown>
+{
+  put(key: unknown, value: unknown, timestamp: number, keyBytes?: Uint8Array): void {
+    this.store.put(key, value, timestamp, keyBytes)
+  }
 }
 
 class WindowsAsOf implements WindowStore<unknown, unknown> {

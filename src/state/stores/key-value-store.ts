@@ -31,11 +31,12 @@ abstract class RowsByKey extends BaseStore {
     return []
   }
 
-  protected row(key: unknown, keyBytes: Uint8Array | undefined): Row | undefined {
+  /** `time`: of the reader; undefined: as far as event time has come. */
+  protected row(key: unknown, keyBytes: Uint8Array | undefined, time: number | undefined): Row | undefined {
     const measured = this.meter?.began('get')
     const row = this.overlay.get(this.keyOf(key, keyBytes))
     if (measured) this.meter?.ended('get')
-    return row === undefined || this.#isOver(row) ? undefined : row
+    return row === undefined || this.#isOver(row, time) ? undefined : row
   }
 
   protected write(key: unknown, value: unknown, timestamp: number, keyBytes: Uint8Array | undefined): void {
@@ -49,17 +50,17 @@ abstract class RowsByKey extends BaseStore {
     if (measured) this.meter?.ended('put')
   }
 
-  protected *rows(from: unknown, to: unknown): IterableIterator<[key: unknown, row: Row]> {
+  protected *rows(from: unknown, to: unknown, time: number | undefined): IterableIterator<[key: unknown, row: Row]> {
     const low = from === undefined ? undefined : this.keyOf(from, undefined)
     // The upper bound is inclusive: nothing lies between a key and the key with a zero byte behind it.
     const high = to === undefined ? undefined : `${this.keyOf(to, undefined)}\0`
     for (const [key, row] of this.overlay.range(low, high)) {
-      if (!this.#isOver(row)) yield [this.keyFrom(key), row]
+      if (!this.#isOver(row, time)) yield [this.keyFrom(key), row]
     }
   }
 
-  #isOver(row: Row): boolean {
-    return this.#sweep !== undefined && this.streamTime() >= this.#overAt(row.timestamp)
+  #isOver(row: Row, time: number | undefined): boolean {
+    return this.#sweep !== undefined && (time ?? this.streamTime()) >= this.#overAt(row.timestamp)
   }
 
   #overAt(timestamp: number): number {
@@ -69,12 +70,21 @@ abstract class RowsByKey extends BaseStore {
 
 export class PlainKeyValueStore extends RowsByKey implements KeyValueStore<unknown, unknown> {
   get(key: unknown, keyBytes?: Uint8Array): unknown {
-    const row = this.row(key, keyBytes)
+    const row = this.row(key, keyBytes, undefined)
+    return row && this.value(row)
+  }
+
+  getAt(key: unknown, time: number | undefined, keyBytes?: Uint8Array): unknown {
+    const row = this.row(key, keyBytes, time)
     return row && this.value(row)
   }
 
   put(key: unknown, value: unknown, keyBytes?: Uint8Array): void {
     this.write(key, value, this.now(), keyBytes)
+  }
+
+  putAt(key: unknown, value: unknown, time: number | undefined, keyBytes?: Uint8Array): void {
+    this.write(key, value, time === undefined ? this.now() : Math.max(time, 0), keyBytes)
   }
 
   putIfAbsent(key: unknown, value: unknown): unknown {
@@ -89,8 +99,12 @@ export class PlainKeyValueStore extends RowsByKey implements KeyValueStore<unkno
     return present
   }
 
-  *range(from?: unknown, to?: unknown): IterableIterator<[key: unknown, value: unknown]> {
-    for (const [key, row] of this.rows(from, to)) yield [key, this.value(row)]
+  range(from?: unknown, to?: unknown): IterableIterator<[key: unknown, value: unknown]> {
+    return this.rangeAt(from, to, undefined)
+  }
+
+  *rangeAt(from: unknown, to: unknown, time: number | undefined): IterableIterator<[key: unknown, value: unknown]> {
+    for (const [key, row] of this.rows(from, to, time)) yield [key, this.value(row)]
   }
 
   all(): IterableIterator<[key: unknown, value: unknown]> {
@@ -100,7 +114,12 @@ export class PlainKeyValueStore extends RowsByKey implements KeyValueStore<unkno
 
 export class StampedKeyValueStore extends RowsByKey implements TimestampedKeyValueStore<unknown, unknown> {
   get(key: unknown, keyBytes?: Uint8Array): ValueAndTimestamp<unknown> | undefined {
-    const row = this.row(key, keyBytes)
+    const row = this.row(key, keyBytes, undefined)
+    return row && { value: this.value(row), timestamp: row.timestamp }
+  }
+
+  getAt(key: unknown, time: number | undefined, keyBytes?: Uint8Array): ValueAndTimestamp<unknown> | undefined {
+    const row = this.row(key, keyBytes, time)
     return row && { value: this.value(row), timestamp: row.timestamp }
   }
 
@@ -108,8 +127,17 @@ export class StampedKeyValueStore extends RowsByKey implements TimestampedKeyVal
     this.write(key, value, timestamp, keyBytes)
   }
 
-  *range(from?: unknown, to?: unknown): IterableIterator<[key: unknown, row: ValueAndTimestamp<unknown>]> {
-    for (const [key, row] of this.rows(from, to)) yield [key, { value: this.value(row), timestamp: row.timestamp }]
+  range(from?: unknown, to?: unknown): IterableIterator<[key: unknown, row: ValueAndTimestamp<unknown>]> {
+    return this.rangeAt(from, to, undefined)
+  }
+
+  *rangeAt(
+    from: unknown,
+    to: unknown,
+    time: number | undefined,
+  ): IterableIterator<[key: unknown, row: ValueAndTimestamp<unknown>]> {
+    for (const [key, row] of this.rows(from, to, time))
+      yield [key, { value: this.value(row), timestamp: row.timestamp }]
   }
 
   all(): IterableIterator<[key: unknown, row: ValueAndTimestamp<unknown>]> {
