@@ -3,6 +3,7 @@
  * subscription and the assignment. Ours goes into the free field (`userData`), behind a magic number.
  */
 import type { TopicPartition } from '../../base/ids.ts'
+import type { TopicInfo } from '../../broker/port.ts'
 import { CorruptBatchError } from '../../broker/wire/corrupt.ts'
 
 /** What a member of ours says of itself. */
@@ -38,6 +39,8 @@ export interface RosterEntry {
   readonly owns?: Readonly<Record<string, readonly number[]>>
   /** It had partitions that are to go to others, who get them once it joins again. */
   readonly gives?: true
+  /** Of the member that is told: the topics that it reads, each with as many partitions as were shared out. */
+  readonly reads?: Readonly<Record<string, number>>
 }
 
 export interface Assignment {
@@ -88,6 +91,13 @@ export function decodeAssignment(bytes: Uint8Array): Assignment {
   return { partitions, roster: parseOurs(input.bytes(), isRoster) ?? [] }
 }
 
+/** Whether an assignment that tells these topics shared out just what is to be read now. */
+export function wasMadeFor(reads: Readonly<Record<string, number>>, topics: readonly TopicInfo[]): boolean {
+  return (
+    Object.keys(reads).length === topics.length && topics.every(({ topic, partitions }) => reads[topic] === partitions)
+  )
+}
+
 function ours(value: unknown): Uint8Array {
   return Buffer.concat([magic, Buffer.from(JSON.stringify(value))])
 }
@@ -116,7 +126,11 @@ function isRoster(value: unknown): value is RosterEntry[] {
 function isRosterEntry(value: unknown): value is RosterEntry {
   const v = value as Partial<RosterEntry> | null
   if (typeof v?.memberId !== 'string') return false
-  return v.owns === undefined || (typeof v.owns === 'object' && v.owns !== null && Object.values(v.owns).every(isArray))
+  return isRecordOf(v.owns, isArray) && isRecordOf(v.reads, Number.isInteger)
+}
+
+function isRecordOf(value: unknown, is: (each: unknown) => boolean): boolean {
+  return value === undefined || (typeof value === 'object' && value !== null && Object.values(value).every(is))
 }
 
 function isArray(value: unknown): boolean {

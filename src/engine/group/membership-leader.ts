@@ -39,10 +39,12 @@ export async function assignAll(
       ...(owned.some((each) => !isAmong(each, keeps)) && { gives: true }),
     }
   })
-  return [...assigned].map(([memberId, list]) => ({
-    memberId,
-    assignment: encodeAssignment({ partitions: list, roster }),
-  }))
+  const readBy = new Map(members.map(({ memberId, topics: read }) => [memberId, read]))
+  return [...assigned].map(([memberId, list]) => {
+    const reads = Object.fromEntries((readBy.get(memberId) ?? []).map((topic) => [topic, partitions.get(topic) ?? 0]))
+    const told = roster.map((entry) => (entry.memberId === memberId ? { ...entry, reads } : entry))
+    return { memberId, assignment: encodeAssignment({ partitions: list, roster: told }) }
+  })
 }
 
 const isAmong = ({ topic, partition }: TopicPartition, all: readonly TopicPartition[]): boolean =>

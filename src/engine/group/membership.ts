@@ -15,8 +15,10 @@ import {
   type MemberIdentity,
   type RosterEntry,
   type Subscription,
+  wasMadeFor,
 } from './membership-codec.ts'
 import { assignAll } from './membership-leader.ts'
+import { keysOf } from './places.ts'
 
 export type { MemberIdentity, RosterEntry } from './membership-codec.ts'
 
@@ -92,6 +94,8 @@ export class Membership {
   #lively = 0
   /** It has asked for a rebalance so that the others learn its new address. */
   #corrected = false
+  /** It has compared what it was given first with what it reads. */
+  #compared = false
   #backoffMs = shortestBackoffMs
   #wake: (() => void) | undefined
   #loop: Promise<void> | undefined
@@ -234,8 +238,10 @@ export class Membership {
     return this.#closed ? undefined : decodeAssignment(answer)
   }
 
-  async #adopt({ partitions }: Assignment): Promise<void> {
+  async #adopt({ partitions: given }: Assignment): Promise<void> {
     const before = keysOf(this.#owned)
+    // An assignment from before a restart may be of topics that are no longer read.
+    const partitions = given.filter(({ topic }) => this.#topics.some((info) => info.topic === topic))
     const after = keysOf(partitions)
     const revoked = this.#owned.filter(({ topic, partition }) => !after.has(partitionKey(topic, partition)))
     if (revoked.length > 0) {
@@ -252,13 +258,15 @@ export class Membership {
   }
 
   /**
-   * A static member that is started anew gets its old assignment, in which the others read its old address. And whoever
-   * had the place may have ended before it told that the partitions are free which it was to give away: nobody has them.
+   * A static member that is started anew gets its old assignment, in which the others read its old address, made for the topics
+   * that were read then, and their partitions. And who had the place may not have told that what it was to give away is free.
    */
   #correct(roster: readonly RosterEntry[]): void {
     const { groupInstanceId, identity } = this.#o
     const told = roster.find((entry) => groupInstanceId !== null && entry.groupInstanceId === groupInstanceId)
     if (told?.gives === true) this.#joinWanted = true
+    if (!this.#compared && told?.reads !== undefined && !wasMadeFor(told.reads, this.#topics)) this.#joinWanted = true
+    this.#compared = true
     if (identity.address === undefined || this.#corrected) return
     if (told === undefined || told.identity?.address === identity.address) return
     this.#corrected = true
@@ -434,10 +442,6 @@ export class Membership {
       this.#wake = done
     })
   }
-}
-
-function keysOf(partitions: readonly TopicPartition[]): Set<string> {
-  return new Set(partitions.map(({ topic, partition }) => partitionKey(topic, partition)))
 }
 
 function isPassing(error: BrokerError): boolean {

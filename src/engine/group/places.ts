@@ -1,5 +1,5 @@
 /** Which process has which task, as the leader of the group told: for whoever looks for a key. */
-import type { TopicPartition } from '../../base/ids.ts'
+import { partitionKey, type TopicPartition } from '../../base/ids.ts'
 import type { GroupPlaces } from '../../view/view.ts'
 import type { EngineSettings } from '../settings.ts'
 import { tasksOf } from './assignment.ts'
@@ -30,4 +30,9 @@ function webAddress(said: unknown): string | null {
 
 function partitionsOf(owns: NonNullable<RosterEntry['owns']>): TopicPartition[] {
   return Object.entries(owns).flatMap(([topic, list]) => list.map((partition) => ({ topic, partition })))
+}
+
+/** Partitions by their names, to be looked up. */
+export function keysOf(partitions: readonly TopicPartition[]): Set<string> {
+  return new Set(partitions.map(({ topic, partition }) => partitionKey(topic, partition)))
 }
