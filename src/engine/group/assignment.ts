@@ -71,7 +71,7 @@ export async function groupPosition(
 export function offsetsMissing({ applicationId }: EngineSettings): EngineError {
   return new EngineError(
     'OFFSETS_MISSING',
-    `the changelogs of ${applicationId} hold committed state, but its group has no offsets: they were deleted or have expired, or topology.sub-topology-split was changed`,
+    `the changelogs of ${applicationId} hold committed state, but its group has no offsets: they were deleted or have expired`,
   )
 }
 

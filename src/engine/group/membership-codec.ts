@@ -91,6 +91,11 @@ export function decodeAssignment(bytes: Uint8Array): Assignment {
   return { partitions, roster: parseOurs(input.bytes(), isRoster) ?? [] }
 }
 
+/** What is told of the static member itself; undefined for another kind of member. */
+export function entryOf(roster: readonly RosterEntry[], groupInstanceId: string | null): RosterEntry | undefined {
+  return roster.find((entry) => groupInstanceId !== null && entry.groupInstanceId === groupInstanceId)
+}
+
 /** Whether an assignment that tells these topics shared out just what is to be read now. */
 export function wasMadeFor(reads: Readonly<Record<string, number>>, topics: readonly TopicInfo[]): boolean {
   return (

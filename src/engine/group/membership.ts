@@ -12,12 +12,14 @@ import {
   type Assignment,
   decodeAssignment,
   encodeSubscription,
+  entryOf,
   type MemberIdentity,
   type RosterEntry,
   type Subscription,
   wasMadeFor,
 } from './membership-codec.ts'
 import { assignAll } from './membership-leader.ts'
+import { isPassing } from './own-place.ts'
 import { keysOf } from './places.ts'
 
 export type { MemberIdentity, RosterEntry } from './membership-codec.ts'
@@ -94,7 +96,6 @@ export class Membership {
   #lively = 0
   /** It has asked for a rebalance so that the others learn its new address. */
   #corrected = false
-  /** It has compared what it was given first with what it reads. */
   #compared = false
   #backoffMs = shortestBackoffMs
   #wake: (() => void) | undefined
@@ -203,7 +204,9 @@ export class Membership {
     this.#lively = livelyHeartbeats
     this.#events.joined?.()
     this.#events.roster?.(mine.roster, this.#memberId, mine.partitions)
-    await this.#adopt(mine)
+    // Not begun with: tasks that read a topic that is missing there would be begun later than those that feed them.
+    if (this.#isOutdated(mine.roster)) this.#joinWanted = true
+    else await this.#adopt(mine)
     this.#correct(mine.roster)
   }
 
@@ -238,10 +241,8 @@ export class Membership {
     return this.#closed ? undefined : decodeAssignment(answer)
   }
 
-  async #adopt({ partitions: given }: Assignment): Promise<void> {
+  async #adopt({ partitions }: Assignment): Promise<void> {
     const before = keysOf(this.#owned)
-    // An assignment from before a restart may be of topics that are no longer read.
-    const partitions = given.filter(({ topic }) => this.#topics.some((info) => info.topic === topic))
     const after = keysOf(partitions)
     const revoked = this.#owned.filter(({ topic, partition }) => !after.has(partitionKey(topic, partition)))
     if (revoked.length > 0) {
@@ -262,15 +263,19 @@ export class Membership {
    * that were read then, and their partitions. And who had the place may not have told that what it was to give away is free.
    */
   #correct(roster: readonly RosterEntry[]): void {
-    const { groupInstanceId, identity } = this.#o
-    const told = roster.find((entry) => groupInstanceId !== null && entry.groupInstanceId === groupInstanceId)
+    const { identity } = this.#o
+    const told = entryOf(roster, this.#o.groupInstanceId)
     if (told?.gives === true) this.#joinWanted = true
-    if (!this.#compared && told?.reads !== undefined && !wasMadeFor(told.reads, this.#topics)) this.#joinWanted = true
-    this.#compared = true
-    if (identity.address === undefined || this.#corrected) return
-    if (told === undefined || told.identity?.address === identity.address) return
+    const isTold = told === undefined || told.identity?.address === identity.address
+    if (identity.address === undefined || this.#corrected || isTold) return
     this.#corrected = true
     this.#joinWanted = true
+  }
+
+  #isOutdated(roster: readonly RosterEntry[]): boolean {
+    const reads = this.#compared ? undefined : entryOf(roster, this.#o.groupInstanceId)?.reads
+    this.#compared = true
+    return reads !== undefined && !wasMadeFor(reads, this.#topics)
   }
 
   async #joinFailed(error: unknown): Promise<void> {
@@ -442,8 +447,4 @@ export class Membership {
       this.#wake = done
     })
   }
-}
-
-function isPassing(error: BrokerError): boolean {
-  return error.errorClass === 'unreachable' || error.errorClass === 'retriable'
 }

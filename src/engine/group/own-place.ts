@@ -65,3 +65,8 @@ export async function confirmPlace({ broker, timers, place, over }: PlaceOptions
     }
   }
 }
+
+/** It is worth another try. */
+export function isPassing(error: BrokerError): boolean {
+  return error.errorClass === 'unreachable' || error.errorClass === 'retriable'
+}
