@@ -6,6 +6,7 @@ import { sleep } from '../base/timers.ts'
 import { EngineError } from '../base/errors.ts'
 import type { Affinity } from '../topology/affinity.ts'
 import type { FromLane, ToLane } from '../lanes/protocol.ts'
+import { refuseLeftBehind } from './group/left-behind.ts'
 import { refuseBesidePods } from './group/mixed-mode-guard.ts'
 import { Commits } from './commit/commits.ts'
 import type { EngineOptions } from './engine-options.ts'
@@ -278,6 +279,7 @@ export class EngineCore {
     this.#processing.resolved(topics)
     // A standby takes nobody's identity.
     if (!this.#role) await refuseBesidePods(this.#o).then(() => this.#producer.init())
+    await refuseLeftBehind(settings, this.#o.broker)
     await this.#processing.configure(run, topics)
     if (this.#role) await this.#role.open(run)
     else this.#group.join(topics)
