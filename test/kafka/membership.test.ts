@@ -55,7 +55,7 @@ class Member {
         rebalanceTimeoutMs: 20_000,
         heartbeatIntervalMs: 200,
         metadataRefreshMs: 1000,
-        resolve: () => this.port.topics([topic]),
+        resolve: () => this.port.topics(topic.split(' ')),
         coPartitioned: [],
       },
       {
@@ -179,6 +179,22 @@ describe('the engine on Kafka', { skip }, () => {
     const c = new Member('c', groupId, topic, owners, 'three')
     await until('c has one', () => owners.size === 4 && c.owned.length === 1)
     for (const member of [next, b, c]) await member.leave()
+  })
+
+  test('a static member that comes back with another topic is given that one, too', async () => {
+    const [topic, another] = [await newTopic(2), await newTopic(2)]
+    const groupId = `g-${randomUUID()}`
+    const owners = new Map<string, string>()
+    const a = new Member('a', groupId, topic, owners, 'one')
+    await until('a has all', () => a.owned.length === 2)
+    await a.kill()
+    const next = new Member('next', groupId, `${topic} ${another}`, owners, 'one')
+    await until('the next has those of both', () => next.owned.length === 4)
+    await next.kill()
+    const last = new Member('last', groupId, another, owners, 'one')
+    await until('the last has those of the other', () => last.owned.length === 2)
+    assert.ok(last.owned.every((key) => key.startsWith(another)))
+    await last.leave()
   })
 
   test('the fetch loop reads committed records in order and stops at the capacity', async () => {
