@@ -4,7 +4,7 @@
  */
 import { partitionKey, type TopicPartition } from '../../base/ids.ts'
 import { EngineError } from '../../base/errors.ts'
-import type { BrokerPort } from '../../broker/port.ts'
+import { BrokerError, type BrokerPort, type TopicInfo } from '../../broker/port.ts'
 import { RecordCursor } from '../../broker/wire/record-batch.ts'
 import type { EngineSettings } from '../settings.ts'
 import { boundaryTopic } from './topics.ts'
@@ -16,7 +16,10 @@ const maxWaitMs = 250
 export async function refuseLeftBehind(settings: EngineSettings, broker: BrokerPort): Promise<void> {
   const { applicationId, plan, split } = settings
   if (split !== 'in-process' || plan.boundaries.length === 0) return
-  const found = await broker.topics(plan.boundaries.map((boundary) => boundaryTopic(settings, boundary)))
+  const found = await namedTopics(
+    broker,
+    plan.boundaries.map((boundary) => boundaryTopic(settings, boundary)),
+  )
   const partitions = found.flatMap(({ topic, partitions: count }) =>
     Array.from({ length: count }, (_, partition) => ({ topic, partition })),
   )
@@ -36,6 +39,16 @@ export async function refuseLeftBehind(settings: EngineSettings, broker: BrokerP
       'STATE_CHANGED',
       `records wait in ${topic}, which topology.sub-topology-split: in-process would leave out: run ${applicationId} with repartition-topics until it has processed them, then change it`,
     )
+  }
+}
+
+/** None for who may not look at topics of that name: who never had them has no right to them. */
+async function namedTopics(broker: BrokerPort, names: readonly string[]): Promise<TopicInfo[]> {
+  try {
+    return await broker.topics(names)
+  } catch (error) {
+    if (error instanceof BrokerError && error.errorClass === 'config') return []
+    throw error
   }
 }
 
