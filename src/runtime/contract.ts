@@ -192,8 +192,8 @@ export interface Runtime {
    * closes is emitted, and all is committed. The input counts as ended then: event time goes on to the newest record of all
    * partitions, whichever of them are silent or behind, and what is written later and is older than that may come too late.
    *
-   * @throws EngineError with the code of the failure where the engine has failed, or fails meanwhile: what is left is not
-   * processed then. `USAGE` where the runtime was stopped before.
+   * @throws EngineError `USAGE` where the runtime was stopped before. Where the engine has failed, or fails meanwhile, the
+   * error has the code of the failure: what is left is not processed then.
    */
   untilIdle(): Promise<void>
   /**
