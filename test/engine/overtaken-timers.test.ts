@@ -8,6 +8,15 @@ const minute = 60_000
 const began = 1_700_000_000_000
 const partitions = 2
 
+/** Event time goes on far behind all that is waited for, in each partition. */
+const ends = (what: string): In[] =>
+  Array.from({ length: partitions }, (_, partition) =>
+    [1000, 1001].map((hours) => ({
+      ...{ key: `end-${partition}`, partition, value: { what, slowMs: 0 } },
+      timestamp: began + hours * 60 * minute,
+    })),
+  ).flat()
+
 /** An order a minute. One in two is paid ten minutes later, the others after forty, when they have been given up. */
 function backlog(): In[] {
   const records: In[] = []
@@ -20,14 +29,7 @@ function backlog(): In[] {
     records.push({ key, partition, timestamp: paidAt + 1, value: { what: 'paid', slowMs: n % 11 === 0 ? 15 : 1 } })
   }
   records.sort((a, b) => a.timestamp! - b.timestamp!)
-  for (let partition = 0; partition < partitions; partition++) {
-    for (const hours of [1000, 1001])
-      records.push({
-        ...{ key: `end-${partition}`, partition, value: { what: 'paid', slowMs: 0 } },
-        timestamp: began + hours * 60 * minute,
-      })
-  }
-  return records
+  return [...records, ...ends('paid')]
 }
 
 describe('a timer that is due while an older record waits for a function', () => {
@@ -77,14 +79,7 @@ function joinable(): In[] {
     else records.push({ ...step(n, 'other', began + n * minute), key: `end-${n}` })
     if (n >= 7 && n % 2 === 1) records.push({ ...step(n - 7, 'paid', began + (n - 3) * minute), partition })
   }
-  for (let partition = 0; partition < partitions; partition++) {
-    for (const hours of [1000, 1001])
-      records.push({
-        ...{ key: `end-${partition}`, partition, value: { what: 'other', slowMs: 0 } },
-        timestamp: began + hours * 60 * minute,
-      })
-  }
-  return records
+  return [...records, ...ends('other')]
 }
 
 describe('a join that waits while an older record waits for a function', () => {

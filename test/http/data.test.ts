@@ -207,6 +207,27 @@ async function valuesOf(broker: BrokerPort, topic: string): Promise<string[]> {
   return found
 }
 
+interface Letter {
+  readonly message: string
+  readonly partition: number
+  readonly offset: number
+}
+
+/** Writes letters about these records of `events`; what to give them back with. */
+async function withLetters(broker: BrokerPort, about: readonly Letter[]): Promise<Parameters<typeof redrive>[0]> {
+  const letters = new RecordBatchBuilder()
+  for (const { message, partition, offset } of about) {
+    const headers = Object.entries({ message, topic: 'events', partition: String(partition), offset: String(offset) })
+    const named = headers.map(([name, value]) => [`__streams.errors.${name}`, value] as const)
+    letters.append(t0, Buffer.from('k'), null, named)
+  }
+  const topic = 'data-dead-letters'
+  if ((await broker.topics([topic])).length === 0) await broker.createTopics([{ topic, partitions: 1 }])
+  await broker.produce({ transactionalId: null, batches: [{ topic, partition: 0, records: letters.finish() }] })
+  const isSource = (name: string): boolean => name === 'events'
+  return { broker, applicationId: 'data', deadLetterTopic: topic, isSource, now: () => t0 }
+}
+
 describe('dead letters', () => {
   test('are shown newest first with their reason, and put back once, by reason, topic and time', async (t) => {
     const live = await startData()
@@ -297,17 +318,11 @@ describe('dead letters', () => {
     await live.feed('events', [{ key: 'k', value: { amount: 1 }, timestamp: t0 }])
     const { broker } = live.runtime
     const partition = keySlot(Buffer.from('k')) % ((await broker.topics(['events']))[0]?.partitions ?? 1)
-    const letters = new RecordBatchBuilder()
-    for (const message of ['one branch', 'another branch', 'a third one']) {
-      const headers = Object.entries({ message, topic: 'events', partition: String(partition), offset: '0' })
-      const named = headers.map(([name, value]) => [`__streams.errors.${name}`, value] as const)
-      letters.append(t0, Buffer.from('k'), null, named)
-    }
-    const topic = 'data-dead-letters'
-    if ((await broker.topics([topic])).length === 0) await broker.createTopics([{ topic, partitions: 1 }])
-    await broker.produce({ transactionalId: null, batches: [{ topic, partition: 0, records: letters.finish() }] })
-    const isSource = (name: string): boolean => name === 'events'
-    const options = { broker, applicationId: 'data', deadLetterTopic: topic, isSource, now: () => t0 }
+    const messages = ['one branch', 'another branch', 'a third one']
+    const options = await withLetters(
+      broker,
+      messages.map((message) => ({ message, partition, offset: 0 })),
+    )
     const before = (await valuesOf(broker, 'events')).length
     const ends = '0:2'
     const first = await redrive(options, {}, { dryRun: false, limit: 10, ends })
@@ -323,17 +338,11 @@ describe('dead letters', () => {
     const { broker } = live.runtime
     const kept = [0, 1].map((i) => ({ key: 'k', value: { amount: i }, timestamp: t0, partition: 0 }))
     await live.feed('events', kept)
-    const letters = new RecordBatchBuilder()
-    for (const offset of [70, 71, 72, 0, 73, 1]) {
-      const headers = Object.entries({ message: 'no', topic: 'events', partition: '0', offset: String(offset) })
-      const named = headers.map(([name, value]) => [`__streams.errors.${name}`, value] as const)
-      letters.append(t0, Buffer.from('k'), null, named)
-    }
-    const topic = 'data-dead-letters'
-    if ((await broker.topics([topic])).length === 0) await broker.createTopics([{ topic, partitions: 1 }])
-    await broker.produce({ transactionalId: null, batches: [{ topic, partition: 0, records: letters.finish() }] })
-    const isSource = (name: string): boolean => name === 'events'
-    const options = { broker, applicationId: 'data', deadLetterTopic: topic, isSource, now: () => t0 }
+    const offsets = [70, 71, 72, 0, 73, 1]
+    const options = await withLetters(
+      broker,
+      offsets.map((offset) => ({ message: 'no', partition: 0, offset })),
+    )
     const before = (await valuesOf(broker, 'events')).length
     const calls: Array<[redriven: number, gone: number, more: boolean]> = []
     for (let more = true; more && calls.length < 6; ) {
