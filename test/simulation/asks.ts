@@ -32,6 +32,8 @@ export class Asks {
   #paused: { readonly id: number; readonly process: SimulatedProcess } | undefined
   #pauses = 0
   #stopping: SimulatedProcess | undefined
+  /** An older process has the identity of the newest: what is committed from now on is the older one's. */
+  #isOvertaken = false
   #isAsked = false
 
   constructor(host: AsksHost) {
@@ -76,11 +78,19 @@ export class Asks {
     this.#run++
     this.#seen = new Map()
     const process = this.#host.process()
-    if (this.#of !== process) this.#runs = false
+    if (this.#of !== process) {
+      this.#runs = false
+      this.#isOvertaken = false
+    }
     this.#of = process
     if (this.#paused?.process !== process) this.#paused = undefined
     if (this.#stopping !== process) this.#stopping = undefined
     for (const ask of this.#unanswered) if (ask.process !== process) this.#unanswered.delete(ask)
+  }
+
+  /** A process that was thought dead came to its start only now, and the newest one does not know yet that it is fenced. */
+  overtaken(): void {
+    this.#isOvertaken = true
   }
 
   told(fact: EngineFact): void {
@@ -125,7 +135,7 @@ export class Asks {
       const { process } = this.#paused
       const after = await this.#host.committed()
       const isSame = [...after].every(([partition, offset]) => offset === committed.get(partition))
-      if (run === this.#run && !isSame)
+      if (run === this.#run && !this.#isOvertaken && !isSame)
         this.#host.violate(`while it was paused commits went from ${[...committed]} to ${[...after]}`)
       this.#paused = undefined
       process.engine.unpause()

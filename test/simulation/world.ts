@@ -386,8 +386,11 @@ export class World {
   }
 
   #fact(owner: number, fact: EngineFact): void {
-    // A zombie finds out that it was fenced, in one way or another; it has nothing more to say.
-    if (owner !== this.#owner) return
+    // A zombie finds out that it was fenced, in one way or another. One that was cut off in its start fences the newest.
+    if (owner !== this.#owner) {
+      if (fact.type === 'restoring' || fact.type === 'running') this.#asks.overtaken()
+      return
+    }
     if (fact.type === 'snapshot') {
       // Between two runs the last one's watermark is shown, from which the next one goes back to its last commit.
       if (!this.#restarting) this.#checkWatermark(fact.snapshot.watermarks?.globalMs ?? null)
