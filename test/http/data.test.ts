@@ -356,4 +356,35 @@ describe('dead letters', () => {
     ])
     assert.equal((await valuesOf(broker, 'events')).length, before + 2)
   })
+
+  test('that are many are put back by reading their topics in one way, whatever their order', async (t) => {
+    const live = await startData()
+    t.after(() => live.stop())
+    const { broker } = live.runtime
+    const records = Array.from({ length: 300 }, (_, i) => ({
+      key: 'k',
+      value: { amount: i },
+      timestamp: t0,
+      partition: i % 2,
+    }))
+    await live.feed('events', records)
+    const about = records.map(({ partition }, i) => ({ message: 'no', partition, offset: Math.floor(i / 2) })).reverse()
+    const options = await withLetters(broker, about)
+    let fetches = 0
+    const counting = new Proxy(broker, {
+      get(target, name) {
+        if (name === 'fetch') fetches++
+        const value = Reflect.get(target, name, target) as unknown
+        return typeof value === 'function' ? value.bind(target) : value
+      },
+    })
+    const answer = await redrive({ ...options, broker: counting }, {}, { dryRun: false, limit: 250 })
+    assert.deepEqual([answer.redriven, answer.more], [250, true])
+    assert.ok(fetches < 25, `${fetches} fetches for 250 letters`)
+    const rest = await redrive(options, {}, { dryRun: false, limit: 250 })
+    assert.deepEqual([rest.redriven, rest.already, rest.more], [50, 250, false])
+    const lines = await valuesOf(broker, 'events')
+    assert.ok([...new Set(lines)].every((line) => lines.filter((other) => other === line).length === 2))
+    assert.equal(lines.length, 600)
+  })
 })

@@ -98,13 +98,13 @@ function addStores(program: Command, ended: Ended): void {
 
 function addDlq(program: Command, ended: Ended): void {
   const group = program.command('dlq').description('dead letters: look at them, put them back').exitOverride()
-  const filtered = (verb: Command, line: string): Command =>
+  const filtered = (verb: Command, line: string, limit = '100'): Command =>
     asking(verb, line)
       .option('--reason <class>', 'only those of this class of error')
       .option('--topic <topic>', 'only those of records of this topic')
       .option('--since <instant>', 'only of this event time or later')
       .option('--until <instant>', 'only of this event time or earlier')
-      .option('--limit <letters>', 'most letters of one answer', '100')
+      .option('--limit <letters>', 'most letters of one answer', limit)
   filtered(group.command('list').description('the newest ones'), 'millrace dlq list --reason TypeError').action(
     async (options: DlqArguments) => {
       const { dlqList } = await import('./dlq.ts')
@@ -118,7 +118,8 @@ function addDlq(program: Command, ended: Ended): void {
       ended(await dlqShow(letter, options))
     })
   const redrive = group.command('redrive').description('put them back where they came from, each once')
-  filtered(redrive, 'millrace dlq redrive --topic orders --yes')
+  // Each answer begins with the oldest letter anew.
+  filtered(redrive, 'millrace dlq redrive --topic orders --yes', '1000')
     .option('--yes', 'do it; without, it only says what it would do', false)
     .action(async (options: DlqArguments & { yes: boolean }) => {
       const { dlqRedrive } = await import('./dlq.ts')

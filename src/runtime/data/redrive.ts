@@ -10,7 +10,7 @@ import { RecordBatchBuilder } from '../../broker/wire/record-batch.ts'
 import { Producer, type ToProduce } from '../../engine/commit/producer.ts'
 import type { DeadLetterFilter, RedriveHow, Redriven } from '../../http/data-seam.ts'
 import { fits, letterId, notesOf } from './letter.ts'
-import { recordOf, scan, type ScannedRecord, type Span, spansOf } from './topic-scan.ts'
+import { recordsAt, scan, type ScannedRecord, type Span, spansOf } from './topic-scan.ts'
 
 const transactionTimeoutMs = 60_000
 
@@ -180,14 +180,25 @@ async function choose(
 
 type Original = Chosen & { readonly record: ScannedRecord }
 
+/** One way through each partition: letters of a bad hour lie side by side in their topic. */
 async function originals(broker: BrokerPort, chosen: readonly Chosen[]): Promise<Original[]> {
-  const found: Original[] = []
-  for (const each of chosen) {
-    const { topic, partition, offset } = each.source
-    const record = await recordOf(broker, topic, partition, offset)
-    if (record !== undefined) found.push({ ...each, record })
+  const partitions = new Map<string, Source[]>()
+  for (const { source } of chosen) {
+    const id = partitionKey(source.topic, source.partition)
+    const of = partitions.get(id) ?? []
+    if (of.push(source) === 1) partitions.set(id, of)
   }
-  return found
+  const records = new Map<string, ScannedRecord>()
+  for (const [id, sources] of partitions) {
+    const { topic, partition } = sources[0] as Source
+    const offsets = sources.map(({ offset }) => offset).sort((a, b) => a - b)
+    for (const [offset, record] of await recordsAt(broker, topic, partition, offsets))
+      records.set(`${id}:${offset}`, record)
+  }
+  return chosen.flatMap((each) => {
+    const record = records.get(recordId(each.source))
+    return record === undefined ? [] : [{ ...each, record }]
+  })
 }
 
 async function write(producer: Producer, options: RedriveOptions, found: readonly Original[]): Promise<void> {

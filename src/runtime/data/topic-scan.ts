@@ -5,6 +5,8 @@ import { decodeHeaders, RecordCursor } from '../../broker/wire/record-batch.ts'
 
 const fetchWaitMs = 250
 const fetchBytes = 1024 * 1024
+/** Of what is read for single records: they may lie far from one another. */
+const pieceBytes = 64 * 1024
 /** An empty answer where there should be something may come once; what comes so often is gone. */
 const patience = 4
 
@@ -55,19 +57,27 @@ export async function scan(
   }
 }
 
-/** The committed record at this place; undefined where it is gone. */
-export async function recordOf(
+/** The committed records at these places of a partition, which rise; none where one is gone. What lies between is read along where it comes anyway. */
+export async function recordsAt(
   broker: BrokerPort,
   topic: string,
   partition: number,
-  offset: number,
-): Promise<ScannedRecord | undefined> {
-  let found: ScannedRecord | undefined
-  await scan(broker, topic, [{ partition, from: offset, to: offset + 1 }], (record) => {
-    found = record
-    return false
-  })
-  return found?.offset === offset ? found : undefined
+  offsets: readonly number[],
+): Promise<Map<number, ScannedRecord>> {
+  const found = new Map<number, ScannedRecord>()
+  for (let at = 0, vain = 0; at < offsets.length && vain < patience; ) {
+    const wanted = offsets[at] as number
+    const fetched = await fetchOne(broker, topic, partition, wanted, pieceBytes)
+    const cursor = cursorOf(fetched, wanted)
+    while (at < offsets.length && cursor.next()) {
+      while ((offsets[at] ?? Number.POSITIVE_INFINITY) < cursor.offset) at++
+      if (cursor.offset === offsets[at]) found.set(cursor.offset, recordAt(cursor, partition))
+    }
+    const next = fetched?.error === undefined ? cursor.position : Math.max(fetched.logStartOffset, wanted)
+    while ((offsets[at] ?? Number.POSITIVE_INFINITY) < next) at++
+    vain = next > wanted ? 0 : vain + 1
+  }
+  return found
 }
 
 async function fetchOne(
