@@ -401,6 +401,7 @@ export class EngineCore {
     this.#role?.close()
     this.#processing.flow?.close()
     this.#commits.end()
+    this.#laneReset.end()
     this.#schedules.stop()
     this.#snapshot()
   }

@@ -268,6 +268,7 @@ export class StandbyRole {
     const leaving = this.#host.standDown()
     const run = await this.#host.closeRun()
     await leaving
+    if (this.#host.ended()) return
     // Where a restart has begun another run meanwhile this ends here: that one is opened by its restart.
     await this.#retry(() => this.#host.openRun(run))
     await this.open(run)

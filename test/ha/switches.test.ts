@@ -130,6 +130,16 @@ describe('planned changes', () => {
     t.diagnostic(`active ${tookMs} ms after the stop was asked for, longest pause ${Math.round(gaps.take())} ms`)
   })
 
+  test('a deployment that is ended as a whole ends in good order, though the active hands over to a pod that goes', async (t) => {
+    for (let round = 0; round < switches; round++) {
+      const pods = await Pods.start(t, application, ['pod-a', 'pod-b', 'pod-c'], { 'ha.failover-timeout': 1500 })
+      await pods.ready()
+      assert.deepEqual(await Promise.all(pods.living.map((pod) => pod.stop())), [0, 0, 0])
+      const late = pods.all.flatMap(({ log }) => log).filter(({ message }) => message.includes('shutdown was not over'))
+      assert.deepEqual(late, [])
+    }
+  })
+
   test('a function of the application is told a token that rises with every takeover', async (t) => {
     const pods = await Pods.start(t, new URL('./apps/tokens.ts', import.meta.url), ['pod-a', 'pod-b'])
     const first = await pods.ready()

@@ -61,6 +61,11 @@ export class LaneReset {
     })
   }
 
+  /** The engine ends: its lanes end as well, and answer no more. */
+  end(): void {
+    this.#underWay?.done()
+  }
+
   laneDone(lane: number): void {
     this.#underWay?.waiting.delete(lane)
     if (this.#underWay?.waiting.size === 0) this.#underWay.done()
