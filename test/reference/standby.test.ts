@@ -16,9 +16,9 @@ import type { Program } from './program.ts'
 import { differences, expectedOf } from './results.ts'
 import { applicationOf, configOf, fill, readResults, untilIdle } from './run-engine.ts'
 
-const rounds = Number(process.env.STANDBY_ROUNDS ?? 2)
+const rounds = Number(process.env.STANDBY_ROUNDS ?? 1)
 const firstSeed = Number(process.env.STANDBY_SEED ?? 1)
-const records = Number(process.env.STANDBY_RECORDS ?? 2000)
+const records = Number(process.env.STANDBY_RECORDS ?? 1000)
 const events = 4
 const patienceMs = 120_000
 
