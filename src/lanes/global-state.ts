@@ -48,7 +48,10 @@ export class GlobalState {
       const spec = topology.stores.get(name)
       assert(spec !== undefined, `there is no global store ${name}`)
       const streamTime = (): number => Number.NEGATIVE_INFINITY
-      this.stores.set(name, openStore(spec, new MemoryBackend(), 0, { streamTime }))
+      // What is no longer history by the newest version may go: there is no other time.
+      const removableTo = (): number => Number.POSITIVE_INFINITY
+      const times = spec.kind === 'versioned' ? { streamTime, removableTo } : { streamTime }
+      this.stores.set(name, openStore(spec, new MemoryBackend(), 0, times))
     }
     for (const subtopology of topology.subtopologies) {
       if (!subtopology.global) continue

@@ -13,7 +13,7 @@ export class StreamAggregateOperator extends NodeOperator {
   constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'streamAggregate'>) {
     super(env, children)
     this.#spec = spec
-    this.#rows = new RowStore(env.context.store(spec.store?.name ?? ''), spec.store?.kind ?? 'key-value')
+    this.#rows = new RowStore(env.context, spec.store ?? { name: '', kind: 'key-value' })
     this.#emission = this.emissionOf(env, spec)
   }
 
@@ -47,7 +47,7 @@ export class StreamAggregateOperator extends NodeOperator {
   }
 
   #put(rec: Rec, aggregate: unknown, old: unknown, timestamp: number): Maybe {
-    const put = this.#rows.put(rec.key, aggregate, timestamp)
+    const put = this.#rows.put(rec.key, aggregate, timestamp, rec)
     if (put === 'rejected') return this.drop(rec, 'expired')
     const { key, headers } = rec
     if (this.#emission?.notes(key, 0, 0, aggregate, toldAt(rec, aggregate, timestamp), headers)) return

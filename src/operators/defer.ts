@@ -2,13 +2,30 @@
  * The way from one stage of a task to a deeper one, which is done later: its records wait for their place in the order.
  * Until then the deeper stage reads the rows of the shallower one as they were.
  */
-import type { AnyStore, StoreSpec, ValueAndTimestamp, VersionedRecord, VersionedStore } from '../state/contract.ts'
+import type { AnyStore, StoreSpec, ValueAndTimestamp, VersionedRecord } from '../state/contract.ts'
 import type { CompiledTopology } from '../topology/compiled.ts'
 import { type Deferral, type Stage, stagesOf } from '../topology/levels/stages.ts'
 import type { Operator, Rec } from './contract.ts'
 
-type Keyed = { readonly spec: StoreSpec } & VersionedStore<unknown, unknown>
 type Row = ValueAndTimestamp<unknown> | VersionedRecord<unknown> | undefined
+
+/** A store of rows by key, one that forgets, or one of versions: each has of this what its kind has. */
+interface Rows {
+  readonly spec: StoreSpec
+  get(key: unknown, asOf?: number): Row
+  getAt(key: unknown, time: number): Row
+  getAt(key: unknown, asOf: number | undefined, time: number): Row
+  lastAt(key: unknown, asOf: number): number | undefined
+  put(key: unknown, value: unknown, timestamp: number): unknown
+  putAt(key: unknown, value: unknown, timestamp: number, time: number): unknown
+}
+
+interface Before {
+  readonly row: Row
+  /** Of a version: its time, and the version of that very time that it has replaced. */
+  readonly at?: number
+  readonly replaces?: Row | 'nothing'
+}
 
 /** Passes a record on to the deeper stage. */
 export class DeferOperator implements Operator {
@@ -43,41 +60,61 @@ export class RowsReached implements Operator {
 
 /** The rows of a store as the deeper stage is to see them: of each that was changed since what it was before. */
 export class RowsBehind {
-  /** By key, for each change that the deeper stage has not come to the row before it, the oldest first. */
-  readonly #before = new Map<string, Row[]>()
+  /** By key, for each change that the deeper stage has not come to, the oldest first. */
+  readonly #before = new Map<string, Before[]>()
   #spec: StoreSpec | undefined
-  #last: { readonly id: string; readonly row: Row } | undefined
+  #last: { readonly id: string; readonly before: Before } | undefined
 
   /** The store for the stage that writes it. */
   write(store: AnyStore): AnyStore {
-    const rows = store as unknown as Keyed
+    const rows = store as unknown as Rows
     this.#spec = rows.spec
-    const note = (key: unknown): void => {
-      this.#last = { id: this.#idOf(key), row: rows.get(key) }
+    const note = (key: unknown, timestamp: number): void => {
+      this.#last = { id: this.#idOf(key), before: beforeOf(rows, key, timestamp) }
     }
     const written = {
-      spec: rows.spec,
-      get: (key: unknown, asOf?: number) => (asOf === undefined ? rows.get(key) : rows.get(key, asOf)),
+      ...reading(rows),
       put: (key: unknown, value: unknown, timestamp: number) => {
-        note(key)
+        note(key, timestamp)
         return rows.put(key, value, timestamp)
+      },
+      putAt: (key: unknown, value: unknown, timestamp: number, time: number) => {
+        note(key, timestamp)
+        return rows.putAt(key, value, timestamp, time)
       },
     }
     return written as unknown as AnyStore
   }
 
-  /** The store for the stage that reads it. A versioned one is asked for the past itself where a time is given. */
+  /** The store for the stage that reads it. */
   read(store: AnyStore): AnyStore {
-    const rows = store as unknown as Keyed
+    const rows = store as unknown as Rows
     this.#spec = rows.spec
-    const get = (key: unknown, asOf?: number): Row => {
-      if (this.#before.size > 0 && typeof asOf !== 'number') {
-        const before = this.#before.get(this.#idOf(key))
-        if (before !== undefined) return before[0]
-      }
-      return typeof asOf === 'number' ? rows.get(key, asOf) : rows.get(key)
+    const unreached = (key: unknown): readonly Before[] | undefined =>
+      this.#before.size === 0 ? undefined : this.#before.get(this.#idOf(key))
+    const get = (key: unknown): Row => {
+      const before = unreached(key)
+      return before === undefined ? rows.get(key) : before[0]?.row
     }
-    return { spec: rows.spec, get } as unknown as AnyStore
+    const { spec } = rows
+    if (spec.kind === 'versioned') {
+      const getAt = (key: unknown, asOf: number | undefined, time: number): Row => {
+        const before = unreached(key)
+        if (before === undefined) return rows.getAt(key, asOf, time)
+        return asOf === undefined ? before[0]?.row : versionBefore(rows, key, asOf, time, before)
+      }
+      const lastAt = (key: unknown, asOf: number): number | undefined => rows.lastAt(key, asOf)
+      return { spec, get, getAt, lastAt } as unknown as AnyStore
+    }
+    const { ttlMs } = spec
+    if (ttlMs === undefined) return { spec, get } as unknown as AnyStore
+    const getAt = (key: unknown, time: number): Row => {
+      const before = unreached(key)
+      if (before === undefined) return rows.getAt(key, time)
+      const row = before[0]?.row as ValueAndTimestamp<unknown> | undefined
+      return row === undefined || time >= row.timestamp + ttlMs ? undefined : row
+    }
+    return { spec, get, getAt } as unknown as AnyStore
   }
 
   /** The row of this key was put and is told now; false: it was not put. */
@@ -87,8 +124,8 @@ export class RowsBehind {
     if (last?.id !== id) return false
     this.#last = undefined
     const before = this.#before.get(id)
-    if (before === undefined) this.#before.set(id, [last.row])
-    else before.push(last.row)
+    if (before === undefined) this.#before.set(id, [last.before])
+    else before.push(last.before)
     return true
   }
 
@@ -103,6 +140,45 @@ export class RowsBehind {
     const bytes = (this.#spec as StoreSpec).keySerde.serialize(key)
     return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
   }
+}
+
+/** Whoever reads says himself what is over for him. */
+const everything = Number.NEGATIVE_INFINITY
+
+function reading(rows: Rows): object {
+  const { spec } = rows
+  const get = (key: unknown, asOf?: number): Row => (asOf === undefined ? rows.get(key) : rows.get(key, asOf))
+  if (spec.kind === 'versioned') {
+    const getAt = (key: unknown, asOf: number | undefined, time: number): Row => rows.getAt(key, asOf, time)
+    const lastAt = (key: unknown, asOf: number): number | undefined => rows.lastAt(key, asOf)
+    return { spec, get, getAt, lastAt }
+  }
+  if (spec.ttlMs === undefined) return { spec, get }
+  return { spec, get, getAt: (key: unknown, time: number): Row => rows.getAt(key, time) }
+}
+
+/** What a change at this time is about to replace. */
+function beforeOf(rows: Rows, key: unknown, timestamp: number): Before {
+  const { kind, ttlMs } = rows.spec
+  if (kind !== 'versioned') return { row: ttlMs === undefined ? rows.get(key) : rows.getAt(key, everything) }
+  const row = rows.getAt(key, undefined, everything)
+  if (rows.lastAt(key, timestamp) !== timestamp) return { row, at: timestamp, replaces: 'nothing' }
+  return { row, at: timestamp, replaces: rows.getAt(key, timestamp, everything) }
+}
+
+/** The version valid at this time, without those that were put behind the reader. */
+function versionBefore(rows: Rows, key: unknown, asOf: number, time: number, unreached: readonly Before[]): Row {
+  let at = rows.lastAt(key, asOf)
+  for (; at !== undefined; at = rows.lastAt(key, at - 1)) {
+    // Of several at one time the first has replaced what the reader is to see.
+    const put = unreached.find((before) => before.at === at)
+    if (put === undefined) break
+    if (put.replaces !== 'nothing') return put.replaces
+  }
+  if (at === undefined) return undefined
+  const row = rows.getAt(key, at, everything) as VersionedRecord<unknown> | undefined
+  const isNewest = row?.validTo === undefined || unreached.some((before) => before.at === row.validTo)
+  return isNewest || asOf >= time - (rows.spec.retentionMs as number) ? row : undefined
 }
 
 interface SharingTask {

@@ -220,11 +220,21 @@ export function unplacedOrigin(watermark: number): Origin {
 }
 
 /**
- * How far event time has come for a record, itself included. Undefined: as far as in its task; so it is for what timers
- * make, behind which records wait, and before a watermark is known.
+ * How far event time has come for a record, itself included. Before a watermark is known the record's own time stands in
+ * for it, or rows would be as old as time itself; the newest one of all would depend on which of them wait for a
+ * function. Undefined: as far as in its task; so it is for what timers make, behind which records wait.
  */
-export function timeOf({ origin }: Rec): number | undefined {
-  return origin.topic === '' || origin.watermark === Number.NEGATIVE_INFINITY ? undefined : origin.watermark
+export function timeOf({ origin, timestamp }: Rec): number | undefined {
+  if (origin.topic === '') return undefined
+  return origin.watermark === Number.NEGATIVE_INFINITY ? timestamp : origin.watermark
+}
+
+/**
+ * As `timeOf`, for the history of a key. What a timer makes goes by the timer's own time: event time may have gone past
+ * it at once, and it looks back from where it is.
+ */
+export function historyTimeOf(rec: Rec): number {
+  return timeOf(rec) ?? rec.origin.at
 }
 
 /** Where a record comes from that was let out while another one was processed. */

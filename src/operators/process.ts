@@ -242,7 +242,7 @@ export class ProcessOperator extends NodeOperator {
   /** How far event time had come for the record at hand, however far it has come beside it. */
   #streamTime(): number {
     const at = this.#now()
-    return at instanceof Rec ? (timeOf(at) ?? this.context.streamTime()) : this.context.streamTime()
+    return at instanceof Rec && at.origin.topic !== '' ? at.origin.watermark : this.context.streamTime()
   }
 
   #schedule(interval: unknown, clock: Schedule['clock'], run: Schedule['run']): { cancel(): void } {

@@ -12,49 +12,67 @@ import type {
 import type { Suppressed } from '../topology/internal-serdes.ts'
 import type { Getter, StoreRefSpec } from '../topology/operator-spec.ts'
 import { isPromise, Rec, type TaskContext } from './contract.ts'
-import { StampedKeyValueStore } from '../state/stores/key-value-store.ts'
-import { timeOf, unplacedOrigin } from './node-operator.ts'
+import type { StampedKeyValueStore } from '../state/stores/key-value-store.ts'
+import type { VersionedRowStore } from '../state/stores/versioned-store.ts'
+import { historyTimeOf, timeOf, unplacedOrigin } from './node-operator.ts'
 
 export interface Row extends ValueAndTimestamp<unknown> {
   /** When it was told, at the latest, where its timestamp does not say so: that of a row below `suppress` is not known. */
   readonly toldAt?: number | undefined
 }
+/** What stores that forget are asked by a record's own time; so are the rows that a deeper stage reads. */
+export type AgingRows = Pick<StampedKeyValueStore, 'spec' | 'getAt'>
+export type HistoryRows = Pick<VersionedRowStore, 'spec' | 'getAt' | 'putAt'>
 export type RowPut = 'latest' | 'older' | 'rejected'
 
-/** A key-value or versioned store under one face. */
+/** A key-value or versioned store under one face. What it forgets it forgets by the time of the record at hand. */
 export class RowStore {
+  readonly #context: TaskContext
   readonly #plain: TimestampedKeyValueStore<unknown, unknown> | undefined
   readonly #versioned: VersionedStore<unknown, unknown> | undefined
-  readonly #aging: StampedKeyValueStore | undefined
+  readonly #aging: AgingRows | undefined
+  readonly #history: HistoryRows | undefined
 
-  constructor(store: AnyStore, kind: StoreRefSpec['kind']) {
+  constructor(context: TaskContext, { name, kind }: Pick<StoreRefSpec, 'name' | 'kind'>) {
+    const store = context.store(name)
+    this.#context = context
     if (kind === 'versioned') this.#versioned = store as VersionedStore<unknown, unknown>
     else this.#plain = store as TimestampedKeyValueStore<unknown, unknown>
     this.#aging = agingOf(store)
+    this.#history = historyOf(store, context)
   }
 
-  /** The row as it is for this record: a row that is forgotten is so by the record's own time. */
   get(key: unknown, rec: Rec): Row | undefined {
-    if (this.#aging) return this.#aging.getAt(key, timeOf(rec))
+    if (this.#aging) return this.#aging.getAt(key, timeOf(rec) ?? this.#context.streamTime())
     if (this.#plain) return this.#plain.get(key)
     const version = this.#versioned?.get(key)
     return version && { value: version.value, timestamp: version.validFrom }
   }
 
-  put(key: unknown, value: unknown, timestamp: number): RowPut {
+  /** `rec`: for which it is put. */
+  put(key: unknown, value: unknown, timestamp: number, rec: Rec): RowPut {
     if (this.#plain) {
       this.#plain.put(key, value, timestamp)
       return 'latest'
     }
-    const result = this.#versioned?.put(key, value, timestamp)
+    const result = this.#history
+      ? this.#history.putAt(key, value, timestamp, historyTimeOf(rec))
+      : this.#versioned?.put(key, value, timestamp)
     if (!result) return 'rejected'
     return result.validTo === undefined ? 'latest' : 'older'
   }
 }
 
 /** Undefined of a store that does not forget rows. */
-function agingOf(store: AnyStore): StampedKeyValueStore | undefined {
-  return store instanceof StampedKeyValueStore && store.spec.ttlMs !== undefined ? store : undefined
+function agingOf(store: AnyStore): AgingRows | undefined {
+  const { ttlMs } = (store as Partial<AgingRows>).spec ?? {}
+  return ttlMs !== undefined && 'getAt' in store ? (store as unknown as AgingRows) : undefined
+}
+
+/** Undefined of a store that keeps no history, or of one that goes by what was put. */
+function historyOf(store: AnyStore, { operatorTime }: TaskContext): HistoryRows | undefined {
+  const isVersioned = (store as Partial<HistoryRows>).spec?.kind === 'versioned'
+  return isVersioned && !operatorTime ? (store as unknown as HistoryRows) : undefined
 }
 
 export const toldAtOf = (row: Row): number => row.toldAt ?? row.timestamp
@@ -94,17 +112,18 @@ function storeReader(getter: Extract<Getter, { kind: 'store' }>, context: TaskCo
   }
   if (getter.storeKind === 'versioned') {
     const versions = store as VersionedStore<unknown, unknown>
+    const history = historyOf(store, context)
     return {
       versioned: true,
-      get: (key, _rec, asOf) => {
-        const version = versions.get(key, asOf)
+      get: (key, rec, asOf) => {
+        const version = history ? history.getAt(key, asOf, historyTimeOf(rec)) : versions.get(key, asOf)
         return version && { value: version.value, timestamp: version.validFrom }
       },
     }
   }
   const rows = store as TimestampedKeyValueStore<unknown, unknown>
   const aging = agingOf(store)
-  if (aging) return { versioned: false, get: (key, rec) => aging.getAt(key, timeOf(rec)) }
+  if (aging) return { versioned: false, get: (key, rec) => aging.getAt(key, timeOf(rec) ?? context.streamTime()) }
   return { versioned: false, get: (key) => rows.get(key) }
 }
 

@@ -1,5 +1,5 @@
 /** Operators that make tables and derive tables from tables. */
-import type { KeyValueStore, TimestampedKeyValueStore } from '../state/contract.ts'
+import type { KeyValueStore, TimestampedKeyValueStore, VersionedStore } from '../state/contract.ts'
 import type { SpecOf, UserFn } from '../topology/operator-spec.ts'
 import { type Emission, toldAt } from './emission.ts'
 import { Change, type Downstream, forward, isPromise, type Maybe, Rec } from './contract.ts'
@@ -17,7 +17,7 @@ export class TableSourceOperator extends NodeOperator {
 
   constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'tableSource'>) {
     super(env, children)
-    this.#rows = spec.store && new RowStore(env.context.store(spec.store.name), spec.store.kind)
+    this.#rows = spec.store && new RowStore(env.context, spec.store)
     this.#sendOldValues = spec.sendOldValues
     this.#emission = this.emissionOf(env, spec)
   }
@@ -29,7 +29,7 @@ export class TableSourceOperator extends NodeOperator {
     const rows = this.#rows
     if (rows === undefined) return forward(this.children, withValue(rec, new Change(value, null)))
     const old = this.#sendOldValues ? rows.get(rec.key, rec) : undefined
-    const put = rows.put(rec.key, value, rec.timestamp)
+    const put = rows.put(rec.key, value, rec.timestamp, rec)
     if (put === 'rejected') return this.drop(rec, 'expired')
     if (this.#emission?.notes(rec.key, 0, 0, value, rec.timestamp, rec.headers)) return
     return forward(
@@ -50,9 +50,10 @@ export class GlobalPutOperator extends NodeOperator {
       const rows = store as TimestampedKeyValueStore<unknown, unknown>
       this.#put = (key, value, timestamp) => rows.put(key, value, timestamp)
     } else if (spec.store.kind === 'versioned') {
-      const rows = new RowStore(store, 'versioned')
+      // No watermark says how far a global table has come: its history ends so much before its newest version.
+      const versions = store as VersionedStore<unknown, unknown>
       this.#put = (key, value, timestamp) => {
-        rows.put(key, value, timestamp)
+        versions.put(key, value, timestamp)
       }
     } else {
       const values = store as KeyValueStore<unknown, unknown>
@@ -75,7 +76,7 @@ export class TableFilterOperator extends NodeOperator {
   constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'tableFilter'>) {
     super(env, children)
     this.#spec = spec
-    this.#rows = spec.store && new RowStore(env.context.store(spec.store.name), spec.store.kind)
+    this.#rows = spec.store && new RowStore(env.context, spec.store)
     this.#emission = this.emissionOf(env, spec)
   }
 
@@ -108,7 +109,7 @@ export class TableFilterOperator extends NodeOperator {
     if (!versioned && sendOldValues && nothing(oldValue) && nothing(newValue)) return
     let isLatest = (rec.value as Change).isLatest
     if (this.#rows) {
-      const put = this.#rows.put(rec.key, newValue, rec.timestamp)
+      const put = this.#rows.put(rec.key, newValue, rec.timestamp, rec)
       if (put === 'rejected') return this.drop(rec, 'expired')
       if (this.#emission?.notes(rec.key, 0, 0, newValue, rec.timestamp, rec.headers)) return
       isLatest = put === 'latest'
@@ -125,7 +126,7 @@ export class TableMapValuesOperator extends NodeOperator {
   constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'tableMapValues'>) {
     super(env, children)
     this.#spec = spec
-    this.#rows = spec.store && new RowStore(env.context.store(spec.store.name), spec.store.kind)
+    this.#rows = spec.store && new RowStore(env.context, spec.store)
     this.#emission = this.emissionOf(env, spec)
   }
 
@@ -153,7 +154,7 @@ export class TableMapValuesOperator extends NodeOperator {
   #go(rec: Rec, newValue: unknown, oldValue: unknown, oldTimestamp?: number): Maybe {
     let isLatest = (rec.value as Change).isLatest
     if (this.#rows) {
-      const put = this.#rows.put(rec.key, newValue, rec.timestamp)
+      const put = this.#rows.put(rec.key, newValue, rec.timestamp, rec)
       if (put === 'rejected') return this.drop(rec, 'expired')
       if (this.#emission?.notes(rec.key, 0, 0, newValue, rec.timestamp, rec.headers)) return
       isLatest = put === 'latest'
@@ -227,7 +228,7 @@ export class TableAggregateOperator extends NodeOperator {
   constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'tableAggregate'>) {
     super(env, children)
     this.#spec = spec
-    this.#rows = new RowStore(env.context.store(spec.store?.name ?? ''), spec.store?.kind ?? 'key-value')
+    this.#rows = new RowStore(env.context, spec.store ?? { name: '', kind: 'key-value' })
     this.#emission = this.emissionOf(env, spec)
   }
 
@@ -258,7 +259,7 @@ export class TableAggregateOperator extends NodeOperator {
   }
 
   #put(rec: Rec, aggregate: unknown, old: unknown, timestamp: number): Maybe {
-    const put = this.#rows.put(rec.key, aggregate, timestamp)
+    const put = this.#rows.put(rec.key, aggregate, timestamp, rec)
     if (put === 'rejected') return this.drop(rec, 'expired')
     const { key, headers } = rec
     if (this.#emission?.notes(key, 0, 0, aggregate, toldAt(rec, aggregate, timestamp), headers)) return

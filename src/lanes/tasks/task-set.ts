@@ -26,6 +26,7 @@ import { keyPlaces } from './key-places.ts'
 import { restoreInto } from '../stores/restore.ts'
 import type { TaskHostPort } from './task-host.ts'
 import { storeMeter } from '../stores/store-meter.ts'
+import { storeTimes } from './store-times.ts'
 import { StoreWriter } from '../stores/store-writer.ts'
 import { TaskSlot } from './task-slot.ts'
 
@@ -410,14 +411,11 @@ export class TaskSet {
     assert(spec !== undefined, `there is no store ${name}`)
     const backend = this.#backends.get(id) ?? this.#openBackend(spec, task.partition)
     this.#backends.set(id, backend)
-    // Windows are forgotten by the watermark alone: before it is known, every one of them may still be in time; and once
-    // it has come, its timers still find them.
     const stages = this.stages.bySubtopology[task.subtopology] ?? []
-    const keeper = (stages.find(({ stores }) => stores.includes(name)) ?? stages.at(-1)) as Stage
-    const slot = (): TaskSlot | undefined => this.get(keeper.index, task.partition)
-    const time = spec.kind === 'key-value' ? () => slot()?.task.rowTime : () => slot()?.task.settledTo
+    const taskOf = ({ index }: Stage): Task | undefined => this.get(index, task.partition)?.task
+    const times = storeTimes(spec, stages, this.#options.topology, taskOf)
     const store = openStore(spec, backend, task.partition, {
-      streamTime: () => time() ?? Number.NEGATIVE_INFINITY,
+      ...times,
       meter: storeMeter(this.#options.layout, name, this.#options.counters, this.#options.clock),
     }) as OpenStore
     this.#stores.set(id, store)

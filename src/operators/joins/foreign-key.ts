@@ -209,7 +209,7 @@ export class ForeignKeyResolveOperator extends NodeOperator {
   #hasResult(rec: Rec): boolean {
     const { result } = this.#spec
     if (result === undefined || this.context.operatorTime) return false
-    return new RowStore(this.context.store(result.name), result.kind).get(rec.key, rec) !== undefined
+    return new RowStore(this.context, result).get(rec.key, rec) !== undefined
   }
 
   /**

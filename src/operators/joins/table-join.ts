@@ -221,7 +221,7 @@ export class TableJoinMergeOperator extends NodeOperator {
 
   constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'tableJoinMerge'>) {
     super(env, children)
-    this.#rows = spec.store && new RowStore(env.context.store(spec.store.name), spec.store.kind)
+    this.#rows = spec.store && new RowStore(env.context, spec.store)
     this.#sendOldValues = spec.sendOldValues
     this.#emission = this.emissionOf(env, spec)
   }
@@ -231,7 +231,7 @@ export class TableJoinMergeOperator extends NodeOperator {
     const change = rec.value as Change
     let { isLatest } = change
     if (this.#rows) {
-      const put = this.#rows.put(rec.key, change.newValue, rec.timestamp)
+      const put = this.#rows.put(rec.key, change.newValue, rec.timestamp, rec)
       if (put === 'rejected') return this.drop(rec, 'expired')
       if (this.#emission?.notes(rec.key, 0, 0, change.newValue, rec.timestamp, rec.headers)) return
       isLatest = put === 'latest'

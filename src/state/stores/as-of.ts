@@ -9,15 +9,18 @@ import type {
   StoreSpec,
   TimestampedKeyValueStore,
   ValueAndTimestamp,
+  VersionedRecord,
+  VersionedStore,
   WindowStore,
 } from '../contract.ts'
 import { PlainKeyValueStore, StampedKeyValueStore } from './key-value-store.ts'
+import { VersionedRowStore } from './versioned-store.ts'
 
 /** Event time of the reader. */
 export interface ReaderTime {
   /** Before his record, never behind what is settled: windows and sessions go by it. */
   before(): number
-  /** His record included: a `ttl` goes by it. Undefined: as far as event time has come. */
+  /** His record included: a `ttl` goes by it, and history. Undefined: as far as event time has come. */
   current(): number | undefined
 }
 
@@ -32,7 +35,7 @@ export function asOf(store: AnyStore, { kind, retentionMs, ttlMs }: StoreSpec, t
   const horizon = (): number => time.before() - retentionMs
   if (kind === 'window') return new WindowsAsOf(store as WindowStore<unknown, unknown>, horizon)
   if (kind === 'session') return new SessionsAsOf(store as SessionStore<unknown, unknown>, horizon)
-  return store
+  return store instanceof VersionedRowStore ? new VersionsAsOf(store, time) : store
 }
 
 abstract class AgingRows<S extends PlainKeyValueStore | StampedKeyValueStore, V> {
@@ -159,5 +162,32 @@ class SessionsAsOf implements SessionStore<unknown, unknown> {
 
   *#kept(horizon: number): IterableIterator<[key: unknown, start: number, end: number, value: unknown]> {
     for (const session of this.#store.all()) if (session[2] > horizon) yield session
+  }
+}
+
+class VersionsAsOf implements VersionedStore<unknown, unknown> {
+  readonly #store: VersionedRowStore
+  readonly #time: ReaderTime
+
+  constructor(store: VersionedRowStore, time: ReaderTime) {
+    this.#store = store
+    this.#time = time
+  }
+
+  put(key: unknown, value: unknown, timestamp: number, keyBytes?: Uint8Array): { validTo: number | undefined } | null {
+    return this.#store.putAt(key, value, timestamp, this.#now, keyBytes)
+  }
+
+  get(key: unknown, asOf?: number, keyBytes?: Uint8Array): VersionedRecord<unknown> | undefined {
+    return this.#store.getAt(key, asOf, this.#now, keyBytes)
+  }
+
+  all(): IterableIterator<[key: unknown, version: VersionedRecord<unknown>]> {
+    return this.#store.allAt(this.#now)
+  }
+
+  /** A timer looks back from its own time, however far event time has gone past it at once. */
+  get #now(): number {
+    return this.#time.current() ?? this.#time.before()
   }
 }

@@ -45,6 +45,8 @@ export interface StoreOptions {
    * timers have fired, so that none is taken away before it was emitted, however far the watermark jumps.
    */
   readonly streamTime: () => number
+  /** No reader who is still to come goes by an older time: what is over then may be removed. Default: `streamTime`. */
+  readonly removableTo?: () => number
   readonly meter?: StoreMeter | undefined
   /** Refuses writes. */
   readonly readOnly?: boolean
@@ -57,6 +59,7 @@ export abstract class BaseStore implements StoreLifecycle {
   protected readonly codec: RowCodec
   protected readonly clock: RetentionClock
   protected readonly streamTime: () => number
+  protected readonly removableTo: () => number
   protected readonly meter: StoreMeter | undefined
   readonly #backend: StoreBackend
   readonly #keySerde: Serde<unknown>
@@ -72,6 +75,7 @@ export abstract class BaseStore implements StoreLifecycle {
     this.codec = RowCodec.of(spec, partition)
     this.overlay = layerOf(spec, backend, this.codec, options.readOnly ?? false)
     this.streamTime = options.streamTime
+    this.removableTo = options.removableTo ?? options.streamTime
     this.meter = options.meter
     this.#backend = backend
     this.#keySerde = spec.keySerde
@@ -132,7 +136,7 @@ export abstract class BaseStore implements StoreLifecycle {
     }
     assert(!this.#dropped.has(epoch), `epoch ${epoch} of store ${this.spec.name} is sealed twice`)
     const time = Math.min(this.streamTime(), upTo)
-    const dropped = this.expire(time)
+    const dropped = this.expire(Math.min(this.removableTo(), upTo))
     const { bytes } = this.overlay
     const sealed = this.overlay.seal(epoch)
     this.clock.seal(epoch, time)
@@ -206,7 +210,7 @@ export abstract class BaseStore implements StoreLifecycle {
   }
 
   /**
-   * Called when an epoch is sealed that goes up to this time. Removes what is past its time: from the open epoch where
+   * Called when an epoch is sealed, with the time up to which rows that are over may go. Removes what is past its time: from the open epoch where
    * the changelog is to hear of it, else by returning rows that only the backend loses.
    */
   protected expire(_time: number): readonly string[] {

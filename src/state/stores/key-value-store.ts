@@ -13,7 +13,7 @@ abstract class RowsByKey extends BaseStore {
   }
 
   override get hasExpired(): boolean {
-    return this.#sweep?.isDue(this.streamTime()) ?? false
+    return this.#sweep?.isDue(this.removableTo()) ?? false
   }
 
   override discard(): void {

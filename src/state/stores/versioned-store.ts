@@ -20,18 +20,51 @@ export class VersionedRowStore extends BaseStore implements VersionedStore<unkno
     this.#sweep = new Sweep(this.overlay, (at, row) => this.#overAt(at, row))
   }
 
+  /** By the newest version of all keys, as in Kafka Streams. */
   put(key: unknown, value: unknown, timestamp: number, keyBytes?: Uint8Array): { validTo: number | undefined } | null {
+    return this.putAt(key, value, timestamp, this.clock.newest, keyBytes)
+  }
+
+  get(key: unknown, asOf?: number, keyBytes?: Uint8Array): VersionedRecord<unknown> | undefined {
+    return this.getAt(key, asOf, this.clock.newest, keyBytes)
+  }
+
+  all(): IterableIterator<[key: unknown, version: VersionedRecord<unknown>]> {
+    return this.allAt(this.clock.newest)
+  }
+
+  /** `time`: of whoever puts it; the history ends so much before. */
+  putAt(
+    key: unknown,
+    value: unknown,
+    timestamp: number,
+    time: number,
+    keyBytes?: Uint8Array,
+  ): { validTo: number | undefined } | null {
+    if (timestamp < time - this.#retentionMs) return null
     const measured = this.meter?.began('put')
     const put = this.#put(key, value, timestamp, keyBytes)
     if (measured) this.meter?.ended('put')
     return put
   }
 
-  get(key: unknown, asOf?: number, keyBytes?: Uint8Array): VersionedRecord<unknown> | undefined {
+  /** `time`: of the reader. */
+  getAt(
+    key: unknown,
+    asOf: number | undefined,
+    time: number,
+    keyBytes?: Uint8Array,
+  ): VersionedRecord<unknown> | undefined {
     const measured = this.meter?.began('get')
-    const version = this.#get(key, asOf, keyBytes)
+    const version = this.#get(key, asOf, time, keyBytes)
     if (measured) this.meter?.ended('get')
     return version
+  }
+
+  /** Time of the newest version of the key that is not after `asOf`, a deletion included. */
+  lastAt(key: unknown, asOf: number): number | undefined {
+    const entry = this.#atOrBefore(this.keyOf(key, undefined), asOf)
+    return entry && versionOf(entry[0])
   }
 
   #put(
@@ -39,8 +72,7 @@ export class VersionedRowStore extends BaseStore implements VersionedStore<unkno
     value: unknown,
     timestamp: number,
     keyBytes: Uint8Array | undefined,
-  ): { validTo: number | undefined } | null {
-    if (timestamp < this.clock.newest - this.#retentionMs) return null
+  ): { validTo: number | undefined } {
     this.clock.observe(timestamp)
     // It ends the version before it.
     this.#sweep.put(timestamp + this.#retentionMs)
@@ -53,31 +85,36 @@ export class VersionedRowStore extends BaseStore implements VersionedStore<unkno
     return { validTo: this.#following(prefix, timestamp) }
   }
 
-  #get(key: unknown, asOf: number | undefined, keyBytes: Uint8Array | undefined): VersionedRecord<unknown> | undefined {
+  #get(
+    key: unknown,
+    asOf: number | undefined,
+    time: number,
+    keyBytes: Uint8Array | undefined,
+  ): VersionedRecord<unknown> | undefined {
     const prefix = this.keyOf(key, keyBytes)
     const [at, row] = this.#atOrBefore(prefix, asOf) ?? []
     if (at === undefined || row === undefined || row.value === null) return undefined
     const validFrom = versionOf(at)
     const validTo = asOf === undefined ? undefined : this.#following(prefix, validFrom)
     // The newest version is always there; an older one only within the history.
-    if (validTo !== undefined && (asOf as number) < this.clock.newest - this.#retentionMs) return undefined
+    if (validTo !== undefined && (asOf as number) < time - this.#retentionMs) return undefined
     const value = this.value(row)
     return validTo === undefined ? { value, validFrom } : { value, validFrom, validTo }
   }
 
-  *all(): IterableIterator<[key: unknown, version: VersionedRecord<unknown>]> {
+  *allAt(time: number): IterableIterator<[key: unknown, version: VersionedRecord<unknown>]> {
     let before: [prefix: string, validFrom: number, row: Row] | undefined
     for (const [at, row] of this.overlay.range(undefined, undefined)) {
       const prefix = at.slice(0, -versionSuffix)
       const validFrom = versionOf(at)
-      if (before) yield* this.#version(before, before[0] === prefix ? validFrom : undefined)
+      if (before) yield* this.#version(before, before[0] === prefix ? validFrom : undefined, time)
       before = [prefix, validFrom, row]
     }
-    if (before) yield* this.#version(before, undefined)
+    if (before) yield* this.#version(before, undefined, time)
   }
 
   override get hasExpired(): boolean {
-    return this.#sweep.isDue(this.clock.newest)
+    return this.#sweep.isDue(Math.min(this.clock.newest, this.removableTo()))
   }
 
   override discard(): void {
@@ -91,8 +128,9 @@ export class VersionedRowStore extends BaseStore implements VersionedStore<unkno
     this.#sweep.put(version + this.#retentionMs)
   }
 
-  protected override expire(): readonly string[] {
-    const over = this.#sweep.next(this.clock.newest)
+  /** Nobody who is still to come goes by an older time, and plain readers go by the newest version. */
+  protected override expire(time: number): readonly string[] {
+    const over = this.#sweep.next(Math.min(this.clock.newest, time))
     const gone = new Set(over)
     return over.filter((at) => {
       const prefix = at.slice(0, -versionSuffix)
@@ -123,8 +161,9 @@ export class VersionedRowStore extends BaseStore implements VersionedStore<unkno
   *#version(
     [prefix, validFrom, row]: [prefix: string, validFrom: number, row: Row],
     validTo: number | undefined,
+    time: number,
   ): IterableIterator<[key: unknown, version: VersionedRecord<unknown>]> {
-    if (row.value === null || (validTo !== undefined && validTo <= this.clock.newest - this.#retentionMs)) return
+    if (row.value === null || (validTo !== undefined && validTo <= time - this.#retentionMs)) return
     const value = this.value(row)
     yield [this.keyFrom(prefix), validTo === undefined ? { value, validFrom } : { value, validFrom, validTo }]
   }

@@ -97,7 +97,8 @@ describe('retention', () => {
 
   test('a versioned store refuses what is older than its history and forgets what was valid before it', () => {
     const spec = specOf({ kind: 'versioned', timestamped: false, retentionMs: 100 })
-    const store = open<VersionedStore<string, number>>(spec, new MemoryBackend())
+    let now = 0
+    const store = open<VersionedStore<string, number>>(spec, new MemoryBackend(), () => now)
     store.put('a', 1, 0)
     store.put('a', 2, 50)
     store.put('b', 1, 120)
@@ -109,8 +110,11 @@ describe('retention', () => {
     assert.deepEqual(store.get('a'), { value: 2, validFrom: 50 }, 'the newest version stays')
     assert.deepEqual(store.get('a', 60), { value: 2, validFrom: 50 })
     assert.equal(store.get('a', 30), undefined)
-    for (let epoch = 1; epoch < 4; epoch++) {
-      store.put('b', epoch, 1000 + epoch)
+    commit(store, 1)
+    assert.equal(store.entries(), 5, 'a record that is still to come may go by an older time')
+    for (let epoch = 2; epoch < 5; epoch++) {
+      now = 999 + epoch
+      store.put('b', epoch, now)
       commit(store, epoch)
     }
     assert.equal(store.entries(), 6, 'a: the newest; b: four, and the one valid when the history begins')

@@ -1,0 +1,50 @@
+/** The times by which a task's store forgets: for whoever reads it beside its records, and for what a commit removes. */
+import type { Task } from '../../operators/task.ts'
+import type { StoreSpec } from '../../state/contract.ts'
+import type { StoreOptions } from '../../state/stores/base-store.ts'
+import type { CompiledTopology } from '../../topology/compiled.ts'
+import { type Stage, storesLookedUp } from '../../topology/levels/stages.ts'
+
+const unknown = Number.NEGATIVE_INFINITY
+
+/**
+ * Windows are forgotten by the watermark alone: before it is known, every one of them may still be in time; and once it
+ * has come, its timers still find them.
+ */
+export function storeTimes(
+  spec: StoreSpec,
+  stages: readonly Stage[],
+  topology: CompiledTopology,
+  taskOf: (stage: Stage) => Task | undefined,
+): Pick<StoreOptions, 'streamTime' | 'removableTo'> {
+  const { name, kind } = spec
+  const keeper = (stages.find(({ stores }) => stores.includes(name)) ?? stages.at(-1)) as Stage
+  const settledTo = (): number => taskOf(keeper)?.settledTo ?? unknown
+  const streamTime = kind === 'key-value' ? () => taskOf(keeper)?.rowTime ?? unknown : settledTo
+  const written = kind === 'key-value' ? () => rowsRemovableTo(taskOf(keeper), spec) : settledTo
+  // Records of a deeper stage come to its rows later, with the watermarks that they had.
+  const readers = stages.filter((stage) => stage !== keeper && reads(stage, topology, name))
+  if (readers.length === 0) return { streamTime, removableTo: written }
+  const removableTo = (): number => {
+    let least = written()
+    for (const reader of readers) least = Math.min(least, taskOf(reader)?.settledTo ?? unknown)
+    return least
+  }
+  return { streamTime, removableTo }
+}
+
+/**
+ * Before a watermark is known each record goes by its own time. So that no more is kept than one time to live of what
+ * nobody may read, rows go then as well: when they are over for a record that is older than the newest by as much.
+ */
+function rowsRemovableTo(task: Task | undefined, { ttlMs }: StoreSpec): number {
+  if (task === undefined) return unknown
+  return task.streamTime === unknown ? task.rowTime - (ttlMs ?? 0) : task.streamTime
+}
+
+function reads({ nodes }: Stage, topology: CompiledTopology, store: string): boolean {
+  return nodes.some((index) => {
+    const node = topology.nodes[index]
+    return node !== undefined && storesLookedUp(node).includes(store)
+  })
+}
