@@ -7,6 +7,8 @@ export interface TestGroup {
   readonly about: string
   /** Folders whose `*.test.ts` files the group runs, relative to the repository. */
   readonly folders: readonly string[]
+  /** Its folders for temporary files lie in memory where the system has room for them there: stores flush at every commit. */
+  readonly inMemory?: boolean
   /** Longest time one test may take before it counts as hung. */
   readonly testTimeoutMs: number
   /** Longest time one file may take before it is stopped. */
@@ -21,13 +23,14 @@ export const testGroups: readonly TestGroup[] = [
     name: 'unit',
     about: 'tidy rules, types, units, operator semantics, the embedded broker',
     folders: ['test/tidy', 'test/types', 'test/unit', 'test/conformance', 'test/conformance-streams', 'examples'],
+    inMemory: true,
     testTimeoutMs: 480_000,
     fileTimeoutMs: 900_000,
   },
   {
     name: 'engine',
-    about: 'the running engine, its command line, its license, its documents',
-    folders: ['test/engine', 'test/reference', 'test/ha', 'test/cli', 'test/license', 'test/docs'],
+    about: 'the running engine, the files of its stores, its command line, its license, its documents',
+    folders: ['test/engine', 'test/state', 'test/reference', 'test/ha', 'test/cli', 'test/license', 'test/docs'],
     testTimeoutMs: 300_000,
     fileTimeoutMs: 900_000,
   },

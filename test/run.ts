@@ -2,7 +2,7 @@
  * Runs the test files group by group: `node test/run.ts [group | path]…`.
  * The last line is `N passed, N failed, N skipped` over all of them; the exit code is 1 on a failure or without tests.
  */
-import { existsSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { run } from 'node:test'
 import { keepCompiled } from '../src/cli/compile-cache.ts'
@@ -27,6 +27,20 @@ interface FileResult extends Totals {
 }
 
 const shownStderrChars = 4000
+
+/** A folder of files in memory, as Linux has it. Containers often have one that is too small. */
+const memory = '/dev/shm'
+const leastMemoryBytes = 1 << 30
+
+/** For the files of groups that want one in memory; undefined: where the system puts temporary files. */
+const memoryFolder = ((): string | undefined => {
+  try {
+    const { bavail, bsize } = statfsSync(memory)
+    return bavail * bsize < leastMemoryBytes ? undefined : mkdtempSync(join(memory, 'millrace-tests-'))
+  } catch {
+    return undefined
+  }
+})()
 
 function chosenGroups(args: readonly string[]): TestGroup[] {
   if (args.length === 0) return testGroups.filter(({ onlyByName }) => !onlyByName)
@@ -122,7 +136,13 @@ function runFile(group: TestGroup, file: string, report: GroupReport): Promise<v
     result.notes.push(`  FAILED the file did not end within ${seconds} s and was stopped`)
     tooLong.abort()
   }, group.fileTimeoutMs)
-  const stream = run({ files: [path], timeout: group.testTimeoutMs, cwd: repositoryRoot, signal: tooLong.signal })
+  const stream = run({
+    files: [path],
+    timeout: group.testTimeoutMs,
+    cwd: repositoryRoot,
+    signal: tooLong.signal,
+    ...(group.inMemory && memoryFolder && { env: { ...process.env, TMPDIR: memoryFolder } }),
+  })
   stream.on('test:pass', (data) => {
     // A suite counts where it was skipped as a whole: its tests are not told then.
     if (data.details.type === 'suite' && data.skip === undefined) return
@@ -204,6 +224,8 @@ const worker = async (): Promise<void> => {
   for (let next = left.shift(); next !== undefined; next = left.shift()) await next.group.run(next.file)
 }
 await Promise.all(Array.from({ length: concurrentFiles }, worker))
+
+if (memoryFolder) rmSync(memoryFolder, { recursive: true, force: true })
 
 const all: Totals = { passed: 0, failed: 0, skipped: 0 }
 for (const { report } of runs) {

@@ -19,6 +19,7 @@ export const customer = 'Canary Customer Ltd'
 export class VirtualTimers implements Timers {
   readonly #clock: VirtualClock
   #waiting: Array<{ readonly at: number; readonly run: () => void }> = []
+  #isSet: () => void = () => undefined
 
   constructor(clock: VirtualClock) {
     this.#clock = clock
@@ -27,6 +28,7 @@ export class VirtualTimers implements Timers {
   after(delayMs: number, run: () => void): () => void {
     const timer = { at: this.#clock.monotonic() + delayMs, run }
     this.#waiting.push(timer)
+    this.#isSet()
     return () => {
       this.#waiting = this.#waiting.filter((other) => other !== timer)
     }
@@ -44,7 +46,11 @@ export class VirtualTimers implements Timers {
       this.#waiting = this.#waiting.filter((other) => other !== timer)
       this.#clock.advance(Math.max(0, timer.at - this.#clock.monotonic()))
       timer.run()
-      while (this.#waiting.length < count) await new Promise((resolve) => setImmediate(resolve))
+      // Signatures are made by threads of the system: to ask turn by turn would take their core away.
+      while (this.#waiting.length < count)
+        await new Promise<void>((resolve) => {
+          this.#isSet = resolve
+        })
       onStep()
     }
     this.#clock.advance(until - this.#clock.monotonic())

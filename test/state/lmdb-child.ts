@@ -1,6 +1,6 @@
 /** Commits for ever, and is killed by its test. Each commit gives every key of a store the number of the commit. */
-import { lmdbBackends } from '../../../src/state/backends.ts'
-import type { ByteChange } from '../../../src/state/contract.ts'
+import { lmdbBackends } from '../../src/state/backends.ts'
+import type { ByteChange } from '../../src/state/contract.ts'
 
 const [dir = '', stores = '2', keys = '200'] = process.argv.slice(2)
 const factory = lmdbBackends({ dir, applicationId: 'killed' })

@@ -1,10 +1,10 @@
 /** Writes rows in blocks, says so, and asks for them in the order of their keys; is killed by its test meanwhile. */
-import { lmdbBackends } from '../../../src/state/backends.ts'
-import { keyBytes } from '../../../src/state/rows/bytes.ts'
-import type { StoreLifecycle, TimestampedKeyValueStore } from '../../../src/state/contract.ts'
-import { WriteBehind } from '../../../src/state/backends/write-behind.ts'
-import { checkpointAt } from './backend-suite.ts'
-import { open, specOf } from './store-suite.ts'
+import { lmdbBackends } from '../../src/state/backends.ts'
+import { keyBytes } from '../../src/state/rows/bytes.ts'
+import type { StoreLifecycle, TimestampedKeyValueStore } from '../../src/state/contract.ts'
+import { WriteBehind } from '../../src/state/backends/write-behind.ts'
+import { checkpointAt } from '../unit/state/backend-suite.ts'
+import { open, specOf } from '../unit/state/store-suite.ts'
 
 const [dir = '', rows = '0'] = process.argv.slice(2)
 const factory = lmdbBackends({

@@ -5,12 +5,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { VirtualClock } from '../../../src/base/clock.ts'
-import { Random } from '../../../src/base/random.ts'
-import { lmdbBackends } from '../../../src/state/backends.ts'
-import type { StoreBackend } from '../../../src/state/contract.ts'
-import { lockStateFolder } from '../../../src/state/backends/state-lock.ts'
-import { checkpointAt } from './backend-suite.ts'
+import { VirtualClock } from '../../src/base/clock.ts'
+import { Random } from '../../src/base/random.ts'
+import { lmdbBackends } from '../../src/state/backends.ts'
+import type { StoreBackend } from '../../src/state/contract.ts'
+import { lockStateFolder } from '../../src/state/backends/state-lock.ts'
+import { checkpointAt } from '../unit/state/backend-suite.ts'
 
 const dirs: string[] = []
 after(() => {
@@ -236,7 +236,7 @@ describe('the lock of a state folder', () => {
     for (const child of children) child.kill('SIGKILL')
   })
   const holder = (dir: string): ChildProcess => {
-    const lock = JSON.stringify(join(import.meta.dirname, '../../../src/state/backends/state-lock.ts'))
+    const lock = JSON.stringify(join(import.meta.dirname, '../../src/state/backends/state-lock.ts'))
     const code = `import(${lock}).then(({ lockStateFolder }) => {
       lockStateFolder(${JSON.stringify(dir)}, 'app'); gc(); console.log('held'); setInterval(() => undefined, 1000) })`
     const child = spawn(process.execPath, ['--expose-gc', '-e', code], { stdio: ['ignore', 'pipe', 'inherit'] })
