@@ -39,8 +39,8 @@ const protocol = [
 
 const version = '10.1.1'
 const cache = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), `millrace-stryker-${version}`)
-/** A mistake that makes the simulators stand still is noticed by that. */
-const timeoutMs = 300_000
+/** A mistake that makes the simulators stand still is noticed by that: so much longer do they take than over sound sources. */
+const standstillFactor = 4
 
 interface Position {
   readonly line: number
@@ -138,7 +138,11 @@ function offsetOf(text: string, { line, column }: Position): number {
 }
 
 /** The last line of what notices it; undefined: nothing does. */
-function noticedBy(folder: string, commands: ReadonlyArray<readonly string[]>): Promise<string | undefined> {
+function noticedBy(
+  folder: string,
+  commands: ReadonlyArray<readonly string[]>,
+  timeoutMs?: number,
+): Promise<string | undefined> {
   const [first, ...others] = commands
   if (first === undefined) return Promise.resolve(undefined)
   return new Promise((done) => {
@@ -149,10 +153,10 @@ function noticedBy(folder: string, commands: ReadonlyArray<readonly string[]>): 
     }
     child.stdout.on('data', hear)
     child.stderr.on('data', hear)
-    const deadline = setTimeout(() => child.kill('SIGKILL'), timeoutMs)
+    const deadline = timeoutMs === undefined ? undefined : setTimeout(() => child.kill('SIGKILL'), timeoutMs)
     child.on('close', (code) => {
       clearTimeout(deadline)
-      if (code === 0) done(noticedBy(folder, others))
+      if (code === 0) done(noticedBy(folder, others, timeoutMs))
       else done(code === null ? 'it stands still' : (/.*(?:seed \d+:|Error|✖).*/.exec(said)?.[0]?.trim() ?? 'it ends'))
     })
   })
@@ -177,17 +181,28 @@ const commands = [
   ...(values.tests.length > 0 ? [['--test', ...values.tests]] : []),
 ]
 
+const jobs = Math.min(Number(values.jobs), mistakes.length)
+
+/** How long a sound copy takes on this machine, with as many beside it as there will be. What it notices is no mistake's. */
+async function soundMs(folder: string): Promise<number> {
+  const startedAtMs = performance.now()
+  const by = await noticedBy(folder, commands)
+  if (by !== undefined) throw new Error(`the sources are not sound to begin with: ${by}`)
+  return performance.now() - startedAtMs
+}
+
 let noticed = 0
 let next = 0
 async function work(): Promise<void> {
   const folder = copyOfRepository()
+  const timeoutMs = standstillFactor * (await soundMs(folder))
   for (let n = next++; n < mistakes.length; n = next++) {
     const { fileName, location, replacement } = mistakes[n] as Mistake
     const file = join(folder, fileName)
     const text = readFileSync(file, 'utf8')
     const [from, to] = [offsetOf(text, location.start), offsetOf(text, location.end)]
     writeFileSync(file, text.slice(0, from) + replacement + text.slice(to))
-    const by = await noticedBy(folder, commands)
+    const by = await noticedBy(folder, commands, timeoutMs)
     writeFileSync(file, text)
     if (by !== undefined) noticed++
     const change = `${text.slice(from, to)}  →  ${replacement}`.replace(/\s*\n\s*/g, ' ')
@@ -199,5 +214,5 @@ async function work(): Promise<void> {
   rmSync(folder, { recursive: true, force: true })
 }
 
-await Promise.all(Array.from({ length: Math.min(Number(values.jobs), mistakes.length) }, work))
+await Promise.all(Array.from({ length: jobs }, work))
 process.stdout.write(`${noticed} of ${mistakes.length} mistakes are noticed\n`)
