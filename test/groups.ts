@@ -7,6 +7,11 @@ export interface TestGroup {
   readonly about: string
   /** Folders whose `*.test.ts` files the group runs, relative to the repository. */
   readonly folders: readonly string[]
+  /**
+   * Of these the files of each run in one process: to start one takes longer than such a file. A file that awaits
+   * something before its tests cannot be among them, and says so: its suite has ended by then.
+   */
+  readonly together?: readonly string[]
   /** Its folders for temporary files lie in memory where the system has room for them there: stores flush at every commit. */
   readonly inMemory?: boolean
   /** Longest time one test may take before it counts as hung. */
@@ -23,6 +28,22 @@ export const testGroups: readonly TestGroup[] = [
     name: 'unit',
     about: 'tidy rules, types, units, operator semantics, the embedded broker',
     folders: ['test/tidy', 'test/types', 'test/unit', 'test/conformance', 'test/conformance-streams', 'examples'],
+    together: [
+      'test/tidy',
+      'test/unit/commit',
+      'test/unit/config',
+      'test/unit/deploy',
+      'test/unit/dsl',
+      'test/unit/engine',
+      'test/unit/ha',
+      'test/unit/lanes',
+      'test/unit/runtime',
+      'test/unit/serde',
+      'test/unit/testing',
+      'test/unit/time',
+      'test/unit/topology',
+      'test/unit/view',
+    ],
     inMemory: true,
     testTimeoutMs: 480_000,
     fileTimeoutMs: 900_000,

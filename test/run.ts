@@ -94,7 +94,11 @@ class GroupReport {
     this.#skips.set(reason, (this.#skips.get(reason) ?? 0) + 1)
   }
 
-  printFile(path: string, durationMs: number): void {
+  hasFile(path: string): boolean {
+    return this.#files.has(path)
+  }
+
+  printFile(path: string, durationMs: number | undefined): void {
     const result = this.#files.get(path)
     if (!result) return
     this.#files.delete(path)
@@ -105,44 +109,72 @@ class GroupReport {
     const skipped = result.skipped > 0 ? `, ${result.skipped} skipped` : ''
     const name = relative(repositoryRoot, path)
     if (result.failed > 0) failures.push(`FAIL ${name}`, ...result.notes)
-    const seconds = (durationMs / 1000).toFixed(1)
-    process.stdout.write(`${mark} ${name}: ${result.passed} passed${skipped} (${seconds} s)\n`)
+    const seconds = durationMs === undefined ? '' : ` (${(durationMs / 1000).toFixed(1)} s)`
+    process.stdout.write(`${mark} ${name}: ${result.passed} passed${skipped}${seconds}\n`)
     for (const note of result.notes) process.stdout.write(`${note}\n`)
     if (result.failed > 0 && result.stderr.trim() !== '') {
       process.stdout.write(`  standard error (its end):\n${result.stderr.slice(-shownStderrChars)}\n`)
     }
   }
 
+  printTogether(files: readonly string[], durationMs: number): void {
+    process.stdout.write(`     ${files.length} files in one process (${(durationMs / 1000).toFixed(1)} s)\n`)
+  }
+
   /** Files that died before they could report. */
   printRest(): void {
-    for (const path of [...this.#files.keys()]) this.printFile(path, 0)
+    for (const path of [...this.#files.keys()]) this.printFile(path, undefined)
     for (const [reason, count] of this.#skips) process.stdout.write(`     ${count} skipped: ${reason}\n`)
   }
 }
 
 /**
- * One file in a process of its own. The runner bounds every single test; what is left behind by one that hung (sockets,
- * timers, processes) may still keep the file's process alive, so the file as a whole has an end too.
+ * Files in a process of their own. The runner bounds every single test; what is left behind by one that hung (sockets,
+ * timers, processes) may still keep the process alive, so the process as a whole has an end too.
  */
-function runFile(group: TestGroup, file: string, report: GroupReport): Promise<void> {
-  const path = join(repositoryRoot, file)
+function runFiles(group: TestGroup, files: readonly string[], report: GroupReport): Promise<void> {
+  const paths = files.map((file) => join(repositoryRoot, file))
+  const first = paths[0] as string
   const { promise, resolve } = Promise.withResolvers<void>()
   const tooLong = new AbortController()
   const startedAtMs = performance.now()
   const seconds = group.fileTimeoutMs / 1000
-  const deadline = setTimeout(() => {
+  const fail = (path: string, why: string): void => {
     const result = report.file(path)
     result.failed++
-    result.notes.push(`  FAILED the file did not end within ${seconds} s and was stopped`)
+    result.notes.push(`  FAILED ${why}`)
+  }
+  const deadline = setTimeout(() => {
+    fail(first, `${files.join(', ')} did not end within ${seconds} s and was stopped`)
     tooLong.abort()
   }, group.fileTimeoutMs)
   const stream = run({
-    files: [path],
+    files: [paths.length > 1 ? join(repositoryRoot, 'test/together.ts') : first],
     timeout: group.testTimeoutMs,
     cwd: repositoryRoot,
     signal: tooLong.signal,
-    ...(group.inMemory && memoryFolder && { env: { ...process.env, TMPDIR: memoryFolder } }),
+    env: {
+      ...process.env,
+      ...(paths.length > 1 && { TEST_FILES: paths.join('\n') }),
+      ...(group.inMemory && memoryFolder && { TMPDIR: memoryFolder }),
+    },
   })
+  listen(stream, report)
+  stream.on('end', () => {
+    clearTimeout(deadline)
+    const withoutTest = paths.filter((path) => paths.length > 1 && !report.hasFile(path))
+    for (const path of withoutTest) fail(path, 'the file holds no test')
+    // With what lies before and after its tests, a broker's start for one.
+    const durationMs = performance.now() - startedAtMs
+    for (const path of paths) report.printFile(path, paths.length > 1 ? undefined : durationMs)
+    if (paths.length > 1) report.printTogether(files, durationMs)
+    resolve()
+  })
+  stream.resume()
+  return promise
+}
+
+function listen(stream: ReturnType<typeof run>, report: GroupReport): void {
   stream.on('test:pass', (data) => {
     // A suite counts where it was skipped as a whole: its tests are not told then.
     if (data.details.type === 'suite' && data.skip === undefined) return
@@ -170,41 +202,36 @@ function runFile(group: TestGroup, file: string, report: GroupReport): Promise<v
     result.stderr = (result.stderr + data.message).slice(-2 * shownStderrChars)
     if (process.env.TEST_VERBOSE) process.stderr.write(data.message)
   })
-  stream.on('end', () => {
-    clearTimeout(deadline)
-    // With what lies before and after its tests, a broker's start for one.
-    report.printFile(path, performance.now() - startedAtMs)
-    resolve()
-  })
-  stream.resume()
-  return promise
 }
 
 /** A group under way: what is said of it before its first file and after its last. */
 class GroupRun {
   readonly report = new GroupReport()
-  readonly files: readonly string[]
+  /** Those of one process each. */
+  readonly processes: ReadonlyArray<readonly string[]>
   readonly #group: TestGroup
   #left: number
   #startedAtMs = 0
 
   constructor(group: TestGroup) {
     this.#group = group
-    this.files = groupFiles(group)
-    this.#left = this.files.length
+    const together = (file: string): string => group.together?.find((folder) => file.startsWith(`${folder}/`)) ?? file
+    this.processes = [...Map.groupBy(groupFiles(group), together).values()]
+    this.#left = this.processes.length
   }
 
-  async run(file: string): Promise<void> {
+  async run(files: readonly string[]): Promise<void> {
     if (this.#startedAtMs === 0) this.#begin()
-    await runFile(this.#group, file, this.report)
+    await runFiles(this.#group, files, this.report)
     if (--this.#left === 0) this.#end()
   }
 
   #begin(): void {
     this.#startedAtMs = performance.now()
     const { name, about } = this.#group
-    const noun = this.files.length === 1 ? 'file' : 'files'
-    process.stdout.write(`\n== ${name}${about ? ` - ${about}` : ''} (${this.files.length} ${noun})\n`)
+    const count = this.processes.flat().length
+    const noun = count === 1 ? 'file' : 'files'
+    process.stdout.write(`\n== ${name}${about ? ` - ${about}` : ''} (${count} ${noun})\n`)
   }
 
   #end(): void {
@@ -219,9 +246,9 @@ class GroupRun {
 
 const runs = chosenGroups(process.argv.slice(2)).map((group) => new GroupRun(group))
 // The next group begins while the last file of the one before goes on: no core waits for it.
-const left = runs.flatMap((group) => group.files.map((file) => ({ group, file })))
+const left = runs.flatMap((group) => group.processes.map((files) => ({ group, files })))
 const worker = async (): Promise<void> => {
-  for (let next = left.shift(); next !== undefined; next = left.shift()) await next.group.run(next.file)
+  for (let next = left.shift(); next !== undefined; next = left.shift()) await next.group.run(next.files)
 }
 await Promise.all(Array.from({ length: concurrentFiles }, worker))
 

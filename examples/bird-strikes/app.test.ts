@@ -33,15 +33,11 @@ describe('bird strikes', () => {
   test('are told by family and operator as a plain sum of the reports gives', async () => {
     const driver = new TopologyTestDriver(app)
     const half = Math.floor(known.length / 2)
-    const feedSpecies = async (from: number, to: number): Promise<void> => {
-      const input = driver.input<string, Species>('species')
-      for (const { key, value, timestamp } of known.slice(from, to)) await input.pipe(key, value, { timestamp })
-    }
+    const input = driver.input<string, Species>('species')
     // Half of the species come only when the reports that name them are there: these are corrected.
-    await feedSpecies(0, half)
-    const input = driver.input<string, Strike>('strikes')
-    for (const { key, value, timestamp } of reports) await input.pipe(key, value, { timestamp })
-    await feedSpecies(half, known.length)
+    await input.pipeAll(known.slice(0, half))
+    await driver.input<string, Strike>('strikes').pipeAll(reports)
+    await input.pipeAll(known.slice(half))
 
     assert.ok(families.size > 10)
     assert.deepEqual(newest<Total>(driver, 'by-family'), totals(familyOf))

@@ -22,8 +22,7 @@ function byRegion(): Map<string, Array<FeedRecord<Shock>>> {
 
 async function run(): Promise<TopologyTestDriver> {
   const driver = new TopologyTestDriver(app)
-  const input = driver.input<string, Shock>('shocks')
-  for (const { key, value, timestamp } of all) await input.pipe(key, value, { timestamp })
+  await driver.input<string, Shock>('shocks').pipeAll(all)
   return driver
 }
 
