@@ -37,7 +37,7 @@ export class TopologyTestDriver {
   readonly topology: CompiledTopology
   readonly #serdes: TopicSerdes
   readonly #app: VirtualApplication
-  /** Tasks of every sub-topology. */
+  /** Tasks of every sub-topology, as far as they follow from the topics that are named. */
   readonly #tasks: readonly number[]
   /** Calls wait for one another. */
   #turn: Promise<unknown> = Promise.resolve()
@@ -60,7 +60,10 @@ export class TopologyTestDriver {
     const partitionsOf = (topic: string): number =>
       topics[topic]?.partitions ?? (typeof partitions === 'number' ? partitions : (partitions[topic] ?? 1))
     const { sources } = this.topology
-    this.#tasks = changelogPartitions(planOf(this.topology), partitionsOf, (source) => sources[source]?.topics ?? [])
+    this.#tasks = changelogPartitions(planOf(this.topology), partitionsOf, (source) =>
+      // What a pattern will find is not known yet: most likely a topic like any other.
+      sources[source]?.pattern === undefined ? (sources[source]?.topics ?? []) : [''],
+    )
     this.#app = new VirtualApplication({
       applicationId: app.applicationId,
       config,
@@ -254,6 +257,8 @@ export class TopologyTestDriver {
 
   #partitionsOfStore(name: string): number {
     if (this.topology.globalStores.has(name)) return 1
+    const open = this.#app.openPartitions(name)
+    if (open > 0) return open
     const owner = this.topology.subtopologies.find((s) => s.stores.includes(name))
     return owner ? (this.#tasks[owner.id] ?? 1) : 1
   }

@@ -125,6 +125,11 @@ export class VirtualApplication {
     return this.#process?.store(name, partition)
   }
 
+  /** Partitions of a store of tasks that run: by a pattern, or since an earlier start, they may be more than are named. */
+  openPartitions(name: string): number {
+    return this.#process?.openPartitions(name) ?? 0
+  }
+
   /** How far event time has come, and what holds it. Null before the start. */
   watermarks(): WatermarkSnapshot | null {
     this.#process?.engine.show()

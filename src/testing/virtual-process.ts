@@ -94,6 +94,10 @@ export class VirtualProcess {
     return lane.tasks.store(name, partition)
   }
 
+  openPartitions(name: string): number {
+    return this.#lanes.reduce((count, lane) => count + lane.tasks.queried(name).length, 0)
+  }
+
   globalStore(name: string): AnyStore | undefined {
     return (this.#lanes[0] as LaneCore).tasks.queried(name)[0]
   }

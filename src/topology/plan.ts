@@ -12,6 +12,8 @@ export interface SourcePlan {
   readonly topics: readonly string[]
   /** The source text of the pattern. */
   readonly pattern: string | undefined
+  /** Its flags: whether case counts, for one. */
+  readonly patternFlags?: string | undefined
   readonly watermark: WatermarkOptions
   readonly extractsTimestamp: boolean
   /** See `CompiledSource.carriesValue`. */
@@ -115,6 +117,7 @@ export function planOf(topology: CompiledTopology): TopologyPlan {
         kind,
         topics,
         pattern: pattern?.source,
+        patternFlags: pattern?.flags,
         watermark,
         extractsTimestamp: timestampExtractor !== undefined,
         carriesValue,

@@ -23,6 +23,19 @@ export const mutantsOfAnswers: readonly Mutant[] = [
     },
   },
   {
+    name: 'outputs-of-the-next-epoch-thrown-away',
+    // What comes while a commit is under way is forgotten, and does not wait behind it.
+    patch: () => {
+      const { outputs } = Committer.prototype
+      Committer.prototype.outputs = function (epoch, batches) {
+        if (epoch === this.machine.epoch) outputs.call(this, epoch, batches)
+      }
+      return () => {
+        Committer.prototype.outputs = outputs
+      }
+    },
+  },
+  {
     name: 'commit-under-way-is-taken-for-the-next',
     // Who asks for a commit hears of one that began before.
     world: { asks: 10 },

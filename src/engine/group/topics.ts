@@ -140,7 +140,7 @@ function topicsOf(
     return settings.split === 'repartition-topics' && boundary ? [boundaryTopic(settings, boundary)] : []
   }
   if (source.pattern === undefined) return source.topics
-  const pattern = new RegExp(`^(?:${source.pattern})$`)
+  const pattern = new RegExp(`^(?:${source.pattern})$`, source.patternFlags)
   return [...topics.keys()].filter((topic) => pattern.test(topic) && !isInternal(settings, topic)).sort()
 }
 

@@ -326,6 +326,40 @@ describe('the rest of the engine', () => {
     assert.deepEqual(values(driver), ['first', 'second', 'third'])
   })
 
+  test('reads what a pattern matches with its flags', async () => {
+    const driver = driverOf((topology) => topology.stream(/IN-.*/i).to('out'))
+    await driver.input('in-1').pipe('a', 'x')
+    await driver.input('In-2').pipe('a', 'y')
+    assert.deepEqual(values(driver), ['x', 'y'])
+    assert.throws(() => driver.input('in'), { code: 'USAGE' })
+  })
+
+  test('shows every partition of a store behind a pattern', async () => {
+    const build = (topology: Topology): void => {
+      topology
+        .stream(/in-.*/)
+        .groupByKey()
+        .windowedBy(tumbling('10s'))
+        .count({ store: 'counts' })
+        .toStream()
+        .to('out')
+    }
+    for (const lanes of [1, 2]) {
+      const driver = driverOf(build, { lanes, topics: { 'in-1': { partitions: 3 } } })
+      for (const key of ['a', 'b', 'c', 'd', 'e']) await driver.input('in-1').pipe(key, 'x')
+      const stores = [0, 1, 2].map((partition) => driver.store<WindowStore<string, number>>('counts', partition))
+      assert.deepEqual(
+        stores.flatMap((store) => [...store.all()].map(([key]) => key)).sort(),
+        ['a', 'b', 'c', 'd', 'e'],
+        `${lanes} lanes`,
+      )
+      assert.match(driver.explain(), /holds 5 windows/)
+      assert.throws(() => driver.store('counts', 3), { code: 'USAGE' })
+    }
+    // Before the first record, where all topics have as many.
+    assert.deepEqual([...driverOf(build, { partitions: 2 }).store<WindowStore<string, number>>('counts', 1).all()], [])
+  })
+
   test('does a backlog of several topics in the order of time', async () => {
     const driver = driverOf(
       (topology) => {
