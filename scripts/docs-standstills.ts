@@ -10,7 +10,7 @@ export const standstillsPage = join(import.meta.dirname, '..', 'docs', 'guide', 
 const severities = {
   FAILED: 'The engine has given up.',
   STANDING: 'All or part of the application has stopped, or its results are incomplete.',
-  NOT_MEANT_TO_RUN: 'The process is paused, stopping or a standby, or its license does not count.',
+  NOT_MEANT_TO_RUN: 'The process is paused, stopping or a standby, or its license is not accepted.',
   SLOW: 'It is at work, but results come late, or do not come yet.',
 } as const
 
@@ -64,7 +64,11 @@ function section(row: StandstillRow): string[] {
     '',
     `- Found when: ${when}`,
     `- What to do: ${next}`,
-    ...(explains.length === 0 ? [] : [`- Explains: ${[...new Set(explains)].map((each) => `\`${each}\``).join(', ')}`]),
+    ...(explains.length === 0
+      ? []
+      : [
+          `- Brings about, where it is found with them: ${[...new Set(explains)].map((each) => `\`${each}\``).join(', ')}`,
+        ]),
     '',
     ...(guide === undefined ? [] : [guide, '']),
   ]

@@ -11,6 +11,7 @@ import { answerOf } from '../view/diagnosis/answer.ts'
 import type { Diagnosis } from '../view/diagnosis/diagnosis.ts'
 import type { EngineCommands, EngineView } from '../view/view.ts'
 import { EngineError } from '../base/errors.ts'
+import { transactionalIdOf } from '../engine/commit/identity.ts'
 import type { DataAccess } from '../http/data-seam.ts'
 import { compilingOf, loadApplication } from '../lanes/application.ts'
 import { createLicense } from '../license/license.ts'
@@ -258,7 +259,8 @@ class RunningApplication implements Runtime {
     const identity = this.#identity
     this.#failures = new KeptFailures(stateDir === null ? null : stateFolder(stateDir, applicationId))
     const earlier = (): KeptFailures['list'] => this.#failures?.list ?? []
-    this.#diagnosis = startDiagnosis({ config, host, license, ha, earlier, identity, log })
+    const transactionalId = transactionalIdOf(settings)
+    this.#diagnosis = startDiagnosis({ config, host, license, ha, earlier, identity, transactionalId, log })
     const data = this.#data(applicationId, topology)
     const diagnosis = this.#diagnosis
     await this.#ha?.load()

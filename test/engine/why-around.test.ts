@@ -10,7 +10,7 @@ import { TestProducer } from '../support/broker-io.ts'
 import { eventually } from '../support/millrace.ts'
 import { RelayedBroker } from '../support/relayed-broker.ts'
 import { type In, produce, TestEngine } from './support/engine.ts'
-import { flows, found, lagOf, meanwhile, quiet, web, why } from './support/why.ts'
+import { causesIn, flows, found, lagOf, meanwhile, quiet, web, why } from './support/why.ts'
 
 const start = 1_700_000_000_000
 const some = Array.from({ length: 20 }, (_, n): In => ({ key: `k${n}`, value: {} }))
@@ -120,6 +120,29 @@ describe('the broker', () => {
       first.sentence,
       /^The broker at embedded: has not answered for \d+ s\. The engine asked it to end the transaction|^Kafka has not answered for \d+ s\. The engine asked it to end the transaction .+ addresses are embedded:/,
     )
+  })
+
+  test('that is silent at the end of a transaction is the one cause, also where tasks wait for what it holds back', async (t) => {
+    const broker = await relayed(t)
+    const settings = {
+      ...quiet,
+      'engine.state.store': 'memory',
+      'topology.sub-topology-split': 'repartition-topics',
+      'producer.transaction.timeout.ms': 120_000,
+    }
+    const engine = await TestEngine.start(t, 'running-sum', settings, broker)
+    const numbers = Array.from({ length: 50 }, (_, n): In => ({ key: `k${n}`, value: n }))
+    await engine.put('numbers', numbers)
+    await engine.idle()
+    broker.delayMs = { endTransaction: Number.POSITIVE_INFINITY }
+    await engine.put('numbers', numbers)
+    await found(engine, 'COMMIT_UNANSWERED')
+    const end = Date.now() + 4000
+    while (Date.now() < end) {
+      const answer = await why(engine)
+      assert.deepEqual(causesIn(answer), ['COMMIT_UNANSWERED'], answer.verdict)
+      await new Promise((done) => setTimeout(done, 100))
+    }
   })
 
   test('that commits slowly is told with the step that takes the time', async (t) => {

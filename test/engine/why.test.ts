@@ -1,5 +1,9 @@
 /** Standstills brought about on a running application; `GET /why` alone names cause and place, and nothing else. */
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { closeSync, constants, mkdtempSync, openSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
 import type { WhyFinding } from '../../src/view/diagnosis/answer.ts'
 import { type In, TestEngine } from './support/engine.ts'
@@ -32,21 +36,36 @@ async function timesOf(engine: TestEngine, lane: string) {
   return { busy, sums: [others.reduce((sum, each) => sum + each, busy), ...stages], askedAtMs, atMs }
 }
 
+/** Whoever reads it waits until the test is over. */
+function emptyPipe(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-pipe-'))
+  const pipe = join(folder, 'pipe')
+  execFileSync('mkfifo', [pipe])
+  t.after(() => {
+    // Not waiting for a reader: there may be none.
+    closeSync(openSync(pipe, constants.O_RDWR))
+    rmSync(folder, { recursive: true })
+  })
+  return pipe
+}
+
 const healthy = Array.from({ length: 20 }, (_, n): In => ({ key: `k${n}`, value: {} }))
 
 describe('a function that does not return', () => {
   for (const [what, name] of [
     ['loop', 'loopForEver'],
     ['wait', 'waitForLock'],
+    ['exec', 'waitForProgram'],
   ] as const) {
     test(`(${what}) is named with lane, node and record`, async (t) => {
+      const pipe = emptyPipe(t)
       const engine = await start(t)
       await engine.put('works', healthy)
       await engine.idle()
-      await engine.put('works', [{ key: 'k', value: { do: what }, partition: 1 }])
+      await engine.put('works', [{ key: 'k', value: { do: what, pipe }, partition: 1 }])
       // The thread tells its stack when it gets a processor; one that waits may not be able to.
       const isTold = ({ place, sentence }: WhyFinding): boolean =>
-        what === 'wait' ? sentence.includes('waits outside of JavaScript') : place.function !== undefined
+        what === 'loop' ? place.function !== undefined : sentence.includes('waits outside of JavaScript')
       const { first } = await found(engine, 'LANE_DOES_NOT_RETURN', isTold)
       assert.match(first.place.lane ?? '', /^lane-\d$/)
       assert.match(first.place.node ?? '', /MAPVALUES/)

@@ -7,6 +7,7 @@ import type { WhyAnswer } from '../../src/view/diagnosis/answer.ts'
 import { lifecycleStates } from '../../src/view/view.ts'
 import { Pods } from '../ha/support/pods.ts'
 import { eventually, millrace } from '../support/millrace.ts'
+import { withTimes } from '../support/why-times.ts'
 import { startFake } from './support/fake-subject.ts'
 import { holdRestoring } from './support/held-states.ts'
 import { startLicensed } from './support/licensed.ts'
@@ -23,7 +24,8 @@ async function whyOf(instance: { ask: AskPath }): Promise<WhyAnswer> {
 test('a license that was revoked is told with its status, since when, and what it stops', async (t) => {
   const live = await startLicensed('REVOKED')
   t.after(() => live.stop())
-  const { findings, status, since } = await whyOf(live as unknown as { ask: AskPath })
+  const ask = (): Promise<WhyAnswer> => whyOf(live as unknown as { ask: AskPath })
+  const { findings, status, since } = await withTimes('LICENSE_REFUSED', ask, (again) => again())
   assert.deepEqual(
     findings.map(({ code }) => code),
     ['LICENSE_REFUSED'],
@@ -39,10 +41,9 @@ test('a license that was revoked is told with its status, since when, and what i
 test('a long restore is told with store, partition, records and what is left', async (t) => {
   const live = await holdRestoring({})
   t.after(() => live.stop())
-  await eventually('RESTORING is found', async () => {
-    const { findings } = await whyOf(live as unknown as { ask: AskPath })
-    return findings[0]?.code === 'RESTORING'
-  })
+  const named = (ask: () => Promise<WhyAnswer>): Promise<void> =>
+    eventually('RESTORING is found', async () => (await ask()).findings[0]?.code === 'RESTORING')
+  await withTimes('RESTORING', () => whyOf(live as unknown as { ask: AskPath }), named)
   const { findings } = await whyOf(live as unknown as { ask: AskPath })
   assert.match(
     findings[0]?.sentence ?? '',
@@ -60,7 +61,9 @@ test('a standby names the pod that is active', async (t) => {
   const standby = pods.living.find(({ lifecycle }) => lifecycle === 'STANDBY')
   const active = pods.living.find(({ lifecycle }) => lifecycle === 'RUNNING')
   const verdict = async (): Promise<WhyAnswer> => (await standby?.ask('GET', '/why'))?.body as unknown as WhyAnswer
-  await eventually('it names the active pod', async () => (await verdict()).findings[0]?.place.pod === active?.id)
+  const named = (ask: () => Promise<WhyAnswer>): Promise<void> =>
+    eventually('it names the active pod', async () => (await ask()).findings[0]?.place.pod === active?.id)
+  await withTimes('STANDBY', verdict, named)
   const { status, findings, verdict: sentence } = await verdict()
   assert.equal(status, 'NOT_MEANT_TO_RUN')
   assert.deepEqual(

@@ -25,16 +25,19 @@ export interface DiagnosisParts {
   readonly ha: HaLink | null
   readonly earlier: () => readonly EarlierFailure[]
   readonly identity: Identity | null
+  /** Null where the engine does not write in transactions. */
+  readonly transactionalId: string | null
   readonly log: (line: LogLine) => void
 }
 
 export function startDiagnosis(parts: DiagnosisParts): Diagnosis {
-  const { config, host, license, ha, earlier, identity, log } = parts
+  const { config, host, license, ha, earlier, identity, transactionalId, log } = parts
   const holders = new TransactionHolders(host.askedBroker, systemClock)
   return new Diagnosis({
     view: host,
     license: () => licenseNow(license),
     ha: () => haFacts(ha),
+    transactionalId,
     commitIntervalMs: config.get('commit-barrier.interval-ms'),
     process: processName(config, identity?.name ?? null),
     settings: settingsOf(config, host.applicationId),

@@ -77,7 +77,7 @@ const statusWords: Readonly<Record<Status, string>> = {
   FLOWING: 'records are processed.',
   SLOW: 'it is at work, but results come late, or do not come yet.',
   STANDING: 'all or part of the application has stopped, or its results are incomplete.',
-  NOT_MEANT_TO_RUN: 'this process is paused, stopping or a standby, or its license does not count.',
+  NOT_MEANT_TO_RUN: 'this process is paused, stopping or a standby, or its license is not accepted.',
   FAILED: 'the engine has given up; this process processes nothing.',
 }
 

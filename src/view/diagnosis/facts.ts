@@ -79,6 +79,8 @@ export interface PartitionFacts {
   /** Since when it has had no record, and the longest time it ever had none before that. */
   readonly quietSinceMs: number
   readonly longestQuietMs: number
+  /** Since when all that it has is committed: before that it cannot be idle. */
+  readonly doneSinceMs: number
   /** The record that took the watermark ahead of the clock. */
   readonly ahead: { readonly offset: number; readonly timestampMs: number; readonly sinceMs: number } | null
 }
@@ -143,6 +145,8 @@ export interface HaFacts {
 
 export interface Facts {
   readonly applicationId: string
+  /** Under which the engine itself writes in transactions; left out where it does not. */
+  readonly transactionalId?: string
   /** Which process speaks: its pod or instance, host and process id. */
   readonly process?: string
   readonly settings?: SettingsFacts

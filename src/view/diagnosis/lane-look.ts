@@ -18,6 +18,8 @@ const windowMs = 5000
 const fewestLooks = 4
 /** A key goes on being the heaviest one although it was not for so long. */
 const hotPauseMs = 1500
+/** A lane goes on being at work although it had nothing for so long: what feeds it may have waited for a processor. */
+const idlePauseMs = 1000
 
 export class LaneLook {
   readonly #name: string
@@ -33,6 +35,7 @@ export class LaneLook {
   #callSinceMs = 0
   #longestCallMs = 0
   #busySinceMs: number | null = null
+  #lastBusyMs = 0
   #hot: { hash: number; sinceMs: number; seenMs: number; facts: NonNullable<LaneFacts['hotKey']> } | null = null
   /** Finished records at earlier looks, oldest first. */
   #finished: Array<{ readonly atMs: number; readonly count: number }> = []
@@ -55,7 +58,9 @@ export class LaneLook {
     this.#calls(now)
     const { queued, inFlight } = { queued: this.#at('queuedRecords'), inFlight: this.#at('inFlightAsync') }
     const isBusy = this.#stepSinceMs !== null || inFlight > 0 || queued > 0
-    this.#busySinceMs = isBusy ? (this.#busySinceMs ?? now) : null
+    if (isBusy) this.#lastBusyMs = now
+    if (isBusy) this.#busySinceMs ??= now
+    else if (now - this.#lastBusyMs >= idlePauseMs) this.#busySinceMs = null
     const at = place(topics, this.#at('currentTopic'), this.#at('currentPartition'), this.#at('currentOffset'))
     const calling = this.#call !== 0
     const facts: LaneFacts = {

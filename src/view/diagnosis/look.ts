@@ -21,6 +21,8 @@ export interface Around {
   /** Left out where no other process can take the identity. */
   readonly identity?: () => Facts['identity']
   readonly commitIntervalMs: number
+  /** Null where the engine does not write in transactions. */
+  readonly transactionalId?: string | null
   /** Which process this is, for whoever asks the wrong one. */
   readonly process?: string
   readonly settings?: SettingsFacts
@@ -39,8 +41,11 @@ interface PartitionMemory {
   mark: number
   quietSinceMs: number
   longestQuietMs: number
+  doneSinceMs: number
   fullSinceMs: number | null
   withheldSinceMs: number | null
+  /** Up to where the open transactions of others let it be read. */
+  readableTo: number
 }
 
 /** Operators that wait for event time, or drop what comes behind it. */
@@ -89,6 +94,7 @@ export class Look {
     const broker = view.broker()
     return {
       applicationId: view.applicationId,
+      ...(typeof this.#o.transactionalId === 'string' && { transactionalId: this.#o.transactionalId }),
       ...(this.#o.process !== undefined && { process: this.#o.process }),
       ...(this.#o.settings !== undefined && { settings: this.#o.settings }),
       state: state.current,
@@ -162,7 +168,11 @@ export class Look {
         seen.add(key)
         const isFull = buffer?.paused === true && buffer.buffered >= buffer.bufferCapacity
         const memory = this.#remember(key, logEndOffset, isFull, now)
-        memory.withheldSinceMs = withheld > 0 ? (memory.withheldSinceMs ?? now) : null
+        if (logEndOffset > committedOffset) memory.doneSinceMs = now
+        const readableTo = logEndOffset - withheld
+        // One transaction may follow another without a gap: each that ends lets more be read.
+        if (withheld === 0 || readableTo !== memory.readableTo) memory.withheldSinceMs = withheld === 0 ? null : now
+        memory.readableTo = readableTo
         facts.push({
           topic,
           partition,
@@ -180,6 +190,7 @@ export class Look {
           isAnnounced: marks?.isAnnounced === true,
           quietSinceMs: memory.quietSinceMs,
           longestQuietMs: memory.longestQuietMs,
+          doneSinceMs: memory.doneSinceMs,
           ahead: marks?.ahead ?? null,
         })
       }
@@ -197,8 +208,10 @@ export class Look {
       mark,
       quietSinceMs: now,
       longestQuietMs: 0,
+      doneSinceMs: now,
       fullSinceMs: null,
       withheldSinceMs: null,
+      readableTo: -1,
     }
     this.#partitions.set(key, memory)
     if (mark !== memory.mark) {

@@ -1,9 +1,12 @@
 /** Stands still in each way that a record tells it to. */
+import { execFileSync } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineApp, serdes, tumbling } from 'millrace'
 
 interface Work {
-  readonly do?: 'loop' | 'wait' | 'pend' | 'throw'
+  readonly do?: 'loop' | 'wait' | 'exec' | 'pend' | 'throw'
+  /** A pipe, for `exec`: it ends when somebody writes there. */
+  readonly pipe?: string
   readonly ms?: number
 }
 
@@ -17,6 +20,10 @@ export function waitForLock(): void {
   Atomics.wait(lock, 0, 0)
 }
 
+export function waitForProgram(pipe: string): void {
+  execFileSync('cat', [pipe])
+}
+
 function takesTime(ms: number): void {
   const end = performance.now() + ms
   while (performance.now() < end);
@@ -25,6 +32,7 @@ function takesTime(ms: number): void {
 function work(value: Work): Work {
   if (value.do === 'loop') loopForEver()
   if (value.do === 'wait') waitForLock()
+  if (value.do === 'exec') waitForProgram(value.pipe ?? '')
   if (value.do === 'throw') throw new RangeError('this record is wrong')
   if (value.ms !== undefined) takesTime(value.ms)
   return value

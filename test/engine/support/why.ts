@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import type { WhyAnswer, WhyFinding } from '../../../src/view/diagnosis/answer.ts'
 import { eventually } from '../../support/millrace.ts'
+import { withTimes } from '../../support/why-times.ts'
 import type { In, TestEngine } from './engine.ts'
 
 export const web = { 'runtime.http.enabled': true, 'runtime.http.port': 0, 'runtime.http.host': '127.0.0.1' }
@@ -18,15 +19,17 @@ export async function why(engine: TestEngine): Promise<WhyAnswer> {
 /** The first finding is the standstill's own, and no other cause is claimed. */
 export async function found(engine: TestEngine, code: string, wanted: (finding: WhyFinding) => boolean = () => true) {
   let answer: WhyAnswer | undefined
-  await eventually(
-    `${code} is found`,
-    async () => {
-      answer = await why(engine)
-      const [first] = answer.findings
-      return first !== undefined && first.code === code && wanted(first)
-    },
-    patienceMs,
-  ).catch((error: unknown) => {
+  const named = (ask: () => Promise<WhyAnswer>): Promise<void> =>
+    eventually(
+      `${code} is found`,
+      async () => {
+        answer = await ask()
+        const [first] = answer.findings
+        return first !== undefined && first.code === code && wanted(first)
+      },
+      patienceMs,
+    )
+  await withTimes(code, () => why(engine), named).catch((error: unknown) => {
     throw new Error(`${code} is not found: ${JSON.stringify(answer)}`, { cause: error })
   })
   const { findings, verdict, status, since } = answer as WhyAnswer
@@ -82,4 +85,32 @@ export function keptBusy<T>(
     if (lagOf(engine) < records.length / 2) await engine.put(topic, records)
   }
   return meanwhile(more, during, 500)
+}
+
+/**
+ * Asks all of them again and again until `during` is over. Every finding is a false alarm but those that are true here,
+ * and what they bring about.
+ */
+export async function watched(
+  trueHere: readonly string[],
+  ask: () => ReadonlyArray<Promise<WhyAnswer | undefined>>,
+  during: () => Promise<void>,
+): Promise<{ readonly falseAlarms: readonly string[]; readonly answers: number }> {
+  const falseAlarms = new Map<string, string>()
+  let answers = 0
+  const look = async (): Promise<void> => {
+    for (const answer of await Promise.all(ask())) {
+      if (answer === undefined) continue
+      answers++
+      const isTrue = ({ code }: WhyFinding): boolean => trueHere.includes(code)
+      const broughtAbout = new Set(answer.findings.filter(isTrue).flatMap(({ leadsTo }) => leadsTo))
+      for (const finding of answer.findings) {
+        if (isTrue(finding) || broughtAbout.has(finding.code)) continue
+        const { code, place, sentence } = finding
+        falseAlarms.set(`${answer.process} ${code} ${JSON.stringify(place)}`, sentence)
+      }
+    }
+  }
+  await meanwhile(look, during)
+  return { falseAlarms: [...falseAlarms].map(([name, sentence]) => `${name}: ${sentence}`), answers }
 }

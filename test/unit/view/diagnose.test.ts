@@ -43,6 +43,7 @@ const partition: PartitionFacts = {
   idlenessTimeoutMs: 0,
   quietSinceMs: now,
   longestQuietMs: 0,
+  doneSinceMs: now,
   ahead: null,
 }
 
@@ -268,6 +269,38 @@ describe('a diagnosis', () => {
     const [{ place, sentence } = { place: {}, sentence: '' }] = diagnose(now, { ...healthy, partitions: once })
     assert.equal(place.partition, 2)
     assert.match(sentence, /has not begun/)
+  })
+
+  test('does not wonder that a partition is not idle which was read to its end a moment ago', () => {
+    const idlenessTimeoutMs = 1000
+    const behind = { ...partition, partition: 1, idlenessTimeoutMs, watermarkMs: now - 7_200_000 }
+    const quiet = (quietMs: number, doneMs: number) => {
+      return { ...behind, quietSinceMs: now - quietMs, doneSinceMs: now - doneMs }
+    }
+    const codes = (each: PartitionFacts, lateMs = 0): string[] => codesOf({ partitions: [partition, each], lateMs })
+    assert.deepEqual(codes(quiet(14_000, 3000)), [])
+    assert.deepEqual(codes(quiet(14_000, 14_000)), ['WATERMARK_HELD'])
+    assert.deepEqual(codes(quiet(14_000, 14_000), 900), [], 'nobody had a processor to ask for more')
+    const never = { ...quiet(14_000, 3000), idlenessTimeoutMs: 0 }
+    assert.deepEqual(codes(never), ['WATERMARK_HELD'])
+  })
+
+  test('takes no transaction of its own for that of somebody else', () => {
+    const held = { ...partition, isAnnounced: true, withheld: 5, withheldSinceMs: now - 8000 }
+    const writing = { ...(healthy.commit as CommitFacts), phase: 'IN_TX_COMMIT', phaseSinceMs: now - 8000 } as const
+    const codes = (each: PartitionFacts, more: Partial<Facts> = {}): string[] =>
+      codesOf({ transactionalId: 'app-one', partitions: [each], ...more })
+    const by = (transactionalId: string) => ({ ...held, withheldBy: { producerId: '7', transactionalId } })
+    assert.deepEqual(codes(by('app-one')), [])
+    assert.deepEqual(codes(held, { commit: writing }), ['COMMIT_UNANSWERED'], 'the broker has not told whose it is')
+    assert.deepEqual(codes(held), ['TRANSACTION_OPEN'], 'nothing of its own is open')
+    assert.deepEqual(codes({ ...held, isAnnounced: false }, { commit: writing }), [
+      'COMMIT_UNANSWERED',
+      'TRANSACTION_OPEN',
+    ])
+    assert.deepEqual(codes(by('app-two')), ['TRANSACTION_OPEN'])
+    const [other] = diagnose(now, { ...healthy, transactionalId: 'app-one', partitions: [by('app-two')] })
+    assert.match(other?.next ?? '', /^That is another process of this application: ask it first/)
   })
 
   test('tells members that come and go without end from a rolling update', () => {

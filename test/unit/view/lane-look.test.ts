@@ -6,10 +6,15 @@ import { LaneLook } from '../../../src/view/diagnosis/lane-look.ts'
 
 const layout: CounterLayout = { nodes: 1, subtopologies: 1, stores: [], sourceTopics: ['in'], sinkTopics: [] }
 
-function lookAt(): { block: Float64Array; stepSinceMs: (now: number) => number | null } {
+function lookAt() {
   const block = newBlock(laneBlockLength(layout))
   const look = new LaneLook(0, block, layout)
-  return { block, stepSinceMs: (now) => look.take(now, ['in'], () => 'node', undefined).facts.stepSinceMs }
+  const facts = (now: number) => look.take(now, ['in'], () => 'node', undefined).facts
+  return {
+    block,
+    stepSinceMs: (now: number) => facts(now).stepSinceMs,
+    busySinceMs: (now: number) => facts(now).busySinceMs,
+  }
 }
 
 test('a call that goes on and on is one step, since it was first seen', () => {
@@ -26,4 +31,23 @@ test('each call that returns begins another step, also where one record or timer
     return stepSinceMs(now)
   })
   assert.deepEqual(seen, [1000, 2000, 3000])
+})
+
+test('a lane that has nothing for a moment, because what feeds it waits for a processor, goes on being at work', () => {
+  const { block, busySinceMs } = lookAt()
+  const work = (records: number): void => {
+    block[laneIndex.queuedRecords] = records
+  }
+  work(1)
+  assert.equal(busySinceMs(1000), 1000)
+  work(0)
+  assert.equal(busySinceMs(1250), 1000)
+  assert.equal(busySinceMs(1750), 1000)
+  work(1)
+  assert.equal(busySinceMs(2000), 1000)
+  work(0)
+  assert.equal(busySinceMs(2900), 1000)
+  assert.equal(busySinceMs(3000), null)
+  work(1)
+  assert.equal(busySinceMs(3250), 3250)
 })

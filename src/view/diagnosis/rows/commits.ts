@@ -140,7 +140,7 @@ const commitsSlow: StandstillRow = {
   code: 'COMMITS_SLOW',
   severity: 'SLOW',
   title: 'Commits are slower than their interval',
-  when: 'For 3 s or more every commit, three at least, has taken more than half a second and three times commit-barrier.interval-ms for the broker and the stores. The time that lanes take to finish their records is not counted, before a commit or after it. On a machine short of processors it takes more.',
+  when: 'For 3 s or more every commit, three at least, has taken more than half a second, and more than three times the time after which one is due (`commit-barrier.interval-ms`), for the broker and the stores. The time that lanes take to finish their records is not counted, before a commit or after it. On a machine short of processors it takes more.',
   explains: ['BUFFER_FULL'],
   next: 'If the sentence names the broker, look at its disks and at replicas that are out of sync. If it names the stores, look at the disk of `engine.state.dir`. Results come later meanwhile, and none is lost.',
   nextBehind: 'Commits are as quick as before when that is done.',

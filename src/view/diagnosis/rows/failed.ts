@@ -28,11 +28,11 @@ const poisonRecord: StandstillRow = {
   code: 'POISON_RECORD',
   severity: 'FAILED',
   title: 'A record that cannot be processed',
-  when: 'The engine failed at a record; or an earlier run did within the hour, and nothing behind that record is committed yet.',
+  when: 'The engine failed at a record; or it did within the hour before this start of the process, and nothing behind that record is committed yet.',
   explains: ['FAILED', ...everythingBehind],
   next: 'A restart alone does not help: the same record fails again. If it began with a new release, roll that back first. Otherwise the developers have to correct the function, or the owners of the topic what they write. To go on before that, `dead-letter` for `errors.processing`, `errors.decoding` or `errors.producing` sets the record aside in a topic, and from then on every record that fails; `skip` drops them for good. Then start the process.',
   guide:
-    'What earlier runs left is kept in the state folder, so that it is also told where a supervisor starts the process again and again. With stores in memory there is no such folder: then only the run at hand is known.',
+    'What the process failed of before is kept in the folder of its stores, so that it is also told where a supervisor starts the process again and again. With stores in memory there is no such folder: then only the failure of the process that answers is known.',
   find: (facts, now) => {
     const current = facts.failure?.record
     const last = facts.earlier[0]
@@ -100,7 +100,7 @@ const failed: StandstillRow = {
   code: 'FAILED',
   severity: 'FAILED',
   title: 'The engine has failed',
-  when: 'The lifecycle state is FAILED.',
+  when: 'The state of the process is FAILED (GET `/state`): it processes nothing any more, and does not begin again by itself.',
   explains: ['RESTARTS', ...everythingBehind],
   next: 'Do what belongs to the code that the sentence names (docs/errors.md); then start the process again.',
   nextBehind: 'Start this process again only if that advice says so.',
@@ -143,7 +143,7 @@ const restarts: StandstillRow = {
   code: 'RESTARTS',
   severity: 'STANDING',
   title: 'The engine restarts again and again',
-  when: 'Two restarts in place or more count within their window, or one has been under way for 5 s.',
+  when: 'There were two restarts in place or more within the time over which they are counted (`commit-barrier.restart-window-ms`), or one has been under way for 5 s.',
   explains: ['BUFFER_FULL', 'WATERMARK_HELD', 'ALIGNMENT_HELD', 'COMMITS_SLOW'],
   next: 'Remove the causes that the sentence names, (1) first: it is the newest. By itself the engine goes on until the restarts are used up; then it fails, or a standby takes over.',
   find: (facts, now): Found[] => {

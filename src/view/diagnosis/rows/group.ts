@@ -17,7 +17,7 @@ function wasFenced({ earlier }: Facts, now: number): readonly EarlierFailure[] {
 /** Two that are both wanted. */
 function sideBySide({ settings, ha }: Facts): string {
   if (ha !== null) return 'Pods of a hot standby take turns by themselves: `millrace ha status` shows who is active.'
-  return `If both are to run side by side, each needs a value of its own for ${setting('engine.instance-id', settings?.instanceId)}, not one for all replicas of a deployment, and the application \`topology.sub-topology-split: repartition-topics\`, which lets processes share the work. The developers have to prepare that.`
+  return `If both are to run side by side, each needs a value of its own for ${setting('engine.instance-id', settings?.instanceId)}, not one for all replicas of a deployment, and the application has to be set to \`topology.sub-topology-split: repartition-topics\`, which lets processes share the work. The developers have to prepare that.`
 }
 
 /** This process has lost its identity. */
@@ -65,7 +65,7 @@ const fenced: StandstillRow = {
   title: 'Another process has the same identity',
   when: 'The broker told this process that another one has taken its identity; or it has taken it back, and was fenced twice within the hour before.',
   explains: ['FAILED', 'RESTARTS', ...everythingBehind],
-  next: 'Let one of the two run, and do not start the other one again: it would take the identity back. A process that was replaced on purpose needs nothing. If both are to run side by side, each needs an `engine.instance-id` of its own, not one for all replicas of a deployment, and the application `topology.sub-topology-split: repartition-topics`. The developers have to prepare that.',
+  next: 'Let one of the two run, and do not start the other one again: it would take the identity back. A process that was replaced on purpose needs nothing. If both are to run side by side, each needs an `engine.instance-id` of its own, not one for all replicas of a deployment, and the application has to be set to `topology.sub-topology-split: repartition-topics`. The developers have to prepare that.',
   guide:
     'To be fenced means that the broker refuses everything from this process, because another one came under its name. A fenced process answers for `runtime.fenced-linger` before it ends with exit code 3. For some minutes the new process reports which one it replaced, even if that one had already ended.',
   find: (facts, now) => {
@@ -102,7 +102,7 @@ function rebalancingNext({ settings }: Facts, staysMs: readonly number[]): strin
   if (settings === undefined) return rebalancing.next
   const session = setting('consumer.session.timeout.ms', time(settings.sessionTimeoutMs))
   return staysMs.every((stayMs) => stayMs < partOfSession * settings.sessionTimeoutMs)
-    ? `Look at the processes named above: they left the group by themselves, as a process does that is stopped or that fails. (The group gives up a silent one only after ${session}.) Look at their log and exit code (\`kubectl logs --previous\`), and at what stops them: a deployment, an autoscaler, a probe. ${ownNames}`
+    ? `Look at the processes that the sentence names: they left the group by themselves, as a process does that is stopped or that fails. (The group gives up a silent one only after ${session}.) Look at their log and exit code (\`kubectl logs --previous\`), and at what stops them: a deployment, an autoscaler, a probe. ${ownNames}`
     : rebalancing.next.replace('`consumer.session.timeout.ms`', session)
 }
 
@@ -112,7 +112,7 @@ const rebalancing: StandstillRow = {
   title: 'Members of the group come and go without end',
   when: 'Within five minutes three members or more came into the group and went again within a minute each, and it goes on.',
   explains: ['WATERMARK_HELD', 'BUFFER_FULL', 'COMMITS_SLOW', 'RESTARTS', 'LANE_SLOW', 'HOT_KEY'],
-  next: `Look at the processes named above: do they end (their log, exit code, memory limit; \`kubectl logs --previous\`), or do they run and the group loses them? The second happens where a process is silent for longer than \`consumer.session.timeout.ms\`. ${ownNames}`,
+  next: `Look at the processes that the sentence names: do they end (their log, exit code, memory limit; \`kubectl logs --previous\`), or do they run and the group loses them? The second happens where a process is silent for longer than \`consumer.session.timeout.ms\`. ${ownNames}`,
   guide:
     'Each time partitions change hands, what was read of them is given up, state is restored, and commits wait. A process that is replaced comes once and goes once, and is no finding.',
   find: (facts, now) => {

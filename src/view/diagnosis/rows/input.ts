@@ -3,7 +3,8 @@ import { clockToleranceMs } from '../../../time/watermark-report.ts'
 import { bootstrap, readCommand, safeRestart, setting, showsContents, time } from '../wording/advice.ts'
 import type { Facts, PartitionFacts, RecordPlace, TransactionHolder } from '../facts.ts'
 import type { Found } from '../finding.ts'
-import { hasEnded, type StandstillRow } from '../row.ts'
+import type { CommitPhase } from '../owing.ts'
+import { hasEnded, hopsOfACommit, type StandstillRow } from '../row.ts'
 import { clockTime, lasting, listed, partitionName, partitionPlace } from '../words.ts'
 
 const patienceMs = 5000
@@ -28,7 +29,7 @@ const alignmentHeld: StandstillRow = {
   code: 'ALIGNMENT_HELD',
   severity: 'STANDING',
   title: 'An alignment group waits for a partition without records',
-  when: 'A record has been held for 5 s because partitions of its alignment group are further behind than the drift allows, and have nothing to read.',
+  when: 'A record has been held for 5 s because partitions of its alignment group are further behind in event time than the group’s `maxDrift` allows, and have nothing to read.',
   explains: ['WATERMARK_HELD', 'BUFFER_FULL', 'LANE_SLOW', 'HOT_KEY'],
   next: 'Check first whether the programs that write the topics that are waited for run. If these are quiet on purpose, the developers can set `idleness` for their sources, or allow the group a larger `maxDrift`; `watermark.idleness-timeout` does it for all sources. After that time the engine stops waiting for such a partition, and records that arrive on it afterwards may be dropped as late.',
   nextBehind: 'The partition is read again when that is done.',
@@ -84,7 +85,7 @@ const watermarkHeld: StandstillRow = {
   code: 'WATERMARK_HELD',
   severity: 'STANDING',
   title: 'A partition without records holds the watermark',
-  when: 'The application has windows or timers in event time; a partition has had no record for 5 s and for twice as long as ever before, is not idle, and others have gone ahead of it, with records that came after its last. Or it has had none at all, and others have: then event time has not begun.',
+  when: 'The application has windows or timers in event time; a partition has had no record for 5 s and for twice as long as ever before, is not idle, and others have gone ahead of it, with records that came after its last. Or it has had none at all, and others have: then event time has not begun. Where an idleness time-out is set, it has to have passed 5 s ago; on a machine short of processors it takes more.',
   explains: [],
   next: 'Check first whether the programs that write this topic run, and whether they still write to this partition. If it is quiet on purpose, the developers can set `idleness` for this source; `watermark.idleness-timeout` does it for all sources. After that time the engine stops waiting for the partition, and records that arrive on it afterwards may be dropped as late.',
   nextBehind: 'Event time goes on when that is done.',
@@ -96,13 +97,14 @@ const watermarkHeld: StandstillRow = {
     const newest = Math.max(Number.NEGATIVE_INFINITY, ...known.map(({ watermarkMs }) => watermarkMs as number))
     if (newest === Number.NEGATIVE_INFINITY) return []
     const behind = facts.partitions.filter((each) => {
-      const { idle, lag, buffered, quietSinceMs, longestQuietMs, idlenessTimeoutMs } = each
+      const { idle, lag, buffered, quietSinceMs, longestQuietMs, doneSinceMs, idlenessTimeoutMs } = each
       // Of what goes from task to task those who write tell the time: whom they wait for is found among their own.
       if (each.isAnnounced || idle || lag > 0 || buffered > 0 || heldBackMs(each, newest) <= clockToleranceMs)
         return false
-      const quietMs = now - quietSinceMs
-      const dueMs = idlenessTimeoutMs === 0 ? 0 : idlenessTimeoutMs + patienceMs
-      return quietMs >= Math.max(patienceMs, 2 * longestQuietMs, dueMs)
+      if (now - quietSinceMs < Math.max(patienceMs, 2 * longestQuietMs)) return false
+      // To be idle it has to be read to its end and asked since, which takes its time on a machine short of processors.
+      const idleDueMs = idlenessTimeoutMs + patienceMs + hopsOfACommit * facts.lateMs
+      return idlenessTimeoutMs === 0 || now - Math.max(quietSinceMs, doneSinceMs) >= idleDueMs
     })
     const holding = holdingOf(behind, facts.partitions, now)
     const [first] = holding
@@ -149,6 +151,8 @@ function holderText(holder: PartitionFacts['withheldBy']): string {
     : `The producer with the transactional id ${transactionalId} (producer id ${producerId})`
 }
 
+const isOfApplication = ({ applicationId }: Facts, id: string): boolean => id.startsWith(`${applicationId}-`)
+
 /** What ends it, the gentlest first. */
 function holderNext(
   facts: Facts,
@@ -161,11 +165,27 @@ function holderNext(
   const id = holder?.transactionalId ?? null
   const find =
     id !== null
-      ? `Restart the program that writes as ${id}: ${begins}`
+      ? `${isOfApplication(facts, id) ? 'That is another process of this application: ask it first, with `millrace why --url` and its address, and do what is advised there. If it gives no answer, restart it' : `Restart the program that writes as ${id}`}: ${begins}`
       : holder !== null
         ? `Find out who it is: \`${tool} list\` shows the transactional id beside the producer id ${holder.producerId}. Then restart that program: ${begins}`
         : `Find out who it is: \`${tool} describe-producers ${at}\` shows the producer id with an open transaction, and \`${tool} list\` the transactional id beside it. Then restart that program: ${begins}`
   return `${find} ${byItself} \`${tool} find-hanging ${at}\` lists it. Only then, and if its owner agrees: \`${tool} abort ${at} --start-offset ${offset}\`. ${ownMarker}`
+}
+
+/** Steps of a commit with results in an open transaction. */
+const writing: ReadonlySet<CommitPhase> = new Set([
+  'FLUSHING',
+  'SENDING_OFFSETS',
+  'IN_TX_COMMIT',
+  'RESOLVING_OUTCOME',
+  'ABORTING',
+])
+
+/** What the engine writes into topics between its own tasks waits for its own commit, which has findings of its own. */
+function isOwn({ transactionalId, commit }: Facts, { isAnnounced, withheldBy }: PartitionFacts): boolean {
+  if (transactionalId === undefined) return false
+  if (withheldBy !== null) return withheldBy.transactionalId === transactionalId
+  return isAnnounced === true && commit !== null && writing.has(commit.phase)
 }
 
 const transactionOpen: StandstillRow = {
@@ -180,6 +200,7 @@ const transactionOpen: StandstillRow = {
   find: (facts, now) =>
     (hasEnded(facts) ? [] : facts.partitions)
       .filter(({ withheldSinceMs }) => withheldSinceMs !== null && now - withheldSinceMs >= patienceMs)
+      .filter((each) => !isOwn(facts, each))
       .slice(0, 20)
       .map((each): Found => {
         const { topic, partition, withheld, lag, committedOffset, withheldSinceMs, withheldBy } = each

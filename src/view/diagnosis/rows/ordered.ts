@@ -12,7 +12,7 @@ const paused: StandstillRow = {
   title: 'Paused by an operator',
   when: 'Somebody asked for it with POST /pause: while it finishes what is under way, and from then on.',
   explains: everythingBehind,
-  next: 'Find out first why it was paused: ask the person named above, or the user of that address. Then `millrace resume` with the same `--url`, or POST /unpause, lets it go on. A restart ends the pause too. If nobody can be reached, leave it paused: it may have been paused to stop a loss. Records wait in Kafka meanwhile, for as long as their topics keep them (`retention.ms`).',
+  next: 'Find out first why it was paused: ask the person or the user of the address that the sentence names. Then `millrace resume` with the same `--url`, or POST /unpause, lets it go on. A restart ends the pause too. If nobody can be reached, leave it paused: it may have been paused to stop a loss. Records wait in Kafka meanwhile, for as long as their topics keep them (`retention.ms`).',
   guide: 'With `ha.mode: hot-standby` the pause stays: the pod that takes over is paused too.',
   find: ({ state, pausedBy, stateSinceMs, ha }, now) => {
     if (state !== 'PAUSED' && state !== 'DRAINING') return []
@@ -160,12 +160,12 @@ const stopping: StandstillRow = {
 const license: StandstillRow = {
   code: 'LICENSE_REFUSED',
   severity: 'NOT_MEANT_TO_RUN',
-  title: 'The license does not count',
+  title: 'The license is not accepted',
   when: 'The license is EXPIRED, REVOKED or INVALID.',
   explains: [],
   next: 'A restart alone does not help. EXPIRED: get a renewed license, or, where the license server could not be asked for too long, let this host reach it. REVOKED: ask whoever sells the licenses of this application. INVALID: check `license.key` or `license.key-file` (the whole key, on one line), `license.public-keys`, the clock of this host, and whether more machines use the license than it allows.',
   guide:
-    'The readiness probe is DOWN, so a load balancer or a supervisor may take the process out of service. Records are processed all the same.',
+    '`/health/ready` (the readiness probe) is DOWN, so a load balancer or a supervisor may take the process out of service. Records are processed all the same.',
   find: ({ license: { status, counts, sinceMs, reason } }, now) =>
     counts
       ? []

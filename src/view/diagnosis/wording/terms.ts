@@ -135,6 +135,17 @@ export const terms: readonly Term[] = [
       'a process that keeps a copy of the same state and takes over when the active one stops; until then it processes nothing',
   },
   {
+    word: 'heartbeat',
+    met: /\bheartbeats?\b|\bcoordinator topic\b/,
+    meaning:
+      'a word with which each pod says again and again that it lives, through a topic in Kafka of its own, the *coordinator topic*',
+  },
+  {
+    word: 'supervisor',
+    met: /\bsupervisor\b/,
+    meaning: 'what starts the process, and starts it again when it ends, such as systemd or Kubernetes',
+  },
+  {
     word: 'identity',
     met: /\bidentity\b/,
     meaning:

@@ -1,0 +1,61 @@
+/** What is remembered from one look at the engine to the next. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Look } from '../../../src/view/diagnosis/look.ts'
+import type { EngineView } from '../../../src/view/view.ts'
+
+interface Shown {
+  readonly logEndOffset: number
+  readonly committedOffset: number
+  readonly withheld: number
+}
+
+/** Of one partition, as the engine shows it at the time. */
+function looking() {
+  let shown: Shown = { logEndOffset: 0, committedOffset: 0, withheld: 0 }
+  const view: Partial<EngineView> = {
+    applicationId: 'app',
+    state: () => ({ current: 'RUNNING', sinceMs: 0, failure: null, restore: [] }) as never,
+    counters: () => null,
+    barriers: () => null,
+    topology: () => null,
+    watermarks: () => null,
+    broker: () => ({ connected: true, sinceMs: 0, bootstrapServers: 'b:1', fault: null }) as never,
+    engineSilenceMs: () => 0,
+    consumer: () => ({ assignment: { 'in:0': { buffered: 0, bufferCapacity: 10, paused: false } } }) as never,
+    offsets: () => ({ sources: [{ topic: 'in', partitions: [{ partition: 0, ...shown }] }], changelogs: [] }) as never,
+    diskFull: () => null,
+  }
+  const look = new Look({
+    view: view as EngineView,
+    license: () => ({ status: 'NO_KEY', counts: true }),
+    ha: () => null,
+    commitIntervalMs: 100,
+    earlier: () => [],
+    mask: (text) => text,
+  })
+  return (now: number, next: Shown) => {
+    shown = next
+    return look.take(now, new Map()).partitions[0]
+  }
+}
+
+test('one transaction behind the other holds nothing back: each that ends lets more be read', () => {
+  const at = looking()
+  const seen = [0, 250, 500, 750].map((now, n) => {
+    return at(now, { committedOffset: 0, logEndOffset: 20 + 10 * n, withheld: 10 })?.withheldSinceMs
+  })
+  assert.deepEqual(seen, [0, 250, 500, 750])
+  assert.equal(at(1000, { committedOffset: 0, logEndOffset: 70, withheld: 30 })?.withheldSinceMs, 750, 'more behind it')
+  assert.equal(at(1250, { committedOffset: 0, logEndOffset: 70, withheld: 0 })?.withheldSinceMs, null)
+})
+
+test('a partition is done when all that it has is committed', () => {
+  const at = looking()
+  const done = (now: number, committedOffset: number, logEndOffset: number) =>
+    at(now, { committedOffset, logEndOffset, withheld: 0 })?.doneSinceMs
+  assert.deepEqual(
+    [done(0, 0, 0), done(250, 0, 5), done(500, 3, 5), done(750, 5, 5), done(1000, 5, 5)],
+    [0, 250, 500, 500, 500],
+  )
+})
