@@ -110,6 +110,18 @@ describe('asynchronous functions', () => {
     assert.equal(barriers.lanes[index]?.lane, first.place.lane)
   })
 
+  test('a promise that never settles is told with its first age, also after the engine has restarted in place for it', async (t) => {
+    const engine = await start(t, { 'commit-barrier.timeout-ms': 10_000 })
+    await engine.put('calls', healthy)
+    await engine.idle()
+    await engine.put('calls', [{ key: 'lost', value: { do: 'pend' }, partition: 0 }])
+    const { first } = await found(engine, 'PROMISE_PENDING')
+    const { first: again } = await found(engine, 'PROMISE_PENDING', ({ sentence }) =>
+      sentence.includes('has restarted in place because of it'),
+    )
+    assert.deepEqual([again.since, again.place], [first.since, first.place])
+  })
+
   test('one hot key is told by hash, node, partition and rate, and never by its name', async (t) => {
     const engine = await start(t)
     const hot = Array.from({ length: 60 }, (): In => ({ key: 'secret-key', value: { ms: 250 }, partition: 1 }))

@@ -25,6 +25,8 @@ export interface LaneFacts {
   /** The asynchronous call that has not answered for longest. */
   readonly call: {
     readonly sinceMs: number
+    /** A restart in place gave it up, and it was made anew for the same record. */
+    readonly isAgain?: boolean
     readonly node: string | null
     readonly nodeFunction?: string | null
     readonly at: RecordPlace | null

@@ -1,5 +1,6 @@
 /** One lane as its counters in shared memory show it, from one look to the next. */
 import { type CounterLayout, laneIndex, subtopologySlot } from '../../base/counters.ts'
+import { CallLook } from './call-look.ts'
 import type { LaneFacts, RecordPlace } from './facts.ts'
 
 export interface SeenFunction {
@@ -25,15 +26,13 @@ export class LaneLook {
   readonly #name: string
   readonly #block: Float64Array
   readonly #layout: CounterLayout
+  readonly #calls: CallLook
   #turns = -1
   #steps = 0
   #records = 0
   #offset = -1
   #stepSinceMs: number | null = null
   #longestStepMs = 0
-  #call = 0
-  #callSinceMs = 0
-  #longestCallMs = 0
   #busySinceMs: number | null = null
   #lastBusyMs = 0
   #hot: { hash: number; sinceMs: number; seenMs: number; facts: NonNullable<LaneFacts['hotKey']> } | null = null
@@ -44,6 +43,7 @@ export class LaneLook {
     this.#name = `lane-${lane}`
     this.#block = block
     this.#layout = layout
+    this.#calls = new CallLook(block)
   }
 
   take(
@@ -52,17 +52,17 @@ export class LaneLook {
     nodeName: (node: number) => string | null,
     seen: SeenFunction | undefined,
     functionName: (node: number) => string | null = () => null,
+    restarts = 0,
   ): LaneSample {
     const block = this.#block
     this.#step(now)
-    this.#calls(now)
+    const { call, longestMs } = this.#calls.take(now, restarts)
     const { queued, inFlight } = { queued: this.#at('queuedRecords'), inFlight: this.#at('inFlightAsync') }
     const isBusy = this.#stepSinceMs !== null || inFlight > 0 || queued > 0
     if (isBusy) this.#lastBusyMs = now
     if (isBusy) this.#busySinceMs ??= now
     else if (now - this.#lastBusyMs >= idlePauseMs) this.#busySinceMs = null
     const at = place(topics, this.#at('currentTopic'), this.#at('currentPartition'), this.#at('currentOffset'))
-    const calling = this.#call !== 0
     const facts: LaneFacts = {
       lane: this.#name,
       stepSinceMs: this.#stepSinceMs,
@@ -71,16 +71,15 @@ export class LaneLook {
       function: this.#stepSinceMs === null ? null : (seen?.function ?? null),
       blocked: this.#stepSinceMs !== null && seen?.blocked === true,
       at: this.#at('recordsReceived') > 0 ? at : null,
-      call: calling
-        ? {
-            sinceMs: this.#callSinceMs,
-            node: nodeName(this.#at('oldestNode')),
-            nodeFunction: functionName(this.#at('oldestNode')),
-            at: place(topics, this.#at('oldestTopic'), this.#at('oldestPartition'), this.#at('oldestOffset')),
-          }
-        : null,
+      call: call && {
+        sinceMs: call.sinceMs,
+        ...(call.isAgain && { isAgain: true }),
+        node: nodeName(this.#at('oldestNode')),
+        nodeFunction: functionName(this.#at('oldestNode')),
+        at: place(topics, this.#at('oldestTopic'), this.#at('oldestPartition'), this.#at('oldestOffset')),
+      },
       longestStepMs: this.#longestStepMs,
-      longestCallMs: Math.max(this.#longestCallMs, inFlight > 0 ? this.#at('callMs') : 0),
+      longestCallMs: Math.max(longestMs, inFlight > 0 ? this.#at('callMs') : 0),
       callMs: this.#at('callMs'),
       queuedRecords: Math.max(0, queued),
       storesMs: this.#at('storesMs'),
@@ -113,14 +112,6 @@ export class LaneLook {
     this.#steps = steps
     this.#records = records
     this.#offset = offset
-  }
-
-  #calls(now: number): void {
-    const call = this.#at('oldestCall')
-    if (call === this.#call) return
-    if (this.#call !== 0) this.#longestCallMs = Math.max(this.#longestCallMs, now - this.#callSinceMs)
-    this.#call = call
-    this.#callSinceMs = this.#at('oldestSinceMs') || now
   }
 
   #rate(now: number): number | null {

@@ -146,10 +146,11 @@ export class Look {
       const compiled = topology?.nodes[node]
       return compiled === undefined ? null : functionOfNode(compiled.spec)
     }
+    const restarts = counters.engine[engineIndex.restarts] as number
     return counters.lanes.map((block, lane) => {
       const memory = this.#lanes.get(lane) ?? new LaneLook(lane, block, counters.layout)
       this.#lanes.set(lane, memory)
-      return memory.take(now, topics, nodeName, functions.get(`lane-${lane}`), functionName)
+      return memory.take(now, topics, nodeName, functions.get(`lane-${lane}`), functionName, restarts)
     })
   }
 

@@ -26,8 +26,8 @@ export function isMeantToRun({ state }: Facts): boolean {
 }
 
 /** The engine does nothing any more: what it showed last of its exchanges with the broker is past, and grows no older. */
-export function hasEnded({ state }: Facts): boolean {
-  return state === 'FAILED' || state === 'STOPPED'
+export function hasEnded({ state, failure }: Facts): boolean {
+  return state === 'FAILED' || state === 'STOPPED' || (state === 'STOPPING' && failure !== null)
 }
 
 /** An exchange goes through several threads, and each of them may wait as long for a processor as this one does. */

@@ -285,6 +285,15 @@ describe('a diagnosis', () => {
     assert.deepEqual(codes(never), ['WATERMARK_HELD'])
   })
 
+  test('tells a call that the engine has failed of once', () => {
+    const at = { topic: 'in', partition: 0, offset: 42 }
+    const calling = { ...lane, call: { sinceMs: now - 20_000, node: 'ask', at } }
+    const failure = { code: 'PROCESSING_FAILED', message: 'it hung', record: at } as unknown as Facts['failure']
+    assert.deepEqual(codesOf({ lanes: [calling], state: 'FAILED', failure }), ['POISON_RECORD', '(FAILED)'])
+    const elsewhere = { ...calling, call: { ...calling.call, at: { ...at, offset: 41 } } }
+    assert.ok(codesOf({ lanes: [elsewhere], state: 'FAILED', failure }).includes('PROMISE_PENDING'))
+  })
+
   test('takes no transaction of its own for that of somebody else', () => {
     const held = { ...partition, isAnnounced: true, withheld: 5, withheldSinceMs: now - 8000 }
     const writing = { ...(healthy.commit as CommitFacts), phase: 'IN_TX_COMMIT', phaseSinceMs: now - 8000 } as const

@@ -9,9 +9,18 @@ const layout: CounterLayout = { nodes: 1, subtopologies: 1, stores: [], sourceTo
 function lookAt() {
   const block = newBlock(laneBlockLength(layout))
   const look = new LaneLook(0, block, layout)
-  const facts = (now: number) => look.take(now, ['in'], () => 'node', undefined).facts
+  const facts = (now: number, restarts = 0) =>
+    look.take(
+      now,
+      ['in'],
+      () => 'node',
+      undefined,
+      () => null,
+      restarts,
+    ).facts
   return {
     block,
+    facts,
     stepSinceMs: (now: number) => facts(now).stepSinceMs,
     busySinceMs: (now: number) => facts(now).busySinceMs,
   }
@@ -50,4 +59,46 @@ test('a lane that has nothing for a moment, because what feeds it waits for a pr
   assert.equal(busySinceMs(3000), null)
   work(1)
   assert.equal(busySinceMs(3250), 3250)
+})
+
+const call = (block: Float64Array, id: number, offset: number, sinceMs: number): void => {
+  block[laneIndex.oldestCall] = id
+  block[laneIndex.oldestOffset] = offset
+  block[laneIndex.oldestSinceMs] = sinceMs
+}
+
+test('a call that a restart in place gave up, and that is made anew, has hung since the first time', () => {
+  const { block, facts } = lookAt()
+  call(block, 1, 7, 1000)
+  assert.deepEqual(facts(9000).call?.sinceMs, 1000)
+  call(block, 0, -1, 0)
+  // The restart is told before or after the call is gone.
+  facts(9250)
+  facts(9500, 1)
+  call(block, 2, 3, 10_000)
+  assert.equal(facts(10_000, 1).call?.sinceMs, 10_000, 'another record of the same partition comes first')
+  call(block, 3, 7, 10_100)
+  const again = facts(10_250, 1)
+  assert.equal(again.longestCallMs, 250)
+  assert.deepEqual([again.call?.sinceMs, again.call?.isAgain], [1000, true])
+  call(block, 0, -1, 0)
+  facts(12_000, 2)
+  call(block, 4, 7, 12_500)
+  assert.equal(facts(12_500, 2).call?.sinceMs, 1000, 'given up once more')
+  call(block, 5, 8, 13_000)
+  const answered = facts(13_000, 2)
+  assert.deepEqual([answered.call?.sinceMs, answered.call?.isAgain], [13_000, undefined])
+  call(block, 6, 7, 14_000)
+  assert.equal(facts(14_000, 2).call?.sinceMs, 14_000, 'it had been answered')
+})
+
+test('a call that ends by itself is what calls may take', () => {
+  const { block, facts } = lookAt()
+  call(block, 1, 7, 1000)
+  facts(1000)
+  call(block, 2, 8, 5000)
+  assert.equal(facts(5000).longestCallMs, 4000)
+  call(block, 0, -1, 0)
+  facts(11_000)
+  assert.equal(facts(13_000).longestCallMs, 6000)
 })

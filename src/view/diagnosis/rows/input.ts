@@ -102,9 +102,9 @@ const watermarkHeld: StandstillRow = {
       if (each.isAnnounced || idle || lag > 0 || buffered > 0 || heldBackMs(each, newest) <= clockToleranceMs)
         return false
       if (now - quietSinceMs < Math.max(patienceMs, 2 * longestQuietMs)) return false
-      // To be idle it has to be read to its end and asked since, which takes its time on a machine short of processors.
+      // To be idle it has to be read to its end and asked since, from a start on: that takes its time where processors are short.
       const idleDueMs = idlenessTimeoutMs + patienceMs + hopsOfACommit * facts.lateMs
-      return idlenessTimeoutMs === 0 || now - Math.max(quietSinceMs, doneSinceMs) >= idleDueMs
+      return idlenessTimeoutMs === 0 || now - Math.max(quietSinceMs, doneSinceMs, facts.stateSinceMs) >= idleDueMs
     })
     const holding = holdingOf(behind, facts.partitions, now)
     const [first] = holding

@@ -81,6 +81,13 @@ function isStuck({ stepSinceMs, longestStepMs }: LaneFacts, now: number): boolea
   return stepSinceMs !== null && now - stepSinceMs >= Math.max(patienceMs, unusual * longestStepMs)
 }
 
+/** The engine has failed of this very call, which is what its failure says. */
+function isTold({ failure }: Facts, { call }: LaneFacts): boolean {
+  const [record, at] = [failure?.record, call?.at]
+  if (record === undefined || at === undefined || at === null) return false
+  return record.topic === at.topic && record.partition === at.partition && record.offset === at.offset
+}
+
 function isUnanswered({ call, longestCallMs }: LaneFacts, now: number): boolean {
   return call !== null && now - call.sinceMs >= Math.max(patienceMs, unusual * longestCallMs)
 }
@@ -155,12 +162,12 @@ const promisePending: StandstillRow = {
     'The lane is free and works on other keys, so it looks idle. Records of the same key wait, behind many of them their whole partition, and the next commit waits for this call.',
   find: (facts, now) =>
     facts.lanes
-      .filter((lane) => isUnanswered(lane, now))
+      .filter((lane) => isUnanswered(lane, now) && !isTold(facts, lane))
       .map((lane, _, all): Found => {
         const call = lane.call as NonNullable<LaneFacts['call']>
         const step = call.node === null ? 'a step of the application' : `the step ${nodeOf(call)}`
         return {
-          sentence: `An asynchronous call that ${step} made in ${lane.lane} has not ended for ${lasting(now - call.sinceMs)}${atRecord(call.at)}: its promise is pending.${commitWaits(facts, lane.lane)}`,
+          sentence: `An asynchronous call that ${step} made in ${lane.lane} has not ended for ${lasting(now - call.sinceMs)}${atRecord(call.at)}: its promise is pending.${call.isAgain === true ? madeAnew : ''}${commitWaits(facts, lane.lane)}`,
           sinceMs: call.sinceMs,
           place: {
             lane: lane.lane,
@@ -173,6 +180,8 @@ const promisePending: StandstillRow = {
         }
       }),
 }
+
+const madeAnew = ' The engine has restarted in place because of it, and the call was made anew for the same record.'
 
 type Call = NonNullable<LaneFacts['call']>
 
