@@ -173,6 +173,20 @@ describe('an operator', () => {
   })
 })
 
+test('a process that was told to end says so until it has', async (t) => {
+  const engine = await TestEngine.start(t, 'standing', { ...quiet, 'runtime.shutdown.timeout': '60s' })
+  await engine.reaches('RUNNING')
+  await engine.put('works', [{ key: 'k', value: { ms: 4000 } }])
+  await eventually('a lane is in it', () =>
+    (engine.runtime.view.barriers()?.lanes ?? []).some(({ node }) => node !== null),
+  )
+  const stopped = engine.stop()
+  const { first, answer } = await found(engine, 'STOPPING')
+  assert.equal(answer.status, 'NOT_MEANT_TO_RUN')
+  assert.match(first.sentence, /was told to end \d+ s ago\. .+ commits those that it has finished\./)
+  assert.equal(await stopped, 0)
+})
+
 describe('a poison record', () => {
   test('is told with the attempt, also by the next run of the process, until it is passed', async (t) => {
     const folder = mkdtempSync(join(tmpdir(), 'millrace-why-'))

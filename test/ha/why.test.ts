@@ -1,4 +1,4 @@
-/** `GET /why` of all pods while they are updated one after the other under load: nothing is found but what is so. */
+/** `GET /why` of pods: nothing is found in a rolling update under load but what is so, and a group without an active pod is. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { WhyAnswer } from '../../src/view/diagnosis/answer.ts'
@@ -17,6 +17,27 @@ const why = (pod: Pod): Promise<WhyAnswer | undefined> =>
     ({ body }) => body as unknown as WhyAnswer,
     () => undefined,
   )
+
+test('a standby tells that no pod is active, why none takes over, and how one does', async (t) => {
+  const pods = await Pods.start(t, application, ['pod-a', 'pod-b'])
+  const active = await pods.ready()
+  await pods.carryOut(active, '/ha/pause')
+  const standby = pods.living.find((pod) => pod !== active) as Pod
+  await active.kill()
+  const answer = await pods.until(
+    'it is found',
+    async () => {
+      const now = await why(standby)
+      return now?.findings[0]?.code === 'NOBODY_ACTIVE' && now
+    },
+    240_000,
+  )
+  assert.equal(answer.status, 'STANDING')
+  assert.match(answer.verdict, /has been a standby .+ knows of no active pod/)
+  assert.match(answer.findings[0]?.next ?? '', /Somebody has paused failover, so no pod takes over by itself/)
+  await pods.command(standby, '/ha/resume')
+  await pods.until('it is over', async () => (await why(standby))?.status === 'FLOWING', 240_000)
+})
 
 test('two rolling updates of three pods under load are no standstill', async (t) => {
   const pods = await Pods.start(t, application, ids)
