@@ -65,9 +65,7 @@ class Pods {
       config: { ...configOf(own, setting), ...settings, 'ha.pod-id': id },
       log: (line) => {
         if (process.env.STANDBY_LOG === '1')
-          process.stderr.write(
-            `${id} ${line.level} ${line.component} ${line.message}\n`,
-          )
+          process.stderr.write(`${id} ${line.level} ${line.component} ${line.message}\n`)
       },
     })
     this.#living.add(runtime)

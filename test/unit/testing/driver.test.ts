@@ -336,13 +336,7 @@ describe('the rest of the engine', () => {
 
   test('shows every partition of a store behind a pattern', async () => {
     const build = (topology: Topology): void => {
-      topology
-        .stream(/in-.*/)
-        .groupByKey()
-        .windowedBy(tumbling('10s'))
-        .count({ store: 'counts' })
-        .toStream()
-        .to('out')
+      topology.stream(/in-.*/).groupByKey().windowedBy(tumbling('10s')).count({ store: 'counts' }).toStream().to('out')
     }
     for (const lanes of [1, 2]) {
       const driver = driverOf(build, { lanes, topics: { 'in-1': { partitions: 3 } } })
