@@ -172,7 +172,8 @@ export class Look {
         if (logEndOffset > committedOffset) memory.doneSinceMs = now
         const readableTo = logEndOffset - withheld
         // One transaction may follow another without a gap: each that ends lets more be read.
-        if (withheld === 0 || readableTo !== memory.readableTo) memory.withheldSinceMs = withheld === 0 ? null : now
+        const isSame = withheld > 0 && readableTo === memory.readableTo
+        memory.withheldSinceMs = withheld === 0 ? null : isSame ? (memory.withheldSinceMs ?? now) : now
         memory.readableTo = readableTo
         facts.push({
           topic,

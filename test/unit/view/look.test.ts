@@ -50,6 +50,13 @@ test('one transaction behind the other holds nothing back: each that ends lets m
   assert.equal(at(1250, { committedOffset: 0, logEndOffset: 70, withheld: 0 })?.withheldSinceMs, null)
 })
 
+test('a transaction that begins where everything had been read holds back from then on', () => {
+  const at = looking()
+  assert.equal(at(0, { committedOffset: 20, logEndOffset: 20, withheld: 0 })?.withheldSinceMs, null)
+  const held = [250, 500].map((now) => at(now, { committedOffset: 20, logEndOffset: 22, withheld: 2 })?.withheldSinceMs)
+  assert.deepEqual(held, [250, 250])
+})
+
 test('a partition is done when all that it has is committed', () => {
   const at = looking()
   const done = (now: number, committedOffset: number, logEndOffset: number) =>
