@@ -107,6 +107,27 @@ describe('producer of a run', () => {
     assert.deepEqual([since, left], [null, 0])
   })
 
+  test('sends nothing any more once it has a successor: neither what waits nor what comes', async () => {
+    const { port, underWay } = broker()
+    const producer = await ready(port)
+    producer.send([batch(0)], 0)
+    producer.send([batch(0)], 0)
+    await turn()
+    const next = producer.successor()
+    producer.send([batch(1)], 0)
+    underWay[0]?.answer()
+    await turn()
+    assert.equal(underWay.length, 0)
+    await assert.rejects(producer.init(), { code: 'INVALID_TXN_STATE' })
+    await next.init()
+    next.send([batch(0)], 0)
+    await turn()
+    assert.deepEqual(
+      underWay.map(({ request }) => request.batches.map(({ records }) => batchHeader(records, 0).baseSequence)),
+      [[0]],
+    )
+  })
+
   test('has no more than five under way', async () => {
     const { port, underWay } = broker()
     const producer = await ready(port)
