@@ -25,7 +25,12 @@ export function buildPackage(folder: string): void {
 function compile(folder: string): void {
   const compiler = join(root, 'node_modules', 'typescript', 'bin', 'tsc')
   const args = [compiler, '-p', join(root, 'tsconfig.build.json'), '--outDir', folder]
-  execFileSync(process.execPath, args, { stdio: 'inherit', cwd: root })
+  // Editors show the comments of declarations. Those of the code stand in the sources, to which the maps lead.
+  for (const what of [
+    ['--emitDeclarationOnly'],
+    ['--declaration', 'false', '--declarationMap', 'false', '--removeComments'],
+  ])
+    execFileSync(process.execPath, [...args, ...what], { stdio: 'inherit', cwd: root })
 }
 
 /** The compiler rewrites the endings of imports; addresses of worker modules are plain strings to it. */
