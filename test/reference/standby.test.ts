@@ -1,6 +1,6 @@
 /**
- * Random programs in hot standby, over topics that are full at the start: the active pod is killed, ended or told to give its
- * role away at random moments, others come with other settings, and what is committed in the end is what the model says.
+ * Random programs in hot standby, over topics that are full at the start: the active pod is killed, ended or told to give
+ * its role away at random moments, others come with other settings, and what is committed in the end is what the model says.
  * STANDBY_ROUNDS: how many programs; STANDBY_SEED: the first one; STANDBY_RECORDS: how long the input is.
  */
 import assert from 'node:assert/strict'

@@ -57,7 +57,10 @@ export async function scan(
   }
 }
 
-/** The committed records at these places of a partition, which rise; none where one is gone. What lies between is read along where it comes anyway. */
+/**
+ * The committed records at these places of a partition, which rise; none where one is gone. What lies between is read
+ * along where it comes anyway.
+ */
 export async function recordsAt(
   broker: BrokerPort,
   topic: string,

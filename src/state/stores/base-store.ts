@@ -210,8 +210,8 @@ export abstract class BaseStore implements StoreLifecycle {
   }
 
   /**
-   * Called when an epoch is sealed, with the time up to which rows that are over may go. Removes what is past its time: from the open epoch where
-   * the changelog is to hear of it, else by returning rows that only the backend loses.
+   * Called when an epoch is sealed, with the time up to which rows that are over may go. Removes what is past its time:
+   * from the open epoch where the changelog is to hear of it, else by returning rows that only the backend loses.
    */
   protected expire(_time: number): readonly string[] {
     return []
