@@ -26,7 +26,9 @@ export function policiesOf(config: Config, applicationId: string): ErrorPolicies
   }
 }
 
-const paceShare = 10
+/** What trickles in is fetched so often between two commits, as every request wakes the broker, the engine and a lane. */
+const requestsPerIdleCommit = 5
+const requestsPerCommit = 2
 
 /** Where nothing is configured, the write buffer takes at most one in this many bytes of the memory. */
 const partOfMemory = 4
@@ -123,8 +125,11 @@ export function engineSettings(config: Config, applicationId: string, topology: 
     bufferedMaxBytes: config.get('engine.processing.buffered-max-bytes'),
     maxPollRecords: config.get('consumer.max.poll.records'),
     fetchMaxWaitMs: config.get('consumer.fetch.max.wait.ms'),
-    // What comes waits for the next commit: a tenth of the shortest wait for that is hardly seen.
-    fetchPaceMs: config.get('commit-barrier.idle-interval-ms') / paceShare,
+    // What comes waits for the next commit: a part of the shortest wait for that is hardly seen.
+    fetchPaceMs: Math.min(
+      config.get('commit-barrier.idle-interval-ms') / requestsPerIdleCommit,
+      config.get('commit-barrier.interval-ms') / requestsPerCommit,
+    ),
     fetchMaxBytes: config.get('consumer.fetch.max.bytes'),
     partitionFetchMaxBytes: config.get('consumer.max.partition.fetch.bytes'),
     laneQueueBytes: config.get('lane.queue-bytes'),

@@ -221,13 +221,11 @@ export class Fetcher {
 
   /** Until one flight is back, the time is over, or the signal fires. */
   async #await(active: ReadonlySet<Flight>, untilMs: number, signal: AbortSignal | undefined): Promise<void> {
-    const stop = new AbortController()
-    const end = signal ? AbortSignal.any([signal, stop.signal]) : stop.signal
-    const patience = this.#cluster.retrier.pause(untilMs - performance.now(), end)
+    const patience = this.#cluster.retrier.endable(untilMs - performance.now(), signal)
     try {
-      await Promise.race([patience, ...[...active].map((flight) => flight.settled)])
+      await Promise.race([patience.over, ...[...active].map((flight) => flight.settled)])
     } finally {
-      stop.abort()
+      patience.end()
     }
   }
 

@@ -14,6 +14,11 @@ export interface RetryOptions {
   readonly onFailure?: (failure: BrokerError) => void
 }
 
+export interface Pause {
+  readonly over: Promise<void>
+  end(): void
+}
+
 export class Retrier {
   readonly #closing = new AbortController()
 
@@ -45,17 +50,22 @@ export class Retrier {
 
   /** Ends early when the client closes or the signal fires. */
   pause(durationMs: number, signal?: AbortSignal): Promise<void> {
+    return this.endable(durationMs, signal).over
+  }
+
+  /** One that its owner may end as well. What ends with every answer must cost less than an `AbortController`, whose `abort` makes an error. */
+  endable(durationMs: number, signal?: AbortSignal): Pause {
     const ends = signal ? [this.#closing.signal, signal] : [this.#closing.signal]
-    return new Promise((resolve) => {
-      if (ends.some((end) => end.aborted)) return resolve()
-      const done = (): void => {
-        clearTimeout(timer)
-        for (const end of ends) end.removeEventListener('abort', done)
-        resolve()
-      }
-      const timer = setTimeout(done, Math.max(0, durationMs))
-      for (const end of ends) end.addEventListener('abort', done)
-    })
+    if (ends.some((end) => end.aborted)) return { over: Promise.resolve(), end: () => undefined }
+    const { promise: over, resolve } = Promise.withResolvers<void>()
+    const end = (): void => {
+      clearTimeout(timer)
+      for (const signal of ends) signal.removeEventListener('abort', end)
+      resolve()
+    }
+    const timer = setTimeout(end, Math.max(0, durationMs))
+    for (const signal of ends) signal.addEventListener('abort', end)
+    return { over, end }
   }
 }
 
