@@ -3,6 +3,8 @@ import type { LogFields, LogLevel } from '../base/logger.ts'
 import type { Headers } from '../broker/wire/headers.ts'
 import type { DropReason } from '../operators/contract.ts'
 import type { EmbeddedRegistry } from '../serde/registry/embedded-registry.ts'
+import type { AnyStore } from '../state/contract.ts'
+import type { CompiledTopology } from '../topology/compiled.ts'
 
 /** What a topic of the test is like. */
 export interface TopicOptions {
@@ -10,10 +12,10 @@ export interface TopicOptions {
   readonly partitions?: number
 }
 
-/** How a `TopologyTestDriver` runs an application. */
+/** How a `TopologyTestDriver` runs its applications. */
 export interface DriverOptions {
   /**
-   * Configuration by dotted key, over that of the application. What concerns threads, disks and the network plays no part.
+   * Configuration by dotted key, over that of each application. What concerns threads, disks and the network plays no part.
    */
   readonly config?: Readonly<Record<string, unknown>>
   /** Wall clock at the beginning, epoch milliseconds. Default: 0. */
@@ -40,6 +42,45 @@ export interface DriverOptions {
    * nobody does.
    */
   readonly log?: (line: DriverLogLine) => void
+  /** Where the driver runs several applications: what is another one's by its id. Default: all are run alike. */
+  readonly applications?: Readonly<Record<string, ApplicationOptions>>
+}
+
+/** How one of several applications runs. What stands here goes before what the `DriverOptions` say for all. */
+export interface ApplicationOptions {
+  /** Configuration by dotted key, over that for all. */
+  readonly config?: Readonly<Record<string, unknown>>
+  /** Lanes of its engine. */
+  readonly lanes?: number
+  /** Gets what its functions write with `context.logger`. */
+  readonly log?: (line: DriverLogLine) => void
+}
+
+/** One of the applications that a `TopologyTestDriver` runs. */
+export interface TestedApplication {
+  /** Its id. */
+  readonly applicationId: string
+  /** Its compiled topology. */
+  readonly topology: CompiledTopology
+  /**
+   * A store of the application by its name, to be read. It can be used across restarts.
+   *
+   * @throws EngineError `USAGE` when it has none of that name and partition.
+   */
+  store<S = AnyStore>(name: string, partition?: number): S
+  /** Says in words how far its event time has come and what it waits for. */
+  explain(): string
+  /** The records that it has dropped so far. */
+  dropped(): DroppedRecord[]
+  /** The warnings that its engine has logged so far. */
+  warnings(): readonly string[]
+  /** Its topology as text, as `millrace topology` shows it. */
+  describe(): string
+  /**
+   * Kills the application and starts it again on an empty disk, also where it has failed. Stores are restored from their changelogs, and
+   * what was not committed is processed again. The other applications run on.
+   */
+  restart(): Promise<void>
 }
 
 /** A line that a function of the application wrote to the log. */

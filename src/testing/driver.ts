@@ -1,25 +1,26 @@
-/** Tests an application without threads and network: feed records, move the clock, read what comes out. */
+/** Tests applications without threads and network: feed records, move the clock, read what comes out. */
 import assert from 'node:assert/strict'
 import { type Duration, tryParseDuration } from '../base/duration.ts'
 import { EngineError } from '../base/errors.ts'
 import { keySlot } from '../base/hash.ts'
-import { loadConfig } from '../config/load.ts'
 import type { Application } from '../dsl/app.ts'
-import { compilingOf } from '../lanes/application.ts'
 import { EmbeddedRegistry } from '../serde/registry/embedded-registry.ts'
 import type { Serde } from '../serde/serde.ts'
-import type { AnyStore, WindowStore } from '../state/contract.ts'
-import { changelogPartitions } from '../topology/affinity.ts'
+import type { AnyStore } from '../state/contract.ts'
 import type { CompiledTopology } from '../topology/compiled.ts'
-import { describeText } from '../topology/describe.ts'
-import { planOf } from '../topology/plan.ts'
-import { splitTopology } from '../topology/split.ts'
-import type { DriverOptions, DroppedRecord, InputRecord, InputTopic, OutputRecord, OutputTopic } from './contract.ts'
-import { connectEmbedded } from './embedded-schemas.ts'
-import { explain } from './explain.ts'
-import { storeHandle } from './store-handle.ts'
+import type {
+  DriverOptions,
+  DroppedRecord,
+  InputRecord,
+  InputTopic,
+  OutputRecord,
+  OutputTopic,
+  TestedApplication,
+} from './contract.ts'
+import { ApplicationsOfTest } from './tested-applications.ts'
 import { type Serdes, TopicSerdes } from './topic-serdes.ts'
-import { type FedRecord, VirtualApplication } from './virtual-application.ts'
+import type { FedRecord } from './virtual-broker.ts'
+import { VirtualWorld } from './virtual-world.ts'
 import type { WrittenRecord } from './written.ts'
 
 /**
@@ -27,60 +28,86 @@ import type { WrittenRecord } from './written.ts'
  * embedded broker. The wall clock moves only by `advanceWallClock`. Event time is that of the engine: the least over all
  * partitions. Each partition must have had a record, or count as idle.
  *
+ * Several applications run on one broker and one clock: what one writes another reads, within the same call. Each is its own
+ * process with a commit, an event time and stores of its own; `application` gives one of them by its id.
+ *
  * @example
  * const driver = new TopologyTestDriver(app)
  * await driver.input('orders').pipe('a', { amount: 5 }, { timestamp: 1000 })
  * assert.deepEqual(driver.output('totals').read()?.value, 5)
+ * @example
+ * const checking = defineApp({
+ *   applicationId: 'checking',
+ *   build: (topology) => topology.stream('orders').filter((order) => order !== null).to('checked'),
+ * })
+ * const counting = defineApp({
+ *   applicationId: 'counting',
+ *   build: (topology) => topology.stream('checked').groupByKey().count({ store: 'counts' }).toStream().to('counted'),
+ * })
+ * const driver = new TopologyTestDriver([checking, counting])
+ * await driver.input('orders').pipe('ann', { amount: 5 })
+ * assert.equal(driver.output('counted').read()?.value, 1)
+ * await driver.application('counting').restart()
  */
 export class TopologyTestDriver {
-  /** The compiled topology of the application. */
-  readonly topology: CompiledTopology
+  readonly #apps: ApplicationsOfTest
   readonly #serdes: TopicSerdes
-  readonly #app: VirtualApplication
-  /** Tasks of every sub-topology, as far as they follow from the topics that are named. */
-  readonly #tasks: readonly number[]
+  readonly #world: VirtualWorld
   /** Calls wait for one another. */
   #turn: Promise<unknown> = Promise.resolve()
 
-  /** Compiles the application. Nothing runs until a record is fed or the clock moves. */
-  constructor(app: Pick<Application, 'applicationId' | 'compile' | 'config'>, options: DriverOptions = {}) {
-    const { partitions = 1, topics = {}, startAt = 0, lanes = 1, commits = 'each' } = options
-    const memory = { 'engine.state.store': 'memory' }
-    const config = loadConfig({ application: [app.config, options.config, memory] })
-    const split = config.get('topology.sub-topology-split')
+  /**
+   * Compiles the application, or all of them. Nothing runs until a record is fed or the clock moves.
+   *
+   * @throws EngineError `USAGE` when two applications have the same id, or options are given for one that is not there.
+   */
+  constructor(
+    app:
+      | Pick<Application, 'applicationId' | 'compile' | 'config'>
+      | ReadonlyArray<Pick<Application, 'applicationId' | 'compile' | 'config'>>,
+    options: DriverOptions = {},
+  ) {
+    const { partitions = 1, topics = {}, startAt = 0, commits = 'each' } = options
     const registry = options.registry ?? new EmbeddedRegistry()
-    const compile = (): CompiledTopology => {
-      const compiled = app.compile(compilingOf(config))
-      const topology = splitTopology(compiled, split)
-      connectEmbedded(topology, registry)
-      return topology
-    }
-    this.topology = compile()
-    this.#serdes = new TopicSerdes(this.topology, registry)
     const partitionsOf = (topic: string): number =>
       topics[topic]?.partitions ?? (typeof partitions === 'number' ? partitions : (partitions[topic] ?? 1))
-    const { sources } = this.topology
-    this.#tasks = changelogPartitions(planOf(this.topology), partitionsOf, (source) =>
-      // What a pattern will find is not known yet: most likely a topic like any other.
-      sources[source]?.pattern === undefined ? (sources[source]?.topics ?? []) : [''],
+    const all = 'compile' in app ? [app] : app
+    this.#apps = new ApplicationsOfTest(all, options, registry, partitionsOf, (one) =>
+      this.#inTurn(() => this.#world.restart([one])),
     )
-    this.#app = new VirtualApplication({
-      applicationId: app.applicationId,
-      config,
-      topology: this.topology,
-      compile,
+    this.#world = new VirtualWorld({
+      applications: this.#apps.all.map((one) => one.app),
       startAt,
-      lanes,
       partitions: partitionsOf,
       commitsEach: commits === 'each',
-      log: options.log,
     })
+    const { written } = this.#world.broker
+    this.#serdes = new TopicSerdes(this.#apps.all, registry, (topic, id) => written.isBy(topic, id))
   }
 
   /**
-   * A topic that the application reads. The serdes are those of its source unless others are given.
+   * The compiled topology of the application.
    *
-   * @throws EngineError `USAGE` when the application does not read the topic.
+   * @throws EngineError `USAGE` when there are several: each has its own, `application(id).topology`.
+   */
+  get topology(): CompiledTopology {
+    return this.#apps.single('topology').topology
+  }
+
+  /**
+   * One of the applications by its id: its topology, its stores, what it has dropped.
+   *
+   * @throws EngineError `USAGE` when there is none of that id.
+   */
+  application(applicationId: string): TestedApplication {
+    return this.#apps.of(applicationId)
+  }
+
+  /**
+   * A topic that the application reads. The serdes are those of its source unless others are given. Where several applications read the
+   * topic, they are those of the first one.
+   *
+   * @throws EngineError `USAGE` when no application reads the topic.
    */
   input<K = unknown, V = unknown>(
     topic: string,
@@ -89,7 +116,7 @@ export class TopologyTestDriver {
     this.#serdes.ofInput(topic)
     const pipeAll: InputTopic<K, V>['pipeAll'] = async (records) => {
       const fed = records.map((record) => this.#encoded(topic, record, serdes))
-      return this.#inTurn(() => this.#feed(new Map([[topic, fed]])))
+      return this.#inTurn(() => this.#world.feed(new Map([[topic, fed]])))
     }
     return { pipe: (key, value, options) => pipeAll([{ ...options, key, value }]), pipeAll }
   }
@@ -98,7 +125,7 @@ export class TopologyTestDriver {
    * Feeds records of several topics that lie there all at once, like a backlog. They are encoded by the serdes of their
    * sources. Resolves when everything that follows from them is done.
    *
-   * @throws EngineError `USAGE` when the application does not read one of the topics.
+   * @throws EngineError `USAGE` when no application reads one of the topics.
    */
   async pipeAll(records: ReadonlyArray<InputRecord<unknown, unknown> & { readonly topic: string }>): Promise<void> {
     const byTopic = new Map<string, FedRecord[]>()
@@ -108,17 +135,20 @@ export class TopologyTestDriver {
       byTopic.set(topic, fed)
       fed.push(this.#encoded(topic, record, undefined))
     }
-    return this.#inTurn(() => this.#feed(byTopic))
+    return this.#inTurn(() => this.#world.feed(byTopic))
   }
 
-  /** A topic that the application writes. The serdes are those of its sink unless others are given. */
+  /**
+   * A topic that the application writes. The serdes are those of its sink unless others are given. Where other applications read
+   * it, its records are to be read here all the same.
+   */
   output<K = unknown, V = unknown>(
     topic: string,
     serdes?: { readonly key?: Serde<K>; readonly value?: Serde<V> },
   ): OutputTopic<K, V> {
     const own = serdes as Serdes<never, never> | undefined
     const shown = (record: WrittenRecord): OutputRecord<K, V> => this.#serdes.shown(record, own) as OutputRecord<K, V>
-    const take = (limit: number): Array<OutputRecord<K, V>> => this.#app.written.take(topic, limit).map(shown)
+    const take = (limit: number): Array<OutputRecord<K, V>> => this.#world.broker.written.take(topic, limit).map(shown)
     return {
       read: () => take(1)[0],
       readAll: () => take(Number.POSITIVE_INFINITY),
@@ -131,7 +161,7 @@ export class TopologyTestDriver {
    * by partition.
    */
   readAllOutputs(): OutputRecord[] {
-    return this.#app.written.takeAll().map((record) => this.#serdes.shown(record))
+    return this.#world.broker.written.takeAll().map((record) => this.#serdes.shown(record))
   }
 
   /**
@@ -144,76 +174,65 @@ export class TopologyTestDriver {
     const ms = tryParseDuration(duration)
     if (ms === undefined)
       throw new EngineError('USAGE', `${JSON.stringify(duration)} is no duration; write milliseconds, '10s' or 'PT1M'.`)
-    return this.#inTurn(() => this.#app.advance(ms))
+    return this.#inTurn(() => this.#world.advance(ms))
   }
 
-  /** Commits what was done so far. Of use with `commits: 'interval'`. */
+  /**
+   * Commits what was done so far. Of use with `commits: 'interval'`. Several applications commit at the same moment: what one
+   * reads of another by it is done, and part of its next commit.
+   */
   commit(): Promise<void> {
-    return this.#inTurn(() => this.#app.commit())
+    return this.#inTurn(() => this.#world.commit())
   }
 
   /**
    * Kills the application and starts it again on an empty disk. Stores are restored from their changelogs, and what was
-   * not committed is processed again.
+   * not committed is processed again. Of several applications all are killed at once; `application(id).restart()` kills one.
    */
   restart(): Promise<void> {
-    return this.#inTurn(() => this.#app.restart())
+    return this.#inTurn(() => this.#world.restart())
   }
 
   /**
    * A store by its name, to be read. It can be used across restarts.
    *
-   * @throws EngineError `USAGE` when there is none of that name and partition.
+   * @throws EngineError `USAGE` when there is none of that name and partition, or several applications have one of that name.
    */
   store<S = AnyStore>(name: string, partition = 0): S {
-    const spec = this.topology.stores.get(name)
-    const isThere = this.topology.globalStores.has(name) || partition < this.#partitionsOfStore(name)
-    if (spec && isThere) return storeHandle(spec, partition, () => this.#app.store(name, partition)) as S
-    const known = [...this.topology.stores.keys()].join(', ') || 'none'
-    throw new EngineError('USAGE', `There is no store ${name} of partition ${partition} (stores: ${known}).`)
+    return this.#apps.withStore(name).store<S>(name, partition)
   }
 
   /**
    * Says in words how far event time has come and what it waits for: which partition holds it and why, what to set, and
-   * how many windows are open.
+   * how many windows are open. Of several applications each says it, behind its id.
    */
   explain(): string {
-    const windows = new Map<string, number>()
-    for (const [name, { kind }] of this.topology.stores) {
-      if (kind !== 'window' && kind !== 'session') continue
-      let count = 0
-      for (let partition = 0; partition < this.#partitionsOfStore(name); partition++) {
-        const store = this.#app.store(name, partition) as WindowStore<unknown, unknown> | undefined
-        if (store) for (const _ of store.all()) count++
-      }
-      windows.set(name, count)
-    }
-    return explain({ topology: this.topology, watermarks: this.#app.watermarks(), windows })
+    return this.#apps.told((one) => one.explain())
   }
 
-  /** The records dropped so far: they were late, had no key, could not be processed, … */
+  /** The records dropped so far, by any application: they were late, had no key, could not be processed, … */
   dropped(): DroppedRecord[] {
-    return [...this.#app.drops]
+    return [...this.#apps.drops]
   }
 
-  /** The warnings that the engine has logged so far. */
+  /** The warnings that the engine has logged so far. Of several applications each stands behind its id. */
   warnings(): readonly string[] {
-    return this.#app.warnings
+    return this.#apps.warnings
   }
 
   /** The wall clock, epoch milliseconds. */
   now(): number {
-    return this.#app.loop.now()
+    return this.#world.loop.now()
   }
 
-  /** The topology as text, as `millrace topology` shows it. */
+  /** The topology as text, as `millrace topology` shows it. Those of several applications stand behind their ids. */
   describe(): string {
-    return describeText(this.topology)
+    return this.#apps.told((one) => one.describe())
   }
 
-  /** Ends the application. What is not committed is void. */
+  /** Ends the application, or all of them. What is not committed is void. */
   close(): void {
-    this.#app.close()
+    this.#world.close()
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -235,32 +254,16 @@ export class TopologyTestDriver {
       partition: this.#partition(topic, partition, keyBytes),
       key: keyBytes,
       value: value === null || value === undefined ? null : of.value.serialize(value),
-      timestamp: timestamp ?? this.#app.loop.now(),
+      timestamp: timestamp ?? this.#world.loop.now(),
       headers: headers ?? [],
     }
   }
 
-  async #feed(records: ReadonlyMap<string, readonly FedRecord[]>): Promise<void> {
-    // A topic that has come meanwhile is found when the engine looks for topics again: here, at its next start.
-    const isNew = [...records.keys()].map((topic) => this.#app.create(topic)).includes(true)
-    if (isNew && this.#app.isStarted) await this.#app.restart(true)
-    this.#app.append(records)
-    await this.#app.settle()
-  }
-
   #partition(topic: string, asked: number | undefined, key: Uint8Array | null): number {
-    const count = this.#app.partitionsOf(topic)
+    const count = this.#world.broker.partitionsOf(topic)
     const partition = asked ?? (key === null ? 0 : keySlot(key) % count)
     if (partition >= 0 && partition < count) return partition
     throw new EngineError('USAGE', `The topic ${topic} has ${count} partitions, no partition ${partition}.`)
-  }
-
-  #partitionsOfStore(name: string): number {
-    if (this.topology.globalStores.has(name)) return 1
-    const open = this.#app.openPartitions(name)
-    if (open > 0) return open
-    const owner = this.topology.subtopologies.find((s) => s.stores.includes(name))
-    return owner ? (this.#tasks[owner.id] ?? 1) : 1
   }
 
   #compare(topic: string, actual: readonly OutputRecord[], expected: ReadonlyArray<Partial<OutputRecord>>): void {

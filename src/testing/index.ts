@@ -1,6 +1,7 @@
 /** The public test kit. */
 export { EmbeddedRegistry } from '../serde/registry/embedded-registry.ts'
 export type {
+  ApplicationOptions,
   DriverLogLine,
   DriverOptions,
   DroppedRecord,
@@ -9,6 +10,7 @@ export type {
   OutputRecord,
   OutputTopic,
   PipeOptions,
+  TestedApplication,
   TopicOptions,
 } from './contract.ts'
 export { TopologyTestDriver } from './driver.ts'

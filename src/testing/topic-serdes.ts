@@ -1,4 +1,4 @@
-/** Serdes of topics: those of the application, unless the test gives its own. */
+/** Serdes of topics: those of the applications, unless the test gives its own. */
 import { EngineError } from '../base/errors.ts'
 import type { EmbeddedRegistry } from '../serde/registry/embedded-registry.ts'
 import type { Serde } from '../serde/serde.ts'
@@ -19,15 +19,33 @@ interface SerdePair {
   readonly value: Serde<unknown>
 }
 
+/** Of an application: its sources and its sinks. */
+export interface Known {
+  readonly applicationId: string
+  readonly topology: CompiledTopology
+}
+
+type Sink = SpecOf<'sink'>
+
+const sinksOf = ({ topology }: Known): Sink[] =>
+  topology.nodes.flatMap((node) => (node.spec.op === 'sink' ? [node.spec] : []))
+
 export class TopicSerdes {
-  readonly #topology: CompiledTopology
+  readonly #applications: readonly Known[]
   readonly #registry: EmbeddedRegistry
+  readonly #isBy: (topic: string, applicationId: string) => boolean
   /** Serdes that the test gave for a topic, connected. */
   readonly #own = new Map<string, { readonly of: unknown; readonly serde: Serde<unknown> }>()
 
-  constructor(topology: CompiledTopology, registry: EmbeddedRegistry) {
-    this.#topology = topology
+  /** `isBy`: whether an application has written to a topic. */
+  constructor(
+    applications: readonly Known[],
+    registry: EmbeddedRegistry,
+    isBy: (topic: string, applicationId: string) => boolean,
+  ) {
+    this.#applications = applications
     this.#registry = registry
+    this.#isBy = isBy
   }
 
   /** @throws EngineError `USAGE` when the application does not read the topic. */
@@ -51,15 +69,24 @@ export class TopicSerdes {
     }
   }
 
+  /** Of several applications that read the topic the first: one that names it before one whose pattern it matches. */
   #sourceOf(topic: string): CompiledSource {
-    const source = this.#topology.sources.find((s) => s.topics.includes(topic) || s.pattern?.test(topic) === true)
-    if (!source) throw new EngineError('USAGE', `The application does not read the topic ${topic}.`)
-    return source
+    const sources = this.#applications.flatMap(({ topology }) => topology.sources)
+    const source =
+      sources.find(({ topics }) => topics.includes(topic)) ?? sources.find(({ pattern }) => pattern?.test(topic))
+    if (source) return source
+    const ids = this.#applications.map(({ applicationId }) => applicationId)
+    const nobody =
+      ids.length === 1 ? 'The application does not read' : `None of the applications ${ids.join(', ')} reads`
+    throw new EngineError('USAGE', `${nobody} the topic ${topic}.`)
   }
 
-  #sinkOf(topic: string): SpecOf<'sink'> | undefined {
-    const sinks = this.#topology.nodes.flatMap((node) => (node.spec.op === 'sink' ? [node.spec] : []))
-    return sinks.find((sink) => sink.topic === topic) ?? sinks.find((sink) => typeof sink.topic === 'function')
+  /** Of several applications one that names the topic, before one that has chosen it for a record. */
+  #sinkOf(topic: string): Sink | undefined {
+    const named = this.#applications.flatMap(sinksOf).find((sink) => sink.topic === topic)
+    if (named) return named
+    const writers = this.#applications.filter(({ applicationId }) => this.#isBy(topic, applicationId))
+    return writers.flatMap(sinksOf).find((sink) => typeof sink.topic === 'function')
   }
 
   /** A serde of the test's own, as it is for the topic. It uses the same registry as those of the application. */

@@ -1,4 +1,4 @@
-/** What the application has written and committed, read from the broker's logs. */
+/** What applications have written and committed, read from the broker's logs. */
 import type { EmbeddedCluster } from '../broker/embedded/core/cluster.ts'
 import type { BrokerPort, FetchedPartition, ProduceRequest } from '../broker/port.ts'
 import { type Headers, noHeaders } from '../broker/wire/headers.ts'
@@ -32,26 +32,40 @@ const maxBytes = 1 << 28
 export class Written {
   readonly #cluster: EmbeddedCluster
   readonly #isInternal: (topic: string) => boolean
+  readonly #byCommit: boolean
   readonly #places = new Map<string, Place>()
   /** Where something was written that was not read yet. */
   readonly #changed = new Set<Place>()
   readonly #byTopic = new Map<string, { readonly records: Unread[]; from: number }>()
+  /** Ids of applications that have written to a topic. */
+  readonly #writers = new Map<string, Set<string>>()
   #all: Unread[] = []
   readonly #cursor = new RecordCursor()
 
-  constructor(cluster: EmbeddedCluster, isInternal: (topic: string) => boolean) {
+  /** `byCommit`: what several applications write is told in the order of their commits, cause before effect. */
+  constructor(cluster: EmbeddedCluster, isInternal: (topic: string) => boolean, byCommit: boolean) {
     this.#cluster = cluster
     this.#isInternal = isInternal
+    this.#byCommit = byCommit
   }
 
-  /** The broker as the application sees it: what it writes is noticed. */
-  noticing(broker: BrokerPort): BrokerPort {
+  /** The broker as an application sees it: what it writes is noticed. */
+  noticing(broker: BrokerPort, applicationId: string): BrokerPort {
     const produce = (request: ProduceRequest): ReturnType<BrokerPort['produce']> => {
-      for (const { topic, partition } of request.batches)
-        if (!this.#isInternal(topic)) this.#changed.add(this.#place(topic, partition))
+      for (const { topic, partition } of request.batches) {
+        if (this.#isInternal(topic)) continue
+        this.#changed.add(this.#place(topic, partition))
+        this.#wrote(topic, applicationId)
+      }
       return broker.produce(request)
     }
-    const bound = new Map<PropertyKey, unknown>([['produce', produce]])
+    const endTransaction: BrokerPort['endTransaction'] = (...args) => {
+      const ended = broker.endTransaction(...args)
+      // It has ended by now, and nobody has read of it.
+      if (this.#byCommit) this.collect()
+      return ended
+    }
+    const bound = new Map<PropertyKey, unknown>(Object.entries({ produce, endTransaction }))
     return new Proxy(broker, {
       get(target, property) {
         if (bound.has(property)) return bound.get(property)
@@ -62,6 +76,11 @@ export class Written {
         return method
       },
     })
+  }
+
+  /** Whether the application has written to the topic. */
+  isBy(topic: string, applicationId: string): boolean {
+    return this.#writers.get(topic)?.has(applicationId) === true
   }
 
   /** Records that the test has fed are none of the application's. */
@@ -92,6 +111,12 @@ export class Written {
     this.#all = []
     this.#byTopic.clear()
     return unread.map((one) => one.record)
+  }
+
+  #wrote(topic: string, applicationId: string): void {
+    const known = this.#writers.get(topic)
+    if (known) known.add(applicationId)
+    else this.#writers.set(topic, new Set([applicationId]))
   }
 
   /** True once all of the partition is decided and read. */
