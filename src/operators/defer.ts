@@ -181,6 +181,20 @@ function versionBefore(rows: Rows, key: unknown, asOf: number, time: number, unr
   return isNewest || asOf >= time - (rows.spec.retentionMs as number) ? row : undefined
 }
 
+/** By way: all operators that change a store, as those of a cogroup do, keep one account of it for each deeper stage. */
+export function rowsBehindOf(ways: readonly Deferral[]): Map<number, RowsBehind> {
+  const accounts = new Map<string, RowsBehind>()
+  const byWay = new Map<number, RowsBehind>()
+  for (const { index, stage, store } of ways) {
+    if (store === undefined) continue
+    const id = `${stage} ${store}`
+    const rows = accounts.get(id) ?? new RowsBehind()
+    accounts.set(id, rows)
+    byWay.set(index, rows)
+  }
+  return byWay
+}
+
 interface SharingTask {
   readonly topology: CompiledTopology
   readonly stage?: Stage
@@ -192,12 +206,15 @@ interface SharingTask {
 export function sharedRows({ topology, stage, stores, rowsBehind }: SharingTask): Map<string, AnyStore> {
   const views = new Map<string, AnyStore>()
   if (stage === undefined || rowsBehind === undefined) return views
+  const kept = new Set<RowsBehind>()
   for (const { index, from, stage: deeper, store } of stagesOf(topology).deferrals) {
     const rows = rowsBehind.get(index)
     if (store === undefined || rows === undefined) continue
     if (deeper === stage.index) views.set(store, rows.read(stores.get(store) as AnyStore))
-    else if (stage.nodes.includes(from))
+    else if (stage.nodes.includes(from) && !kept.has(rows)) {
+      kept.add(rows)
       views.set(store, rows.write(views.get(store) ?? (stores.get(store) as AnyStore)))
+    }
   }
   return views
 }

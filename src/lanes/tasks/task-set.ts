@@ -3,14 +3,14 @@ import { assert } from '../../base/assert.ts'
 import { laneIndex, storeSlot, storeSlots } from '../../base/counters.ts'
 import type { CommitEpoch } from '../../base/ids.ts'
 import { usualSizes } from '../../base/sizes.ts'
-import { RowsBehind } from '../../operators/defer.ts'
+import { type RowsBehind, rowsBehindOf } from '../../operators/defer.ts'
 import { Task } from '../../operators/task.ts'
 import { packChangelog } from '../stores/changelog-batches.ts'
 import type { AnyStore, Checkpoint, StoreBackend, StoreLifecycle, StoreSpec } from '../../state/contract.ts'
 import { WriteBehind } from '../../state/backends/write-behind.ts'
 import { openStore } from '../../state/open-store.ts'
 import { storeForm } from '../../state/rows/form.ts'
-import { type Deferral, type Stage, type Stages, stagesOf } from '../../topology/levels/stages.ts'
+import { type Stage, type Stages, stagesOf } from '../../topology/levels/stages.ts'
 import { isTimeless } from '../../topology/levels/timeless.ts'
 import { rowsByKey } from '../../topology/rows-by-key.ts'
 import type { BatchPacker } from '../../broker/wire/batch-pack.ts'
@@ -158,9 +158,7 @@ export class TaskSet {
         stores.set(name, store)
       }
       const ways = this.stages.deferrals.filter(({ stage }) => stages.some(({ index }) => index === stage))
-      const rowsBehind = new Map(
-        ways.filter(({ store }) => store !== undefined).map(({ index }: Deferral) => [index, new RowsBehind()]),
-      )
+      const rowsBehind = rowsBehindOf(ways)
       for (const stage of stages) this.#startStage(stage, partition, stores, rowsBehind, epoch, watermark)
       for (const store of stores.values()) store.begin(watermark)
     }

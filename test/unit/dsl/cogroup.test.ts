@@ -58,4 +58,40 @@ describe('a cogroup of re-keyed streams', () => {
     }
     assert.deepEqual(await lastOf(build, ['counts', 'balances', 'limits']), [2, 0, 1000])
   })
+
+  for (const lanes of [1, 2, 3]) {
+    test(`is read as it was by what follows behind a re-key from an earlier record, ${lanes} lanes`, async () => {
+      const number = { value: serdes.json<number>() }
+      const build = (topology: Topology): void => {
+        const one = topology.stream<string, number>('one', number)
+        const two = topology.stream<string, number>('two', number)
+        const counts = two.groupBy((value) => `${value}`).count()
+        const sums = two
+          .groupByKey()
+          .cogroup<number>((sum, value) => sum + value)
+          .cogroup(one.groupByKey(), (sum, value) => sum + value)
+          .aggregate(() => 0)
+        const latest = one.leftJoin(counts, (value) => value).toTable()
+        sums
+          .join(latest, (sum, value) => `${sum} with ${value}`)
+          .toStream()
+          .to('out')
+      }
+      const driver = new TopologyTestDriver(defineApp({ applicationId: 'sums', build }), { lanes })
+      const records = Array.from({ length: 20 }, (_, n) => [
+        { topic: 'one', key: 'a', value: 1, timestamp: 10 * n },
+        { topic: 'two', key: 'a', value: 100, timestamp: 10 * n + 1 },
+      ])
+      await driver.pipeAll(records.flat())
+      const told = driver
+        .output<string, string>('out')
+        .readAll()
+        .map(({ value }) => value)
+      const expected = records.flatMap((_, n) => {
+        const sum = 101 * n + 1
+        return n === 0 ? ['1 with 1', '101 with 1'] : [`${sum} with 1`, `${sum} with 1`, `${sum + 100} with 1`]
+      })
+      assert.deepEqual(told, expected)
+    })
+  }
 })
