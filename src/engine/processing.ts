@@ -255,6 +255,7 @@ export class Processing {
       heldBytes: () => commits.committer?.heldBytes ?? 0,
       worked: () => commits.worked(),
       commitWanted: () => commits.committer?.trigger('bytes'),
+      slackMs: () => commits.slackMs,
     })
     this.#flow.setPaused(this.#host.stopped())
     this.#flow.restoreWatermark(position.watermark)

@@ -47,6 +47,11 @@ export class CommitTimer {
     })
   }
 
+  /** How long it is at least until a commit begins by itself; 0 where one may begin now. */
+  get dueInMs(): number {
+    return Math.max(0, this.#idleMs - this.#waitedMs)
+  }
+
   /** A commit has begun, for whatever reason: the next one is counted from here. */
   began(): void {
     this.#beganAt = this.#clock.monotonic()
@@ -56,7 +61,7 @@ export class CommitTimer {
   /** To be called when something was worked off: begins a commit if it is time for one. */
   check(): void {
     if (this.#closed) return
-    const waited = this.#clock.monotonic() - this.#beganAt
+    const waited = this.#waitedMs
     if (waited < this.#idleMs || !this.#host.wanted()) return
     if (waited >= this.#intervalMs || this.#host.caughtUp()) this.#host.begin()
   }
@@ -69,12 +74,22 @@ export class CommitTimer {
   /** One timer at a time: at the idle interval, then, where that began nothing, at the interval. */
   #arm(atMs: number): void {
     this.#cancel?.()
-    const left = atMs - (this.#clock.monotonic() - this.#beganAt)
+    const left = atMs - this.#waitedMs
     this.#cancel = this.#timers.after(Math.max(0, Math.ceil(left)), () => {
       this.#cancel = undefined
+      if (this.#closed) return
+      // The platform's timers count from the turn of the loop in which they are set, so they may be early.
+      if (this.#waitedMs < atMs) {
+        this.#arm(atMs)
+        return
+      }
       const before = this.#beganAt
       this.check()
       if (!this.#closed && this.#beganAt === before && atMs < this.#intervalMs) this.#arm(this.#intervalMs)
     })
+  }
+
+  get #waitedMs(): number {
+    return this.#clock.monotonic() - this.#beganAt
   }
 }

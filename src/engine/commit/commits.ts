@@ -42,6 +42,11 @@ export interface CommitsHost {
   originTopics(): readonly string[]
 }
 
+/** From the broker into a lane. */
+const wayMs = 5
+/** What commits have waited for lanes is forgotten little by little. */
+const keptShare = 0.8
+
 /** High availability is told of commits, not of every one. */
 const committedEveryMs = 250
 
@@ -64,6 +69,8 @@ export class Commits {
   #forgets = false
   #held = false
   #toldAt = Number.NEGATIVE_INFINITY
+  /** How long commits of late have waited for lanes. */
+  #lanesMs = 0
 
   constructor(options: EngineOptions, reports: Reports, host: CommitsHost) {
     this.#o = options
@@ -139,6 +146,11 @@ export class Commits {
 
   worked(): void {
     this.#pace.check()
+  }
+
+  /** How long a record may lie at the broker yet and not keep the next commit waiting, as fast as lanes are. */
+  get slackMs(): number {
+    return this.#pace.dueInMs - wayMs - this.#lanesMs
   }
 
   /** The commits of a new run, behind the newest one that the group knows of. */
@@ -263,6 +275,7 @@ export class Commits {
   }
 
   #done(report: CommitReport): void {
+    this.#lanesMs = Math.max(report.durationsMs.align, this.#lanesMs * keptShare)
     this.#reports.committed(report, this.tokenEpoch)
     this.#o.committed?.(report)
     this.#host.flow()?.wake()

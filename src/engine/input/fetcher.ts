@@ -41,6 +41,8 @@ export interface FetcherEvents {
   buffered?(bytes: number): void
   /** Whether nothing is let through for want of a record of a partition that has none. */
   starving?(): boolean
+  /** How long what comes now may still lie at the broker and be part of the next commit all the same; 0 or less: not at all. */
+  slackMs?(): number
   /** A request took so long, the wait for records at the broker included. */
   requested?(ms: number): void
   /** A poll let records into a buffer. */
@@ -70,6 +72,8 @@ interface Slot {
 const largestBatchBytes = 1 << 30
 const shortestBackoffMs = 50
 const longestBackoffMs = 2000
+/** Commits may be far apart; what the application does with a record is not to wait for them. */
+const longestSlackMs = 100
 /** A partition asks for this much, however many others there are: most batches are smaller. */
 const leastShare = 16 * 1024
 
@@ -258,11 +262,20 @@ export class Fetcher {
     await this.#pace(wanted, began)
   }
 
-  /** Each request wakes threads and the broker: what trickles in is taken together. A backlog is never kept waiting. */
+  /**
+   * Each request wakes threads and the broker: what trickles in is taken together, where it can be shortly before a commit.
+   * A backlog is never kept waiting.
+   */
   async #pace(wanted: readonly Slot[], began: number): Promise<void> {
-    const left = (this.#o.paceMs ?? 0) - (this.#o.clock.monotonic() - began)
-    if (left <= 0 || wanted.some(({ buffer }) => buffer.lag > 0) || this.#events.starving?.()) return
-    await this.#pauseUntilChange(left)
+    const { paceMs = 0, clock } = this.#o
+    for (;;) {
+      const spent = clock.monotonic() - began
+      const slack = Math.min(this.#events.slackMs?.() ?? 0, longestSlackMs, paceMs + longestSlackMs - spent)
+      const left = Math.max(paceMs - spent, slack)
+      if (paceMs <= 0 || left <= 0 || wanted.some(({ buffer }) => buffer.lag > 0) || this.#events.starving?.()) return
+      // A commit may have begun meanwhile: then there is time until the next one.
+      if (await this.#pauseUntilChange(left)) return
+    }
   }
 
   /** The order changes from request to request: brokers fill an answer from the front until it is full. */
@@ -389,17 +402,17 @@ export class Fetcher {
     }
   }
 
-  /** Until something changes, and not longer than `atMostMs`. */
-  #pauseUntilChange(atMostMs: number | undefined): Promise<void> {
+  /** Until something changes, and not longer than `atMostMs`. Answers whether something has changed. */
+  #pauseUntilChange(atMostMs: number | undefined): Promise<boolean> {
     return new Promise((resolve) => {
       let cancel: (() => void) | undefined
-      const done = (): void => {
+      const done = (hasChanged: boolean): void => {
         cancel?.()
         this.#wake = undefined
-        resolve()
+        resolve(hasChanged)
       }
-      if (atMostMs !== undefined) cancel = this.#o.timers.after(atMostMs, done)
-      this.#wake = done
+      if (atMostMs !== undefined) cancel = this.#o.timers.after(atMostMs, () => done(false))
+      this.#wake = () => done(true)
     })
   }
 

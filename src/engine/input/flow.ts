@@ -35,6 +35,8 @@ export interface FlowHost {
   /** Bytes of output that wait for the next transaction. */
   heldBytes(): number
   commitWanted(): void
+  /** See `FetcherEvents`. */
+  slackMs(): number
   /** What could be dispatched was, or a lane has done some of it. */
   worked(): void
 }
@@ -102,6 +104,7 @@ export class Flow {
     this.#fetcher = inputFetcher(options, {
       records: (buffer) => this.#arrived(buffer.topic, buffer.partition),
       starving: () => this.#starving(),
+      slackMs: () => host.slackMs(),
       evidence: (buffer, lag, failed) => this.#evidence(buffer.topic, buffer.partition, lag, failed),
       connected: (connected, why) => host.connected(connected, why),
       // Behind the dispatch that may be under way: what restarts takes all of it back.

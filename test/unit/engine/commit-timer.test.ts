@@ -32,8 +32,8 @@ function pass(untilMs: number): void {
   now = untilMs
 }
 
-function paced(intervalMs: number, idleMs: number): CommitTimer {
-  const pace = new CommitTimer(intervalMs, idleMs, clock, queue, {
+function paced(intervalMs: number, idleMs: number, timers = queue): CommitTimer {
+  const pace = new CommitTimer(intervalMs, idleMs, clock, timers, {
     tick: () => undefined,
     wanted: () => wanted,
     caughtUp: () => caughtUp,
@@ -81,6 +81,29 @@ describe('when commits begin', () => {
     now += 10
     pace.check()
     assert.deepEqual(begun, [1010])
+  })
+
+  test('a timer that is early waits for the rest, and does not leave the commit to the interval', () => {
+    const early: Timers = {
+      ...queue,
+      after: (delayMs, call) => queue.after(delayMs > 1 ? delayMs - 0.5 : delayMs, call),
+    }
+    paced(100, 50, early)
+    caughtUp = true
+    pass(100)
+    begun = []
+    pass(260)
+    assert.deepEqual(begun, [150, 200.5, 251])
+  })
+
+  test('tells how long it is until the next one may begin', () => {
+    const pace = paced(100, 50)
+    assert.equal(pace.dueInMs, 0)
+    pace.began()
+    now += 20
+    assert.equal(pace.dueInMs, 30)
+    now += 100
+    assert.equal(pace.dueInMs, 0)
   })
 
   test('an idle interval beyond the interval changes nothing', () => {

@@ -23,6 +23,8 @@ class Harness {
   failing: (() => BrokerError) | undefined
   /** Something is buffered, and waits for a partition that has nothing. */
   starving = false
+  /** When the next commit begins. */
+  commitAtMs = 0
   readonly buffered: number[] = []
 
   constructor(world: World, options: Partial<FetcherOptions> = {}) {
@@ -59,6 +61,7 @@ class Harness {
         connected: (connected) => this.connected.push(connected),
         buffered: (bytes) => this.buffered.push(bytes),
         starving: () => this.starving,
+        slackMs: () => this.commitAtMs - world.clock.monotonic(),
         warning: (message) => this.warnings.push(message),
         failed: (error) => this.failures.push(error),
       },
@@ -125,6 +128,37 @@ describe('fetching', () => {
     for (let round = 0; round < records && backlog.buffered < records; round++) await world.settle()
     assert.equal(backlog.buffered, records)
     assert.equal(world.clock.monotonic(), started)
+  })
+
+  test('asks once for each commit where little trickles in, shortly before it, but never leaves it for long', async () => {
+    const world = await worldWith(1)
+    const harness = new Harness(world, { paceMs: 5, bufferCapacity: 10_000 })
+    const [buffer] = (await harness.start(1)) as [PartitionBuffer]
+    await world.pass(20)
+    const asked: number[] = []
+    const commitMs = 50
+    const began = world.clock.monotonic()
+    for (let ms = 1; ms <= 400; ms++) {
+      harness.commitAtMs = began + Math.ceil(ms / commitMs) * commitMs
+      await world.produce('t', 0, [ms])
+      const before = harness.requests.length
+      await world.pass(1)
+      for (let n = before; n < harness.requests.length; n++) asked.push(ms)
+    }
+    // The first record ends a wait at the broker, and one request follows it.
+    assert.deepEqual(
+      asked.filter((ms) => ms > commitMs).map((ms) => ms % commitMs),
+      asked.filter((ms) => ms > commitMs).map(() => 0),
+    )
+    assert.ok(takeAll(buffer).length >= 400 - commitMs)
+
+    harness.commitAtMs = Number.POSITIVE_INFINITY
+    const before = harness.requests.length
+    for (let ms = 401; ms <= 1000; ms++) {
+      await world.produce('t', 0, [ms])
+      await world.pass(1)
+    }
+    assert.ok(harness.requests.length - before >= 5)
   })
 
   test('brings records in order, and goes on where it stopped', async () => {
