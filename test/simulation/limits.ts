@@ -15,6 +15,7 @@ export type Limits = Pick<
   | 'partitionFetchMaxBytes'
   | 'uncommittedMaxBytes'
   | 'maxDirtyRows'
+  | 'fetchPaceMs'
 > & { readonly sizes: Sizes }
 
 /** Nothing is full: for mistakes that show only where much goes over at once. */
@@ -48,5 +49,6 @@ export function limitsOf(seed: number): Limits {
       outputBytes: size(usualSizes.outputBytes),
       aheadBytes: size(usualSizes.aheadBytes),
     },
+    fetchPaceMs: random.pick([0, 0, 2, 5]),
   }
 }

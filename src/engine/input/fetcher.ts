@@ -271,7 +271,7 @@ export class Fetcher {
     for (;;) {
       const spent = clock.monotonic() - began
       const slack = Math.min(this.#events.slackMs?.() ?? 0, longestSlackMs, paceMs + longestSlackMs - spent)
-      const left = Math.max(paceMs - spent, slack)
+      const left = Math.ceil(Math.max(paceMs - spent, slack))
       if (paceMs <= 0 || left <= 0 || wanted.some(({ buffer }) => buffer.lag > 0) || this.#events.starving?.()) return
       // A commit may have begun meanwhile: then there is time until the next one.
       if (await this.#pauseUntilChange(left)) return
