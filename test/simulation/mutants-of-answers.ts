@@ -23,6 +23,26 @@ export const mutantsOfAnswers: readonly Mutant[] = [
     },
   },
   {
+    name: 'commit-that-took-effect-is-given-up',
+    // The question what became of a commit is never answered by its own tag.
+    world: { breaks: { atEnd: 0.2, again: 0.2, forMs: 30 }, zombies: 0 },
+    broker: () => {
+      let isUnknown = false
+      return async (name, args, call) => {
+        if (name === 'commitOffsetsInTransaction') isUnknown = false
+        if (name === 'committedOffsets' && isUnknown) {
+          isUnknown = false
+          const committed = (await call(args)) as ReadonlyArray<{ readonly metadata: string }>
+          return committed.map((each) => ({ ...each, metadata: '' }))
+        }
+        return call(args).catch((error: unknown) => {
+          if (name === 'endTransaction') isUnknown = true
+          throw error
+        })
+      }
+    },
+  },
+  {
     name: 'outputs-of-the-next-epoch-thrown-away',
     // What comes while a commit is under way is forgotten, and does not wait behind it.
     patch: () => {

@@ -1,5 +1,6 @@
 /** One simulated process: the real engine and the real lanes, on the world's scheduler. */
 import type { Clock } from '../../src/base/clock.ts'
+import type { Failpoint } from '../../src/base/failpoint.ts'
 import { type CounterLayout, engineBlockLength, laneBlockLength, newBlock } from '../../src/base/counters.ts'
 import type { BrokerPort } from '../../src/broker/port.ts'
 import { EngineCore } from '../../src/engine/engine-core.ts'
@@ -34,6 +35,8 @@ export interface ProcessOptions {
   readonly messageMs: number
   readonly tamper: MessageTamper
   readonly fact: (fact: EngineFact) => void
+  /** Told of every step that a commit takes. */
+  readonly passed?: Failpoint
   /** A lane with this number works slowly. */
   readonly slowLane: number
   /** When durable stores are written, where it is not with every commit. */
@@ -141,6 +144,7 @@ export class SimulatedProcess {
       laneCounters: this.laneCounters,
       nodeNames: [],
       extractors: extractorsOf(options.compile().sources),
+      ...(options.passed && { failpoint: options.passed }),
       send: (lane, message) => {
         const send = (m: ToLane): void => (toLane[lane] as Channel<ToLane>).send(m)
         if (tamper.toLane) tamper.toLane(message, send)

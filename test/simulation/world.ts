@@ -25,6 +25,7 @@ import { DiskBackend, type DiskTamper, DurableBackends } from './durable-backend
 import { FailingDisk } from './failing-disk.ts'
 import { type BrokerFaults, faultyBroker, type Tamper } from './faulty-broker.ts'
 import { type MessageTamper, SimulatedProcess } from './process.ts'
+import { CommitsGivenUp } from './given-up.ts'
 import { Scheduler, settleSome } from './scheduler.ts'
 import { application, type Delays, type Input } from './workload.ts'
 
@@ -68,6 +69,7 @@ export class World {
   #process: SimulatedProcess | undefined
   #zombie: SimulatedProcess | undefined
   readonly #asks: Asks
+  #givenUp: CommitsGivenUp | undefined
   #owner = 0
   #quiet = false
   #cuts = 2
@@ -337,6 +339,11 @@ export class World {
     const settings = { ...usual, ...this.settings(), ...this.#mutant?.settings }
     this.#lastGlobal = Number.NEGATIVE_INFINITY
     this.#restarting = false
+    const givenUp = new CommitsGivenUp(
+      () => this.client,
+      (what) => this.violate(what),
+    )
+    this.#givenUp = givenUp
     this.#process = new SimulatedProcess({
       scheduler: this.scheduler,
       owner,
@@ -346,8 +353,11 @@ export class World {
         owner,
         () => this.#faults(),
         () => this.#broker.wake(),
-        this.tamper(),
+        givenUp.watching(this.tamper()),
       ),
+      passed: (step) => {
+        if (step === 'S5') givenUp.applied()
+      },
       settings,
       compile: () => topology,
       backends: () => stores.factory(),
@@ -400,7 +410,10 @@ export class World {
     this.facts.push(fact)
     this.#asks.told(fact)
     if (this.#process) this.heard(fact, this.#process)
-    if (fact.type === 'restarting') this.#lastGlobal = Number.NEGATIVE_INFINITY
+    if (fact.type === 'restarting') {
+      this.#lastGlobal = Number.NEGATIVE_INFINITY
+      if (this.derived.split === 'in-process') void this.#givenUp?.restarting()
+    }
     if (fact.type === 'restarting' || fact.type === 'running') this.#restarting = fact.type === 'restarting'
     if (fact.type === 'failed') {
       // A process that has used up its restarts is started again, as its supervisor would.
