@@ -2,6 +2,12 @@
 import { keepCompiled } from './compile-cache.ts'
 
 keepCompiled()
+// Whoever read the output may have gone, as `head` does: that is no fault, and the rest is dropped.
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error
+  })
+}
 const { exitCodeOf, sentenceOf } = await import('./exit-codes.ts')
 const { runCommand } = await import('./program.ts')
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { millrace } from '../support/millrace.ts'
+import { millrace, startMillrace } from '../support/millrace.ts'
 
 describe('the command line', () => {
   test('explains itself', async () => {
@@ -15,6 +15,14 @@ describe('the command line', () => {
     const { code, stdout } = await millrace(['--version'])
     assert.equal(code, 0)
     assert.match(stdout, /^\d+\.\d+\.\d+\n$/)
+  })
+
+  test('ends as ever where nobody reads its output to the end', async () => {
+    const { child, result } = startMillrace(['--help'])
+    child.stdout?.destroy()
+    const { code, stderr } = await result
+    assert.equal(stderr, '')
+    assert.equal(code, 0)
   })
 
   const wrong: ReadonlyArray<readonly [args: string[], says: RegExp]> = [
