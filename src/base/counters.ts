@@ -57,6 +57,8 @@ export const laneSlots = [
   'foldedUpdates',
   'steps',
   'storesMs',
+  /** Set by the control thread: the runtime has ended, and the lane's stores may be another one's. */
+  'abandoned',
 ] as const
 export type LaneSlot = (typeof laneSlots)[number]
 

@@ -16,7 +16,7 @@ import { type Compiling, loadApplication } from './application.ts'
 import type { ErrorPolicies } from './tasks/error-policy.ts'
 import { LaneCore } from './lane-core.ts'
 import { LogLines } from './tasks/log-lines.ts'
-import type { FromLane, LaneQuery, LaneToLane, ToLane } from './protocol.ts'
+import type { FromLane, LaneAbandoned, LaneQuery, LaneToLane, ToLane } from './protocol.ts'
 import type { RecordTracing } from './telemetry/record-tracing.ts'
 import { connectSchemas } from './schema-port.ts'
 import type { WriteBehindOptions } from './stores/store-writer.ts'
@@ -66,6 +66,7 @@ class Turns {
   #scheduled = false
   #cancelTimer: (() => void) | undefined
   #timerAt = Number.POSITIVE_INFINITY
+  #stopped = false
 
   constructor(core: () => LaneCore) {
     this.#core = core
@@ -78,11 +79,13 @@ class Turns {
   }
 
   stop(): void {
+    this.#stopped = true
     this.#cancelTimer?.()
   }
 
   #turn(): void {
     this.#scheduled = false
+    if (this.#stopped) return
     const core = this.#core()
     if (core.run()) this.wake()
     this.#arm()
@@ -108,6 +111,8 @@ class Turns {
 }
 
 const measureEveryMs = 2000
+/** What a lane does that was let go of may come to its end. */
+const openHandlesMs = 200
 const longestTimerMs = 2 ** 31 - 1
 
 async function main(): Promise<void> {
@@ -117,13 +122,14 @@ async function main(): Promise<void> {
   const { lanes, stateDir, applicationId, peers } = data
   const turns = new Turns(() => core)
   const telemetry = data.traceRoots === null ? undefined : await startTracing(data.traceRoots)
+  const stored = await backends(stateDir, applicationId, lane)
   const core = new LaneCore({
     lane,
     lanes,
     applicationId,
     topology,
     clock: systemClock,
-    backends: await backends(stateDir, applicationId, lane),
+    backends: stored,
     policies: data.policies,
     maxInFlight: data.maxInFlight,
     timers: systemTimers,
@@ -143,22 +149,7 @@ async function main(): Promise<void> {
     }),
     tracing: telemetry?.tracing,
   })
-  for (const peer of peers) peer?.on('message', (message: LaneToLane) => core.receiveFromLane(message))
-  parentPort?.on('message', (query: LaneQuery) => parentPort?.postMessage(core.query(query)))
-  const take = (message: ToLane): void => {
-    core.receive(message)
-    if (message.type === 'stop') {
-      turns.stop()
-      for (const peer of peers) peer?.close()
-      engine.close()
-      data.schemas?.close()
-      // The thread ends when this has ended.
-      void telemetry?.flush()
-      parentPort?.close()
-    } else {
-      turns.wake()
-    }
-  }
+  const take = serve(core, stored, turns, () => void telemetry?.flush())
   // Nothing can be read or written before the serdes know their schemas: what the engine asks for waits until then.
   let held: ToLane[] | undefined = data.schemas === null ? undefined : []
   engine.on('message', (message: ToLane) => {
@@ -176,6 +167,44 @@ async function main(): Promise<void> {
   const waiting = held ?? []
   held = undefined
   for (const message of waiting) take(message)
+}
+
+/** Connects the core with other threads; gives what takes the engine's messages. */
+function serve(
+  core: LaneCore,
+  stored: StoreBackendFactory,
+  turns: Turns,
+  flushTracing: () => void,
+): (message: ToLane) => void {
+  for (const peer of data.peers) peer?.on('message', (message: LaneToLane) => core.receiveFromLane(message))
+  const end = (): void => {
+    turns.stop()
+    for (const peer of data.peers) peer?.close()
+    engine.close()
+    data.schemas?.close()
+    parentPort?.close()
+  }
+  parentPort?.on('message', (message: LaneQuery | LaneAbandoned) => {
+    if (message.type === 'query') {
+      parentPort?.postMessage(core.query(message))
+      return
+    }
+    end()
+    core.tasks.discard()
+    stored.close()
+    // What the application has open would keep the thread: nobody needs it any more.
+    setTimeout(() => process.exit(0), openHandlesMs).unref()
+  })
+  return (message) => {
+    core.receive(message)
+    if (message.type === 'stop') {
+      end()
+      // The thread ends when this has ended.
+      flushTracing()
+    } else {
+      turns.wake()
+    }
+  }
 }
 
 async function startTracing(roots: number): Promise<{ tracing: RecordTracing; flush: () => Promise<void> }> {
@@ -209,7 +238,8 @@ async function backends(stateDir: string | null, applicationId: string, lane: nu
     const message = `files of stores were set aside as ${folder}, and the stores are rebuilt from their changelogs: ${reason}`
     send({ type: 'notice', lane, message })
   }
-  return lmdbBackends({ dir: stateDir, applicationId, lane, onQuarantine })
+  const isAbandoned = (): boolean => data.counters[laneIndex.abandoned] !== 0
+  return lmdbBackends({ dir: stateDir, applicationId, lane, onQuarantine, isAbandoned })
 }
 
 let lastLoop = performance.eventLoopUtilization()

@@ -137,6 +137,11 @@ export type ToLane =
   | { readonly type: 'reset'; readonly run: number }
   | { readonly type: 'stop' }
 
+/** From the control thread: the runtime has ended as by a crash. The lane lets go of its stores as they are, and its thread ends. */
+export interface LaneAbandoned {
+  readonly type: 'abandoned'
+}
+
 /** An interactive query, from the control thread; answered from committed state, past the queue of records. */
 export interface LaneQuery {
   readonly type: 'query'

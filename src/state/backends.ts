@@ -19,6 +19,8 @@ export interface LmdbOptions {
   readonly clock?: Clock
   /** Told of a folder that was set aside because it could not be read, with the reason. */
   readonly onQuarantine?: (folder: string, reason: string) => void
+  /** The files are somebody else's by now: nothing is written any more. Default: they never are. */
+  readonly isAbandoned?: () => boolean
 }
 
 /** Folder of one application's stores. */
@@ -52,6 +54,7 @@ export function lmdbBackends(options: LmdbOptions): StoreBackendFactory {
           maxStores: options.maxStores ?? 256,
           clock: options.clock ?? systemClock,
           onQuarantine: options.onQuarantine ?? (() => undefined),
+          isAbandoned: options.isAbandoned ?? (() => false),
         })
         entry = { environment, users: 0 }
         open.set(partition, entry)

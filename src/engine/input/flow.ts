@@ -11,7 +11,7 @@ import { Alarm } from './alarm.ts'
 import { Admission } from './admission.ts'
 import { Dispatcher, type Route } from './dispatcher.ts'
 import type { EngineOptions } from '../engine-options.ts'
-import type { Fetcher } from './fetcher.ts'
+import type { Fetcher, FetcherEvents } from './fetcher.ts'
 import { closeInput, isExhausted, progressOf } from './input-end.ts'
 import { inputFetcher } from './input-fetcher.ts'
 import { InputSources } from './input-sources.ts'
@@ -29,14 +29,12 @@ import { taskNames } from './task-names.ts'
 import type { ResolvedTopics } from '../group/topics.ts'
 import type { ConsumerSnapshot, WatermarkSnapshot } from '../../view/view.ts'
 
-export interface FlowHost {
+export interface FlowHost extends Required<Pick<FetcherEvents, 'slackMs'>> {
   failed(error: unknown): void
   connected(connected: boolean, why: string | undefined): void
   /** Bytes of output that wait for the next transaction. */
   heldBytes(): number
   commitWanted(): void
-  /** See `FetcherEvents`. */
-  slackMs(): number
   /** What could be dispatched was, or a lane has done some of it. */
   worked(): void
 }

@@ -3,7 +3,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { MessageChannel, type MessagePort, type Transferable, Worker } from 'node:worker_threads'
-import type { CounterLayout, CountersView } from '../../base/counters.ts'
+import { type CounterLayout, type CountersView, laneIndex } from '../../base/counters.ts'
 import type { LogLevel } from '../../base/logger.ts'
 import type { BrokerAddress } from '../../broker/connect.ts'
 import type { EngineWorkerData } from '../../engine/engine-worker.ts'
@@ -12,6 +12,7 @@ import type { EngineSettings } from '../../engine/settings.ts'
 import type { ErrorPolicies } from '../../lanes/tasks/error-policy.ts'
 import type { Compiling } from '../../lanes/application.ts'
 import type { LaneWorkerData } from '../../lanes/lane-worker.ts'
+import type { LaneAbandoned } from '../../lanes/protocol.ts'
 import type { WriteBehindOptions } from '../../lanes/stores/store-writer.ts'
 import { AskedBroker } from '../why/asked-broker.ts'
 import { describeText } from '../../topology/describe.ts'
@@ -19,6 +20,8 @@ import type { CompiledTopology } from '../../topology/compiled.ts'
 
 /** A thread that is told to end does so at once, unless it is in native code. */
 const terminateMs = 5000
+/** Lanes that are told to let go of their stores do so behind what they are at. */
+const abandonedMs = 1000
 
 export interface EngineThreadsOptions {
   readonly applicationId: string
@@ -121,9 +124,22 @@ export class EngineThreads {
     const patience = sleep(terminateMs, undefined, { ref: false })
     await Promise.race([ended, patience])
     this.#engine?.unref()
-    // Terminating a thread that holds a native store may crash the process, so such a thread ends with the process.
     if (this.#o.stateDir === null) await Promise.all(this.lanes.map((worker) => worker.terminate()))
-    else for (const worker of this.lanes) worker.unref()
+    else await this.#abandonLanes()
+  }
+
+  /**
+   * To terminate a thread that holds a native store may crash the process, so such threads end by themselves. One that is in a
+   * function goes on until it returns, or to the end of the process. It writes nothing any more: the files may be another runtime's.
+   */
+  async #abandonLanes(): Promise<void> {
+    const message: LaneAbandoned = { type: 'abandoned' }
+    for (const [lane, worker] of this.lanes.entries()) {
+      ;(this.#counters.lanes[lane] as Float64Array)[laneIndex.abandoned] = 1
+      worker.postMessage(message)
+    }
+    await Promise.race([Promise.all(this.#laneEnds), sleep(abandonedMs, undefined, { ref: false })])
+    for (const worker of this.lanes) worker.unref()
   }
 
   #startLane(lane: number, engine: MessagePort, peers: ReadonlyArray<MessagePort | null>): Worker {

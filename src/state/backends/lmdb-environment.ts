@@ -39,6 +39,8 @@ export interface EnvironmentOptions {
   readonly clock: Clock
   /** Told of a folder that was set aside, with the reason. */
   readonly onQuarantine: (folder: string, reason: string) => void
+  /** The files are somebody else's by now. */
+  readonly isAbandoned: () => boolean
 }
 
 const binary = { encoding: 'binary', keyEncoding: 'binary' } as const
@@ -130,6 +132,7 @@ export class LmdbEnvironment {
       write()
       return
     }
+    this.#refuseIfAbandoned()
     this.#busy = true
     try {
       inTransaction(this.#loaded.root, write)
@@ -143,6 +146,7 @@ export class LmdbEnvironment {
 
   /** Sets the files aside and goes on with empty ones: every store of this partition is then without a checkpoint. */
   replace(reason: string): void {
+    this.#refuseIfAbandoned()
     void this.#loaded.root.close()
     quarantine(this.#options, reason)
     this.#loaded = openGuarded(this.#options)
@@ -157,6 +161,16 @@ export class LmdbEnvironment {
 
   close(): void {
     void this.#loaded.root.close()
+  }
+
+  /** A lane that could not be ended goes on with what it has: a later runtime of this process has the files by then. */
+  #refuseIfAbandoned(): void {
+    const { folder, isAbandoned } = this.#options
+    if (isAbandoned())
+      throw new EngineError(
+        'STORE_LOCKED',
+        `The runtime that had the stores in ${folder} open has ended; start another one.`,
+      )
   }
 }
 
