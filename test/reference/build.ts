@@ -6,6 +6,7 @@ import {
   keyValueStore,
   type ProcessorContext,
   type StoreDeclaration,
+  type StoreSettings,
   type Stream,
   type Table,
   type Topology,
@@ -94,7 +95,9 @@ function special(program: Program): SpecialNodes {
       return topology.stream<Json, Json>(topics as string, { watermark }) satisfies S
     }
     if (node.op === 'table') {
-      const store = node.store?.name === undefined ? {} : { store: node.store.name }
+      const { name, type, historyRetentionMs: historyRetention } = node.store ?? {}
+      const versions = type === undefined ? {} : { type, historyRetention }
+      const store = name === undefined ? {} : { store: { name, ...versions } as StoreSettings<Json, Json> }
       return topology.table<Json, Json>(node.topic ?? '', { watermark, ...store }) satisfies Table<Json, Json>
     }
     if (node.slow !== undefined) return slowNode(node, from)

@@ -2,7 +2,7 @@
 import { Random } from '../../src/base/random.ts'
 import type { WindowNode } from '../../conformance/scenario.ts'
 import { joinSteps } from './generate-joins.ts'
-import { type Flow, Growth, type Step } from './growth.ts'
+import { type Flow, Growth, type Order, type Step } from './growth.ts'
 import type { Program, ProgramNode, TopicSpec } from './program.ts'
 import * as values from './values.ts'
 
@@ -110,7 +110,11 @@ const processors: Step = (growth) => {
   else growth.node('process', flow, { processor }, { ...next, order: 'keyed', rate: flow.rate * 0.7 })
 }
 
-function windowOf(random: Random, delay: number, kinds: number): { window: WindowNode; held: number; factor: number } {
+export function windowOf(
+  random: Random,
+  delay: number,
+  kinds: number,
+): { window: WindowNode; held: number; factor: number } {
   const least = delay === 0 ? 0 : delay + 1000
   const grace = least + (random.chance(0.5) ? 0 : random.int(20) * 1000)
   const size = (2 + random.int(60)) * 1000
@@ -133,7 +137,7 @@ function windowOf(random: Random, delay: number, kinds: number): { window: Windo
 }
 
 /** What an aggregate is made of; a count becomes a value of the common shape behind it. */
-function fold(random: Random, anyOrder: boolean, merges: boolean): Partial<ProgramNode> & { op: string } {
+export function fold(random: Random, anyOrder: boolean, merges: boolean): Partial<ProgramNode> & { op: string } {
   const which = random.int(3)
   if (which === 0) return { op: 'count' }
   if (which === 1) return { op: 'reduce', reduce: anyOrder ? values.reducingSums : values.following }
@@ -270,9 +274,15 @@ const steps: ReadonlyArray<readonly [weight: number, step: Step]> = [
 
 export interface GenerateOptions {
   readonly records?: number
+  /** Steps that the reference model does not know. */
+  readonly more?: ReadonlyArray<readonly [weight: number, step: Step]>
 }
 
-export function generate(seed: number, { records = 10_000 }: GenerateOptions = {}): Program {
+export interface Generated extends Program {
+  readonly orders: Readonly<Record<string, Order>>
+}
+
+export function generate(seed: number, { records = 10_000, more = [] }: GenerateOptions = {}): Generated {
   const random = new Random(seed)
   const streams = 1 + random.int(3)
   const tables = 1 + random.int(2)
@@ -289,7 +299,7 @@ export function generate(seed: number, { records = 10_000 }: GenerateOptions = {
   if (random.chance(0.3)) source('global', 'global', 1, 30)
   const total = topics.reduce((sum, { weight }) => sum + weight, 0)
   for (const { topic, weight } of topics) growth.rate(topic, weight / total)
-  const weighted = steps.flatMap(([weight, step]) => new Array<Step>(weight).fill(step))
+  const weighted = [...steps, ...more].flatMap(([weight, step]) => new Array<Step>(weight).fill(step))
   const depth = 2 + random.int(4)
   const atMost = 8 + random.int(10)
   for (let n = 0; n < 200; n++) {
@@ -299,5 +309,6 @@ export function generate(seed: number, { records = 10_000 }: GenerateOptions = {
   }
   growth.finish()
   const disorder = random.chance(0.5) ? 0 : random.int(6)
-  return { seed, nodes: growth.nodes, topics, records, partitions: random.pick([1, 2, 4, 4]), disorder }
+  const partitions = random.pick([1, 2, 4, 4])
+  return { seed, nodes: growth.nodes, topics, records, partitions, disorder, orders: growth.orders() }
 }

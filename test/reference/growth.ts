@@ -168,6 +168,11 @@ export class Growth {
     return this.node('groupByKey', flow, {}, { ...deeper, place: this.behind(flow) })
   }
 
+  /** What is the same in every run, by node. */
+  orders(): Record<string, Order> {
+    return Object.fromEntries(this.#flows.map(({ id, order }) => [id, order]))
+  }
+
   /** Every end gets a sink, and some of what lies between. */
   finish(): void {
     for (const flow of [...this.#flows]) {

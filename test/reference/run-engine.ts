@@ -121,8 +121,16 @@ export async function untilIdle(runtime: Runtime, withinMs: number): Promise<voi
   }
 }
 
-/** By default so long that only a busy machine comes near it; what stands still does not end at all. */
-export async function runEngine(program: Program, setting: Setting, withinMs = 120_000): Promise<Run> {
+/**
+ * By default so long that only a busy machine comes near it; what stands still does not end at all. `look`: at a runtime that has come
+ * to its end.
+ */
+export async function runEngine(
+  program: Program,
+  setting: Setting,
+  withinMs = 120_000,
+  look?: (runtime: Runtime) => Promise<void>,
+): Promise<Run> {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-reference-'))
   const problems: string[] = []
   const log = ({ level, message }: LogLine): void => {
@@ -144,6 +152,7 @@ export async function runEngine(program: Program, setting: Setting, withinMs = 1
     try {
       if (setting.live) await feed(client, program)
       await Promise.all(runtimes.map((runtime) => untilIdle(runtime, withinMs)))
+      for (const runtime of runtimes) await look?.(runtime)
       for (const runtime of runtimes) await runtime.stop()
     } catch (error) {
       problems.push((error as Error).message)

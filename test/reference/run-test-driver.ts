@@ -11,7 +11,12 @@ export interface DriverRun {
   readonly warnings: readonly string[]
 }
 
-export async function runTestDriver(program: Program, lanes: number): Promise<DriverRun> {
+/** `look`: at the driver when all is done. */
+export async function runTestDriver(
+  program: Program,
+  lanes: number,
+  look?: (driver: TopologyTestDriver) => void,
+): Promise<DriverRun> {
   const { partitions } = program
   const app = defineApp({ applicationId: 'reference', build: (topology) => buildProgram(program, topology) })
   const driver = new TopologyTestDriver(app, { partitions, lanes })
@@ -24,6 +29,7 @@ export async function runTestDriver(program: Program, lanes: number): Promise<Dr
     const output = driver.output<string, Json>(topic, { key: serdes.string, value: serdes.json<Json>() })
     for (const { key, value, timestamp } of output.readAll()) add(results, topic, key, value, timestamp)
   }
+  look?.(driver)
   driver.close()
   return { results, warnings: driver.warnings() }
 }
