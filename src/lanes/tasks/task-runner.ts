@@ -246,7 +246,11 @@ export class TaskRunner {
     slot.keys.delete(identity)
     if (queue !== undefined && queue.length > 0) this.#nextOfKey(slot, identity, queue)
     this.advance(slot, slot.target)
-    if (slot.hasParked) this.unpark(slot)
+    if (slot.hasParked) {
+      this.unpark(slot)
+      // Those may have been all that time waited for.
+      this.advance(slot, slot.target)
+    }
     this.#host.settled(slot)
   }
 

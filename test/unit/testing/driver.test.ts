@@ -1,6 +1,7 @@
 /** The test driver does as a running engine does: event time over partitions, commits, restarts, errors, lanes. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import {
   defineApp,
   type KeyValueStore,
@@ -352,6 +353,33 @@ describe('the rest of the engine', () => {
     }
     // Before the first record, where all topics have as many.
     assert.deepEqual([...driverOf(build, { partitions: 2 }).store<WindowStore<string, number>>('counts', 1).all()], [])
+  })
+
+  test('tells what timers are due when a function has come back for which records waited', async () => {
+    const driver = driverOf((topology) => {
+      const input = topology.stream<string, number>('in', { value: serdes.json<number>() })
+      input.mapValues((value) => (value === 10 ? sleep(5).then(() => value) : value)).to('slow')
+      input
+        .process<string, string>(
+          (context) => ({
+            process: (_value, key, { timestamp }) => context.timers.set(key, timestamp + 5),
+            onTimer: (key) => context.forward(key as string, 'due'),
+          }),
+          { timers: true },
+        )
+        .to('out')
+    })
+    const { pipe, pipeAll } = driver.input<string, number>('in')
+    await pipe('first', 1, { timestamp: 1 })
+    const records = [10, 20, 30, 100].map((timestamp) => ({ key: `at ${timestamp}`, value: timestamp, timestamp }))
+    await pipeAll(records)
+    assert.deepEqual(
+      driver
+        .output<string>('out')
+        .readAll()
+        .map(({ key }) => key),
+      ['first', 'at 10', 'at 20', 'at 30'],
+    )
   })
 
   test('does a backlog of several topics in the order of time', async () => {
