@@ -61,6 +61,11 @@ export class Heads {
     return this.#order.isWithheld(p)
   }
 
+  /** Its head waits for those who write to its sub-topology, and for no record that lies at the broker. */
+  waitsForWriters(p: number): boolean {
+    return this.isWithheld(p) && !this.#inputs.waits(p)
+  }
+
   /** Its heads go no further than those have come who write to its sub-topology. */
   isGated(p: number): boolean {
     return this.#gates.has(p)

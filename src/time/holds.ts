@@ -116,8 +116,9 @@ export class Holds {
   refresh(p: number): void {
     if (!this.#alignment.aligned(p)) return
     if (this.#heads.isWithheld(p)) {
-      // It cannot go before those that are ahead of it, and its head tells how far it will be.
-      this.#alignment.setLaggard(p, this.#marks.candidate(p))
+      // It cannot go before those that are ahead of it, and its head tells how far it will be. Those who write may be
+      // among what would be held for it.
+      this.#alignment.setLaggard(p, this.#heads.waitsForWriters(p) ? never : this.#marks.candidate(p))
       return
     }
     const watermark = this.#marks.watermark(p)

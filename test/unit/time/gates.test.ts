@@ -27,3 +27,21 @@ test('what is no younger than what went of its partition before the gate was clo
   assert.deepEqual(story.all(), ['first@20/20'])
   assert.equal(story.watermarks.longestWait()?.awaited, 'first:0')
 })
+
+test('alignment does not wait for a head that waits for those who write: they may be among what alignment holds', () => {
+  const group = { group: 'g', drift: 100 }
+  const story = new Story({ byTask: true })
+    .assign('writer')
+    .assign('ahead', group)
+    .assign('table', { ...group, ...joined })
+    .assign('between', joined)
+  const [table, between] = [story.handle('table'), story.handle('between')]
+  story.watermarks.gate([table, between], between, nothingWent, story.now)
+  story.feed('writer', [500, 20_000]).feed('table', [1000]).feed('ahead', [10_000]).empty('between')
+  assert.deepEqual(
+    story.all().map((each) => each.split('/')[0]),
+    ['writer@500', 'ahead@10000', 'writer@20000'],
+  )
+  story.watermarks.cameTo(between, { upToMs: 20_000, knownUpToMs: 20_000 }, new Map(), story.now)
+  assert.equal(story.next()?.split('/')[0], 'table@1000')
+})
