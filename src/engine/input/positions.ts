@@ -82,6 +82,7 @@ export class Positions {
     if (this.announced && [...this.#routes].some(([key, route]) => this.#hasNews(key, route))) return true
     // From its end on means from now on, also for a process that is started again before the first record has come.
     if (this.#unsaid.size > 0 && this.#settings.offsetsReset === 'latest') return true
+    if (this.announced && this.#isOneUnsaidPastItsTime()) return true
     for (const [key, route] of this.#routes) if (nextOffsetOf(route) !== this.#committed.get(key)) return true
     return false
   }
@@ -120,6 +121,12 @@ export class Positions {
       this.#committed.set(key, offset)
       this.#unsaid.delete(key)
     }
+  }
+
+  /** All that lay in a partition is past its time: those who are fed by it cannot know that nothing of it is left to do. */
+  #isOneUnsaidPastItsTime(): boolean {
+    for (const key of this.#unsaid) if ((this.#committed.get(key) ?? 0) > 0) return true
+    return false
   }
 
   /** Whether the next commit has something to tell of a partition, though not a record was read of it. */
