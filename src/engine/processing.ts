@@ -165,6 +165,11 @@ export class Processing {
     this.#host.begun()
   }
 
+  /** A run begins in place of another. It is tried again within its turn: to what is half open no revocation may come. */
+  reassigned(run: Run, group: { readonly assignment: readonly TopicPartition[] }): Promise<void> {
+    return this.#host.guard(() => this.assigned(run, group.assignment))
+  }
+
   /** Partitions go to another process: everything done for them is committed before they do. */
   async revoking(partitions: readonly TopicPartition[]): Promise<void> {
     const { committer } = this.#parts.commits
