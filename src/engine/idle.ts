@@ -55,8 +55,9 @@ export async function untilIdle(host: IdleHost): Promise<boolean> {
       await sleep(host.timers, withheldPauseMs)
       continue
     }
-    const quiet = done && !flow.closeInput() && !host.forgetting()
-    quietRounds = quiet ? quietRounds + 1 : 0
+    const ending = done ? await unlessPassing(() => flow.closeInput(), 'waits') : 'waits'
+    if (done && ending === 'waits') await sleep(host.timers, undrainedPauseMs)
+    quietRounds = ending === 'ended' && !host.forgetting() ? quietRounds + 1 : 0
   }
   return quietRounds >= 2
 }

@@ -12,7 +12,7 @@ import { Admission } from './admission.ts'
 import { Dispatcher, type Route } from './dispatcher.ts'
 import type { EngineOptions } from '../engine-options.ts'
 import type { Fetcher, FetcherEvents } from './fetcher.ts'
-import { closeInput, isExhausted, progressOf } from './input-end.ts'
+import { InputEnd, isExhausted, progressOf } from './input-end.ts'
 import { inputFetcher } from './input-fetcher.ts'
 import { InputSources } from './input-sources.ts'
 import { firstWithheld, LogEnds } from './log-ends.ts'
@@ -66,6 +66,7 @@ export class Flow {
   #again: (() => void) | undefined
   readonly #longWait: LongWait
   readonly #sorted: SortedInput
+  readonly #end: InputEnd
 
   constructor(options: EngineOptions, run: Run, affinity: Affinity, host: FlowHost) {
     this.#o = options
@@ -99,6 +100,7 @@ export class Flow {
       options.counters,
       levels,
     )
+    this.#end = new InputEnd(options, this.#watermarks, this.#routes, this.#positions, this.dispatcher)
     this.#fetcher = inputFetcher(options, {
       records: (buffer) => this.#arrived(buffer.topic, buffer.partition),
       starving: () => this.#starving(),
@@ -337,11 +339,9 @@ export class Flow {
     return firstWithheld(this.#o.broker, partitions)
   }
 
-  /** There is no more input: partitions behind others hold the watermark back no longer. True when it rose. */
-  closeInput(): boolean {
-    const rose = closeInput(this.#o.settings, this.#watermarks, this.#routes)
-    if (rose) this.dispatcher.flush()
-    return rose
+  /** There is no more input: partitions behind others hold the watermark back no longer. */
+  closeInput(): ReturnType<InputEnd['close']> {
+    return this.#end.close(this.#topics as ResolvedTopics)
   }
 
   // ── showing ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -2,11 +2,13 @@
 import { type PartitionKey, partitionKey } from '../../base/ids.ts'
 import type { BrokerPort } from '../../broker/port.ts'
 import type { Watermarks } from '../../time/watermarks.ts'
+import type { EngineOptions } from '../engine-options.ts'
+import type { ResolvedTopics } from '../group/topics.ts'
 import type { EngineSettings } from '../settings.ts'
-import type { TopologyPlan } from '../../topology/plan.ts'
 import type { PartitionProgress } from '../snapshots.ts'
-import type { Route } from './dispatcher.ts'
+import type { Dispatcher, Route } from './dispatcher.ts'
 import type { Positions } from './positions.ts'
+import { EndOfTime, type Ending } from './repartition/end-of-time.ts'
 import { timingOf } from './source-timing.ts'
 
 type Routes = ReadonlyMap<PartitionKey, Route>
@@ -48,34 +50,37 @@ export function progressOf(positions: Positions, routes: Routes): PartitionProgr
   }))
 }
 
-/** True if the watermark rose, or that of some task. */
-export function closeInput(settings: EngineSettings, watermarks: Watermarks, routes: Routes): boolean {
+/** True if the watermark rose. */
+function closeInput(settings: EngineSettings, watermarks: Watermarks, routes: Routes): boolean {
   const highest = highestWatermark(settings, watermarks, routes)
-  if (watermarks.areByTask) return closeTasks(settings, watermarks, routes, highest)
   if (highest <= watermarks.global()) return false
   watermarks.restoreGlobal(highest)
   return true
 }
 
-/**
- * Tasks that have their own watermarks come to this one, those of one depth at a time: what they tell at the end is input of
- * the next. True if some rose.
- */
-function closeTasks({ plan }: EngineSettings, watermarks: Watermarks, routes: Routes, highest: number): boolean {
-  const depths = depthsOf(plan)
-  const behind = [...routes.values()].filter(({ handle }) => watermarks.inForce(handle) < highest)
-  const depth = Math.min(...behind.map(({ subtopology }) => depths[subtopology] as number))
-  for (const { handle, subtopology } of behind) if (depths[subtopology] === depth) watermarks.raiseTask(handle, highest)
-  return behind.length > 0
-}
+/** How the input of a run is closed: event time goes on to the newest record, of the process or of the group. */
+export class InputEnd {
+  readonly #close: (topics: ResolvedTopics) => Promise<Ending>
+  readonly #dispatcher: Dispatcher
 
-/** Of each sub-topology, how many topics between sub-topologies lie before it at most; circles are not counted. */
-function depthsOf({ subtopologies, boundaries }: TopologyPlan): number[] {
-  const depths = subtopologies.map(() => 0)
-  const ways = boundaries.filter(({ isCircular }) => isCircular !== true)
-  for (let round = 0; round < ways.length; round++) {
-    for (const { fromSubtopology, toSubtopology } of ways)
-      depths[toSubtopology] = Math.max(depths[toSubtopology] as number, (depths[fromSubtopology] as number) + 1)
+  constructor(
+    options: EngineOptions,
+    watermarks: Watermarks,
+    routes: Routes,
+    positions: Positions,
+    dispatcher: Dispatcher,
+  ) {
+    const { settings } = options
+    const ofGroup = new EndOfTime(options, watermarks, routes, (key) => positions.owes(key))
+    this.#dispatcher = dispatcher
+    this.#close = watermarks.areByTask
+      ? (topics) => ofGroup.close(topics)
+      : async () => (closeInput(settings, watermarks, routes) ? 'rose' : 'ended')
   }
-  return depths
+
+  async close(topics: ResolvedTopics): Promise<Ending> {
+    const ending = await this.#close(topics)
+    if (ending === 'rose') this.#dispatcher.flush()
+    return ending
+  }
 }

@@ -41,6 +41,8 @@ export class Positions {
   readonly #unsaid = new Set<PartitionKey>()
   /** What the last commits tell of records behind their offsets. */
   readonly #kept = new Map<PartitionKey, Kept | undefined>()
+  /** Partitions whose task has come further without a record, as others have to know. */
+  readonly #owed = new Set<PartitionKey>()
   /** Revoked since the last commit: what was dispatched of them has still to be committed. */
   #revoked: FrozenPosition[] = []
   /** What the last commit told of a partition; of interest to those who are fed by it. */
@@ -72,6 +74,11 @@ export class Positions {
     this.#revoked.push({ topic, partition, offset, maxTimestamp, watermark, idle: false, isTold: true, kept })
   }
 
+  /** The next commit tells of this partition, though nothing of it was read. */
+  owes(key: PartitionKey): void {
+    this.#owed.add(key)
+  }
+
   /** Where the last commit left the partition; undefined where it is not read here. */
   of({ topic, partition }: TopicPartition): number | undefined {
     return this.#committed.get(partitionKey(topic, partition))
@@ -79,6 +86,7 @@ export class Positions {
 
   /** True when a partition has moved past what is committed, or there is something else to tell of it. */
   moved(): boolean {
+    if (this.#owed.size > 0) return true
     if (this.announced && [...this.#routes].some(([key, route]) => this.#hasNews(key, route))) return true
     // From its end on means from now on, also for a process that is started again before the first record has come.
     if (this.#unsaid.size > 0 && this.#settings.offsetsReset === 'latest') return true
@@ -98,6 +106,7 @@ export class Positions {
       // The first partition is committed every time: its metadata carries the tag of each commit.
       const news =
         this.#unsaid.has(key) ||
+        this.#owed.has(key) ||
         (this.announced && this.#hasNews(key, route)) ||
         (sorted !== undefined && !isSame(kept, this.#kept.get(key)))
       const isTold = !anchored || offset !== this.#committed.get(key) || news
@@ -112,6 +121,7 @@ export class Positions {
     }
     positions.push(...this.#revoked)
     this.#revoked = []
+    this.#owed.clear()
     return positions
   }
 
