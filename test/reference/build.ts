@@ -15,26 +15,31 @@ import { outOfOrdernessMs, type Program, type ProgramNode } from './program.ts'
 
 type S = Stream<Json, Json>
 
+/** How long a function takes is waited for with this. */
+export type Wait = (ms: number) => Promise<unknown>
+
+const byTheClock: Wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
+
 /** A different delay for each value, and none for many; the same in every run. */
-async function slowly<T>(answer: T, value: Json, upToMs: number): Promise<T> {
+async function slowly<T>(answer: T, value: Json, upToMs: number, wait: Wait): Promise<T> {
   const by = Number((value as { i?: number } | null)?.i ?? 0) % 7
-  if (by > 2) await new Promise((resolve) => setTimeout(resolve, (by * upToMs) / 7))
+  if (by > 2) await wait((by * upToMs) / 7)
   return answer
 }
 
 const expressed = (expr: Expr | undefined, value: Json, key: Json): Json =>
   evaluate(expr as Expr, { value: jsonOf(value), key: jsonOf(key) })
 
-function slowNode(node: ProgramNode, from: (index: number) => unknown): unknown {
+function slowNode(node: ProgramNode, from: (index: number) => unknown, wait: Wait): unknown {
   const stream = from(0) as S
   const slow = node.slow ?? 0
   switch (node.op) {
     case 'mapValues':
-      return stream.mapValues((value, key) => slowly(expressed(node.value, value, key), value, slow))
+      return stream.mapValues((value, key) => slowly(expressed(node.value, value, key), value, slow, wait))
     case 'filter':
-      return stream.filter((value, key) => slowly(expressed(node.pred, value, key) === true, value, slow))
+      return stream.filter((value, key) => slowly(expressed(node.pred, value, key) === true, value, slow, wait))
     case 'selectKey':
-      return stream.selectKey((value, key) => slowly(expressed(node.key, value, key), value, slow))
+      return stream.selectKey((value, key) => slowly(expressed(node.key, value, key), value, slow, wait))
     default:
       return undefined
   }
@@ -86,7 +91,7 @@ function timed(node: ProgramNode, from: (index: number) => unknown): unknown {
   )
 }
 
-function special(program: Program): SpecialNodes {
+function special(program: Program, wait: Wait): SpecialNodes {
   const watermark = { maxOutOfOrderness: outOfOrdernessMs(program.disorder) }
   return (topology: Topology, plain: ScenarioNode, from) => {
     const node = plain as ProgramNode
@@ -100,13 +105,13 @@ function special(program: Program): SpecialNodes {
       const store = name === undefined ? {} : { store: { name, ...versions } as StoreSettings<Json, Json> }
       return topology.table<Json, Json>(node.topic ?? '', { watermark, ...store }) satisfies Table<Json, Json>
     }
-    if (node.slow !== undefined) return slowNode(node, from)
+    if (node.slow !== undefined) return slowNode(node, from, wait)
     if (node.processor?.type === 'spans' || node.processor?.type === 'quiet') return timed(node, from)
     return undefined
   }
 }
 
-export function buildProgram(program: Program, topology: Topology): void {
+export function buildProgram(program: Program, topology: Topology, wait = byTheClock): void {
   const scenario = { name: `seed ${program.seed}`, topology: { nodes: program.nodes } }
-  new ScenarioBuilder(scenario, special(program)).build(topology)
+  new ScenarioBuilder(scenario, special(program, wait)).build(topology)
 }

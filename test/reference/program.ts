@@ -40,6 +40,8 @@ export interface Program {
   readonly disorder: number
   /** Each record of the first topic comes one millisecond behind one of the second, which has the key it names (`g`). */
   readonly paired?: boolean
+  /** Partitions end where their records do, each at another time: no last record closes what is open. */
+  readonly endsOpen?: boolean
 }
 
 export interface Input {
@@ -76,7 +78,7 @@ function pair({ topics, partitions }: Program, n: number, key: string, value: { 
 
 /** All records, in the order in which they are written; each partition ends with one that closes what is open. */
 export function inputOf(program: Program): Input[] {
-  const { seed, topics, records, partitions, disorder, paired = false } = program
+  const { seed, topics, records, partitions, disorder, paired = false, endsOpen = false } = program
   const random = new Random(seed ^ 0x5eed)
   const weights = topics.flatMap((spec) => new Array<TopicSpec>(spec.weight).fill(spec))
   const inputs: Input[] = []
@@ -90,6 +92,7 @@ export function inputOf(program: Program): Input[] {
     if (paired) inputs.push(...pair(program, n, key, fields))
     else inputs.push({ topic, partition: partitionOf(key, partitions), key, value, timestamp })
   }
+  if (endsOpen) return inputs
   let flush = firstTime + (records + 1_000_000) * stepMs
   for (const { topic, kind } of topics) {
     for (let partition = 0; partition < partitions && kind !== 'global'; partition++) {

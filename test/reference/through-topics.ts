@@ -93,7 +93,7 @@ class Telling {
     if (told === 'groups' && node.op !== 'mapValues' && node.op !== 'toStream') return { ...one, told: 'open' }
     switch (node.op) {
       case 'groupBy':
-        return isTable ? { ...one, told: told === 'last' ? 'groups' : told, twins: one.twins || 1 } : one
+        return isTable ? { ...one, told: told === 'last' ? 'groups' : told, twins: 2 } : one
       case 'toTable':
         return told === 'set' ? { ...one, told: 'open' } : one
       case 'suppress':
