@@ -83,6 +83,13 @@ class Reader {
     )
   }
 
+  /** Its own partitions are done as far. */
+  async commit(offset: number): Promise<void> {
+    const member = { groupId, memberId: '', generationId: -1, groupInstanceId: null }
+    const at = (topic: string, partition: number) => ({ topic, partition, offset, metadata: '' })
+    await this.world.broker.commitOffsets(member, [at('between', 0), at('between', 1)])
+  }
+
   #own(): OwnPartition[] {
     const all: TopicPartition[] = [0, 1].map((partition) => ({ topic: 'between', partition }))
     return all
@@ -135,4 +142,18 @@ describe('what is told of a topic between sub-topologies', () => {
     assert.ok(reader.gates.length > 0)
     reader.announcements.close()
   })
+})
+
+test('whether all is done is known after one look that began behind the question, however many hops there are', async (t) => {
+  const reader = new Reader()
+  const asked = t.mock.method(reader.world.broker, 'committedOffsets')
+  await reader.open(0, 1)
+  await reader.write(1)
+  reader.read(0, 1)
+  reader.read(1, 1)
+  assert.equal(await reader.announcements.isDrained(), false, 'nothing of the topic between is committed')
+  await reader.commit(1)
+  assert.equal(await reader.announcements.isDrained(), true)
+  assert.equal(asked.mock.callCount(), 4)
+  reader.announcements.close()
 })

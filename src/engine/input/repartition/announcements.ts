@@ -150,9 +150,9 @@ export class Announcements {
 
   /** Whether the group has done all that its input held when this was asked, in whosever hands, or in nobody's. */
   async isDrained(): Promise<boolean> {
-    // Two rounds for the first partitions, of which one may have begun before, and one for each hop, the last one's reader.
-    const rounds = this.#o.plan.boundaries.length + 3
-    for (let round = 0; round < rounds; round++) await this.#askOnce()
+    // One round may have begun before.
+    await this.#askOnce()
+    await this.#askOnce()
     return this.#upstream.isAtRest
   }
 

@@ -81,15 +81,17 @@ export class Upstream {
       if (this.feeding(source).every((feeder) => this.#isDone(feeder, round, before))) drained.add(source.index)
     }
     const own = this.#plan.sources.filter(({ kind }) => kind !== 'global')
-    // In a circle nobody is the first to be done: there has to be nothing left behind what is committed.
-    this.isAtRest = own.every((source) => this.#isDone(source, round, before) && this.#isAtEnd(source, round))
+    this.isAtRest = own.every((source) => this.#isAtEnd(source, round))
     this.#round = round
     this.#drainedBefore = before
     this.#drained = drained
   }
 
   #drainedBefore: ReadonlySet<number> = new Set()
-  /** All that was known of before the last round is done, up to where it leaves the application. */
+  /**
+   * Nothing lies behind what is committed, in topics between sub-topologies either: ends are looked up behind that, so what came
+   * of it is among what was looked at.
+   */
   isAtRest = false
 
   frontierOf(source: SourcePlan): Frontier {
