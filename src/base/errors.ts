@@ -106,7 +106,7 @@ export const errorTable = {
   STATE_CHANGED: row(
     'user',
     'stop',
-    'Give the changed store a new name, or go back to the application as it was; `millrace topology --diff` tells before a start.',
+    'Do what the message says: give a changed store a new name, or go back to the application as it was; `millrace topology --diff` tells before a start.',
   ),
   CHANGELOG_LOST: row(
     'external',

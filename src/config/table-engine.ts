@@ -46,7 +46,7 @@ export const engineRows = {
     type: 'enum',
     values: ['refuse', 'write-anew', 'accept'],
     default: 'refuse',
-    doc: 'What a start does where the changelog of a store was deleted, or has lost records, behind the last commit. `write-anew` writes one that was deleted from the store on disk, where that has all that was committed. `accept` goes on with what the changelog has: for one that was brought back from a copy, or to begin the store anew.',
+    doc: 'What a start does where the changelog of a store was deleted, or has lost records, behind the last commit. `write-anew` writes one that was deleted from the store on disk, where that has all that was committed. `accept` goes on with what the changelog has: for one that was brought back from a copy, to begin the store anew, or to begin with an empty table where its topic was read before.',
   },
   'engine.emit.max-dirty-rows': {
     type: 'int',

@@ -112,6 +112,7 @@ export interface StorePlan {
   readonly valueSerde: AnySerde | undefined
   readonly settings: StoreSettings
   readonly window?: WindowSpec
+  readonly sourceTopic?: string
   readonly changelog?: boolean
   /** Undefined: as the application says. */
   readonly emit: TableEmit | undefined
@@ -129,7 +130,8 @@ export function tableStore(plan: StorePlan): StoreDefinition {
       : 'key-value'
   const keySerde = (settings.key as AnySerde | undefined) ?? ownKeySerde(plan.key)
   const valueSerde = (settings.value as AnySerde | undefined) ?? plan.valueSerde
-  const common = { name: plan.name, kind, keySerde, valueSerde, changelog: plan.changelog ?? true, emit: plan.emit }
+  const { name, changelog = true, emit, sourceTopic } = plan
+  const common = { name, kind, keySerde, valueSerde, changelog, emit, sourceTopic }
   if (kind === 'versioned') {
     if (settings.historyRetention === undefined)
       throw invalid(`the versioned store ${plan.name} needs historyRetention, the time it looks back`)
@@ -145,10 +147,17 @@ export function tableStore(plan: StorePlan): StoreDefinition {
     ...common,
     timestamped: kind === 'window',
     windowSizeMs: windowSize(window),
+    windowAdvanceMs: windowAdvance(window),
     retentionMs: windowRetention(plan, window),
     ttlMs,
     tumbling: window.type === 'time' && window.sizeMs === window.advanceMs,
   }
+}
+
+/** How far apart windows begin; undefined where there is no such thing. */
+function windowAdvance(window: WindowSpec): number | undefined {
+  if (window.type === 'time') return window.advanceMs
+  return window.type === 'sliding' ? 0 : undefined
 }
 
 /**

@@ -173,6 +173,7 @@ export class Topology {
       key,
       valueSerde: source.valueSerde,
       settings: store,
+      sourceTopic: topic,
       emit: settings?.emit,
     })
     const model = new SourceTable(definition, store.name !== undefined || settings?.emit === 'per-commit')

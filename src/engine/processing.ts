@@ -22,7 +22,7 @@ import { Flow } from './input/flow.ts'
 import type { GlobalTables } from './restore/global-tables.ts'
 import { configureLanes, outputTopics } from './restore/lane-setup.ts'
 import { type Restorer, tasksByLane } from './restore/restorer.ts'
-import { checkedState } from './restore/state-check.ts'
+import { type CheckedState, checkedState } from './restore/state-check.ts'
 import { type Run, RunOver, type Runs } from './run.ts'
 import type { Schedules } from './schedules.ts'
 import type { Activation, RoleHost } from './standby-role.ts'
@@ -120,7 +120,7 @@ export class Processing {
     const over = (): boolean => run.isOver || this.#host.ended()
     const topics = this.#topics
     assert(topics !== undefined, 'partitions are assigned before the topics are known')
-    if (!this.#opened) commits.take(await checkedState(settings, broker, topics))
+    if (!this.#opened) this.#found(await checkedState(settings, broker, topics))
     if (over()) return
     const affinity = this.#affinity
     assert(affinity !== undefined, 'partitions are assigned before the lanes are configured')
@@ -187,6 +187,12 @@ export class Processing {
     }
   }
 
+  /** What a start has found the stores to be. */
+  #found(state: CheckedState): void {
+    for (const message of state.warnings) this.#o.fact({ type: 'log', level: 'warn', message })
+    this.#parts.commits.take(state)
+  }
+
   /** With high availability: the stores are complete, and whoever ran before is fenced. */
   async activate({ position, tasks, changelogNext, tokenEpoch }: Activation): Promise<void> {
     const { runs, restorer, commits } = this.#parts
@@ -194,7 +200,7 @@ export class Processing {
     const topics = this.#topics
     const affinity = this.#affinity
     assert(topics !== undefined && affinity !== undefined, 'a pod is activated before its lanes are configured')
-    commits.take(await this.#in(run, checkedState(this.#o.settings, this.#o.broker, topics)))
+    this.#found(await this.#in(run, checkedState(this.#o.settings, this.#o.broker, topics)))
     this.#openFlow(run, position, topics, affinity)
     const flow = this.#flow as Flow | undefined
     assert(flow !== undefined, 'a pod is activated without input')

@@ -111,8 +111,12 @@ export interface StoreSpec {
   readonly changelog: boolean
   /** The source topic that serves as changelog (optimization `reuse.ktable.source.topics`), else undefined. */
   readonly changelogTopic?: string | undefined
+  /** The topic whose newest values are its rows: of the store of a table of a topic. */
+  readonly sourceTopic?: string
   /** Window size (window stores), inactivity gap (session stores); undefined for the others. */
   readonly windowSizeMs?: number
+  /** How far apart the windows of an aggregate begin; 0 where they go by their records. */
+  readonly windowAdvanceMs?: number
   /** Window, session and versioned stores forget what is older than stream time − retention. */
   readonly retentionMs?: number | undefined
   /** Entries older than this (by their timestamp, against stream time) read as absent and are dropped in time. */

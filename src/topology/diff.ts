@@ -12,10 +12,14 @@ export interface StoreState {
   readonly holds?: string
   /** Size of the windows, or gap of the sessions, in milliseconds. */
   readonly windowSizeMs?: number
+  /** How far apart the windows of an aggregate begin; 0 where they go by their records. Absent where nobody knows. */
+  readonly windowAdvanceMs?: number
   readonly retentionMs?: number
   readonly ttlMs?: number
   /** The source topic that serves as changelog, where one does. */
   readonly changelogTopic?: string
+  /** The topic whose newest values are its rows. */
+  readonly sourceTopic?: string
   readonly subtopology: number
 }
 
@@ -50,7 +54,7 @@ export function topologyState(topology: CompiledTopology): TopologyState {
     for (const name of names) {
       const spec = topology.stores.get(name)
       if (!spec?.changelog) continue
-      const { kind, timestamped, windowSizeMs, retentionMs, ttlMs, changelogTopic } = spec
+      const { kind, timestamped, windowSizeMs, windowAdvanceMs, retentionMs, ttlMs, changelogTopic, sourceTopic } = spec
       stores.push({
         name,
         kind,
@@ -59,9 +63,11 @@ export function topologyState(topology: CompiledTopology): TopologyState {
         timestamped,
         ...(beginnings.has(name) && { holds: beginnings.get(name) as string }),
         ...(windowSizeMs !== undefined && { windowSizeMs }),
+        ...(windowAdvanceMs !== undefined && { windowAdvanceMs }),
         ...(retentionMs !== undefined && { retentionMs }),
         ...(ttlMs !== undefined && { ttlMs }),
         ...(changelogTopic !== undefined && { changelogTopic }),
+        ...(sourceTopic !== undefined && { sourceTopic }),
         subtopology: id,
       })
     }
@@ -135,8 +141,12 @@ function storeDifferences(before: TopologyState, after: TopologyState): Differen
       result.push({ level: 'note', what: `the store ${store.name} is gone; its changelog topic stays, unused` })
     }
   }
-  for (const { name } of added) {
-    if (!renamed.has(name)) {
+  const read = new Set(before.sources.flatMap(({ topics }) => topics))
+  for (const { name, sourceTopic, changelogTopic } of added) {
+    if (renamed.has(name)) continue
+    if (sourceTopic !== undefined && changelogTopic === undefined && read.has(sourceTopic)) {
+      result.push({ level: 'breaks', what: keptOnlyNow(name, sourceTopic) })
+    } else {
       const what = `the store ${name} is new and begins empty: records that were read before do not come again`
       result.push({ level: 'check', what })
     }
@@ -146,6 +156,11 @@ function storeDifferences(before: TopologyState, after: TopologyState): Differen
     if (successor) result.push(...changesOf(store, successor, before, after))
   }
   return result
+}
+
+/** Of a table's store where nobody kept the rows before. */
+export function keptOnlyNow(store: string, topic: string): string {
+  return `the table of ${topic} keeps its rows only now, in the store ${store}: it would begin empty, since records of ${topic} that were read before do not come again`
 }
 
 const generated = /\d{10}/
@@ -181,7 +196,9 @@ const form = [
 
 /** What must not change while a store keeps its name. */
 export function formOf(store: StoreState): Array<string | number | boolean | null> {
-  return form.map(([field]) => store[field] ?? null)
+  const fields = form.map(([field]) => store[field] ?? null)
+  const { windowSizeMs, windowAdvanceMs = windowSizeMs } = store
+  return windowAdvanceMs === windowSizeMs ? fields : [...fields, windowAdvanceMs ?? null]
 }
 
 function changesOf(old: StoreState, now: StoreState, before: TopologyState, after: TopologyState): Difference[] {
@@ -198,6 +215,11 @@ function changesOf(old: StoreState, now: StoreState, before: TopologyState, afte
       level: 'breaks',
       what: `the ${what} of the store ${name} changes from ${change}: give it a new name`,
     })
+  }
+  const advances = [old.windowAdvanceMs, now.windowAdvanceMs] as const
+  if (old.windowSizeMs === now.windowSizeMs && !advances.includes(undefined) && advances[0] !== advances[1]) {
+    const what = `the windows of the store ${name} began ${apart(advances[0])} and would begin ${apart(advances[1])}: give it a new name`
+    result.push({ level: 'breaks', what })
   }
   for (const [field, what] of [
     ['retentionMs', 'retention'],
@@ -222,6 +244,11 @@ function changesOf(old: StoreState, now: StoreState, before: TopologyState, afte
 
 function shown(value: string | number | boolean | undefined): string {
   return value === undefined ? 'none' : String(value)
+}
+
+/** What windows of one size differ by. */
+function apart(advanceMs: number | undefined): string {
+  return advanceMs === 0 ? 'at their records' : `every ${advanceMs} ms`
 }
 
 function isLess(now: number | undefined, old: number | undefined): boolean {

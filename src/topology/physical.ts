@@ -34,6 +34,7 @@ export interface StoreDefinition {
   readonly valueSerde: Serde<unknown> | undefined
   readonly timestamped: boolean
   readonly windowSizeMs?: number | undefined
+  readonly windowAdvanceMs?: number | undefined
   readonly retentionMs?: number | undefined
   readonly ttlMs?: number | undefined
   readonly retainDuplicates?: boolean | undefined
@@ -42,6 +43,8 @@ export interface StoreDefinition {
   /** When its table tells changes; undefined: as the application says. */
   readonly emit?: 'on-update' | 'per-commit' | undefined
   changelogTopic?: string | undefined
+  /** The topic whose newest values are its rows. */
+  readonly sourceTopic?: string | undefined
 }
 
 export interface PhysicalNode {

@@ -40,6 +40,9 @@ export interface StorePlan {
   readonly valueSerde: string
   readonly timestamped: boolean
   readonly windowSizeMs: number | undefined
+  readonly windowAdvanceMs?: number | undefined
+  /** See `StoreSpec.sourceTopic`. */
+  readonly sourceTopic?: string | undefined
   /** See `StoreState.holds`. */
   readonly holds: string | undefined
 }
@@ -83,15 +86,16 @@ export function planOf(topology: CompiledTopology): TopologyPlan {
     for (const name of subtopology.stores) {
       const spec = topology.stores.get(name)
       if (!spec?.changelog) continue
-      const { kind, changelogTopic, retentionMs, ttlMs, timestamped, windowSizeMs } = spec
+      const { kind, changelogTopic, sourceTopic, retentionMs, ttlMs, timestamped, windowSizeMs, windowAdvanceMs } = spec
       const form = {
         keySerde: spec.keySerde.name,
         valueSerde: spec.valueSerde.name,
         timestamped,
         windowSizeMs,
+        windowAdvanceMs,
         holds: beginnings.get(name),
       }
-      stores.push({ name, subtopology: subtopology.id, changelogTopic, kind, retentionMs, ttlMs, ...form })
+      stores.push({ name, subtopology: subtopology.id, changelogTopic, sourceTopic, kind, retentionMs, ttlMs, ...form })
     }
   }
   return {

@@ -5,7 +5,7 @@
  */
 import type { StoreState } from '../../topology/diff.ts'
 
-export interface StoreMark extends Omit<StoreState, 'retentionMs' | 'ttlMs' | 'subtopology'> {
+export interface StoreMark extends Omit<StoreState, 'retentionMs' | 'ttlMs' | 'subtopology' | 'sourceTopic'> {
   /** A digest of the changelog topic's identity; empty where a source topic serves as changelog. */
   readonly changelog: string
   /** The application had the store once, and its changelog may still be there. */
@@ -32,7 +32,8 @@ export function encodeMarks(marks: Iterable<StoreMark>): string {
 }
 
 function encodeMark(mark: StoreMark): string {
-  const flags = `${kinds.indexOf(mark.kind as (typeof kinds)[number])}${mark.timestamped ? 't' : ''}${mark.gone ? 'g' : ''}${beginnings[mark.holds ?? ''] ?? ''}`
+  const advance = mark.windowAdvanceMs === undefined ? '' : `@${mark.windowAdvanceMs}`
+  const flags = `${kinds.indexOf(mark.kind as (typeof kinds)[number])}${mark.timestamped ? 't' : ''}${mark.gone ? 'g' : ''}${beginnings[mark.holds ?? ''] ?? ''}${advance}`
   const texts = [mark.name, mark.keySerde, mark.valueSerde, mark.changelogTopic ?? ''].map(escaped)
   return [flags, ...texts, mark.windowSizeMs ?? '', mark.changelog].join(',')
 }
@@ -53,6 +54,7 @@ function decodeMark(entry: string): StoreMark | undefined {
     string,
     string,
   ]
+  const advance = flags.split('@')[1]
   const holds = Object.keys(beginnings).find((type) => flags.includes(beginnings[type] as string))
   return {
     name,
@@ -62,6 +64,7 @@ function decodeMark(entry: string): StoreMark | undefined {
     valueSerde,
     timestamped: flags.includes('t'),
     ...(windowSizeMs !== '' && { windowSizeMs: Number(windowSizeMs) }),
+    ...(advance !== undefined && { windowAdvanceMs: Number(advance) }),
     ...(changelogTopic !== '' && { changelogTopic }),
     ...(flags.includes('g') && { gone: true }),
     changelog,

@@ -3,7 +3,7 @@
  * opened, made or replayed before that is known: over a changelog that begins anew behind the group's offsets every
  * result would be wrong, and rows of another form would be misread.
  */
-import type { BrokerPort } from '../../broker/port.ts'
+import type { BrokerPort, CommittedOffset } from '../../broker/port.ts'
 import { EngineError } from '../../base/errors.ts'
 import { diffTopologies, type Difference } from '../../topology/diff.ts'
 import type { StorePlan } from '../../topology/plan.ts'
@@ -12,6 +12,7 @@ import { decodeMarks, digestOf, encodeMarks, type StoreMark } from '../commit/st
 import { type CommitTag, compareTags, decodeTag } from '../commit/tag.ts'
 import type { StoreReplay } from './store-replay.ts'
 import { allPartitions } from '../group/assignment.ts'
+import { changedStores } from './changed-stores.ts'
 import type { ResolvedTopics } from '../group/topics.ts'
 import type { EngineSettings } from '../settings.ts'
 
@@ -22,6 +23,8 @@ export interface CheckedState {
   readonly lost: ReadonlySet<string>
   /** How far the changelogs went. */
   readonly ends: KnownEnds
+  /** What the application has changed of its stores and results rest on, for the log. */
+  readonly warnings: readonly string[]
 }
 
 /** What the commits of this application are to remember from now on. */
@@ -30,23 +33,27 @@ export async function checkedState(
   broker: BrokerPort,
   topics: ResolvedTopics,
 ): Promise<CheckedState> {
-  const { marks: before, ends } = await remembered(settings, broker, topics)
+  const { marks: before, ends, committed } = await remembered(settings, broker, topics)
   const now = marksOf(settings, topics)
   refuseOtherForms(settings, before, now)
   const lost = lostChangelogs(settings, topics, before)
+  const warnings = await changedStores(settings, broker, topics, committed, before)
   const names = new Set(now.map(({ name }) => name))
   const gone = before.filter(({ name }) => !names.has(name)).map((mark) => ({ ...mark, gone: true }))
-  return { marks: encodeMarks([...now, ...gone]), lost, ends }
+  return { marks: encodeMarks([...now, ...gone]), lost, ends, warnings }
+}
+
+interface Remembered {
+  readonly marks: readonly StoreMark[]
+  readonly ends: KnownEnds
+  readonly committed: readonly CommittedOffset[]
 }
 
 /** What the newest commit remembers; nothing where no commit has said so yet. */
-async function remembered(
-  settings: EngineSettings,
-  broker: BrokerPort,
-  topics: ResolvedTopics,
-): Promise<{ readonly marks: readonly StoreMark[]; readonly ends: KnownEnds }> {
+async function remembered(settings: EngineSettings, broker: BrokerPort, topics: ResolvedTopics): Promise<Remembered> {
   const partitions = allPartitions(settings, topics)
-  if (partitions.length === 0 || settings.plan.stores.length === 0) return { marks: [], ends: new Map() }
+  // Without a store it is asked as well: a version that has stores again is to find those that this one leaves out.
+  if (partitions.length === 0) return { marks: [], ends: new Map(), committed: [] }
   // Those of other processes too: one partition of each of them has it.
   const committed = await broker.committedOffsets(settings.applicationId, partitions, false)
   let newest: CommitTag | undefined
@@ -54,7 +61,7 @@ async function remembered(
     const tag = decodeTag(metadata)
     if (tag?.stores !== undefined && (!newest || compareTags(tag, newest) > 0)) newest = tag
   }
-  return { marks: newest?.stores === undefined ? [] : decodeMarks(newest.stores), ends: endsIn(committed) }
+  return { marks: newest?.stores === undefined ? [] : decodeMarks(newest.stores), ends: endsIn(committed), committed }
 }
 
 function marksOf({ plan }: EngineSettings, { changelogs }: ResolvedTopics): StoreMark[] {
@@ -65,7 +72,7 @@ function marksOf({ plan }: EngineSettings, { changelogs }: ResolvedTopics): Stor
 }
 
 function formOf(store: StorePlan): Omit<StoreMark, 'changelog'> {
-  const { name, kind, keySerde, valueSerde, timestamped, windowSizeMs, changelogTopic, holds } = store
+  const { name, kind, keySerde, valueSerde, timestamped, windowSizeMs, windowAdvanceMs, changelogTopic, holds } = store
   return {
     name,
     kind,
@@ -74,6 +81,7 @@ function formOf(store: StorePlan): Omit<StoreMark, 'changelog'> {
     timestamped,
     ...(holds !== undefined && { holds }),
     ...(windowSizeMs !== undefined && { windowSizeMs }),
+    ...(windowAdvanceMs !== undefined && { windowAdvanceMs }),
     ...(changelogTopic !== undefined && { changelogTopic }),
   }
 }

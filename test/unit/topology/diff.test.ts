@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { defineApp, serdes, type Topology, tumbling } from '../../../src/index.ts'
+import { defineApp, hopping, serdes, type Topology, tumbling, type Windows } from '../../../src/index.ts'
 import { type Difference, diffTopologies, topologyState } from '../../../src/topology/diff.ts'
 
 function differences(before: (topology: Topology) => void, after: (topology: Topology) => void): Difference[] {
@@ -50,6 +50,32 @@ describe('the difference of two topologies', () => {
       found[0]?.what ?? '',
       /AGGREGATE-STATE-STORE-0000000001 seems to have become .*0000000002: .* explicitly/,
     )
+  })
+
+  test('breaks where a table keeps its rows only now, and its topic was read before', () => {
+    const table = (topology: Topology) => topology.table<string, number>('rows').toStream().to('seen')
+    const stream = (topology: Topology) => topology.stream<string, number>('rows').to('seen')
+    const other = (topology: Topology) => topology.stream<string, number>('in').to('seen')
+    const joined = (topology: Topology) => {
+      const rows = topology.table<string, number>('rows')
+      topology.stream<string, number>('in').join(rows, (value, row) => value + row)
+    }
+    for (const before of [table, stream]) {
+      const [first] = differences(before, joined)
+      assert.equal(first?.level, 'breaks')
+      assert.match(first?.what ?? '', /the table of rows keeps its rows only now, in the store rows-STATE-STORE/)
+    }
+    assert.equal(differences(other, joined)[0]?.level, 'check')
+  })
+
+  test('breaks where windows of one size begin at other times', () => {
+    const windowed = (window: Windows<'time'>) => (topology: Topology) => {
+      topology.stream<string, number>('in').groupByKey().windowedBy(window).count({ store: 'n' })
+    }
+    const [first] = differences(windowed(tumbling('1m')), windowed(hopping('1m', '20s')))
+    assert.equal(first?.level, 'breaks')
+    assert.match(first?.what ?? '', /the windows of the store n began every 60000 ms and would begin every 20000 ms/)
+    assert.deepEqual(differences(windowed(tumbling('1m')), windowed(hopping('1m', '1m'))), [])
   })
 
   test('breaks where a store keeps its name and not its form', () => {
