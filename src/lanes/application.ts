@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { type Application, isApplication } from '../dsl/app.ts'
 import { EngineError, messageOf } from '../base/errors.ts'
+import { thrownAt } from '../base/thrown-at.ts'
 import type { Config } from '../config/config.ts'
 
 /** What the configuration says of how an application is compiled: the same on every thread. */
@@ -31,7 +32,7 @@ export async function loadApplication(url: string): Promise<Application> {
       'APPLICATION_INVALID',
       missing
         ? `there is no application module ${shown}`
-        : `the application module ${shown} cannot be loaded: ${firstLine(error)}${extensionHint(wanted?.[1])}`,
+        : `the application module ${shown} cannot be loaded: ${firstLine(error)}${placeOf(error)}${extensionHint(wanted?.[1])}`,
       { cause: error },
     )
   }
@@ -51,6 +52,13 @@ function extensionHint(missing: string | undefined): string {
   if (missing === undefined) return ''
   const found = ['.ts', '.mts', '.js', '.mjs'].find((extension) => existsSync(missing + extension))
   return found === undefined ? '' : `; ${missing}${found} is there: the import has to end with ${found}`
+}
+
+/** File and line. Of a slip in TypeScript's syntax Node puts them above the stack. */
+function placeOf(error: unknown): string {
+  const above = error instanceof SyntaxError ? /^[^\n]*?([^/\\\n]+:\d+)\n/.exec(error.stack ?? '') : null
+  const place = above?.[1] ?? thrownAt(error)
+  return place === undefined ? '' : ` (${place})`
 }
 
 function firstLine(error: unknown): string {

@@ -195,8 +195,8 @@ describe('millrace run, with bad input', () => {
   const modules: ReadonlyArray<readonly [name: string, text: string, says: RegExp]> = [
     ['exports-nothing.ts', 'export const x = 1\n', /does not export the result of defineApp/],
     ['exports-else.ts', 'export default { applicationId: "a" }\n', /does not export the result of defineApp/],
-    ['malformed.ts', 'export default {\n', /cannot be loaded/],
-    ['throws.ts', 'throw new RangeError("no luck")\nexport default 1\n', /cannot be loaded: no luck/],
+    ['malformed.ts', '\nexport default {\n', /cannot be loaded: .* \(malformed\.ts:\d\)/],
+    ['throws.ts', 'throw new RangeError("no luck")\nexport default 1\n', /cannot be loaded: no luck \(throws\.ts:1\)/],
   ]
   for (const [name, text, says] of modules) {
     test(`says what is wrong with the module ${name}`, async () => {
