@@ -294,6 +294,19 @@ describe('a diagnosis', () => {
     assert.ok(codesOf({ lanes: [elsewhere], state: 'FAILED', failure }).includes('PROMISE_PENDING'))
   })
 
+  test('names no record where the topic is gone, or its records are', () => {
+    const record = { topic: 'in', partition: 0, offset: 42 }
+    for (const code of ['TOPIC_MISSING', 'OFFSETS_MISSING']) {
+      const failure = { code, message: 'in:0 cannot be fetched', record } as unknown as Facts['failure']
+      assert.deepEqual(codesOf({ state: 'FAILED', failure }), ['FAILED'])
+      const earlier = [
+        { code, message: 'in:0 cannot be fetched', record, atMs: now - 1000 },
+      ] as unknown as Facts['earlier']
+      const waiting = { ...partition, committedOffset: 42 }
+      assert.equal(codesOf({ partitions: [waiting], earlier }).includes('POISON_RECORD'), false)
+    }
+  })
+
   test('takes no transaction of its own for that of somebody else', () => {
     const held = { ...partition, isAnnounced: true, withheld: 5, withheldSinceMs: now - 8000 }
     const writing = { ...(healthy.commit as CommitFacts), phase: 'IN_TX_COMMIT', phaseSinceMs: now - 8000 } as const

@@ -24,6 +24,9 @@ function isPassed({ partitions }: Facts, record: NonNullable<EarlierFailure['rec
   return here !== undefined && here.committedOffset !== null && here.committedOffset > offset
 }
 
+/** Failures at a place of a topic where there is no record to be read, or no topic. */
+const withoutRecord: ReadonlySet<string | undefined> = new Set(['TOPIC_MISSING', 'OFFSETS_MISSING'])
+
 const poisonRecord: StandstillRow = {
   code: 'POISON_RECORD',
   severity: 'FAILED',
@@ -40,6 +43,8 @@ const poisonRecord: StandstillRow = {
     if (record === undefined || (facts.failure !== null && current === undefined)) return []
     const before = attemptsAt(facts, record, now)
     if (current === undefined && (before.length === 0 || isPassed(facts, record))) return []
+    const code = current === undefined ? last?.code : facts.failure?.code
+    if (withoutRecord.has(code)) return []
     const message = (current === undefined ? last?.message : facts.failure?.message) ?? ''
     const sinceMs = Math.min(facts.failure === null ? now : facts.stateSinceMs, ...before.map(({ atMs }) => atMs))
     const again =
@@ -50,7 +55,6 @@ const poisonRecord: StandstillRow = {
       current === undefined
         ? ` This is attempt ${before.length + 1}. It has not yet got past that record.`
         : ' This process processes nothing any more.'
-    const code = current === undefined ? last?.code : facts.failure?.code
     return [
       {
         sentence: `One record cannot be processed, ${recordName(record)}: ${message.replace(/\.?$/, '.')}${again}${running}`,
