@@ -87,6 +87,10 @@ function kafkaOptions(config: Config, applicationId: string, servers: string): K
 function addressesOf(servers: string): string[] {
   const addresses = servers.split(',').map((server) => server.trim())
   for (const address of addresses) {
+    if (address === prefix.slice(0, -1)) {
+      const message = `broker.bootstrap-servers: "${address}" is no broker address; the embedded broker is "${prefix}", or "${prefix}<folder>"`
+      throw new EngineError('CONFIG_INVALID', message)
+    }
     try {
       parseAddress(address)
     } catch (cause) {

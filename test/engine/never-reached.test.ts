@@ -61,6 +61,13 @@ describe('a Kafka that was never reached', () => {
     }
   })
 
+  test('is refused in the start where it is the embedded broker without its colon, and no host', async () => {
+    const starting = TestEngine.open('standing', { 'broker.bootstrap-servers': 'embedded' })
+    const message =
+      'broker.bootstrap-servers: "embedded" is no broker address; the embedded broker is "embedded:", or "embedded:<folder>"'
+    await assert.rejects(starting, { code: 'CONFIG_INVALID', message })
+  })
+
   test('is told with what brought the error about, by clients in another thread too', async (t) => {
     const settings = { 'broker.bootstrap-servers': nobodys(), 'engine.state.store': 'memory' }
     const engine = await TestEngine.start(t, 'standing', settings)
