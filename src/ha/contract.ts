@@ -12,7 +12,7 @@ import type { BrokerPort } from '../broker/port.ts'
 import type { HaCommandToEngine, HaFact } from '../engine/ha-contract.ts'
 import type { EngineFact } from '../engine/protocol.ts'
 import type { EngineError } from '../base/errors.ts'
-import type { TopologyState } from '../topology/diff.ts'
+import type { TopologyState } from '../topology/changes/diff.ts'
 import type { HaView } from './shown/view.ts'
 
 export interface HaSettings {

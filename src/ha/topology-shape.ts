@@ -4,7 +4,7 @@
  * which neither has the other's code.
  */
 import { createHash } from 'node:crypto'
-import { formOf, sourceId, type TopologyState } from '../topology/diff.ts'
+import { formOf, sourceId, type TopologyState } from '../topology/changes/diff.ts'
 import type { LogView, Ran } from './log/log-view.ts'
 
 /** Beyond this a name is told by its hash: what pods say of themselves every second is to stay small. */

@@ -1,8 +1,9 @@
 /** The compiled topology without its functions: plain data that threads may send to one another. */
 import type { CompiledTopology, WatermarkOptions } from './compiled.ts'
 import { type Copartitioned, copartitionedSources } from './copartition.ts'
-import { beginningsOf } from './diff.ts'
+import { beginningsOf } from './changes/diff.ts'
 import { heldBackMs, isCircular } from './levels/held-back.ts'
+import { surroundingsOf } from './changes/surroundings.ts'
 
 export interface SourcePlan {
   readonly index: number
@@ -43,6 +44,8 @@ export interface StorePlan {
   readonly windowAdvanceMs?: number | undefined
   /** See `StoreSpec.sourceTopic`. */
   readonly sourceTopic?: string | undefined
+  /** See `StoreState.around`. */
+  readonly around?: string | undefined
   /** See `StoreState.holds`. */
   readonly holds: string | undefined
 }
@@ -79,9 +82,10 @@ export interface TopologyPlan {
   readonly copartitioned?: readonly Copartitioned[]
 }
 
-export function planOf(topology: CompiledTopology): TopologyPlan {
+function storePlans(topology: CompiledTopology): StorePlan[] {
   const stores: StorePlan[] = []
   const beginnings = beginningsOf(topology)
+  const surroundings = surroundingsOf(topology)
   for (const subtopology of topology.subtopologies) {
     for (const name of subtopology.stores) {
       const spec = topology.stores.get(name)
@@ -94,10 +98,15 @@ export function planOf(topology: CompiledTopology): TopologyPlan {
         windowSizeMs,
         windowAdvanceMs,
         holds: beginnings.get(name),
+        around: surroundings.get(name),
       }
       stores.push({ name, subtopology: subtopology.id, changelogTopic, sourceTopic, kind, retentionMs, ttlMs, ...form })
     }
   }
+  return stores
+}
+
+export function planOf(topology: CompiledTopology): TopologyPlan {
   return {
     levels: topology.levels,
     sources: topology.sources.map(
@@ -145,7 +154,7 @@ export function planOf(topology: CompiledTopology): TopologyPlan {
       const ends = { fromSubtopology, toSubtopology, toSource }
       return { index, name, topic, ...ends, heldBackMs: heldBack, isCircular: circular }
     }),
-    stores,
+    stores: storePlans(topology),
     copartitioned: copartitionedSources(topology),
   }
 }

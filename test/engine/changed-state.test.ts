@@ -34,6 +34,18 @@ const versions = {
       .toStream()
       .to('out')
   },
+  'two counts': (topology) => {
+    topology.stream('in', row).groupByKey().count().toStream().to('first')
+    topology.stream('more', row).groupByKey().count().toStream().to('second')
+  },
+  'two counts, the other way round': (topology) => {
+    topology.stream('more', row).groupByKey().count().toStream().to('second')
+    topology.stream('in', row).groupByKey().count().toStream().to('first')
+  },
+  'two counts, one to another topic': (topology) => {
+    topology.stream('in', row).groupByKey().count().toStream().to('first')
+    topology.stream('more', row).groupByKey().count().toStream().to('third')
+  },
   tumbling: (topology) => {
     topology.stream('in', row).groupByKey().windowedBy(tumbling('1m')).count({ store: 'kept' }).toStream().to('out')
   },
@@ -158,6 +170,18 @@ describe('a store that the application leaves out, or has anew', () => {
     assert.deepEqual(said.length, 1)
     assert.match(said[0] ?? '', /the store kept was left out for a while and is there again.*read meanwhile/)
     assert.deepEqual(await rig.ran('count'), [])
+  })
+
+  test('is refused where generated names change places, and told where one may be another operator’s', async () => {
+    const rig = new Rig()
+    await rig.ran('two counts', { in: 10, more: 10 })
+    assert.deepEqual(await rig.ran('two counts'), [])
+    const message = await rig.refused('two counts, the other way round')
+    assert.match(message, /STATE-STORE-\d{10} is generated, and is now that of what was .*STATE-STORE-\d{10}/)
+    const said = await rig.ran('two counts, one to another topic')
+    assert.equal(said.length, 1)
+    assert.match(said[0] ?? '', /STATE-STORE-\d{10} is generated.*\(now more → third\).*Name your stores/)
+    assert.deepEqual(await rig.ran('two counts, one to another topic'), [])
   })
 
   test('is refused in another form, also behind a version without a store', async () => {

@@ -6,7 +6,7 @@ import { loadConfig } from '../../config/load.ts'
 import { EngineError, messageOf } from '../../base/errors.ts'
 import { compilingOf, loadApplication } from '../../lanes/application.ts'
 import { describeText, describeTopology } from '../../topology/describe.ts'
-import { diffTopologies, type TopologyState, topologyState } from '../../topology/diff.ts'
+import { diffTopologies, type TopologyState, topologyState } from '../../topology/changes/diff.ts'
 
 export interface TopologyArguments {
   readonly format: string

@@ -3,11 +3,14 @@
  * the commit tag of one partition, so that it is told by the broker together with the offsets, and a start can refuse an
  * application or changelogs that do not go with them.
  */
-import type { StoreState } from '../../topology/diff.ts'
+import type { StoreState } from '../../topology/changes/diff.ts'
 
-export interface StoreMark extends Omit<StoreState, 'retentionMs' | 'ttlMs' | 'subtopology' | 'sourceTopic'> {
+export interface StoreMark
+  extends Omit<StoreState, 'retentionMs' | 'ttlMs' | 'subtopology' | 'sourceTopic' | 'around'> {
   /** A digest of the changelog topic's identity; empty where a source topic serves as changelog. */
   readonly changelog: string
+  /** A digest, in digits: no other flag is one. */
+  readonly around?: string
   /** The application had the store once, and its changelog may still be there. */
   readonly gone?: boolean
 }
@@ -33,7 +36,8 @@ export function encodeMarks(marks: Iterable<StoreMark>): string {
 
 function encodeMark(mark: StoreMark): string {
   const advance = mark.windowAdvanceMs === undefined ? '' : `@${mark.windowAdvanceMs}`
-  const flags = `${kinds.indexOf(mark.kind as (typeof kinds)[number])}${mark.timestamped ? 't' : ''}${mark.gone ? 'g' : ''}${beginnings[mark.holds ?? ''] ?? ''}${advance}`
+  const around = mark.around === undefined ? '' : `#${mark.around}`
+  const flags = `${kinds.indexOf(mark.kind as (typeof kinds)[number])}${mark.timestamped ? 't' : ''}${mark.gone ? 'g' : ''}${beginnings[mark.holds ?? ''] ?? ''}${advance}${around}`
   const texts = [mark.name, mark.keySerde, mark.valueSerde, mark.changelogTopic ?? ''].map(escaped)
   return [flags, ...texts, mark.windowSizeMs ?? '', mark.changelog].join(',')
 }
@@ -54,7 +58,8 @@ function decodeMark(entry: string): StoreMark | undefined {
     string,
     string,
   ]
-  const advance = flags.split('@')[1]
+  const advance = /@(\d+)/.exec(flags)?.[1]
+  const around = /#(\d+)/.exec(flags)?.[1]
   const holds = Object.keys(beginnings).find((type) => flags.includes(beginnings[type] as string))
   return {
     name,
@@ -66,6 +71,7 @@ function decodeMark(entry: string): StoreMark | undefined {
     ...(windowSizeMs !== '' && { windowSizeMs: Number(windowSizeMs) }),
     ...(advance !== undefined && { windowAdvanceMs: Number(advance) }),
     ...(changelogTopic !== '' && { changelogTopic }),
+    ...(around !== undefined && { around }),
     ...(flags.includes('g') && { gone: true }),
     changelog,
   }
@@ -73,6 +79,13 @@ function decodeMark(entry: string): StoreMark | undefined {
 
 /** Without what separates, and in ASCII: metadata is counted in bytes. */
 const escaped = (text: string): string => encodeURIComponent(text.toWellFormed())
+
+/** A shorter one, in digits (FNV-1a). */
+export function digitsOf(text: string): string {
+  let hash = 0x811c9dc5
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193)
+  return String(hash >>> 0)
+}
 
 /** A short digest (FNV-1a, twice) of a topic's identity. */
 export function digestOf(topicId: string): string {

@@ -5,9 +5,9 @@
 import { type PartitionKey, partitionKey } from '../../base/ids.ts'
 import { EngineError } from '../../base/errors.ts'
 import type { BrokerPort, CommittedOffset } from '../../broker/port.ts'
-import { keptOnlyNow } from '../../topology/diff.ts'
+import { keptOnlyNow } from '../../topology/changes/diff.ts'
 import type { StorePlan } from '../../topology/plan.ts'
-import type { StoreMark } from '../commit/state-marks.ts'
+import { digitsOf, type StoreMark } from '../commit/state-marks.ts'
 import { changelogOf, type ResolvedTopics } from '../group/topics.ts'
 import type { EngineSettings } from '../settings.ts'
 
@@ -32,7 +32,15 @@ export async function changedStores(
   const left = before.filter(({ name, gone }) => !gone && !now.has(name))
   const back = plan.stores.filter(({ name }) => marks.get(name)?.gone)
   const unknown = plan.stores.filter(({ name, changelogTopic }) => changelogTopic === undefined && !marks.has(name))
+  const moved = plan.stores.filter(({ name, around }) => {
+    const was = marks.get(name)?.around
+    return around !== undefined && was !== undefined && was !== digitsOf(around)
+  })
   return [
+    ...moved.map(({ name, around }) => {
+      const what = `the name of the store ${name} is generated, and what is around it has changed since the last commit (now ${around})`
+      return `${what}: where that is another operator than before, it goes on with the rows of that one. Name your stores`
+    }),
     ...(await begunEmpty(settings, broker, topics, committed, unknown)),
     ...back.map(({ name }) => {
       const what = `the store ${name} was left out for a while and is there again, with the rows that it had then`

@@ -5,10 +5,11 @@
  */
 import type { BrokerPort, CommittedOffset } from '../../broker/port.ts'
 import { EngineError } from '../../base/errors.ts'
-import { diffTopologies, type Difference } from '../../topology/diff.ts'
+import { diffTopologies, type Difference } from '../../topology/changes/diff.ts'
 import type { StorePlan } from '../../topology/plan.ts'
+import { generatedName } from '../../topology/changes/surroundings.ts'
 import { endsIn, type KnownEnds } from '../commit/changelog-ends.ts'
-import { decodeMarks, digestOf, encodeMarks, type StoreMark } from '../commit/state-marks.ts'
+import { decodeMarks, digestOf, digitsOf, encodeMarks, type StoreMark } from '../commit/state-marks.ts'
 import { type CommitTag, compareTags, decodeTag } from '../commit/tag.ts'
 import type { StoreReplay } from './store-replay.ts'
 import { allPartitions } from '../group/assignment.ts'
@@ -72,7 +73,18 @@ function marksOf({ plan }: EngineSettings, { changelogs }: ResolvedTopics): Stor
 }
 
 function formOf(store: StorePlan): Omit<StoreMark, 'changelog'> {
-  const { name, kind, keySerde, valueSerde, timestamped, windowSizeMs, windowAdvanceMs, changelogTopic, holds } = store
+  const {
+    name,
+    kind,
+    keySerde,
+    valueSerde,
+    timestamped,
+    windowSizeMs,
+    windowAdvanceMs,
+    changelogTopic,
+    holds,
+    around,
+  } = store
   return {
     name,
     kind,
@@ -80,14 +92,12 @@ function formOf(store: StorePlan): Omit<StoreMark, 'changelog'> {
     valueSerde,
     timestamped,
     ...(holds !== undefined && { holds }),
+    ...(around !== undefined && { around: digitsOf(around) }),
     ...(windowSizeMs !== undefined && { windowSizeMs }),
     ...(windowAdvanceMs !== undefined && { windowAdvanceMs }),
     ...(changelogTopic !== undefined && { changelogTopic }),
   }
 }
-
-/** A name that is made of a position: it changes with the steps before it. */
-const generated = /\d{10}/
 
 /** What `millrace topology --diff` calls breaks; a store with a name of its own may give way to another one. */
 function refuseOtherForms(settings: EngineSettings, before: readonly StoreMark[], now: readonly StoreMark[]): void {
@@ -98,7 +108,7 @@ function refuseOtherForms(settings: EngineSettings, before: readonly StoreMark[]
     repartitions: [],
   })
   // One that has been left out once and is there again has the rows that it had.
-  const old = before.filter(({ name, gone }) => names.has(name) || (!gone && generated.test(name)))
+  const old = before.filter(({ name, gone }) => names.has(name) || (!gone && generatedName.test(name)))
   const breaks = diffTopologies(state(old), state(now)).filter(({ level }) => level === 'breaks')
   if (breaks.length === 0) return
   const sentences = breaks.map(({ what }: Difference) => what).join('; ')

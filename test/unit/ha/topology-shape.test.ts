@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from '../../support/properties.ts'
 import { fitOf, shapeOf } from '../../../src/ha/topology-shape.ts'
-import { diffTopologies, type StoreState, type TopologyState } from '../../../src/topology/diff.ts'
+import { diffTopologies, type StoreState, type TopologyState } from '../../../src/topology/changes/diff.ts'
 
 const store: fc.Arbitrary<StoreState> = fc.record({
   name: fc.constantFrom('sums', 'counts', 'x'.repeat(150)),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { defineApp, hopping, serdes, type Topology, tumbling, type Windows } from '../../../src/index.ts'
-import { type Difference, diffTopologies, topologyState } from '../../../src/topology/diff.ts'
+import { type Difference, diffTopologies, topologyState } from '../../../src/topology/changes/diff.ts'
 
 function differences(before: (topology: Topology) => void, after: (topology: Topology) => void): Difference[] {
   const state = (build: (topology: Topology) => void) =>
@@ -66,6 +66,27 @@ describe('the difference of two topologies', () => {
       assert.match(first?.what ?? '', /the table of rows keeps its rows only now, in the store rows-STATE-STORE/)
     }
     assert.equal(differences(other, joined)[0]?.level, 'check')
+  })
+
+  test('breaks where generated names change places, and asks to look where one stands among other topics', () => {
+    const two =
+      (...topics: ReadonlyArray<readonly [string, string]>) =>
+      (topology: Topology) => {
+        for (const [from, to] of topics) topology.stream<string, number>(from).groupByKey().count().toStream().to(to)
+      }
+    const before = two(['in', 'a'], ['more', 'b'])
+    const around = (after: (topology: Topology) => void) =>
+      differences(before, after).filter(({ what }) => what.includes('generated'))
+    assert.deepEqual(around(before), [])
+    const places = around(two(['more', 'b'], ['in', 'a']))
+    assert.deepEqual(
+      places.map(({ level }) => level),
+      ['breaks', 'breaks'],
+    )
+    assert.match(places[0]?.what ?? '', /0000000001 is generated, and is now that of what was .*0000000006/)
+    const [elsewhere, ...none] = around(two(['in', 'a'], ['more', 'c']))
+    assert.deepEqual([elsewhere?.level, none], ['check', []])
+    assert.match(elsewhere?.what ?? '', /is generated.* from more → b to more → c: .*name your stores/)
   })
 
   test('breaks where windows of one size begin at other times', () => {

@@ -1,5 +1,6 @@
 /** Whether a changed application can go on with the state of the running one: compares their stores and sources. */
-import type { CompiledSource, CompiledTopology } from './compiled.ts'
+import type { CompiledSource, CompiledTopology } from '../compiled.ts'
+import { generatedName, surroundingsOf } from './surroundings.ts'
 
 /** What decides whether the rows of a store can still be read. */
 export interface StoreState {
@@ -20,6 +21,8 @@ export interface StoreState {
   readonly changelogTopic?: string
   /** The topic whose newest values are its rows. */
   readonly sourceTopic?: string
+  /** See `surroundingsOf`: of a store whose name is generated. */
+  readonly around?: string
   readonly subtopology: number
 }
 
@@ -50,6 +53,7 @@ const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 export function topologyState(topology: CompiledTopology): TopologyState {
   const stores: StoreState[] = []
   const beginnings = beginningsOf(topology)
+  const surroundings = surroundingsOf(topology)
   for (const { id, stores: names } of topology.subtopologies) {
     for (const name of names) {
       const spec = topology.stores.get(name)
@@ -68,6 +72,7 @@ export function topologyState(topology: CompiledTopology): TopologyState {
         ...(ttlMs !== undefined && { ttlMs }),
         ...(changelogTopic !== undefined && { changelogTopic }),
         ...(sourceTopic !== undefined && { sourceTopic }),
+        ...(surroundings.has(name) && { around: surroundings.get(name) as string }),
         subtopology: id,
       })
     }
@@ -163,10 +168,8 @@ export function keptOnlyNow(store: string, topic: string): string {
   return `the table of ${topic} keeps its rows only now, in the store ${store}: it would begin empty, since records of ${topic} that were read before do not come again`
 }
 
-const generated = /\d{10}/
-
 function renamedSentence(old: string, now: string): string {
-  const advice = generated.test(old)
+  const advice = generatedName.test(old)
     ? `its name is generated and goes by its position; give the store the name ${old} explicitly to keep its rows`
     : `keep the name ${old}, or the new store begins empty`
   return `the store ${old} seems to have become ${now}: ${advice}`
@@ -174,7 +177,7 @@ function renamedSentence(old: string, now: string): string {
 
 function isSameShape(a: StoreState, b: StoreState): boolean {
   const base = (name: string): string => name.replace(/\d{10}/g, '#')
-  if (generated.test(a.name) && generated.test(b.name) && base(a.name) !== base(b.name)) return false
+  if (generatedName.test(a.name) && generatedName.test(b.name) && base(a.name) !== base(b.name)) return false
   return (
     a.kind === b.kind &&
     a.keySerde === b.keySerde &&
@@ -230,6 +233,7 @@ function changesOf(old: StoreState, now: StoreState, before: TopologyState, afte
     const change = `${shown(old[field])} to ${shown(now[field])} ms`
     result.push({ level: 'note', what: `the ${what} of the store ${name} changes from ${change}; ${effect}` })
   }
+  result.push(...changesAround(old, now, before))
   const [was, is] = [topicsAround(before, old.subtopology), topicsAround(after, now.subtopology)]
   if (was !== is) {
     const what = `the store ${name} now goes with the topics ${is} instead of ${was}: the largest of them must have as many partitions as the changelog`
@@ -244,6 +248,20 @@ function changesOf(old: StoreState, now: StoreState, before: TopologyState, afte
 
 function shown(value: string | number | boolean | undefined): string {
   return value === undefined ? 'none' : String(value)
+}
+
+/** Of a generated name that may have become another operator's. */
+function changesAround(old: StoreState, now: StoreState, { stores }: TopologyState): Difference[] {
+  const { name } = old
+  if (old.around === undefined || now.around === undefined || old.around === now.around) return []
+  const generated = `the name of the store ${name} is generated`
+  const other = stores.find((each) => each.name !== name && each.around === now.around && isSameShape(each, now))
+  if (other) {
+    const what = `${generated}, and is now that of what was ${other.name}: it would go on with the rows of another one; name your stores, or keep their order`
+    return [{ level: 'breaks', what }]
+  }
+  const what = `${generated}, and what is around it changes from ${old.around} to ${now.around}`
+  return [{ level: 'check', what: `${what}: another operator would go on with the rows of this one; name your stores` }]
 }
 
 /** What windows of one size differ by. */
