@@ -65,15 +65,16 @@ export class SessionWindowOperator extends WindowOperator {
     if (this.#closesAt(end) <= this.now(rec)) return this.drop(rec, 'late')
     this.atWork()
     return this.whenDone(this.#merge(met, rec.key), rec, (merged) => {
-      const grows = start !== timestamp || end !== timestamp
-      const retractions = grows ? met : []
-      return this.#after(
-        this.inTurn(retractions, (session) => this.#retract(session, rec)),
-        () => {
-          this.atWork()
-          return this.whenDone(this.#fold(merged, rec), rec, (aggregate) => this.#put(start, end, aggregate, rec))
-        },
-      )
+      this.atWork()
+      return this.whenDone(this.#fold(merged, rec), rec, (aggregate) => {
+        const grows = start !== timestamp || end !== timestamp
+        const retractions = grows ? met : []
+        // Nothing is taken back before the function has answered: where it fails, sessions stay as they are.
+        return this.#after(
+          this.inTurn(retractions, (session) => this.#retract(session, rec)),
+          () => this.#put(start, end, aggregate, rec),
+        )
+      })
     })
   }
 
