@@ -43,8 +43,10 @@ const cogroup: Step = (growth) => {
     growth.node('aggregate', second, how, { kind: 'table', order: free ? 'last' : 'total', keys: 60 })
     return
   }
-  const windows = growth.node('windowedBy', second, { window: cut.window, emit: 'onWindowClose' }, {})
-  const told = growth.node('aggregate', windows, how, { rate: second.rate * cut.factor })
+  // These windows tell each update; of those only the last one is the same in every run.
+  const windows = growth.node('windowedBy', second, { window: cut.window }, {})
+  const updates = growth.node('aggregate', windows, how, { rate: second.rate * cut.factor })
+  const told = growth.node('suppress', updates, { until: 'windowCloses' }, {})
   const next = { kind: 'stream', order: 'keyed', delay: cut.held, rekeyed: true, rate: second.rate * 0.5 } as const
   const stream = growth.node('toStream', told, { key: values.innerKey }, next)
   growth.node('filter', stream, { pred: values.isThere }, {})
@@ -100,12 +102,12 @@ const more: ReadonlyArray<readonly [weight: number, step: Step]> = [
 const aggregates: ReadonlySet<string> = new Set(['count', 'reduce', 'aggregate'])
 
 /** Every node and every store bears the name of its node, and windows stay longer than the input lasts. */
-function kept(node: ProgramNode, windows: ReadonlySet<string>, versions: boolean, random: Random): ProgramNode {
+function kept(node: ProgramNode, windows: ReadonlySet<string>, isOrdered: boolean, random: Random): ProgramNode {
   const named = node.op === 'split' ? node : { ...node, name: node.id }
   const isOfWindows = windows.has(node.from as string)
   if (aggregates.has(node.op) && isOfWindows) return { ...named, store: { name: `of-${node.id}`, retentionMs: longMs } }
   const mayBeVersioned = node.op === 'table' || node.op === 'toTable' || aggregates.has(node.op)
-  if (!versions || !mayBeVersioned || node.store !== undefined || !random.chance(0.4)) return named
+  if (!isOrdered || !mayBeVersioned || node.store !== undefined || !random.chance(0.4)) return named
   const historyRetentionMs = random.pick([longMs, 60_000])
   return { ...named, store: { name: `of-${node.id}`, type: 'versioned', historyRetentionMs } }
 }
@@ -115,6 +117,8 @@ export function generateAny(seed: number, records: number): Generated {
   const program = generate(seed, { records, more })
   const random = new Random(seed ^ 0x570e)
   const windows = new Set(program.nodes.filter(({ op }) => op === 'windowedBy').map(({ id }) => id))
-  const versions = !program.nodes.some(({ until }) => until === 'timeLimit')
-  return { ...program, nodes: program.nodes.map((node) => kept(node, windows, versions, random)) }
+  // A version that comes late is none of the newest row; and a table of versions cannot be suppressed.
+  const mayBe = !program.nodes.some(({ until }) => until === 'timeLimit')
+  const isOrdered = (id: string): boolean => mayBe && ['total', 'keyed'].includes(program.orders[id] ?? 'total')
+  return { ...program, nodes: program.nodes.map((node) => kept(node, windows, isOrdered(node.id), random)) }
 }

@@ -10,11 +10,11 @@ interface Row {
   readonly timestamp?: number
 }
 
-/** By store, the node that it belongs to. */
+/** By store, the node of the program that it belongs to. */
 export function ownersOf(driver: TopologyTestDriver): Map<string, string> {
   const owners = new Map<string, string>()
   for (const { name, stores } of driver.topology.nodes)
-    for (const store of stores) if (!owners.has(store)) owners.set(store, name)
+    for (const store of stores) if (!owners.has(store)) owners.set(store, name.replace(/-cogroup-agg-\d+$/, ''))
   return owners
 }
 
