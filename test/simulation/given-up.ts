@@ -42,7 +42,10 @@ export class CommitsGivenUp {
 
   /** The engine starts over. It has asked, and says that the commit did not take effect: the broker must say the same. */
   async restarting(): Promise<void> {
-    if (this.#unknown !== 'asked') return
+    const unknown = this.#unknown
+    // The start asks again, for its own reasons.
+    this.#unknown = 'no'
+    if (unknown !== 'asked') return
     const attempted = this.#attempted
     const committed = numberOf(await this.#client().committedOffsets('sim', null, true))
     if (committed === attempted) this.#violate(`the commit ${attempted} took effect, and was given up`)
