@@ -119,6 +119,7 @@ export class ScenarioBuilder {
     if (window) settings.retention = store?.retentionMs ?? day
     return {
       ...this.#named(node),
+      ...(node.tells && { emit: node.tells }),
       ...(Object.keys(settings).length > 0 ? { store: settings as StoreSettings<never, never> } : {}),
     }
   }

@@ -12,6 +12,11 @@ class ExpressionError extends Error {
   override readonly name = 'ExpressionError'
 }
 
+/** What `fail` throws: a function of the application fails on what it is given. */
+export class FunctionFailed extends Error {
+  override readonly name = 'FunctionFailed'
+}
+
 /** JSON text with the fields of objects in ascending order of their names, without spaces. */
 export function canonical(value: Json | undefined): string {
   if (value === undefined || value === null) return 'null'
@@ -77,6 +82,12 @@ function without(list: readonly Json[], item: Json): Json {
   return at < 0 ? [...list] : [...list.slice(0, at), ...list.slice(at + 1)]
 }
 
+function failing(expr: Expr, env: Env): Json {
+  if (argument(expr, 'when', env) === true)
+    throw new FunctionFailed(`${expr.as as string} refuses ${canonical(argument(expr, 'about', env))}`)
+  return argument(expr, 'of', env)
+}
+
 function modulus(expr: Expr, env: Env): Json {
   const n = expr.n as number
   return plain(((integer(expr, 'a', env) % n) + n) % n)
@@ -124,6 +135,7 @@ const functions: Readonly<Record<string, Evaluator>> = {
   not: (expr, env) => argument(expr, 'of', env) !== true,
   and: (expr, env) => (expr.of as readonly Expr[]).every((e) => evaluate(e, env) === true),
   or: (expr, env) => (expr.of as readonly Expr[]).some((e) => evaluate(e, env) === true),
+  fail: failing,
   if: (expr, env) => argument(expr, argument(expr, 'cond', env) === true ? 'then' : 'else', env),
 }
 

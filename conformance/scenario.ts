@@ -54,6 +54,8 @@ export interface ScenarioNode {
   readonly maxRecords?: number
   readonly window?: WindowNode | { readonly before: number; readonly after: number; readonly grace?: number }
   readonly emit?: 'onWindowUpdate' | 'onWindowClose'
+  /** What keeps rows: when it tells them. */
+  readonly tells?: 'on-update' | 'per-commit'
   readonly reduce?: Expr
   readonly init?: Expr
   readonly agg?: Expr

@@ -11,7 +11,8 @@ import {
   type Table,
   type Topology,
 } from '../../src/index.ts'
-import { outOfOrdernessMs, type Program, type ProgramNode } from './program.ts'
+import { lateNode } from './late.ts'
+import { disorderOf, outOfOrdernessMs, type Program, type ProgramNode } from './program.ts'
 
 type S = Stream<Json, Json>
 
@@ -91,20 +92,28 @@ function timed(node: ProgramNode, from: (index: number) => unknown): unknown {
   )
 }
 
+const timeOf = ({ timed: by }: Program, topics: string | readonly string[]): object =>
+  by?.includes(String(topics)) ? { timestamp: (value: Json) => (value as { t?: number } | null)?.t } : {}
+
 function special(program: Program, wait: Wait): SpecialNodes {
-  const watermark = { maxOutOfOrderness: outOfOrdernessMs(program.disorder) }
+  const windowed = new Set(program.nodes.flatMap(({ id, op }) => (op === 'windowedBy' ? [id] : [])))
+  const nulls = program.nulls === undefined ? {} : ({ tombstones: true } as const)
   return (topology: Topology, plain: ScenarioNode, from) => {
     const node = plain as ProgramNode
+    const watermark = { maxOutOfOrderness: outOfOrdernessMs(disorderOf(program, node.topic ?? '')) }
     if (node.op === 'stream') {
       const topics = node.topics ?? node.topic ?? ''
-      return topology.stream<Json, Json>(topics as string, { watermark }) satisfies S
+      return topology.stream<Json, Json>(topics as string, { watermark, ...nulls, ...timeOf(program, topics) }) as S
     }
     if (node.op === 'table') {
       const { name, type, historyRetentionMs: historyRetention } = node.store ?? {}
       const versions = type === undefined ? {} : { type, historyRetention }
       const store = name === undefined ? {} : { store: { name, ...versions } as StoreSettings<Json, Json> }
-      return topology.table<Json, Json>(node.topic ?? '', { watermark, ...store }) satisfies Table<Json, Json>
+      const tells = node.tells ? { emit: node.tells } : {}
+      return topology.table<Json, Json>(node.topic ?? '', { watermark, ...store, ...tells }) satisfies Table<Json, Json>
     }
+    const late = lateNode(node, from, windowed.has(String(node.from)))
+    if (late !== undefined) return late
     if (node.slow !== undefined) return slowNode(node, from, wait)
     if (node.processor?.type === 'spans' || node.processor?.type === 'quiet') return timed(node, from)
     return undefined

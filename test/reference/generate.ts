@@ -1,6 +1,7 @@
 /** Random programs: sources, then step upon step on what there is, two to five levels deep, then sinks. */
 import { Random } from '../../src/base/random.ts'
 import type { WindowNode } from '../../conformance/scenario.ts'
+import { failing } from './failing.ts'
 import { joinSteps } from './generate-joins.ts'
 import { type Flow, Growth, type Order, type Step } from './growth.ts'
 import type { Program, ProgramNode, TopicSpec } from './program.ts'
@@ -276,13 +277,18 @@ export interface GenerateOptions {
   readonly records?: number
   /** Steps that the reference model does not know. */
   readonly more?: ReadonlyArray<readonly [weight: number, step: Step]>
+  /** Some functions fail on some records, and some values cannot be decoded. */
+  readonly fails?: boolean
 }
 
 export interface Generated extends Program {
   readonly orders: Readonly<Record<string, Order>>
 }
 
-export function generate(seed: number, { records = 10_000, more = [] }: GenerateOptions = {}): Generated {
+export function generate(
+  seed: number,
+  { records = 10_000, more = [], fails = false }: GenerateOptions = {},
+): Generated {
   const random = new Random(seed)
   const streams = 1 + random.int(3)
   const tables = 1 + random.int(2)
@@ -310,5 +316,7 @@ export function generate(seed: number, { records = 10_000, more = [] }: Generate
   growth.finish()
   const disorder = random.chance(0.5) ? 0 : random.int(6)
   const partitions = random.pick([1, 2, 4, 4])
-  return { seed, nodes: growth.nodes, topics, records, partitions, disorder, orders: growth.orders() }
+  const program = { seed, nodes: growth.nodes, topics, records, partitions, disorder }
+  const orders = growth.orders()
+  return { ...(fails ? failing(program, (id) => growth.flowOf(id)) : program), orders }
 }

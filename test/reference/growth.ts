@@ -79,6 +79,10 @@ export class Growth {
     })
   }
 
+  flowOf(id: string): Flow | undefined {
+    return this.#flows.find((flow) => flow.id === id)
+  }
+
   rate(id: string, rate: number): void {
     const at = this.#flows.findIndex((flow) => flow.id === id)
     this.#flows[at] = { ...(this.#flows[at] as Flow), rate }

@@ -1,6 +1,6 @@
 /** What has run of a long row of runs, one line each in a file, so that the row goes on where it stopped. */
 import { appendFileSync, existsSync, readFileSync } from 'node:fs'
-import { differences, type Expected } from './results.ts'
+import { differences, type Expected, lettersWrong } from './results.ts'
 import { runEngine, type Setting } from './run-engine.ts'
 import type { Program } from './program.ts'
 
@@ -36,9 +36,10 @@ export class Journal {
 
   async run(title: string, program: Program, setting: Setting, expected: Expected): Promise<void> {
     const start = performance.now()
-    const { results, problems } = await runEngine(program, setting)
+    const { results, letters, problems } = await runEngine(program, setting)
     const ms = Math.round(performance.now() - start)
-    const line: Line = { title, ms, wrong: differences(program, expected.results, results), problems }
+    const wrong = [...differences(program, expected.results, results), ...lettersWrong(program, expected, letters)]
+    const line: Line = { title, ms, wrong, problems }
     this.#lines.set(title, line)
     appendFileSync(this.#file, `${JSON.stringify(line)}\n`)
     const what = line.wrong.length > 0 ? 'WRONG' : problems.length > 0 ? 'right, but' : 'ok'

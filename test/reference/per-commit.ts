@@ -3,6 +3,7 @@
  * is as ever. Of a table's updates some are told: in their order, the newest last. What is made of those updates has the
  * same content in the end where it is a table; where it is not, it depends on when commits come, and is not compared.
  */
+import { Random } from '../../src/base/random.ts'
 import type { Program, ProgramNode, Promised } from './program.ts'
 import type { Results } from './results.ts'
 
@@ -17,6 +18,18 @@ interface State {
   readonly isWindows?: boolean
   /** What it tells comes with the old value of the last update that it held back, not with that of the last one it let out. */
   readonly isSuppressed?: boolean
+}
+
+/** Operators that say themselves that they tell every update, beside others of which each row is told once per commit. */
+export function mixed(program: Program): Program {
+  const random = new Random(program.seed ^ 0xe417)
+  const keeping = new Set([...aggregates, 'table', 'toTable'])
+  const windows = new Set(program.nodes.flatMap(({ id, op }) => (op === 'windowedBy' ? [id] : [])))
+  const nodes = program.nodes.map((node) => {
+    if (!keeping.has(node.op) || windows.has(String(node.from)) || random.chance(0.5)) return node
+    return { ...node, tells: 'on-update' as const }
+  })
+  return { ...program, nodes }
 }
 
 const exact: State = { told: 'sequence', isFresh: true }

@@ -61,7 +61,7 @@ describe('what records become on several levels', () => {
     test(`is what the model says: seed ${seed}${folds ? ', told once per commit' : ''}`, async () => {
       // Few seeds each take another number of lanes, many take all.
       const lanes = seeds > 20 ? undefined : [[1, 2, 4][seed % 3] as number]
-      const failure = await failureOf(seed, folds ? records / 3 : records, lanes, folds)
+      const failure = await failureOf(seed, folds ? records / 3 : records, lanes, { folds })
       if (failure === undefined) return
       const { setting, faults } = failure
       assert.fail(

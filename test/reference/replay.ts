@@ -1,12 +1,12 @@
 /**
  * `node test/reference/replay.ts <seed> [records] [lanes]`: the seed's program against the model, and what is left of it
  * when it is made smaller as long as it fails. REFERENCE_TRIES: how often a smaller one is run before it counts as well;
- * REFERENCE_WITHIN_MS: for how long one may commit nothing.
+ * REFERENCE_FAILS=1: with functions that fail; REFERENCE_WITHIN_MS: for how long one may commit nothing.
  */
 import { generate } from './generate.ts'
 import { Unsupported } from './model/parts.ts'
 import type { Program, ProgramNode } from './program.ts'
-import { differences, expectedOf } from './results.ts'
+import { differences, expectedOf, lettersWrong } from './results.ts'
 import { runDriver } from './run-driver.ts'
 import { runEngine } from './run-engine.ts'
 import { settingsOf, titleOf } from './seed.ts'
@@ -36,8 +36,9 @@ function modelled(candidate: Program): ReturnType<typeof expectedOf> | undefined
   }
 }
 
-const program = generate(seed, { records })
-const driver = differences(program, expectedOf(program).results, await runDriver(program))
+const program = generate(seed, { records, fails: process.env.REFERENCE_FAILS === '1' })
+const driver =
+  program.policy === undefined ? differences(program, expectedOf(program).results, await runDriver(program)) : []
 if (driver.length > 0) say(`The test driver differs as well:\n  ${driver.join('\n  ')}`)
 let failed = false
 for (const setting of settingsOf(seed, lanes === undefined ? undefined : [lanes])) {
@@ -46,8 +47,12 @@ for (const setting of settingsOf(seed, lanes === undefined ? undefined : [lanes]
     const expected = modelled(candidate)
     if (expected === undefined) return false
     for (let n = 0; n < tries; n++) {
-      const { results, problems } = await runEngine(candidate, setting, withinMs)
-      const faults = [...differences(candidate, expected.results, results), ...problems]
+      const { results, letters, problems } = await runEngine(candidate, setting, withinMs)
+      const wrong = [
+        ...differences(candidate, expected.results, results),
+        ...lettersWrong(candidate, expected, letters),
+      ]
+      const faults = [...wrong, ...problems]
       if (faults.length === 0) continue
       last = faults
       return true

@@ -3,12 +3,12 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import type { Json } from '../../conformance/expr.ts'
+import { canonical, type Json } from '../../conformance/expr.ts'
 import type { BrokerPort } from '../../src/broker/port.ts'
 import { type LogLine, type Runtime, startEmbeddedBroker, startRuntime } from '../../src/runtime/index.ts'
-import { consume, produce } from '../engine/support/engine.ts'
-import { type Input, inputOf, type Program } from './program.ts'
-import { add, type Results, topicsOf } from './results.ts'
+import { consume, type In, produce } from '../engine/support/engine.ts'
+import { headerName, type Input, inputOf, type Program } from './program.ts'
+import { add, type Letter, type Results, topicsOf, undecodable } from './results.ts'
 
 export interface Setting {
   readonly lanes: number
@@ -28,8 +28,11 @@ export interface Setting {
 
 export interface Run {
   readonly results: Results
+  readonly letters: readonly Letter[]
   readonly problems: readonly string[]
 }
+
+const deadLetters = 'reference-dead-letters'
 
 /** Records of a partition in batches of some hundreds, as producers send them. */
 const batchRecords = 300
@@ -37,13 +40,20 @@ const batchRecords = 300
 async function createTopics(broker: BrokerPort, program: Program): Promise<void> {
   const topics = program.topics.map(({ topic }) => ({ topic, partitions: program.partitions }))
   const sinks = topicsOf(program).map((topic) => ({ topic, partitions: program.partitions }))
-  await broker.createTopics([...topics, ...sinks])
+  const letters = [{ topic: deadLetters, partitions: program.partitions }]
+  await broker.createTopics([...topics, ...sinks, ...letters])
 }
 
 async function feed(broker: BrokerPort, program: Program): Promise<void> {
   for (const input of inputOf(program).sort((a, b) => a.timestamp - b.timestamp))
     await produce(broker, input.topic, [input], program.partitions)
 }
+
+const written = ({ writtenAt, timestamp, ...input }: Input): In => ({
+  ...input,
+  value: input.isUndecodable ? Buffer.from(String(input.value)) : input.value,
+  timestamp: writtenAt ?? timestamp,
+})
 
 export async function fill(broker: BrokerPort, program: Program): Promise<void> {
   await createTopics(broker, program)
@@ -56,17 +66,27 @@ export async function fill(broker: BrokerPort, program: Program): Promise<void> 
   for (const [topic, inputs] of byTopic) {
     const size = batchRecords * program.partitions
     for (let from = 0; from < inputs.length; from += size)
-      await produce(broker, topic, inputs.slice(from, from + size), program.partitions)
+      await produce(broker, topic, inputs.slice(from, from + size).map(written), program.partitions)
   }
 }
 
 export async function readResults(broker: BrokerPort, program: Program): Promise<Results> {
   const results: Results = new Map()
   for (const topic of topicsOf(program)) {
-    for (const { key, value, timestamp } of await consume(broker, topic))
-      add(results, topic, key, value as Json, timestamp)
+    for (const { key, value, timestamp, headers } of await consume(broker, topic))
+      add(results, topic, key, value as Json, timestamp, headers[headerName])
   }
   return results
+}
+
+/** With `errors.processing: dead-letter`: all of them, each with its reason. */
+export async function readLetters(broker: BrokerPort): Promise<Letter[]> {
+  return (await consume(broker, deadLetters)).map(({ key, value, timestamp, headers }) => {
+    const of = (name: string): string => headers[`__streams.errors.${name}`] ?? ''
+    const message = of('exception') === 'FunctionFailed' ? of('message') : undecodable
+    const why = `${of('topic')}/${of('partition')}@${of('offset')}: ${message}`
+    return { why, came: `${timestamp} ${key} ${canonical(value as Json)}` }
+  })
 }
 
 export function applicationOf(folder: string, program: Program): URL {
@@ -89,6 +109,10 @@ export function configOf(folder: string, setting: Setting): Record<string, unkno
     'commit-barrier.interval-ms': commitMs,
     ...(folds === true && { 'topology.emit': 'per-commit' }),
   }
+}
+
+export function policiesOf({ policy }: Program): Record<string, unknown> {
+  return policy === undefined ? {} : { 'errors.processing': policy, 'errors.decoding': policy }
 }
 
 const committedOf = (runtime: Runtime): number =>
@@ -146,7 +170,8 @@ export async function runEngine(
     const runtimes = await Promise.all(
       Array.from({ length: setting.processes ?? 1 }, (_, n) => {
         const own = { 'engine.instance-id': `process-${n}`, 'engine.state.dir': join(folder, `state-${n}`) }
-        return startRuntime({ application, broker, config: { ...configOf(folder, setting), ...own }, log })
+        const config = { ...configOf(folder, setting), ...policiesOf(program), ...own }
+        return startRuntime({ application, broker, config, log })
       }),
     )
     try {
@@ -158,7 +183,8 @@ export async function runEngine(
       problems.push((error as Error).message)
       for (const runtime of runtimes) await runtime.kill()
     }
-    return { results: await readResults(client, program), problems }
+    const letters = program.policy === 'dead-letter' ? await readLetters(client) : []
+    return { results: await readResults(client, program), letters, problems }
   } finally {
     await broker.close()
     rmSync(folder, { recursive: true, force: true })

@@ -2,8 +2,8 @@
 import { Random } from '../../src/base/random.ts'
 import { generate } from './generate.ts'
 import type { Program } from './program.ts'
-import { foldedFaults, foldedPromises } from './per-commit.ts'
-import { differences, type Expected, expectedOf, type Results } from './results.ts'
+import { foldedFaults, foldedPromises, mixed } from './per-commit.ts'
+import { differences, type Expected, expectedOf, lettersWrong, type Results } from './results.ts'
 import { runEngine, type Setting } from './run-engine.ts'
 
 /** With each number of lanes, the other settings drawn by the seed. */
@@ -26,8 +26,12 @@ export function titleOf({ lanes, store, commitMs, split, folds, optimized }: Set
 }
 
 export async function faultsOf(program: Program, setting: Setting, expected: Expected): Promise<string[]> {
-  const { results, problems } = await runEngine(program, setting)
-  return [...wrongIn(program, setting, expected.results, results), ...problems]
+  const { results, letters, problems } = await runEngine(program, setting)
+  return [
+    ...wrongIn(program, setting, expected.results, results),
+    ...lettersWrong(program, expected, letters),
+    ...problems,
+  ]
 }
 
 /** What differs from the model, of what the settings promise. */
@@ -48,14 +52,22 @@ export interface Failure {
   readonly faults: readonly string[]
 }
 
+interface FailureOptions {
+  readonly folds?: boolean
+  readonly fails?: boolean
+  /** With `folds`: some tables tell every update nevertheless. */
+  readonly mixes?: boolean
+}
+
 /** The first setting with which a seed goes wrong. */
 export async function failureOf(
   seed: number,
   records: number,
   lanes?: readonly number[],
-  folds = false,
+  { folds = false, fails = false, mixes = false }: FailureOptions = {},
 ): Promise<Failure | undefined> {
-  const program = generate(seed, { records })
+  const whole = generate(seed, { records, fails })
+  const program = mixes ? mixed(whole) : whole
   const expected = expectedOf(program)
   for (const each of settingsOf(seed, lanes)) {
     const setting = folds ? { ...each, folds } : each

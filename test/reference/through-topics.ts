@@ -16,6 +16,7 @@
  * - Each task has a time of its own: what a suppression for a time has told last at the end depends on it.
  */
 import { canonical } from '../../conformance/expr.ts'
+import { mayFail } from './failing.ts'
 import { foldedFaults } from './per-commit.ts'
 import type { Program, ProgramNode, Promised } from './program.ts'
 import { differences, type Results } from './results.ts'
@@ -36,6 +37,8 @@ interface State {
   readonly twins: 0 | 1 | 2
   /** Results lie behind the time at which they are told: they come in another order than that of their causes. */
   readonly isHeldBack: boolean
+  /** A function failed on some of the table's updates, or fails on rows that are read: below, old rows are not ended. */
+  readonly isCut?: boolean
 }
 
 const aggregates: ReadonlySet<string> = new Set(['count', 'reduce', 'aggregate'])
@@ -56,7 +59,7 @@ class Telling {
     this.#places = new Places(program)
     for (const node of program.nodes) {
       this.#nodes.set(node.id, node)
-      const state = this.#stateOf(node)
+      const state = this.#withFailures(node, this.#stateOf(node))
       for (const { id } of [node, ...(node.branches ?? []), ...(node.default ? [node.default] : [])])
         this.#states.set(id, state)
     }
@@ -64,6 +67,17 @@ class Telling {
 
   of(id: string): State {
     return this.#states.get(id) as State
+  }
+
+  /** Where a function fails on some of the updates, it matters which there are: the newest one that it takes is what is left. */
+  #withFailures(node: ProgramNode, state: State): State {
+    const parents = parentsOf(node)
+    const isOfTables = parents.some((id) => this.#places.of(id).isTable)
+    const isCut = isOfTables && !aggregates.has(node.op) && (mayFail(node) || parents.some((id) => this.of(id).isCut))
+    const isOfAnyOrder = state.told === 'set' && parents.length === 1
+    const isSame = state.told === 'sequence' || isOfAnyOrder
+    const isOpen = (mayFail(node) && (node.add !== undefined || !isSame)) || (isCut && !isSame)
+    return { ...state, isCut, told: isOpen ? 'open' : state.told }
   }
 
   /** What comes of a parent once it is where the node is. */
@@ -177,7 +191,7 @@ class Telling {
 export function forTopics(program: Program): Program {
   const kept = (node: ProgramNode): ProgramNode =>
     node.foreignKey === undefined || node.store ? node : { ...node, store: { name: `kept-${node.id}` } }
-  return { ...program, disorder: 0, nodes: program.nodes.map(kept) }
+  return { ...program, disorder: 0, disorders: {}, nodes: program.nodes.map(kept) }
 }
 
 /** What can be compared of each topic. */
@@ -187,7 +201,9 @@ export function topicPromises(program: Program): Map<string, Told> {
   for (const node of program.nodes) {
     if (node.op !== 'to') continue
     const { told } = telling.of(parentsOf(node)[0] as string)
-    promises.set(node.topic ?? '', least(node.promised ?? 'sequence', told))
+    // Which of a row's values is the newest of a topic that the value chooses is open where others lie between.
+    const isChosen = node.topicFrom !== undefined && !isIn(told, 'sequence', 'set')
+    promises.set(node.topic ?? '', isChosen ? 'open' : least(node.promised ?? 'sequence', told))
   }
   return promises
 }
@@ -198,13 +214,19 @@ function least(a: Promised, b: Told): Told {
   return a === 'set' ? 'set' : b
 }
 
+const withPromise = (node: ProgramNode, promised: Promised): ProgramNode => {
+  // In another order another record may have been the last one that made the result.
+  const comparesHeaders = node.comparesHeaders === true && promised === 'sequence'
+  return { ...node, promised, comparesHeaders }
+}
+
 /** What differs from the model, of what can be compared. */
 export function topicFaults(program: Program, expected: Results, found: Results): string[] {
   const promises = topicPromises(program)
   const nodes = program.nodes.flatMap((node) => {
     const promised = promises.get(node.topic ?? '')
     if (node.op !== 'to') return [node]
-    return promised === undefined || promised === 'open' || promised === 'groups' ? [] : [{ ...node, promised }]
+    return promised === undefined || promised === 'open' || promised === 'groups' ? [] : [withPromise(node, promised)]
   })
   const groups = new Map([...promises].flatMap(([topic, told]) => (told === 'groups' ? [[topic, told] as const] : [])))
   return [...differences({ ...program, nodes }, expected, found), ...foldedFaults(groups, expected, found)]

@@ -4,6 +4,7 @@ import type { TestContext } from 'node:test'
 import { keySlot } from '../../../src/base/hash.ts'
 import { dropReasons, dropSlot, storeSlot, storeSlots } from '../../../src/base/counters.ts'
 import type { BrokerPort } from '../../../src/broker/port.ts'
+import type { Headers } from '../../../src/broker/wire/headers.ts'
 import type { LifecycleState } from '../../../src/view/view.ts'
 import { type EmbeddedBroker, type LogLine, type Runtime, startRuntime } from '../../../src/runtime/index.ts'
 import { decodeHeaders, RecordBatchBuilder, RecordCursor } from '../../../src/broker/wire/record-batch.ts'
@@ -14,6 +15,7 @@ export interface In {
   readonly value: unknown
   readonly timestamp?: number
   readonly partition?: number
+  readonly headers?: Headers
 }
 
 export interface Out {
@@ -148,13 +150,13 @@ export async function produce(broker: BrokerPort, topic: string, records: readon
   }
   const partitions = info?.partitions ?? 1
   const builders = new Map<number, RecordBatchBuilder>()
-  for (const { key, value, timestamp, partition } of records) {
+  for (const { key, value, timestamp, partition, headers = [] } of records) {
     const keyBytes = key === null ? null : Buffer.from(key)
     const to = partition ?? (keyBytes === null ? 0 : keySlot(keyBytes) % partitions)
     const builder = builders.get(to) ?? new RecordBatchBuilder()
     builders.set(to, builder)
     const bytes = value === null ? null : value instanceof Uint8Array ? value : Buffer.from(JSON.stringify(value))
-    builder.append(timestamp ?? firstTime, keyBytes, bytes, [])
+    builder.append(timestamp ?? firstTime, keyBytes, bytes, headers)
   }
   const batches = [...builders].map(([to, builder]) => ({ topic, partition: to, records: builder.finish() }))
   if (batches.length > 0) await broker.produce({ transactionalId: null, batches })

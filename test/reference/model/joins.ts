@@ -48,6 +48,12 @@ export class StreamJoin extends Vertex {
       return
     }
     const [back, ahead] = left ? [before, after] : [after, before]
+    // One side remembers the record whatever becomes of it in the join.
+    this.attempt(rec, () => this.#meet(rec, left, back, ahead, grace, outer))
+    this.#remember(rec, left)
+  }
+
+  #meet(rec: Rec, left: boolean, back: number, ahead: number, grace: number, outer: boolean): void {
     if (rec.at + ahead + grace < rec.watermark) {
       this.world.late++
     } else {
@@ -61,7 +67,6 @@ export class StreamJoin extends Vertex {
         this.pass({ ...rec, value, at: Math.max(rec.at, partner.at) })
       }
     }
-    this.#remember(rec, left)
   }
 
   #id(rec: Rec, left: boolean): string {
@@ -121,7 +126,7 @@ export class StreamJoin extends Vertex {
     overdue.sort((a, b) => a.at - b.at || Number(a.left) - Number(b.left) || byText(canonical(a.key), canonical(b.key)))
     for (const waiting of overdue) {
       waiting.told = true
-      for (const rec of waiting.records) this.#alone(rec, waiting.left)
+      for (const rec of waiting.records) this.#alone({ ...rec, cause: undefined }, waiting.left)
     }
   }
 
@@ -298,8 +303,14 @@ class Resolver extends Vertex {
     const { value, seen, quiet } = rec.value as Answer
     const { joiner, leftOuter } = this.#shape
     const row = this.#left.row(rec.key)
-    if (seen !== canonical(row?.value ?? null)) return
-    if (value === null && quiet && !(this.result?.kept === true && this.result.row(rec.key) !== undefined)) return
+    const hasResult = this.result?.kept === true && this.result.row(rec.key) !== undefined
+    if (seen !== canonical(row?.value ?? null)) {
+      // The change that was to end the result got no further where a function failed on it.
+      if (leftOuter || !hasResult) return
+      if (row === undefined || this.#shape.on(row.value, rec.key) === null) this.pass({ ...rec, value: null })
+      return
+    }
+    if (value === null && quiet && !hasResult) return
     const gone = row === undefined || (value === null && !leftOuter)
     this.pass({ ...rec, value: gone ? null : joiner((row as Row).value, value, rec.key) })
   }

@@ -9,6 +9,7 @@ import type { ProgramNode } from '../program.ts'
 import { foreignKeyJoin, StreamJoin, TableLookUp } from './joins.ts'
 import {
   call,
+  type Failed,
   HandOver,
   type Rec,
   type Row,
@@ -47,6 +48,10 @@ export interface Input {
   readonly key: Json
   readonly value: Json
   readonly timestamp: number
+  /** Where it lies in its topic. */
+  readonly partition?: number
+  readonly offset?: number
+  readonly headers?: ReadonlyArray<readonly [string, string]>
 }
 
 const stream = (vertex: Vertex, rekeyed: boolean): Stream => ({ is: 'stream', vertex, rekeyed, maxOutOfOrderness: 0 })
@@ -76,6 +81,11 @@ export class Model {
     return this.#world.late
   }
 
+  /** Functions that failed, in their order. */
+  get failed(): readonly Failed[] {
+    return this.#world.failed
+  }
+
   /** Works off a record that carries this watermark. */
   take(input: Input, watermark: number): void {
     this.#feed(input, watermark)
@@ -95,11 +105,22 @@ export class Model {
   }
 
   #feed(input: Input, watermark: number): void {
-    const { topic, key, value } = input
+    const { topic, key, value, partition, offset } = input
     const at = this.timeOf(input)
+    const cause =
+      partition === undefined || offset === undefined
+        ? undefined
+        : { topic, partition, offset, came: { key, value, at } }
     for (const { topics, take, isGlobal } of this.#sources) {
       if (at < 0 || !topics.includes(topic)) continue
-      take({ key, value, at, watermark: isGlobal ? Number.NEGATIVE_INFINITY : watermark })
+      take({
+        key,
+        value,
+        at,
+        cause,
+        headers: input.headers?.[0]?.[1],
+        watermark: isGlobal ? Number.NEGATIVE_INFINITY : watermark,
+      })
     }
   }
 
@@ -269,7 +290,7 @@ export class Model {
     this.#step(vertex, (rec) => {
       const topic = topicFrom ? (call(topicFrom, { value: rec.value, key: rec.key }) as string) : (node.topic ?? '')
       const told = { topic, key: jsonOf(rec.key), value: jsonOf(rec.value), timestamp: rec.at }
-      this.#world.outputs.push(told)
+      this.#world.outputs.push({ ...told, headers: rec.headers })
       this.#feed(told, rec.watermark)
     })
   }

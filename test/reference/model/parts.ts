@@ -1,5 +1,13 @@
 /** What the reference model is made of: vertices that pass records on, one at a time, and the world that drives them. */
-import { canonical, evaluate, type Env, type Expr, type Json, jsonOf } from '../../../conformance/expr.ts'
+import {
+  canonical,
+  evaluate,
+  type Env,
+  type Expr,
+  FunctionFailed,
+  type Json,
+  jsonOf,
+} from '../../../conformance/expr.ts'
 
 /** What the model does not know is no failure of the engine. */
 export class Unsupported extends Error {
@@ -12,6 +20,24 @@ export interface Rec {
   readonly value: unknown
   readonly at: number
   readonly watermark: number
+  /** Those of the record that made it what it is. */
+  readonly headers?: string | undefined
+  /** The input that it follows from; undefined: it was made by a timer. */
+  readonly cause?: Cause | undefined
+}
+
+export interface Cause {
+  readonly topic: string
+  readonly partition: number
+  readonly offset: number
+  /** What it was when it came to the place of its key; undefined: more than a record. */
+  readonly came: { readonly key: Json; readonly value: Json; readonly at: number } | undefined
+}
+
+/** A function that failed, and the record that got no further. */
+export interface Failed {
+  readonly rec: Rec
+  readonly message: string
 }
 
 /** What travels below a table: a row's new value and, where it is known, the one before. */
@@ -25,6 +51,7 @@ export interface Told {
   readonly key: Json
   readonly value: Json
   readonly timestamp: number
+  readonly headers?: string | undefined
 }
 
 export const never = Number.POSITIVE_INFINITY
@@ -45,6 +72,7 @@ export class World {
   /** Everything up to here has fired, and all that followed is done. */
   settled = always
   late = 0
+  readonly failed: Failed[] = []
   /** What follows from a hand-over is done before the next one of the same record, as the engine has it. */
   readonly depthFirst: boolean
   readonly storesInUse = new Set<string>()
@@ -117,7 +145,17 @@ export abstract class Vertex {
   }
 
   pass(rec: Rec): void {
-    for (const child of this.children) child.take(rec)
+    for (const child of this.children) this.attempt(rec, () => child.take(rec))
+  }
+
+  /** What a function throws ends the record's way at this one vertex. */
+  protected attempt(rec: Rec, take: () => void): void {
+    try {
+      take()
+    } catch (error) {
+      if (!(error instanceof FunctionFailed)) throw error
+      this.world.failed.push({ rec, message: error.message })
+    }
   }
 
   tell(rec: Rec, now: Json, old: Json, at = rec.at): void {
@@ -150,8 +188,16 @@ export class HandOver extends Vertex {
 
   take(rec: Rec): void {
     if (rec.key === null && !this.keepsNull) return
-    this.world.queue.push(() => this.pass(rec))
+    this.world.queue.push(() => this.pass(arriving(rec)))
   }
+}
+
+/** Where a record comes to another place, that is what it was when it came. */
+function arriving(rec: Rec): Rec {
+  const { key, value, at, cause } = rec
+  if (cause === undefined) return rec
+  const isPlain = typeof value !== 'object' || value === null || 'g' in value
+  return { ...rec, cause: { ...cause, came: isPlain ? { key, value: value as Json, at } : undefined } }
 }
 
 export interface Row {

@@ -1,7 +1,14 @@
 /** The processors that programs name, as vertices of the model. */
-import { canonical, type Json } from '../../../conformance/expr.ts'
+import { canonical, type Expr, type Json } from '../../../conformance/expr.ts'
 import type { ProgramNode } from '../program.ts'
-import { byText, never, type Rec, Rows, Step, Unsupported, Vertex, type World } from './parts.ts'
+import { byText, call, never, type Rec, Rows, Step, Unsupported, Vertex, type World } from './parts.ts'
+
+/** Where the processor is to fail on the record, it does. */
+function check({ id, fails }: ProgramNode, rec: Rec, after: boolean): void {
+  if (fails?.after !== after) return
+  const value: Expr = { fn: 'value' }
+  call({ fn: 'fail', as: id, when: fails.when, about: value, of: value }, { value: rec.value })
+}
 
 export function processor(world: World, parent: Vertex, node: ProgramNode): Vertex {
   const { type, store = '', withinMs = 0, n = 0, everyMs = 1 } = node.processor ?? { type: '', store: '' }
@@ -11,17 +18,21 @@ export function processor(world: World, parent: Vertex, node: ProgramNode): Vert
   switch (type) {
     case 'dedupe':
       return new Step(world, [parent], (rec, pass) => {
+        check(node, rec, false)
         if (rec.key === null) return
         const last = rows.get(rec.key)
         if (last !== undefined && rec.at - (last.value as number) < withinMs) return
         rows.put(rec.key, rec.at, rec.at)
+        check(node, rec, true)
         pass(rec)
       })
     case 'countSeen':
       return new Step(world, [parent], (rec, pass) => {
+        check(node, rec, false)
         if (rec.key === null) return
         const seen = ((rows.get(rec.key)?.value as number | undefined) ?? 0) + 1
         rows.put(rec.key, seen, rec.at)
+        check(node, rec, true)
         pass({ ...rec, value: { value: rec.value as Json, n: seen } })
       })
     case 'fanOut':
@@ -29,9 +40,9 @@ export function processor(world: World, parent: Vertex, node: ProgramNode): Vert
         for (let i = 0; i < n; i++) pass({ ...rec, value: { i, value: rec.value as Json }, at: rec.at + i })
       })
     case 'spans':
-      return new Spans(world, parent, everyMs)
+      return new Spans(world, parent, everyMs, node)
     case 'quiet':
-      return new Quiet(world, parent, withinMs)
+      return new Quiet(world, parent, withinMs, node)
     default:
       throw new Unsupported(`the processor ${type}`)
   }
@@ -41,9 +52,20 @@ export function processor(world: World, parent: Vertex, node: ProgramNode): Vert
 abstract class Timed extends Vertex {
   readonly timers = new Map<string, { key: Json; at: number; n: number }>()
 
-  constructor(world: World, parent: Vertex) {
+  readonly #node: ProgramNode
+
+  constructor(world: World, parent: Vertex, node: ProgramNode) {
     super(world, [parent])
+    this.#node = node
   }
+
+  take(rec: Rec): void {
+    check(this.#node, rec, false)
+    if (rec.key !== null) this.note(rec)
+    check(this.#node, rec, true)
+  }
+
+  protected abstract note(rec: Rec): void
 
   #firedUpTo = Number.NEGATIVE_INFINITY
   /** What a timer tells is as early as the time before it: nothing below finds it late. */
@@ -72,13 +94,12 @@ abstract class Timed extends Vertex {
 class Spans extends Timed {
   readonly #every: number
 
-  constructor(world: World, parent: Vertex, every: number) {
-    super(world, parent)
+  constructor(world: World, parent: Vertex, every: number, node: ProgramNode) {
+    super(world, parent, node)
     this.#every = every
   }
 
-  take(rec: Rec): void {
-    if (rec.key === null) return
+  protected note(rec: Rec): void {
     const end = rec.at - (rec.at % this.#every) + this.#every
     const id = { key: rec.key, end }
     this.set(id, end, (this.timers.get(canonical(id))?.n ?? 0) + 1)
@@ -94,13 +115,13 @@ class Spans extends Timed {
 class Quiet extends Timed {
   readonly #within: number
 
-  constructor(world: World, parent: Vertex, within: number) {
-    super(world, parent)
+  constructor(world: World, parent: Vertex, within: number, node: ProgramNode) {
+    super(world, parent, node)
     this.#within = within
   }
 
-  take(rec: Rec): void {
-    if (rec.key !== null) this.set(rec.key, rec.at + this.#within, (this.timers.get(canonical(rec.key))?.n ?? 0) + 1)
+  protected note(rec: Rec): void {
+    this.set(rec.key, rec.at + this.#within, (this.timers.get(canonical(rec.key))?.n ?? 0) + 1)
   }
 
   protected fired(key: Json, at: number, n: number): void {

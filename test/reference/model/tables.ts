@@ -89,8 +89,8 @@ export class DerivedTable extends TableVertex {
     const update = rec.value as Update
     const derived = (value: Json): Json => (value === null ? null : this.#derive(value, rec.key))
     const now = derived(update.now)
-    const before = this.#rows ? (this.#rows.get(rec.key)?.value ?? null) : derived(update.old)
-    const old = this.sendsOld ? before : null
+    const before = (): Json => (this.#rows ? (this.#rows.get(rec.key)?.value ?? null) : derived(update.old))
+    const old = this.sendsOld ? before() : null
     if (this.#filters && this.sendsOld && now === null && old === null) return
     this.#rows?.put(rec.key, now, rec.at)
     this.tell(rec, now, old)
@@ -298,10 +298,10 @@ export class Suppressed extends TableVertex {
     this.#held.set(text, { rec, time, prior: held ? held.prior : (rec.value as Update).old })
     this.due = Math.min(this.due, time + this.#delay)
     const reached = this.world.reached(this.level)
-    if (this.due <= reached) this.fire(reached)
+    if (this.due <= reached) this.fire(reached, rec.cause)
   }
 
-  override fire(watermark: number): void {
+  override fire(watermark: number, cause?: Rec['cause']): void {
     const before = this.#letOut
     this.#letOut = Math.max(before, watermark)
     const due = [...this.#held].filter(([, { time }]) => time + this.#delay <= watermark)
@@ -309,7 +309,11 @@ export class Suppressed extends TableVertex {
     for (const [text, { rec }] of due) {
       const { now, old } = rec.value as Update
       if (!(this.#final && now === null)) {
-        this.tell({ ...rec, watermark: before }, now, this.sendsOld ? old : null)
+        this.tell(
+          { ...rec, watermark: before, cause: cause && { ...cause, came: undefined } },
+          now,
+          this.sendsOld ? old : null,
+        )
       }
       this.#held.delete(text)
     }

@@ -212,18 +212,24 @@ export class Sessions extends Windows {
       const { value } = this.rows.get(canonical(each as unknown as Json)) as Row
       merged = this.fold.init === undefined && merged === null ? value : this.fold.merge(merged, value, key)
     }
+    const now = folded(this.fold, merged, rec)
     // A session that stays as long as it was is told anew, not taken back.
     const grows = span.start !== at || span.end !== at
     for (const each of grows ? touched : []) {
       const { value } = this.rows.get(canonical(each as unknown as Json)) as Row
       this.forget(each)
       if (this.onClose) continue
-      this.tell({ ...rec, key: each as unknown as Json }, null, this.sendsOld ? value : null, each.end)
+      this.tell(
+        { ...rec, headers: undefined, key: each as unknown as Json },
+        null,
+        this.sendsOld ? value : null,
+        each.end,
+      )
     }
-    const now = folded(this.fold, merged, rec)
     // A session without a value is gone: whoever comes next begins anew.
     this.#byKey.set(text, [...sessions.filter((each) => !touched.includes(each)), ...(now === null ? [] : [span])])
-    this.put(rec, span, now, span.end, null)
+    // What a session holds is not of one record alone.
+    this.put({ ...rec, headers: undefined }, span, now, span.end, null)
   }
 }
 
