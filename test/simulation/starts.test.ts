@@ -12,8 +12,11 @@ test(`${seeds} seeds: a start is right or refuses, whatever it finds`, { timeout
   await simulator.allHold(t, { seeds: [...regressions, ...upTo(seeds)] }, replay)
 })
 
+/** The rarest of them shows in one seed of twenty. */
+const mutantSeeds = 120
+
 for (const { name } of mutants) {
   test(`notices the mistake ${name}`, { timeout: 600_000 }, async (t) => {
-    await simulator.notice(t, name, 40)
+    await simulator.notice(t, name, mutantSeeds)
   })
 }
