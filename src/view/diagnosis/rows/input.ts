@@ -11,7 +11,7 @@ const patienceMs = 5000
 /** Nothing moves at all for so long where no other row knows why. */
 const stillMs = 10_000
 const stillNext =
-  'The engine does not know the cause. Save the answers of GET `/debug/threads`, `/debug/barriers` and `/watermarks` (`millrace threads -o json`, `barriers`, `watermarks`) for the developers, who can send them to the maintainers of Millrace. Then restart the process. '
+  'Where another cause is named before this one, do what is advised there, and do not restart. Otherwise the engine does not know the cause: save the answers of GET `/debug/threads`, `/debug/barriers` and `/watermarks` (`millrace threads -o json`, `barriers`, `watermarks`) for the developers, who can send them to the maintainers of Millrace. Then restart the process. '
 const nameOf = ({ topic, partition }: { topic: string; partition: number }): string => `${topic}/${partition}`
 const keyOf = ({ topic, partition }: PartitionFacts): string => `${topic}:${partition}`
 
@@ -194,7 +194,7 @@ const transactionOpen: StandstillRow = {
   title: 'An open transaction of another producer holds records back',
   when: 'For 5 s records have lain behind a transaction that whoever writes the topic has neither committed nor aborted.',
   explains: ['WATERMARK_HELD', 'ALIGNMENT_HELD'],
-  next: `Restart the program that holds it open; \`kafka-transactions.sh --bootstrap-server <broker> describe-producers --topic <topic> --partition <partition>\` shows which one. ${byItself} \`kafka-transactions.sh find-hanging\` lists it. Only then, and if its owner agrees, end it with \`kafka-transactions.sh abort\`. ${ownMarker}`,
+  next: `Find out which program holds it open: \`kafka-transactions.sh --bootstrap-server <broker> describe-producers --topic <topic> --partition <partition>\` shows its producer id, and \`list\` in place of \`describe-producers\` the transactional id beside it. Ask its owner to restart it. ${byItself} \`kafka-transactions.sh find-hanging\` lists it. Only then, and if its owner agrees, end it with \`kafka-transactions.sh abort\`. ${ownMarker}`,
   guide:
     'Records after the first open transaction of a partition may not be read: nobody knows yet whether those before them count. `lag` in `/offsets` counts them, `withheld` tells them apart.',
   find: (facts, now) =>
@@ -218,7 +218,7 @@ const transactionOpen: StandstillRow = {
 const pauseFirst =
   'First stop the loss: `millrace pause` with the same `--url`, or POST /pause. Records wait in Kafka meanwhile, for as long as their topics keep them.'
 const mendClock =
-  'Then look at the clock of this machine (`date -u`). If it is right, find the program that wrote the record, and correct its clock or its timestamps.'
+  'Then look at the clock of this machine (`date -u`). If it is wrong, set it right. If it is right, find the program that wrote the record, and correct its clock or its timestamps.'
 /** Neither the source's correction nor a restart takes the jump back. */
 const afterwards =
   'When the timestamps are right again, the watermark still stays ahead: it never goes back, not by a restart either. So choose: (1) Let the developers begin anew under another `applicationId`, with a timestamp extractor that refuses times ahead of the clock. It starts without state and reads its topics from the beginning, as far as they are kept. So the dropped records count as well, and whoever reads the results gets them a second time. (2) Or go on as it is (`millrace resume`): every record with a timestamp before the time of the jump is dropped as late, those that waited included. That is right where the jump is short or the dropped records do not matter.'

@@ -95,7 +95,7 @@ function isUnanswered({ call, longestCallMs }: LaneFacts, now: number): boolean 
 const lagOf = (facts: Facts): number => facts.partitions.reduce((sum, { lag }) => sum + lag, 0)
 
 const correctIt =
-  'The developers have to correct the function: add a timeout, and use asynchronous calls to wait for processes, locks or files.'
+  'The developers have to correct the function: add a timeout, and use asynchronous calls to wait for processes, locks or files. Until then a restart helps where the function waited for something that is there again. Where it began with a new release, roll that back.'
 
 const doesNotReturn: StandstillRow = {
   code: 'LANE_DOES_NOT_RETURN',

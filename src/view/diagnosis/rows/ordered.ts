@@ -12,7 +12,7 @@ const paused: StandstillRow = {
   title: 'Paused by an operator',
   when: 'Somebody asked for it with POST /pause: while it finishes what is under way, and from then on.',
   explains: everythingBehind,
-  next: 'Find out first why it was paused: ask the person or the user of the address that the sentence names. Then `millrace resume` with the same `--url`, or POST /unpause, lets it go on. A restart ends the pause too. If nobody can be reached, leave it paused: it may have been paused to stop a loss. Records wait in Kafka meanwhile, for as long as their topics keep them (`retention.ms`).',
+  next: 'Find out first why it was paused: ask the person or the user of the address that the sentence names. Then `millrace resume` with the same `--url`, or POST /unpause, lets it go on. A restart ends the pause too, but for hot standby. If nobody can be reached, leave it paused: it may have been paused to stop a loss. Records wait in Kafka meanwhile, for as long as their topics keep them (`retention.ms`).',
   guide: 'With `ha.mode: hot-standby` the pause stays: the pod that takes over is paused too.',
   find: ({ state, pausedBy, stateSinceMs, ha }, now) => {
     if (state !== 'PAUSED' && state !== 'DRAINING') return []
@@ -23,7 +23,7 @@ const paused: StandstillRow = {
         sinceMs,
         place: {},
         evidence: [{ at: '/state', field: 'current', value: state }],
-        ...(ha !== null && { next: paused.next.replace(' A restart ends the pause too.', '') }),
+        ...(ha !== null && { next: paused.next.replace(' A restart ends the pause too, but for hot standby.', '') }),
       },
     ]
   },
