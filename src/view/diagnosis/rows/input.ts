@@ -165,10 +165,10 @@ function holderNext(
   const id = holder?.transactionalId ?? null
   const find =
     id !== null
-      ? `${isOfApplication(facts, id) ? 'That is another process of this application: ask it first, with `millrace why --url` and its address, and do what is advised there. If it gives no answer, restart it' : `Restart the program that writes as ${id}`}: ${begins}`
+      ? `${isOfApplication(facts, id) ? 'That is another process of this application: ask it first, with `millrace why --url` and its address, and do what is advised there. If it gives no answer, restart it' : `Ask the owner of the program that writes as ${id} whether so long a transaction is meant, and if not, to restart it`}: ${begins}`
       : holder !== null
-        ? `Find out who it is: \`${tool} list\` shows the transactional id beside the producer id ${holder.producerId}. Then restart that program: ${begins}`
-        : `Find out who it is: \`${tool} describe-producers ${at}\` shows the producer id with an open transaction, and \`${tool} list\` the transactional id beside it. Then restart that program: ${begins}`
+        ? `Find out who it is: \`${tool} list\` shows the transactional id beside the producer id ${holder.producerId}. Then ask its owner to restart it: ${begins}`
+        : `Find out who it is: \`${tool} describe-producers ${at}\` shows the producer id with an open transaction, and \`${tool} list\` the transactional id beside it. Then ask its owner to restart it: ${begins}`
   return `${find} ${byItself} \`${tool} find-hanging ${at}\` lists it. Only then, and if its owner agrees: \`${tool} abort ${at} --start-offset ${offset}\`. ${ownMarker}`
 }
 

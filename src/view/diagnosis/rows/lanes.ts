@@ -207,7 +207,7 @@ const hotKey: StandstillRow = {
   title: 'One key with an asynchronous function',
   when: 'For 5 s records of one and the same key have waited for each other’s asynchronous call, more of its partition wait behind them, and the lane finishes little else.',
   explains: ['LANE_SLOW', 'BUFFER_FULL', 'COMMITS_SLOW'],
-  next: 'Check whether the system that this step calls (a database, a web service) is slower than usual: the only immediate remedy is to make it answer faster. More lanes or processes do not help, because all records of one key go through one lane. The developers can make the call quicker, or spread what comes under this key over several keys.',
+  next: 'Check whether the system that this step calls (a database, a web service; the developers know which) is slower than usual: the only immediate remedy is to make it answer faster. More lanes or processes do not help, because all records of one key go through one lane. The developers can make the call quicker, or spread what comes under this key over several keys.',
   guide:
     'The key is told as a hash that is the same on all pods; `murmur2` of its bytes, as Kafka’s partitioner has it.',
   find: (facts, now) =>
