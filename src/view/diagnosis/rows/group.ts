@@ -65,7 +65,7 @@ const fenced: StandstillRow = {
   title: 'Another process has the same identity',
   when: 'The broker told this process that another one has taken its identity; or it has taken it back, and was fenced twice within the hour before.',
   explains: ['FAILED', 'RESTARTS', ...everythingBehind],
-  next: 'Let the process run that has the identity now, and keep this one from being started again, by its supervisor or its deployment too: it would take the identity back. A process that was replaced on purpose needs nothing. If both are to run side by side, each needs an `engine.instance-id` of its own, not one for all replicas of a deployment, and the application has to be set to `topology.sub-topology-split: repartition-topics`. The developers have to prepare that.',
+  next: 'Let the process run that has the identity now, and keep this one from being started again, by its supervisor or its deployment too: it would take the identity back. If that one cannot be found or does not work, start this one again, which takes it back. A process that was replaced on purpose needs nothing. If both are to run side by side, each needs an `engine.instance-id` of its own, not one for all replicas of a deployment, and the application has to be set to `topology.sub-topology-split: repartition-topics`. The developers have to prepare that.',
   guide:
     'To be fenced means that the broker refuses everything from this process, because another one came under its name. A fenced process answers for `runtime.fenced-linger` before it ends with exit code 3. For some minutes the new process reports which one it replaced, even if that one had already ended.',
   find: (facts, now) => {
