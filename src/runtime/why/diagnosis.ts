@@ -67,6 +67,7 @@ function settingsOf(config: Config, applicationId: string): SettingsFacts {
     stateDir: config.get('engine.state.dir'),
     stateFolder: stateFolder(stateFolderOf(config), applicationId),
     failoverTimeoutMs: config.get('ha.failover-timeout'),
+    shutdownTimeoutMs: config.get('runtime.shutdown.timeout'),
     instanceId: config.get('engine.instance-id'),
   }
 }

@@ -123,6 +123,7 @@ export interface SettingsFacts {
   /** Where the stores of this application lie below that. */
   readonly stateFolder?: string
   readonly failoverTimeoutMs?: number
+  readonly shutdownTimeoutMs?: number
   readonly instanceId: string | null
   readonly decoding: string
   readonly processing: string

@@ -379,7 +379,8 @@ describe('a diagnosis', () => {
       const failure = { code, message: 'it is so', restartHelps }
       return diagnose(now, { ...healthy, state: 'FAILED', failure })[0]?.next ?? ''
     }
-    assert.match(next('TOPIC_MISSING', false), /Create the topic.+ only after that, or it fails in the same way\.$/)
+    assert.match(next('OFFSETS_MISSING', false), / only after that, or it fails in the same way\.$/)
+    assert.match(next('TOPIC_MISSING', false), /--describe --group .+give it the same one.+--partitions <number>/)
     assert.match(next('INVARIANT_BROKEN', true), /Report it with the log\. Then start the process again\.$/)
     assert.match(next('UNKNOWN', false), /start the process again\.$/)
   })
@@ -455,6 +456,40 @@ describe('a diagnosis', () => {
     const slow = { ...lane, call: { ...call, sinceMs: now }, callMs: 2500, rate: 0.4, busySinceMs: now - 9000 }
     const [found] = diagnose(now, { ...healthy, lanes: [slow], partitions: [{ ...partition, lag: 500 }] })
     assert.match(found?.sentence ?? '', /A call of askCustoms, step ask, takes 2\.5 s until it is answered\./)
+  })
+
+  test('does not call a lane that finishes nothing yet stuck, nor unstuck', () => {
+    const still = { ...lane, rate: 0, stepSinceMs: now - 4000, longestStepMs: 3000, busySinceMs: now - 9000 }
+    const partitions = [{ ...partition, lag: 500 }]
+    const [found] = diagnose(now, { ...healthy, lanes: [still], partitions })
+    assert.equal(found?.code, 'LANE_SLOW')
+    assert.match(
+      found?.sentence ?? '',
+      /finished no record within the last seconds \(the longest call before took 3 s;/,
+    )
+    assert.doesNotMatch(found?.sentence ?? '', /not stuck/)
+    assert.deepEqual(
+      codesOf({ lanes: [{ ...still, stepSinceMs: now - 6000 }], partitions }),
+      ['LANE_DOES_NOT_RETURN'],
+      'twice as long as ever before',
+    )
+  })
+
+  test('says of a process that stops how long that may take, and what it costs to kill it', () => {
+    const settings = { shutdownTimeoutMs: 25_000 } as NonNullable<Facts['settings']>
+    const next = (state: 'STOPPING' | 'STOPPED'): string =>
+      diagnose(now, { ...healthy, state, settings })[0]?.next ?? ''
+    assert.match(next('STOPPING'), /gives up after `runtime\.shutdown\.timeout` \(now 25 s\).+kill -9.+loses no record/)
+    assert.match(next('STOPPED'), /^If nobody meant it to stop/)
+  })
+
+  test('knows that an embedded broker has no machine of its own', () => {
+    const commit = { ...healthy.commit, phase: 'IN_TX_COMMIT', phaseSinceMs: now - 7000 } as Facts['commit']
+    const broker = { ...healthy.broker, address: 'embedded:/data/broker', nodes: [] }
+    const [first] = diagnose(now, { ...healthy, commit, broker })
+    assert.match(first?.sentence ?? '', /^The embedded broker \(embedded:\/data\/broker\) has not answered for 7 s\./)
+    assert.match(first?.next ?? '', /a part of this process.+df -h/)
+    assert.doesNotMatch(`${first?.sentence} ${first?.next}`, /kafka-|Which broker/)
   })
 
   test('names settings with what is set now, and the commands that end an open transaction', () => {

@@ -43,22 +43,36 @@ function whoAnswers({ applicationId, broker }: Facts, phase: CommitPhase): strin
 
 function unanswered(phase: CommitPhase, age: string, owing: Owing | undefined, address: string): string {
   const words = phaseWords[phase] as string
-  const broker = owing === undefined ? 'Kafka' : `The broker ${nodeName(owing)}`
+  const broker = isEmbedded(address)
+    ? `The embedded broker (${address})`
+    : owing === undefined
+      ? 'Kafka'
+      : `The broker ${nodeName(owing)}`
   const what = owing === undefined ? '' : ` (${owing.what})`
-  const which = owing === undefined ? ` Which broker has to answer is not known; the addresses are ${address}.` : ''
+  const which =
+    owing === undefined && !isEmbedded(address)
+      ? ` Which broker has to answer is not known; the addresses are ${address}.`
+      : ''
   return `${broker} has not answered for ${age}. The engine asked it ${words}${what}.${which}${openPhases.has(phase) ? isOpen : ''} No further results are published until it answers.`
 }
 
 function unansweredNext(facts: Facts, phase: CommitPhase, owing: Owing | undefined): string {
   const { address } = facts.broker
+  const then = openPhases.has(phase) ? isResolved : goesOn
+  if (isEmbedded(address)) return `${lookAtEmbedded} ${then}`
   const which =
     owing === undefined ? `each of the brokers (${address}), one after the other` : `the broker ${nodeName(owing)}`
-  const then = openPhases.has(phase) ? isResolved : goesOn
   return `${lookAt.replace('the broker', which)}${owing === undefined ? whoAnswers(facts, phase) : ''} ${then}`
 }
 
 const lookAt =
   'Look at the broker: does its process run, what does its log say, are its disks slow or full, are replicas out of sync?'
+
+/** It has no address that could be asked, and lives in this process. */
+const isEmbedded = (address: string): boolean => address.startsWith('embedded:')
+
+const lookAtEmbedded =
+  'This broker is a part of this process, so there is no other machine to look at. Look at the disk that its folder is on: is it full, slow or faulty (`df -h`, `iostat -x`, `dmesg`)? What its thread is at shows in GET `/debug/threads` (`millrace threads -o json`).'
 
 const commitUnanswered: StandstillRow = {
   code: 'COMMIT_UNANSWERED',

@@ -257,7 +257,8 @@ const laneSlow: StandstillRow = {
   explains: ['BUFFER_FULL', 'COMMITS_SLOW'],
   next: 'Look at what the function spends its time with. If it calls another system, check whether that one is slower than usual; where it computes, whether this host is short of processor time. The developers can make it quicker. More lanes (`engine.lanes.count`) help only where the records that wait have different keys.',
   nextBehind: 'The lane is as quick as before when that is done.',
-  guide: 'It moves: each record is finished, and commits come. This is never told of a function that does not return.',
+  guide:
+    'It moves: records are finished, and commits come. Where none was finished within the last seconds, the sentence says how long the function took at most before. Once a call takes 6 s, and twice as long as ever before, it is told as `LANE_DOES_NOT_RETURN` or `PROMISE_PENDING` instead.',
   find: (facts, now) =>
     !isMeantToRun(facts)
       ? []
@@ -280,7 +281,7 @@ const laneSlow: StandstillRow = {
               : ` It is in ${where.replace(/,$/, '')}.`
           return [
             {
-              sentence: `${lane.lane} is slow, not stuck: it finishes ${perSecond(rate)}.${each} ${waiting} records wait in all partitions of this process.`,
+              sentence: `${lane.lane} is slow, ${pace(lane, asynchronous)}.${each} ${waiting} records wait in all partitions of this process.`,
               next: slowNext(facts, lane.lane, asynchronous ? (caller.nodeFunction ?? node) : undefined),
               sinceMs: busySinceMs,
               place: whereOf(lane, node, null),
@@ -288,6 +289,17 @@ const laneSlow: StandstillRow = {
             },
           ]
         }),
+}
+
+/** Of a lane that finished nothing within the last seconds nobody knows yet whether it is stuck. */
+function pace({ rate, longestCallMs, longestStepMs }: LaneFacts, asynchronous: boolean): string {
+  if (rate !== null && rate > 0) return `not stuck: it finishes ${perSecond(rate)}`
+  const longestMs = asynchronous ? longestCallMs : longestStepMs
+  const before =
+    longestMs >= 1000
+      ? `the longest call before took ${lasting(longestMs)}`
+      : 'it is not known yet how long such a call takes'
+  return `and has finished no record within the last seconds (${before}; should this one take much longer, this finding says so)`
 }
 
 /** `called`: the step whose calls take the time; undefined where the lane itself computes. */

@@ -137,14 +137,24 @@ function noneActiveNext(ha: Facts['ha'], settings: Facts['settings']): string {
   return `${look} ${why.join(' ')} To let this process take over at once: \`millrace ha promote ${ha.podId} --wait${force}\`, with the same \`--url\`.${restores}${safe}`
 }
 
+const killing =
+  'To end it before that (`kill -9`) loses no record either: what is not committed is read again at the next start. With exactly-once no result comes twice; with at-least-once some may. Stores in memory are then restored first.'
+const whoStopped =
+  'If nobody meant it to stop, look for what stopped it (a deployment, the supervisor, a signal; in Kubernetes `kubectl get events`), then start it again.'
+
+function stoppingNext(settings: Facts['settings']): string {
+  const timeout = setting('runtime.shutdown.timeout', time(settings?.shutdownTimeoutMs))
+  return `If that was intended, nothing is to be done: it ends by itself once that is committed, and gives up after ${timeout}. ${killing} ${whoStopped}`
+}
+
 const stopping: StandstillRow = {
   code: 'STOPPING',
   severity: 'NOT_MEANT_TO_RUN',
   title: 'It stops',
   when: 'The process was told to end.',
   explains: everythingBehind,
-  next: 'If that was intended, nothing is to be done. Otherwise look for what stopped it (a deployment, the supervisor, a signal; in Kubernetes `kubectl get events`), then start it again.',
-  find: ({ state, stateSinceMs }, now) =>
+  next: `If that was intended, nothing is to be done: it ends by itself, at the latest after \`runtime.shutdown.timeout\`. ${killing} ${whoStopped}`,
+  find: ({ state, stateSinceMs, settings }, now) =>
     state !== 'STOPPING' && state !== 'STOPPED'
       ? []
       : [
@@ -153,6 +163,7 @@ const stopping: StandstillRow = {
             sinceMs: stateSinceMs,
             place: {},
             evidence: [{ at: '/state', field: 'current', value: state }],
+            next: state === 'STOPPING' ? stoppingNext(settings) : whoStopped,
           },
         ],
 }

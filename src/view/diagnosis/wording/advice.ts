@@ -52,6 +52,7 @@ export function replicasCommand(facts: Pick<Facts, 'broker'>, isRefused: boolean
 /** What the error's own row says, and whether a start anew helps. */
 export function failureAdvice(code: string, restartHelps: boolean, facts: FailureFacts): string {
   if (code === 'STORE_AHEAD') return storeAheadAdvice(facts)
+  if (code === 'TOPIC_MISSING') return topicMissingAdvice(facts)
   const row = Object.hasOwn(errorTable, code) ? errorTable[code as ErrorCode] : undefined
   if (row === undefined) {
     return 'Save the log of this process for the developers, who have to act where it fails again in the same way. Then start the process again.'
@@ -65,6 +66,20 @@ export function failureAdvice(code: string, restartHelps: boolean, facts: Failur
 }
 
 type FailureFacts = Pick<Facts, 'applicationId' | 'broker' | 'settings'>
+
+/** Whether it ever was there is not known here. */
+function topicMissingAdvice(facts: FailureFacts): string {
+  const servers = bootstrap(facts)
+  return [
+    'Look first whether the name is right, and whether somebody deleted the topic:',
+    `\`kafka-topics.sh ${servers} --list\` shows those that are there, and \`kafka-consumer-groups.sh ${servers} --describe --group ${facts.applicationId}\` which partitions of which topics this application has read before.`,
+    'A wrong name is for the developers to correct.',
+    'A topic that was deleted was there with a number of partitions: give it the same one. Its records are gone, so ask whoever deleted it, and whoever writes it, before you make it anew and empty. Have nothing written to the new one before this process runs again: it would go on at the offset that it had reached in the old one.',
+    'A topic that never was there needs as many partitions as the topics that the application joins it with, else at least as many as threads are to work on it (processes × `engine.lanes.count`): the developers know. To create it:',
+    `\`kafka-topics.sh ${servers} --create --topic <topic> --partitions <number>\`.`,
+    'Then start the process again; before that it fails in the same way. A number that does not fit its state or its other topics is refused then, and does no harm.',
+  ].join(' ')
+}
 
 /**
  * Over changelogs that are newer than the offsets every record in between would count twice: the folder may go only where
