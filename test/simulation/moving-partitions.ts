@@ -19,6 +19,7 @@ import { byKey, checkEnds, committed } from './checkers.ts'
 import { SimulatedCluster } from './cluster.ts'
 import { DiskBackend, DurableBackends } from './durable-backends.ts'
 import { type BrokerFaults, faultyBroker } from './faulty-broker.ts'
+import { IdentityRules } from './identity-rules.ts'
 import { type Broken, replaced } from './level-order.ts'
 import { SimulatedProcess } from './process.ts'
 import type { Verdict } from './run-seed.ts'
@@ -134,6 +135,7 @@ class Group {
   readonly violations: string[] = []
   readonly story: string[] = []
   readonly #cluster: SimulatedCluster
+  readonly #rules: IdentityRules[] = []
   readonly #running: Array<SimulatedProcess | undefined> = []
   /** Those that were asked to stop: it takes as long as the group needs to go on without one that was killed before. */
   readonly #stopping = new Set<SimulatedProcess>()
@@ -287,10 +289,19 @@ class Group {
       const lostRequest = this.#cut.has(process) ? 1 : lost
       return { slowestMs: brokerMs, lostAnswer: lost, lostRequest }
     }
+    const rules = new IdentityRules((what) => this.violations.push(`process ${owner}: ${what}`))
+    this.#rules[n] = rules
     const process: SimulatedProcess = new SimulatedProcess({
       scheduler,
       owner,
-      broker: faultyBroker(this.#cluster.cluster, scheduler, owner, faults, () => this.#cluster.wake(), undefined),
+      broker: faultyBroker(
+        this.#cluster.cluster,
+        scheduler,
+        owner,
+        faults,
+        () => this.#cluster.wake(),
+        rules.watching(),
+      ),
       settings: {
         ...settingsFor({ ...derived, split: 'repartition-topics' }, topology),
         instanceId: `process-${n}`,
@@ -314,7 +325,10 @@ class Group {
   }
 
   #fact(n: number, owner: number, fact: EngineFact): void {
-    if (fact.type === 'restarting') this.story.push(`${Math.round(this.scheduler.now)}: process ${n}: ${fact.cause}`)
+    if (fact.type === 'restarting') {
+      this.#rules[n]?.restarting()
+      this.story.push(`${Math.round(this.scheduler.now)}: process ${n}: ${fact.cause}`)
+    }
     if (fact.type === 'failed')
       this.violations.push(`process ${owner} failed: ${fact.error.code} ${fact.error.message}`)
   }

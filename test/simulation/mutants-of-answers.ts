@@ -1,7 +1,10 @@
 /** Broken variants of what the engine answers and promises, and of what it makes of a disk that fails. */
 import { Committer } from '../../src/engine/commit/committer.ts'
+import { Producer } from '../../src/engine/commit/producer.ts'
 import { StoreReplay } from '../../src/engine/restore/store-replay.ts'
+import { RetentionClock } from '../../src/state/stores/retention-clock.ts'
 import type { DiskFaults } from './failing-disk.ts'
+import { usualLimits } from './limits.ts'
 import type { Mutant } from './world.ts'
 
 const writeThrough = { bytes: 0, intervalMs: 0, rowsPerStep: Number.POSITIVE_INFINITY }
@@ -39,6 +42,54 @@ export const mutantsOfAnswers: readonly Mutant[] = [
           if (name === 'endTransaction') isUnknown = true
           throw error
         })
+      }
+    },
+  },
+  {
+    name: 'outcome-before-the-fence',
+    // What became of a commit is asked while its transaction may still end in either way.
+    world: { breaks: { atEnd: 0.2, again: 0.2, forMs: 30 }, zombies: 0 },
+    patch: () => {
+      const { init, retake } = Producer.prototype
+      let starts = 0
+      Producer.prototype.retake = function (confirm) {
+        starts++
+        return retake.call(this, confirm).finally(() => starts--)
+      }
+      Producer.prototype.init = function (conditional) {
+        return conditional === true && starts === 0 ? Promise.resolve() : init.call(this, conditional)
+      }
+      return () => Object.assign(Producer.prototype, { init, retake })
+    },
+  },
+  {
+    name: 'producer-of-an-old-run-goes-on',
+    // What a run had still to write when it ended is written nevertheless.
+    world: {
+      records: 120,
+      brokerMs: 3,
+      limits: { ...usualLimits, sizes: { ...usualLimits.sizes, outputBytes: 8, batchBytes: 8, aheadBytes: 96 } },
+      disk: { bytes: 600, intervalMs: 200, rowsPerStep: 1 },
+      diskFaults: { ...soundDisk, fails: 0.1 },
+    },
+    patch: () => {
+      const { successor } = Producer.prototype
+      Producer.prototype.successor = function () {
+        return this
+      }
+      return () => {
+        Producer.prototype.successor = successor
+      }
+    },
+  },
+  {
+    name: 'retention-clock-not-taken-back',
+    // A store forgets by rows that an abort has taken back.
+    patch: () => {
+      const { discard } = RetentionClock.prototype
+      RetentionClock.prototype.discard = () => undefined
+      return () => {
+        RetentionClock.prototype.discard = discard
       }
     },
   },

@@ -24,6 +24,7 @@ import { SimulatedCluster } from './cluster.ts'
 import { settingsFor } from './derived.ts'
 import { DiskBackend, DurableBackends } from './durable-backends.ts'
 import { type BrokerFaults, faultyBroker } from './faulty-broker.ts'
+import { IdentityRules } from './identity-rules.ts'
 import { type Broken, replaced } from './level-order.ts'
 import { limitsOf } from './limits.ts'
 import { SimulatedProcess } from './process.ts'
@@ -174,10 +175,18 @@ export class ProgramWorld {
       this.#isQuiet
         ? { slowestMs: brokerMs, lostAnswer: 0, lostRequest: 0, leftOut: () => leftOut }
         : { slowestMs: brokerMs, lostAnswer: lost, lostRequest: lost, leftOut: () => leftOut }
+    const rules = new IdentityRules((what) => this.violations.push(`process ${owner}: ${what}`))
     const process = new SimulatedProcess({
       scheduler,
       owner,
-      broker: faultyBroker(this.#cluster.cluster, scheduler, owner, faults, () => this.#cluster.wake(), undefined),
+      broker: faultyBroker(
+        this.#cluster.cluster,
+        scheduler,
+        owner,
+        faults,
+        () => this.#cluster.wake(),
+        rules.watching(),
+      ),
       settings: {
         ...settingsFor({ lanes, partitions: program.partitions, split: 'repartition-topics' }, topology),
         ...limits,

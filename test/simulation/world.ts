@@ -26,6 +26,7 @@ import { FailingDisk } from './failing-disk.ts'
 import { type BrokerFaults, faultyBroker, type Tamper } from './faulty-broker.ts'
 import { type MessageTamper, SimulatedProcess } from './process.ts'
 import { CommitsGivenUp } from './given-up.ts'
+import { IdentityRules } from './identity-rules.ts'
 import { Scheduler, settleSome } from './scheduler.ts'
 import { application, type Delays, type Input } from './workload.ts'
 
@@ -70,6 +71,7 @@ export class World {
   #zombie: SimulatedProcess | undefined
   readonly #asks: Asks
   #givenUp: CommitsGivenUp | undefined
+  #rules: IdentityRules | undefined
   #owner = 0
   #quiet = false
   #cuts = 2
@@ -339,10 +341,10 @@ export class World {
     const settings = { ...usual, ...this.settings(), ...this.#mutant?.settings }
     this.#lastGlobal = Number.NEGATIVE_INFINITY
     this.#restarting = false
-    const givenUp = new CommitsGivenUp(
-      () => this.client,
-      (what) => this.violate(what),
-    )
+    const violate = (what: string): void => this.violate(what)
+    const givenUp = new CommitsGivenUp(() => this.client, violate)
+    const rules = new IdentityRules(violate)
+    this.#rules = rules
     this.#givenUp = givenUp
     this.#process = new SimulatedProcess({
       scheduler: this.scheduler,
@@ -353,7 +355,7 @@ export class World {
         owner,
         () => this.#faults(),
         () => this.#broker.wake(),
-        givenUp.watching(this.tamper()),
+        rules.watching(givenUp.watching(this.tamper())),
       ),
       passed: (step) => {
         if (step === 'S5') givenUp.applied()
@@ -412,6 +414,7 @@ export class World {
     if (this.#process) this.heard(fact, this.#process)
     if (fact.type === 'restarting') {
       this.#lastGlobal = Number.NEGATIVE_INFINITY
+      this.#rules?.restarting()
       if (this.derived.split === 'in-process') void this.#givenUp?.restarting()
     }
     if (fact.type === 'restarting' || fact.type === 'running') this.#restarting = fact.type === 'restarting'

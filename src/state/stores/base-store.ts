@@ -168,6 +168,8 @@ export abstract class BaseStore implements StoreLifecycle {
   discard(): void {
     this.overlay.discard()
     this.clock.discard()
+    const { newest, committed } = this.clock
+    assert(newest === committed.newest, `store ${this.spec.name} forgets by rows that were taken back`)
     this.#dropped.clear()
   }
 
