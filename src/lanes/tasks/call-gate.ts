@@ -23,6 +23,14 @@ export interface GateParts {
   goesOn(origin: Origin): void
 }
 
+/** What speaks against a record whose calls fail: how many of them, and how far the gate was at its first and its last failure. */
+interface Blame {
+  failures: number
+  since: number | undefined
+  succeeded: number
+  unexplained: number
+}
+
 /** Twice as long a pause, and a service that is back would be tried only when a commit is overdue. */
 const longestPauseMs = 5000
 
@@ -37,9 +45,14 @@ export class LaneCallGate implements CallGate {
   #out = 0
   /** Monotonic time at which the next call may begin, where their rate is bounded. */
   #nextAt = Number.NEGATIVE_INFINITY
+  /** Calls that have begun, and the newest of them that came through. */
+  #begun = 0
+  #newestThrough = 0
   /** Calls that came through, and how many have failed since one did. */
   #succeeded = 0
   #failedInARow = 0
+  /** Failures of records since whose first one no later call has come through: the service may be away. */
+  #unexplained = 0
 
   constructor(name: string, spec: CallSpec | undefined, parts: GateParts) {
     this.#name = name
@@ -81,16 +94,16 @@ export class LaneCallGate implements CallGate {
   async run(origin: Origin, call: () => unknown): Promise<unknown> {
     const { breaker } = this.#spec
     const { held, goesOn } = this.#parts
-    /** Of its failures those since whose last one others have come through: only these tell something of the record. */
-    let alone = 0
-    let known = this.#succeeded
+    const blame: Blame = { failures: 0, since: undefined, succeeded: this.#succeeded, unexplained: this.#unexplained }
     for (let failed = 1; ; failed++) {
       held(origin)
       await this.#turn()
       goesOn(origin)
+      const number = ++this.#begun
       try {
         const answer = await this.#call(call)
         this.#succeeded++
+        this.#newestThrough = Math.max(this.#newestThrough, number)
         if (breaker !== undefined && this.#failedInARow >= breaker.after) this.#isBack()
         this.#failedInARow = 0
         this.#leave(true)
@@ -98,14 +111,28 @@ export class LaneCallGate implements CallGate {
       } catch (error) {
         this.#failedInARow++
         this.#leave(false)
-        if (this.#succeeded > known) alone++
-        known = this.#succeeded
-        // Others come through, again and again, and this one does not: it is the record.
-        if (breaker === undefined || alone >= breaker.after) throw error
+        if (this.#isOfRecord(blame)) blame.failures++
+        // Others come through, and this one does not, again and again: it is the record.
+        if (breaker === undefined || blame.failures >= breaker.after) throw error
         held(origin)
         await this.#pause(failed, breaker.pauseMs)
       }
     }
+  }
+
+  /**
+   * Whether a failure tells something of the record: others have come through since the one before, or all have by now,
+   * and nobody else fails of whom it is not known. While a commit waits for this one, no further records are let in that
+   * could come through.
+   */
+  #isOfRecord(blame: Blame): boolean {
+    const isSuspect = blame.since !== undefined && this.#newestThrough > blame.since
+    const isOfRecord = this.#succeeded > blame.succeeded || (isSuspect && this.#unexplained === blame.unexplained)
+    if (!isSuspect) this.#unexplained++
+    blame.since ??= this.#begun
+    blame.succeeded = this.#succeeded
+    blame.unexplained = this.#unexplained
+    return isOfRecord
   }
 
   async #call(call: () => unknown): Promise<unknown> {

@@ -155,6 +155,40 @@ describe('the gate of a function', () => {
     assert.equal(calls, 4, 'once before any other came through, and three times while others did')
   })
 
+  test('gives up records that fail when all others are through, and nobody else is let in', async () => {
+    const stage = new Stage()
+    const gate = stage.gate({ breaker: { after: 5, pauseMs: 1000 } })
+    const poison = [1, 2].map(() =>
+      gate.run(origin, async () => {
+        await stage.sleep(1)
+        throw new Error('never')
+      }),
+    )
+    const refused = Promise.all(poison.map((each) => assert.rejects(each, /never/)))
+    for (let i = 0; i < 20; i++) void stage.sleep(i).then(() => gate.run(origin, () => 'fine'))
+    await stage.run(60_000)
+    const isOver = await Promise.race([
+      refused.then(() => true),
+      stage.sleep(0).then(() => false),
+      stage.run(0).then(() => false),
+    ])
+    assert.equal(isOver, true)
+  })
+
+  test('waits for a service that goes away while it is asked, however long', async () => {
+    const stage = new Stage()
+    const gate = stage.gate({ breaker: { after: 5, pauseMs: 10 } })
+    const ask = async (): Promise<string> => {
+      await stage.sleep(1)
+      const now = stage.clock.monotonic()
+      if (now > 20 && now < 600_000) throw new Error('not now')
+      return 'yes'
+    }
+    const asked = Array.from({ length: 30 }, (_, i) => stage.sleep(i).then(() => gate.run(origin, ask)))
+    await stage.run(700_000)
+    assert.deepEqual(await Promise.all(asked), new Array(30).fill('yes'))
+  })
+
   test('does not take a record for the culprit whose calls fail with all others, and that had begun before', async () => {
     const stage = new Stage()
     const gate = stage.gate({ concurrency: 2, breaker: { after: 3, pauseMs: 10 } })
