@@ -146,6 +146,7 @@ export class LaneCounters {
     this.#block[laneIndex.arrivedRecords] = 0
     this.#block[laneIndex.givenRecords] = 0
     this.#block[laneIndex.oldestCall] = 0
+    this.#block[laneIndex.failingCalls] = 0
     this.#block[laneIndex.longestChain] = 0
     this.#block[laneIndex.queuedRecords] = 0
     this.#block[laneIndex.inFlightAsync] = 0

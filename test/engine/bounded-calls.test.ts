@@ -41,3 +41,18 @@ test('processors, aggregates and joins make as many calls at once as they may, a
     Object.fromEntries(Array.from({ length: keys }, (_, i) => [`k${i}`, [i, i + keys, i + 2 * keys]])),
   )
 })
+
+test('records whose calls never come through become dead letters, and hold nobody up for good', async (t) => {
+  const settings = { 'engine.lanes.count': 2, 'errors.processing': 'dead-letter', 'broker.embedded.partitions': 4 }
+  const engine = await TestEngine.start(t, 'poison-calls', settings)
+  const all = Array.from({ length: 10_000 }, (_, n): In => ({ key: `k${n % 777}`, value: n, timestamp: firstTime + n }))
+  await engine.put('in', all)
+  await engine.idle()
+  const told = (await engine.read('out')).map(({ value }) => value as number)
+  const good = all.map(({ value }) => value as number).filter((n) => n % 211 !== 7)
+  assert.deepEqual(
+    told.sort((a, b) => a - b),
+    good,
+  )
+  assert.equal((await engine.read('poison-calls-dead-letters')).length, all.length - good.length)
+})

@@ -122,6 +122,28 @@ describe('asynchronous functions', () => {
     assert.deepEqual([again.since, again.place], [first.since, first.place])
   })
 
+  test('a call that fails and is made again is told with function, record and age, until others speak against the record', async (t) => {
+    const engine = await start(t, { 'errors.processing': 'dead-letter' })
+    await engine.put('asks', healthy)
+    await engine.idle()
+    await engine.put('asks', [{ key: 'lost', value: { do: 'throw' }, partition: 0 }])
+    const { first } = await found(engine, 'CALLS_FAIL')
+    assert.match(
+      first.sentence,
+      /^A call that the step \S*MAPVALUES\S* \(function askNeighbour\) made in lane-\d has failed again and again for \d+ s/,
+    )
+    assert.deepEqual([first.place.topic, first.place.partition], ['asks', 0])
+    assert.equal(typeof first.place.offset, 'number')
+    assert.match(first.next, /`errors\.processing` \(now dead-letter\)/)
+    assert.ok(engine.log.some(({ message }) => /has failed 3 times .+ nobody answers$/.test(message)))
+    // More than are let in beside it at once, and of many keys.
+    const others = Array.from({ length: 2000 }, (_, n): In => ({ key: `o${n}`, value: {} }))
+    await engine.put('asks', others)
+    await engine.idle()
+    assert.equal((await engine.read('asked')).length, healthy.length + others.length)
+    await flows(engine)
+  })
+
   test('one hot key is told by hash, node, partition and rate, and never by its name', async (t) => {
     const engine = await start(t)
     const hot = Array.from({ length: 60 }, (): In => ({ key: 'secret-key', value: { ms: 250 }, partition: 1 }))

@@ -26,6 +26,8 @@ const worstMs = 5000
 export const someRecords = 5
 /** What is let in ahead of asynchronous functions, and for one key. */
 export const patienceMs = 500
+/** Beside records whose calls fail one more is let in after this time, and after twice as long each time: it shows whether any comes through. */
+const probeMs = 1000
 /** How far what is let in grows at a time. Where all of it is under way at once, more may help. */
 export const growth = 4
 /** A sub-topology that is done with so many is known. */
@@ -43,6 +45,8 @@ export class LanePace {
   /** Most records that may be before it, whatever its rate: so many times what it has done at a time. */
   #most = least
   #countedAt: number
+  /** Records given when something came through last. */
+  #givenThen = 0
   #counted = 0
   #occupiedMs = 0
   /** Records that came through, and how long the lane had something to do; what is older counts for less. */
@@ -128,8 +132,10 @@ export class LanePace {
       this.#counted = finished
       this.#occupiedMs = occupiedMs
       this.#countedAt = now
+      this.#givenThen = this.given
     } else if (dry) {
       this.#countedAt = now
+      this.#givenThen = this.given
     }
   }
 
@@ -158,7 +164,10 @@ export class LanePace {
 
   /** How many records it may have before it. */
   window(now: number, aheadMs: number): number {
-    return Math.max(least, Math.floor(Math.min(this.#most, this.#ahead(now, aheadMs))))
+    const window = Math.max(least, Math.floor(Math.min(this.#most, this.#ahead(now, aheadMs))))
+    if (this.#block[laneIndex.failingCalls] === 0) return window
+    const probes = Math.floor(Math.log2(1 + (now - this.#countedAt) / probeMs))
+    return Math.max(window, this.pending - (this.given - this.#givenThen) + probes)
   }
 
   #ahead(now: number, aheadMs: number): number {

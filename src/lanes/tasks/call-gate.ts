@@ -21,6 +21,10 @@ export interface GateParts {
   /** The record's call has not begun, or waits before it is made again; then it goes on. */
   held(origin: Origin): void
   goesOn(origin: Origin): void
+  /** The record's call has failed so many times, and is made again. */
+  failed(origin: Origin, times: number, error: unknown): void
+  /** Its call came through after all, or is given up. */
+  settled(origin: Origin): void
 }
 
 /** What speaks against a record whose calls fail: how many of them, and how far the gate was at its first and its last failure. */
@@ -93,7 +97,7 @@ export class LaneCallGate implements CallGate {
 
   async run(origin: Origin, call: () => unknown): Promise<unknown> {
     const { breaker } = this.#spec
-    const { held, goesOn } = this.#parts
+    const { held, goesOn, failed: again, settled } = this.#parts
     const blame: Blame = { failures: 0, since: undefined, succeeded: this.#succeeded, unexplained: this.#unexplained }
     for (let failed = 1; ; failed++) {
       held(origin)
@@ -107,14 +111,19 @@ export class LaneCallGate implements CallGate {
         if (breaker !== undefined && this.#failedInARow >= breaker.after) this.#isBack()
         this.#failedInARow = 0
         this.#leave(true)
+        if (failed > 1) settled(origin)
         return answer
       } catch (error) {
         this.#failedInARow++
         this.#leave(false)
         if (this.#isOfRecord(blame)) blame.failures++
         // Others come through, and this one does not, again and again: it is the record.
-        if (breaker === undefined || blame.failures >= breaker.after) throw error
+        if (breaker === undefined || blame.failures >= breaker.after) {
+          if (failed > 1) settled(origin)
+          throw error
+        }
         held(origin)
+        again(origin, failed, error)
         await this.#pause(failed, breaker.pauseMs)
       }
     }

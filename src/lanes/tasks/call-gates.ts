@@ -1,11 +1,15 @@
 /** The gates of a lane: one for each function of the application that may be asynchronous, for all its tasks. */
 import { functionSlot } from '../../base/counters.ts'
-import type { CallGate } from '../../operators/contract.ts'
+import { messageOf } from '../../base/errors.ts'
+import type { CallGate, Origin } from '../../operators/contract.ts'
 import type { CompiledNode } from '../../topology/compiled.ts'
 import type { CallSpec } from '../../topology/operator-spec.ts'
 import type { LaneOptions } from '../lane-options.ts'
 import { LaneCallGate } from './call-gate.ts'
 import type { Calls } from './calls.ts'
+
+/** Calls that fail are told in the log no more often than this. */
+const tellEveryMs = 30_000
 
 export class CallGates {
   readonly #options: LaneOptions
@@ -13,6 +17,7 @@ export class CallGates {
   /** The two sides of a join call one function, by the same settings; any other is told by its node. */
   readonly #gates = new Map<number | CallSpec, LaneCallGate>()
   readonly #shown = new Set<number>()
+  #toldAt = Number.NEGATIVE_INFINITY
 
   constructor(options: LaneOptions, calls: Calls) {
     this.#options = options
@@ -43,9 +48,29 @@ export class CallGates {
         // A turn of the lane shows that it is at work.
         wake()
       },
+      failed: (origin, times, error) => {
+        this.#calls.failed(origin, index)
+        if (times === bounds?.breaker?.after) this.#tell(name, origin, times, error)
+        wake()
+      },
+      settled: (origin) => {
+        this.#calls.settled(origin)
+        wake()
+      },
     })
     this.#gates.set(bounds ?? index, gate)
     return gate
+  }
+
+  /** Of many that fail together one is enough. */
+  #tell(name: string, { topic, partition, offset }: Origin, times: number, error: unknown): void {
+    const { clock, log } = this.#options
+    if (log?.isEnabled('warn') !== true || clock.monotonic() - this.#toldAt < tellEveryMs) return
+    this.#toldAt = clock.monotonic()
+    const message =
+      `A call of ${name} has failed ${times} times for the record ${topic}/${partition} at offset ${offset}; ` +
+      `it is made again, with pauses, and the next commit waits for it. The last error: ${messageOf(error)}`
+    log.write('warn', { node: name, topic, partition, offset }, undefined, message)
   }
 
   /** What is under way is of no interest any more. */

@@ -15,6 +15,13 @@ import type { TaskSlot } from './task-slot.ts'
 const weight = 1 / 8
 const forgottenMs = 2000
 
+interface Failing {
+  readonly origin: Origin
+  readonly node: number
+  /** On the clock of the wall. */
+  readonly sinceMs: number
+}
+
 export class Calls {
   readonly occupation: Occupation
   readonly #clock: Clock
@@ -23,6 +30,8 @@ export class Calls {
   /** Calls of records that may have to wait on their way, and records that do. */
   readonly #byOrigin = new Map<Origin, Call>()
   readonly #held = new Set<Origin>()
+  /** Records whose calls fail and are made again, the oldest first. */
+  readonly #failing = new Map<Origin, Failing>()
   #next = 1
   #meanMs = 0
   #slowestMs = 0
@@ -51,6 +60,7 @@ export class Calls {
     this.#pending.clear()
     this.#byOrigin.clear()
     this.#held.clear()
+    this.#failing.clear()
     this.#keys = undefined
     this.finished = 0
     this.finishedOf.fill(0)
@@ -91,6 +101,15 @@ export class Calls {
     this.#held.delete(origin)
     // Of a record that came to its turn at once nobody has begun the call yet.
     if (this.#byOrigin.has(origin)) this.#pending.add(this.#make(origin))
+  }
+
+  /** Its call has failed, and is made again. */
+  failed(origin: Origin, node: number): void {
+    if (!this.#failing.has(origin)) this.#failing.set(origin, { origin, node, sinceMs: Math.round(this.#clock.now()) })
+  }
+
+  settled(origin: Origin): void {
+    this.#failing.delete(origin)
   }
 
   /**
@@ -149,6 +168,7 @@ export class Calls {
     block[laneIndex.finishedRecords] = this.finished
     block[laneIndex.callMs] = this.#meanMs
     block[laneIndex.slowestMs] = this.slowestMs(this.#clock.monotonic())
+    if (this.#failing.size > 0 || block[laneIndex.failingCalls] !== 0) this.#showFailing(block, topicOf)
     const { oldest } = this
     if (block[laneIndex.oldestCall] === (oldest?.number ?? 0)) return
     block[laneIndex.oldestCall] = oldest?.number ?? 0
@@ -158,6 +178,18 @@ export class Calls {
     block[laneIndex.oldestTopic] = oldest?.origin === undefined ? -1 : topicOf(oldest.origin.topic)
     block[laneIndex.oldestPartition] = oldest?.origin?.partition ?? -1
     block[laneIndex.oldestOffset] = oldest?.origin?.offset ?? -1
+  }
+
+  #showFailing(block: Float64Array, topicOf: (name: string) => number): void {
+    block[laneIndex.failingCalls] = this.#failing.size
+    const [oldest] = this.#failing.values()
+    if (oldest === undefined) return
+    const { origin, node, sinceMs } = oldest
+    block[laneIndex.failingNode] = node
+    block[laneIndex.failingSinceMs] = sinceMs
+    block[laneIndex.failingTopic] = topicOf(origin.topic)
+    block[laneIndex.failingPartition] = origin.partition
+    block[laneIndex.failingOffset] = origin.offset
   }
 }
 

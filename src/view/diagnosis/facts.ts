@@ -31,6 +31,14 @@ export interface LaneFacts {
     readonly nodeFunction?: string | null
     readonly at: RecordPlace | null
   } | null
+  /** Calls that fail and are made again, by a breaker, with the record of the oldest; left out where there are none. */
+  readonly failing?: {
+    readonly calls: number
+    readonly sinceMs: number
+    readonly node: string | null
+    readonly nodeFunction: string | null
+    readonly at: RecordPlace | null
+  }
   /** The longest step, and the longest call, that ended by itself. */
   readonly longestStepMs: number
   readonly longestCallMs: number

@@ -78,6 +78,7 @@ export class LaneLook {
         nodeFunction: functionName(this.#at('oldestNode')),
         at: place(topics, this.#at('oldestTopic'), this.#at('oldestPartition'), this.#at('oldestOffset')),
       },
+      ...this.#failing(topics, nodeName, functionName),
       longestStepMs: this.#longestStepMs,
       longestCallMs: Math.max(longestMs, inFlight > 0 ? this.#at('callMs') : 0),
       callMs: this.#at('callMs'),
@@ -88,6 +89,25 @@ export class LaneLook {
       hotKey: this.#hotKey(now, topics, nodeName),
     }
     return { facts, timersPending: block[laneIndex.timersPending] as number }
+  }
+
+  #failing(
+    topics: readonly string[],
+    nodeName: (node: number) => string | null,
+    functionName: (node: number) => string | null,
+  ): Pick<LaneFacts, 'failing'> {
+    const calls = this.#at('failingCalls')
+    if (calls === 0) return {}
+    const node = this.#at('failingNode')
+    return {
+      failing: {
+        calls,
+        sinceMs: this.#at('failingSinceMs'),
+        node: nodeName(node),
+        nodeFunction: functionName(node),
+        at: place(topics, this.#at('failingTopic'), this.#at('failingPartition'), this.#at('failingOffset')),
+      },
+    }
   }
 
   #at(slot: keyof typeof laneIndex): number {

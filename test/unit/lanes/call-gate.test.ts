@@ -37,6 +37,8 @@ class Stage {
       show: () => undefined,
       held: () => this.held.push('held'),
       goesOn: () => this.held.push('on'),
+      failed: () => undefined,
+      settled: () => undefined,
     })
   }
 

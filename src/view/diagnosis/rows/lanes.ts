@@ -2,7 +2,7 @@
 import type { Facts, LaneFacts, RecordPlace } from '../facts.ts'
 import type { Evidence, Found, Place } from '../finding.ts'
 import { isMeantToRun, type StandstillRow } from '../row.ts'
-import { readCommand, safeRestart, saveThreads, setting, time } from '../wording/advice.ts'
+import { readCommand, safeRestart, saveThreads, setting, showsContents, time } from '../wording/advice.ts'
 import { clockTime, lasting, perSecond, recordName } from '../words.ts'
 
 /** What may take a while in any application, and how much longer than usual something has to take. */
@@ -190,7 +190,7 @@ function nodeOf({ node, nodeFunction = null }: Pick<Call, 'node' | 'nodeFunction
   return nodeFunction === null ? (node ?? '') : `${node} (function ${nodeFunction})`
 }
 
-function functionPlace({ nodeFunction = null }: Call): Place {
+function functionPlace({ nodeFunction = null }: Pick<Call, 'nodeFunction'>): Place {
   return nodeFunction === null ? {} : { function: nodeFunction }
 }
 
@@ -199,6 +199,54 @@ function pendingNext(facts: Facts, call: Call): string {
   const next = what === null ? promisePending.next : promisePending.next.replace('this step', what)
   const own = byItself(facts)
   return own === '' ? next : `${next} ${own} If the call hangs again, only that system or a corrected program helps.`
+}
+
+const callsFail: StandstillRow = {
+  code: 'CALLS_FAIL',
+  severity: 'STANDING',
+  title: 'Calls fail and are made again',
+  when: 'A call of a function that has a `breaker` failed for the first time 6 s ago, is made again with pauses, and has failed ever since.',
+  explains: behindALane,
+  next: `Look up the error in the log of this process: it says \`is made again\` there. ${whetherItAnswers('this step')}`,
+  nextBehind: 'The calls come through when that is done.',
+  guide:
+    'While such a call fails, the record waits, and so does the next commit: nothing is published, and nothing is lost. It ends as soon as the call comes through. A record that alone fails while later ones come through goes the way of `errors.processing` after the number of failures that the breaker sets (`after`). Where no other record comes, nobody can tell which of the two it is, and the engine waits.',
+  find: (facts, now) =>
+    facts.lanes
+      .filter(({ failing }) => failing !== undefined && now - failing.sinceMs >= patienceMs)
+      .map((lane, _, all): Found => {
+        const failing = lane.failing as NonNullable<LaneFacts['failing']>
+        const { sinceMs, at, node } = failing
+        return {
+          sentence: `${failingCalls(lane.lane, failing, now)}${commitWaits(facts, lane.lane)}`,
+          sinceMs,
+          place: { lane: lane.lane, ...(node !== null && { node }), ...functionPlace(failing), ...at },
+          evidence: [{ at: '/debug/barriers', field: 'outstandingLanes', value: facts.commit?.outstandingLanes ?? [] }],
+          next: asAbove(lane, all[0]) ?? failingNext(facts, failing),
+        }
+      }),
+}
+
+function failingCalls(lane: string, failing: NonNullable<LaneFacts['failing']>, now: number): string {
+  const { calls, sinceMs, at, node } = failing
+  const name = node === null ? 'a step of the application' : `the step ${nodeOf(failing)}`
+  const again = 'made again, with pauses of up to 5 s.'
+  if (calls === 1)
+    return `A call that ${name} made in ${lane} has failed again and again for ${lasting(now - sinceMs)}${atRecord(at)}. It is ${again}`
+  return `${calls} calls in ${lane} fail again and again. The oldest, of ${name}, has for ${lasting(now - sinceMs)}${atRecord(at)}. They are ${again}`
+}
+
+/** `callee`: the step, or its function, that calls. */
+function whetherItAnswers(callee: string): string {
+  return `Then check the system that ${callee} calls (a database, a web service; its developers know which): does it run, does it answer, can it be reached from this host? Once it answers, the calls come through by themselves within some seconds: nothing is lost, and no restart is needed.`
+}
+
+/** Whether it is the service or the record, only other records can tell. */
+function failingNext(facts: Facts, { node, nodeFunction, at }: NonNullable<LaneFacts['failing']>): string {
+  const next = callsFail.next.replace('this step', nodeFunction ?? node ?? 'this step')
+  if (at === null) return next
+  const policy = setting('errors.processing', facts.settings?.processing)
+  return `${next} If it answers everybody else, it may not take this very record. To read that ${showsContents}: ${readCommand(facts, at)}. Once other records have come through behind it, such a record goes the way of ${policy} by itself; until then the engine waits.`
 }
 
 const hotKey: StandstillRow = {
@@ -311,4 +359,4 @@ function slowNext({ lanes }: Facts, lane: string, called: string | null | undefi
   return `${first} More lanes help only where the records that wait have different keys: ${setting('engine.lanes.count', `${lanes.length}: ${lanes.length === 1 ? 'lane-0' : `lane-0 to lane-${lanes.length - 1}`}`)}.`
 }
 
-export const laneRows: readonly StandstillRow[] = [doesNotReturn, promisePending, hotKey, laneSlow]
+export const laneRows: readonly StandstillRow[] = [doesNotReturn, promisePending, callsFail, hotKey, laneSlow]
