@@ -370,7 +370,7 @@ describe('a diagnosis', () => {
     assert.deepEqual(codesOf(ended), ['FENCED', '(FAILED)'])
     assert.deepEqual(codesOf({ ...ended, state: 'RUNNING', failure: null }), ['COMMIT_UNANSWERED', 'TRANSACTION_OPEN'])
     const [fenced, failed] = diagnose(now, { ...healthy, state: 'FAILED', failure, earlier: [at(1)] })
-    assert.match(fenced?.next ?? '', /^Do not start this process again as it is/)
+    assert.match(fenced?.next ?? '', /Else do not start this process again as it is/)
     assert.match(failed?.next ?? '', /^This follows from FENCED above/)
   })
 
@@ -415,8 +415,8 @@ describe('a diagnosis', () => {
     const failure = { code: 'STORE_AHEAD', message: 'it is ahead', restartHelps: false }
     const settings = { stateDir: '/state', stateFolder: '/state/app' } as NonNullable<Facts['settings']>
     const [first] = diagnose(now, { ...healthy, state: 'FAILED', failure, settings })
-    assert.match(first?.next ?? '', /\(1\) If only the offsets were: put them back/)
-    assert.match(first?.next ?? '', /`mv \/state\/app \/state\/app\.old`.+Do not do this in the first case/)
+    assert.match(first?.next ?? '', /\(1\) The whole cluster was, .+ Do this in no other case/)
+    assert.match(first?.next ?? '', /`mv \/state\/app \/state\/app\.old`.+Do this in no other case/)
     assert.match(first?.next ?? '', /--bootstrap-server broker:9092 --delete --group app`/)
   })
 
@@ -424,10 +424,7 @@ describe('a diagnosis', () => {
     const ha = { podId: 'b', role: 'STANDBY', state: 'READY_STANDBY', notReady: null, failoverPaused: false }
     const none = { ...ha, active: null, noneSinceMs: now - 90_000, others: [{ podId: 'a', state: 'LOST' }] }
     const of = (more: object) => diagnose(now, { ...healthy, state: 'STANDBY', ha: { ...none, ...more } })[0]
-    assert.match(
-      of({})?.next ?? '',
-      /Start again those of which nothing is heard: a\. .+`millrace ha promote b --wait`/,
-    )
+    assert.match(of({})?.next ?? '', /Of these nothing is heard: a\. .+`millrace ha promote b --wait`/)
     const { code, severity, sinceMs } = of({}) ?? {}
     assert.deepEqual([code, severity, sinceMs], ['NOBODY_ACTIVE', 'STANDING', now - 90_000])
     const moving = of({ noneSinceMs: now - 20_000 })
@@ -465,7 +462,7 @@ describe('a diagnosis', () => {
     assert.equal(found?.code, 'LANE_SLOW')
     assert.match(
       found?.sentence ?? '',
-      /finished no record within the last seconds \(the longest call before took 3 s;/,
+      /finished no record within the last seconds \(the longest call before took 3 s\)/,
     )
     assert.doesNotMatch(found?.sentence ?? '', /not stuck/)
     assert.deepEqual(
@@ -477,9 +474,13 @@ describe('a diagnosis', () => {
 
   test('says of a process that stops how long that may take, and what it costs to kill it', () => {
     const settings = { shutdownTimeoutMs: 25_000 } as NonNullable<Facts['settings']>
-    const next = (state: 'STOPPING' | 'STOPPED'): string =>
-      diagnose(now, { ...healthy, state, settings })[0]?.next ?? ''
-    assert.match(next('STOPPING'), /gives up after `runtime\.shutdown\.timeout` \(now 25 s\).+kill -9.+loses no record/)
+    const next = (state: 'STOPPING' | 'STOPPED', forMs = 5000): string =>
+      diagnose(now, { ...healthy, state, settings, stateSinceMs: now - forMs })[0]?.next ?? ''
+    assert.match(next('STOPPING', 60_000), /should have ended within .+ \(now 25 s\), so end it/)
+    assert.match(
+      next('STOPPING'),
+      /without it after `runtime\.shutdown\.timeout` \(now 25 s\).+kill -9.+loses no record/,
+    )
     assert.match(next('STOPPED'), /^If nobody meant it to stop/)
   })
 

@@ -2,7 +2,7 @@
 import type { BrokerNode } from '../../../broker/port.ts'
 import { startedStates } from '../../lifecycle.ts'
 import { everythingBehind, hopsOfACommit, type StandstillRow } from '../row.ts'
-import { safeRestart, saveThreads, setting, withoutAdvice } from '../wording/advice.ts'
+import { embeddedNext, isEmbedded, safeRestart, saveThreads, setting, withoutAdvice } from '../wording/advice.ts'
 import { lasting, listed, nodeName } from '../words.ts'
 
 const patienceMs = 5000
@@ -46,12 +46,14 @@ const brokerGone: StandstillRow = {
 
 function silentNames(asked: readonly BrokerNode[], address: string): string {
   if (asked.length > 0) return `The broker ${listed(asked.map(nodeName), 3)} has not`
+  if (isEmbedded(address)) return `The embedded broker (${address}) has not`
   return address.includes(',')
     ? `None of the addresses in \`broker.bootstrap-servers\` (${address}) has`
     : `The broker at ${address} has not`
 }
 
 function brokerNext(address: string, isNobody: boolean): string {
+  if (isEmbedded(address)) return embeddedNext(address)
   const first = address.split(',')[0] ?? ''
   const [host, port] = [first.replace(/:\d+$/, ''), /:(\d+)$/.exec(first)?.[1]]
   const each = address.includes(',') ? ', and so for each address' : ''

@@ -1,5 +1,5 @@
 /** Standstills of commits: what the broker owes one, and steps that take longer than commits may. */
-import { bootstrap, setting } from '../wording/advice.ts'
+import { bootstrap, embeddedNext, isEmbedded, setting } from '../wording/advice.ts'
 import type { CommitFacts, Facts, LaneFacts } from '../facts.ts'
 import { type CommitPhase, type Owing, owingFor } from '../owing.ts'
 import { hasEnded, hopsOfACommit, type StandstillRow } from '../row.ts'
@@ -59,7 +59,7 @@ function unanswered(phase: CommitPhase, age: string, owing: Owing | undefined, a
 function unansweredNext(facts: Facts, phase: CommitPhase, owing: Owing | undefined): string {
   const { address } = facts.broker
   const then = openPhases.has(phase) ? isResolved : goesOn
-  if (isEmbedded(address)) return `${lookAtEmbedded} ${then}`
+  if (isEmbedded(address)) return `${embeddedNext(address)} ${address === 'embedded:' ? goesOn : then}`
   const which =
     owing === undefined ? `each of the brokers (${address}), one after the other` : `the broker ${nodeName(owing)}`
   return `${lookAt.replace('the broker', which)}${owing === undefined ? whoAnswers(facts, phase) : ''} ${then}`
@@ -67,12 +67,6 @@ function unansweredNext(facts: Facts, phase: CommitPhase, owing: Owing | undefin
 
 const lookAt =
   'Look at the broker: does its process run, what does its log say, are its disks slow or full, are replicas out of sync?'
-
-/** It has no address that could be asked, and lives in this process. */
-const isEmbedded = (address: string): boolean => address.startsWith('embedded:')
-
-const lookAtEmbedded =
-  'This broker is a part of this process, so there is no other machine to look at. Look at the disk that its folder is on: is it full, slow or faulty (`df -h`, `iostat -x`, `dmesg`)? What its thread is at shows in GET `/debug/threads` (`millrace threads -o json`).'
 
 const commitUnanswered: StandstillRow = {
   code: 'COMMIT_UNANSWERED',
@@ -145,6 +139,7 @@ function slowNext(
     const dir = setting('engine.state.dir', facts.settings?.stateDir)
     return `Look at the disk of ${dir}: is it slow, nearly full, or busy with other work (\`iostat -x\`)? ${later}`
   }
+  if (isEmbedded(node.address)) return `${embeddedNext(node.address)} ${later}`
   const all = node.address.includes(',')
   const which = all ? `each of the brokers ${node.address}` : `the broker ${nodeName(node)}`
   return `Look at ${which}: its load, its disks, and replicas that are out of sync (\`kafka-topics.sh --bootstrap-server ${node.address} --describe --under-replicated-partitions\`).${all && phase !== undefined ? whoAnswers(facts, phase) : ''} ${later}`
@@ -179,7 +174,7 @@ const commitsSlow: StandstillRow = {
       node === undefined
         ? `the lanes to ${stepWords[slowest]}`
         : isKnown
-          ? `the broker ${nodeName(node)} to ${stepWords[slowest]}`
+          ? `${isEmbedded(node.address) ? `the embedded broker (${node.address})` : `the broker ${nodeName(node)}`} to ${stepWords[slowest]}`
           : `a broker to ${stepWords[slowest]} (which one is not known; the addresses are ${node.address})`
     return [
       {

@@ -32,7 +32,7 @@ function isFenced(facts: Facts, now: number): Found {
   const turns = before.length > 1 ? ` This happened ${before.length} times within the hour.` : ''
   return {
     sentence: `Another process took over from this one ${lasting(now - stateSinceMs)} ago: ${who} runs under the same identity${name}. The broker refuses whatever this process sends (it is fenced). This process processes nothing any more${end}.${turns}`,
-    next: `Do not start this process again as it is: it would take the identity back and stop the other one. If a supervisor would start it (it exits with code 3), scale it down there. Check with \`millrace why\` that the other one works. If it was started to replace this one, as in a deployment, nothing else is to be done. ${sideBySide(facts)}`,
+    next: `If the other one was started to replace this one, as in a rolling update, nothing is to be done. Else do not start this process again as it is, and keep its supervisor from it (it exits with code 3): it would take the identity back and stop the other one. Do not scale down a deployment that both belong to. Check with \`millrace why --url\` that the other one works; if it cannot be found or does not work, start this one again, which takes the identity back. ${sideBySide(facts)}`,
     sinceMs: stateSinceMs,
     place: { ...(identity !== null && { group: facts.applicationId, pod: identity.name }) },
     evidence: [{ at: '/state', field: 'failure.code', value: failure?.code ?? null }],

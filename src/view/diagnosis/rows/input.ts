@@ -25,6 +25,10 @@ function setIdleness(timeoutMs: number | undefined): string {
   return `If the quiet is on purpose, the developers can set \`idleness\` for this source, to more than the longest pause that is normal there. Without them ${forAll} does it for all sources at once, so choose it for the one with the longest pauses. After that time the engine stops waiting for a partition. Records that arrive on it afterwards may be dropped as late.`
 }
 
+/** Found only where the time-out has passed, and more. */
+const overdueIdleness =
+  'Its idleness time-out has passed, so the engine should have left the partition out by now. To set it again does not help: send the answer of GET `/watermarks` to the maintainers of Millrace. A record on that partition lets event time go on.'
+
 const alignmentHeld: StandstillRow = {
   code: 'ALIGNMENT_HELD',
   severity: 'STANDING',
@@ -124,7 +128,7 @@ const watermarkHeld: StandstillRow = {
         next: `${askProducers(
           holding.map(({ topic }) => topic),
           names,
-        )} ${setIdleness(first.idlenessTimeoutMs)}`,
+        )} ${first.idlenessTimeoutMs > 0 ? overdueIdleness : setIdleness(first.idlenessTimeoutMs)}`,
         sinceMs,
         place: { topic: first.topic, partition: first.partition },
         evidence: [

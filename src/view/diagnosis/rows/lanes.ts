@@ -347,7 +347,7 @@ function pace({ rate, longestCallMs, longestStepMs }: LaneFacts, asynchronous: b
     longestMs >= 1000
       ? `the longest call before took ${lasting(longestMs)}`
       : 'it is not known yet how long such a call takes'
-  return `and has finished no record within the last seconds (${before}; should this one take much longer, this finding says so)`
+  return `and has finished no record within the last seconds (${before}). Should this one take twice as long, and 6 s at least, another finding takes the place of this one`
 }
 
 /** `called`: the step whose calls take the time; undefined where the lane itself computes. */

@@ -123,9 +123,15 @@ function noneActiveNext(ha: Facts['ha'], settings: Facts['settings']): string {
         ]
       : []),
     ...(ha.failoverPaused
-      ? ['Somebody has paused failover, so no pod takes over by itself: `millrace ha resume --wait` ends that.']
-      : [`By itself a ready pod takes over once the active one has been silent for ${timeout}.`]),
-    ...(lost.length > 0 ? [`Start again those of which nothing is heard: ${listed(lost)}.`] : []),
+      ? [
+          'Somebody has paused failover, so no pod takes over by itself: ask first who did, and why. `millrace ha resume --wait`, with the same `--url`, ends that.',
+        ]
+      : [`Wait for that first: by itself a ready pod takes over once the active one has been silent for ${timeout}.`]),
+    ...(lost.length > 0
+      ? [
+          `Of these nothing is heard: ${listed(lost)}. Ask each with \`millrace why --url\` and its address, and start again only what does not run: one that says that it is active works, and this process alone does not hear it.`,
+        ]
+      : []),
   ]
   const force = ha.notReady === null ? '' : ' --force'
   const restores =
@@ -134,17 +140,21 @@ function noneActiveNext(ha: Facts['ha'], settings: Facts['settings']): string {
       : ' Without `--force` it is refused, because this standby is not ready. It restores its state before it processes, which takes time and loses nothing.'
   const safe =
     ' If the pod that was active still runs somewhere, Kafka refuses it from then on: nothing is lost, and nothing counts twice.'
-  return `${look} ${why.join(' ')} To let this process take over at once: \`millrace ha promote ${ha.podId} --wait${force}\`, with the same \`--url\`.${restores}${safe}`
+  return `${look} ${why.join(' ')} Where nobody is active after that, let this process take over: \`millrace ha promote ${ha.podId} --wait${force}\`, with the same \`--url\`.${restores}${safe}`
 }
 
 const killing =
-  'To end it before that (`kill -9`) loses no record either: what is not committed is read again at the next start. With exactly-once no result comes twice; with at-least-once some may. Stores in memory are then restored first.'
+  'To end it by hand (`kill -9`) loses no record: what is not committed is read again at the next start. With exactly-once no result comes twice; with at-least-once some may. Stores in memory are then restored first.'
 const whoStopped =
   'If nobody meant it to stop, look for what stopped it (a deployment, the supervisor, a signal; in Kubernetes `kubectl get events`), then start it again.'
 
-function stoppingNext(settings: Facts['settings']): string {
+/** Beyond its time-out: a process also has to close what it has open. */
+const overdueMs = 10_000
+
+function stoppingNext(settings: Facts['settings'], forMs: number): string {
+  const isOverdue = settings?.shutdownTimeoutMs !== undefined && forMs > settings.shutdownTimeoutMs + overdueMs
   const timeout = setting('runtime.shutdown.timeout', time(settings?.shutdownTimeoutMs))
-  return `If that was intended, nothing is to be done: it ends by itself once that is committed, and gives up after ${timeout}. ${killing} ${whoStopped}`
+  return `If that was intended, nothing is to be done: ${isOverdue ? `it should have ended within ${timeout}, so end it` : `it ends by itself once that is committed, and without it after ${timeout}`}. ${killing} ${whoStopped}`
 }
 
 const stopping: StandstillRow = {
@@ -163,7 +173,7 @@ const stopping: StandstillRow = {
             sinceMs: stateSinceMs,
             place: {},
             evidence: [{ at: '/state', field: 'current', value: state }],
-            next: state === 'STOPPING' ? stoppingNext(settings) : whoStopped,
+            next: state === 'STOPPING' ? stoppingNext(settings, now - stateSinceMs) : whoStopped,
           },
         ],
 }
@@ -192,7 +202,7 @@ const license: StandstillRow = {
 }
 
 function reasonOf(reason: string | undefined): string {
-  const why = reason?.replace(/^The license is \w+: /, '').replace(/\.?$/, '.') ?? ''
+  const why = reason ? reason.replace(/^The license is \w+: /, '').replace(/\.?$/, '.') : ''
   return why === '' ? '' : ` The reason: ${why}`
 }
 

@@ -18,6 +18,18 @@ export function bootstrap({ broker }: Pick<Facts, 'broker'>): string {
   return `--bootstrap-server ${/:\d/.test(broker.address) ? broker.address : '<broker>'}`
 }
 
+/** It has no address that could be asked, and lives in a process, most often in this one. */
+export const isEmbedded = (address: string): boolean => address.startsWith('embedded:')
+
+/** Where an embedded broker is to be looked at, and what a restart of its process costs. */
+export function embeddedNext(address: string): string {
+  const folder = address.slice('embedded:'.length)
+  const thread = 'What its thread is at shows in GET `/debug/threads` (`millrace threads -o json`).'
+  return folder === ''
+    ? `This broker is a part of this process and keeps its topics in memory, so there is no other machine to look at. ${thread} A restart of this process would lose all that is in its topics.`
+    : `This broker is a part of this process, so there is no other machine to look at. Look at the disk of its folder ${folder}: is it full, slow or faulty (\`df -h\`, \`iostat -x\`, \`dmesg\`)? Delete nothing in that folder: it holds all topics. ${thread}`
+}
+
 /** Said before a command that shows what records hold. */
 export const showsContents = '(its contents are then on the screen)'
 
@@ -90,9 +102,9 @@ function storeAheadAdvice(facts: FailureFacts): string {
   const folder = settings?.stateFolder ?? `<engine.state.dir>/${id}`
   const servers = bootstrap(facts)
   return [
-    'Somebody or something has set the offsets of the consumer group back. Delete nothing before you know what else was set back.',
-    `(1) If only the offsets were: put them back as they were, with the tool that moved them. (\`kafka-consumer-groups.sh --reset-offsets\` cannot: it loses what the engine notes beside each offset.) Then start the process again.`,
-    `(2) If all of Kafka was, topics and offsets together, as when a cluster is restored from a copy: move the stores away, \`mv ${folder} ${folder}.old\`, and start the process again. It rebuilds them from their changelogs, and nothing counts twice. Do not do this in the first case: there it counts records twice.`,
-    `(3) If neither can be had, begin anew: stop all processes, move the stores away as above, \`kafka-consumer-groups.sh ${servers} --delete --group ${id}\`, \`kafka-topics.sh ${servers} --delete --topic '${id}-.*-changelog'\`, and start again. All input that its topics still have is read from the beginning, and results are written again.`,
+    'Somebody or something has set the offsets of the consumer group back. Stop the process, and delete nothing before you know what else was set back: ask whoever runs Kafka.',
+    `(1) The whole cluster was, topics and offsets together, as when it is restored from a copy: move the stores away, \`mv ${folder} ${folder}.old\`, and start the process again. It rebuilds them from their changelogs, and nothing counts twice. Do this in no other case: there it counts records twice.`,
+    `(2) Only the offsets were, and the tool that did it can put them back as they were, with the metadata that the engine notes beside each: do that, and start the process again. (\`kafka-consumer-groups.sh --reset-offsets\` cannot: it loses the metadata.)`,
+    `(3) Neither can be had, or nobody knows: begin anew, if the developers agree. All input that the topics still have is read from the beginning, and results are written again. Stop all processes, move the stores away as above, \`kafka-consumer-groups.sh ${servers} --delete --group ${id}\`, look at \`kafka-topics.sh ${servers} --list\`, and delete those topics that are named ${id}-…-changelog or ${id}-…-repartition, each by its full name, and no other application’s. Then start again.`,
   ].join(' ')
 }
