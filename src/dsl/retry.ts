@@ -89,7 +89,8 @@ export interface CallSettings {
    * Calls that fail are made again, after a while that doubles each time, by chance a little shorter. After `after` failures
    * in a row, whichever records they were of, one call at a time is made until one succeeds: the application waits for the
    * service and does not fail. A record whose call fails `after` times while others come through goes the way of
-   * `errors.processing`. Defaults: 5 and 1 s. Left out: the first failure goes that way.
+   * `errors.processing`; where nothing else comes, nobody knows whose fault it is, and the application waits.
+   * Defaults: 5 and 1 s. Left out: the first failure goes that way.
    */
   readonly breaker?: { readonly after?: number; readonly pause?: Duration }
 }

@@ -63,7 +63,7 @@ test('offsets that were moved back behind the stores are refused; put back, as t
   assert.equal(failure?.code, 'STORE_AHEAD')
   assert.match(failure.message, /newer than the group's offsets: they were moved back/)
   const { first: finding } = await found(refused, 'FAILED')
-  assert.match(finding.next, /If only the offsets were: put them back as they were/)
+  assert.match(finding.next, /Only the offsets were, and the tool that did it can put them back as they were/)
   assert.ok(finding.next.includes(join(folder, groupId)), finding.next)
   await refused.stop()
   assert.deepEqual(await committed(), early, 'what was refused has changed nothing')
