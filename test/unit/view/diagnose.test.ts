@@ -455,6 +455,23 @@ describe('a diagnosis', () => {
     assert.match(found?.sentence ?? '', /A call of askCustoms, step ask, takes 2\.5 s until it is answered\./)
   })
 
+  test('names calls that fail and are made again, before what they hold up', () => {
+    const at = { topic: 'in', partition: 0, offset: 7 }
+    const failing = { calls: 1, sinceMs: now - 70_000, node: 'ask', nodeFunction: 'askCustoms', at }
+    const busy = { ...lane, rate: 0, busySinceMs: now - 70_000, callMs: 3 }
+    const partitions = [{ ...partition, lag: 500 }]
+    assert.deepEqual(codesOf({ lanes: [{ ...busy, failing }], partitions }), ['CALLS_FAIL', '(LANE_SLOW)'])
+    assert.deepEqual(codesOf({ lanes: [{ ...lane, failing: { ...failing, sinceMs: now - 5000 } }] }), [], 'it may pass')
+    const [one] = diagnose(now, { ...healthy, lanes: [{ ...lane, failing }] })
+    assert.match(
+      one?.sentence ?? '',
+      /^A call that the step ask \(function askCustoms\) made in lane-0 has failed again and again for 70 s, at the record in\/0 at offset 7\./,
+    )
+    assert.match(one?.next ?? '', /system that askCustoms calls.+--topic in --partition 0 --offset 7/)
+    const [many] = diagnose(now, { ...healthy, lanes: [{ ...lane, failing: { ...failing, calls: 3 } }] })
+    assert.match(many?.sentence ?? '', /^3 calls in lane-0 fail again and again\. The oldest, of the step ask /)
+  })
+
   test('does not call a lane that finishes nothing yet stuck, nor unstuck', () => {
     const still = { ...lane, rate: 0, stepSinceMs: now - 4000, longestStepMs: 3000, busySinceMs: now - 9000 }
     const partitions = [{ ...partition, lag: 500 }]
