@@ -26,7 +26,7 @@ export function embeddedNext(address: string): string {
   const folder = address.slice('embedded:'.length)
   const thread = 'What its thread is at shows in GET `/debug/threads` (`millrace threads -o json`).'
   return folder === ''
-    ? `This broker is a part of this process and keeps its topics in memory, so there is no other machine to look at. ${thread} A restart of this process would lose all that is in its topics.`
+    ? `This broker is a part of this process, so there is no other machine to look at. ${thread} Unless whoever started it gave it a folder, its topics are in memory, and a restart of this process loses all that is in them.`
     : `This broker is a part of this process, so there is no other machine to look at. Look at the disk of its folder ${folder}: is it full, slow or faulty (\`df -h\`, \`iostat -x\`, \`dmesg\`)? Delete nothing in that folder: it holds all topics. ${thread}`
 }
 
