@@ -153,7 +153,10 @@ describe('the broker', () => {
     broker.delayMs = { endTransaction: 2500 }
     const steadily = (): Promise<void> => engine.put('works', some)
     const { first } = await meanwhile(steadily, () => found(engine, 'COMMITS_SLOW'))
-    assert.match(first.sentence, /ms of that is spent waiting for the embedded broker \(embedded:\) to end the transaction/)
+    assert.match(
+      first.sentence,
+      /ms of that is spent waiting for the embedded broker \(embedded:\) to end the transaction/,
+    )
     broker.delayMs = {}
     await flows(engine)
   })
