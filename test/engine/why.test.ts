@@ -195,6 +195,7 @@ test('a partition without records that holds the watermark is named, with the se
     const both = [0, 1].map((partition): In => ({ key: 'a', value: {}, partition, timestamp }))
     await engine.put('works', both)
     await engine.put('calls', both)
+    await engine.put('asks', both)
     await engine.put('events', both.slice(0, 1))
   }
   const { first } = await meanwhile(steadily, () => found(engine, 'WATERMARK_HELD'))
