@@ -1,7 +1,7 @@
 /**
  * `node test/reference/run-examples.ts [records] [repetitions] [split] [minutes]`: the examples with 1, 2, 4 and 8 lanes,
  * on both kinds of stores, their input there before the engine starts or fed while it runs. It goes on where it stopped,
- * by what REFERENCE_JOURNAL says.
+ * by what REFERENCE_JOURNAL says. REFERENCE_EXAMPLES: some of them alone, by name.
  */
 import { examples } from './examples.ts'
 import { Journal } from './journal.ts'
@@ -9,6 +9,7 @@ import { expectedBehindTopic, expectedOf } from './results.ts'
 
 const [records = 10_000, repetitions = 1] = process.argv.slice(2, 4).map(Number)
 const split = process.argv[4] === 'repartition-topics' ? 'repartition-topics' : 'in-process'
+const only = process.env.REFERENCE_EXAMPLES?.split(',')
 const end = Date.now() + Number(process.argv[5] ?? 60) * 60_000
 const journal = new Journal(process.env.REFERENCE_JOURNAL ?? 'examples.ndjson', process.env.REFERENCE_AGAIN === '1')
 
@@ -21,6 +22,7 @@ const isBehindTopic = (name: string): boolean => fedBefore.has(name) && split ==
 const titles: string[] = []
 for (let repetition = 1; repetition <= repetitions; repetition++) {
   for (const [name, make] of Object.entries(examples)) {
+    if (only !== undefined && !only.includes(name)) continue
     for (const slow of [false, true]) {
       const program = make(repetition, records, slow)
       let expected: ReturnType<typeof expectedOf> | undefined
