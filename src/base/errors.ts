@@ -89,7 +89,7 @@ export const errorTable = {
   OFFSETS_MISSING: row(
     'external',
     'stop',
-    "Restore the group's offsets, or delete the state of this application to begin anew.",
+    "Delete nothing, and leave the process stopped: find out who deleted the group's offsets, or whether they expired (`offsets.retention.minutes`). Whether to begin anew under another `applicationId` is for the developers to decide: all input is read again, and results are written again.",
   ),
   STORE_AHEAD: row(
     'external',
@@ -133,7 +133,11 @@ export const errorTable = {
     'stop',
     'A lane did not come back from a function of the application; see `/debug/threads` before the restart.',
   ),
-  LANE_FAILED: row('internal', 'restart-engine', 'Report it with the log.'),
+  LANE_FAILED: row(
+    'internal',
+    'restart-engine',
+    'Send the log of this process to the maintainers of Millrace. Where it fails again in the same way, leave it stopped, or roll a new release back.',
+  ),
   RESTARTS_EXHAUSTED: row(
     'internal',
     'stop',

@@ -141,7 +141,9 @@ const restoring: StandstillRow = {
     const where =
       slowest === undefined
         ? ''
-        : ` The store with the most still to come is ${slowest.store}, partition ${slowest.partition}.`
+        : left === 0
+          ? ' All are restored: the engine is about to begin.'
+          : ` The store with the most still to come is ${slowest.store}, partition ${slowest.partition}.`
     return [
       {
         sentence: `The engine has been rebuilding its stores from their changelogs for ${lasting(now - stateSinceMs)}, and processes nothing until that is done. ${done} of ${done + left} records are restored${time}.${where}`,

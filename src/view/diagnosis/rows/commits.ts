@@ -20,6 +20,9 @@ const phaseWords: Readonly<Partial<Record<CommitPhase, string>>> = {
 const goesOn =
   'By itself the engine waits and asks again; where the broker gives up the transaction, the engine restarts in place and reads its records again. Nothing is lost, and nothing counts twice.'
 
+const embeddedGoesOn =
+  'By itself the engine waits and asks again. Of what the topics keep nothing is lost, and nothing is published twice.'
+
 /** What nobody can know before the broker has answered. */
 const isOpen = ' The broker may have published the results of this commit already, without the engine being told.'
 const isResolved =
@@ -58,8 +61,8 @@ function unanswered(phase: CommitPhase, age: string, owing: Owing | undefined, a
 
 function unansweredNext(facts: Facts, phase: CommitPhase, owing: Owing | undefined): string {
   const { address } = facts.broker
+  if (isEmbedded(address)) return `${embeddedNext(address)} ${embeddedGoesOn}`
   const then = openPhases.has(phase) ? isResolved : goesOn
-  if (isEmbedded(address)) return `${embeddedNext(address)} ${address === 'embedded:' ? goesOn : then}`
   const which =
     owing === undefined ? `each of the brokers (${address}), one after the other` : `the broker ${nodeName(owing)}`
   return `${lookAt.replace('the broker', which)}${owing === undefined ? whoAnswers(facts, phase) : ''} ${then}`

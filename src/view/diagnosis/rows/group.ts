@@ -32,7 +32,7 @@ function isFenced(facts: Facts, now: number): Found {
   const turns = before.length > 1 ? ` This happened ${before.length} times within the hour.` : ''
   return {
     sentence: `Another process took over from this one ${lasting(now - stateSinceMs)} ago: ${who} runs under the same identity${name}. The broker refuses whatever this process sends (it is fenced). This process processes nothing any more${end}.${turns}`,
-    next: `If the other one was started to replace this one, as in a rolling update, nothing is to be done. Else do not start this process again as it is, and keep its supervisor from it (it exits with code 3): it would take the identity back and stop the other one. Do not scale down a deployment that both belong to. Check with \`millrace why --url\` that the other one works; if it cannot be found or does not work, start this one again, which takes the identity back. ${sideBySide(facts)}`,
+    next: `If the other one was started to replace this one, as in a rolling update, nothing is to be done. Else do not start this process again as it is, and keep its supervisor from it (it exits with code 3): it would take the identity back and stop the other one. If both are replicas of one deployment, set it to one replica, and look which one is left. Check with \`millrace why --url\` that the other one works; if it cannot be found or does not work, start this one again, which takes the identity back. ${sideBySide(facts)}`,
     sinceMs: stateSinceMs,
     place: { ...(identity !== null && { group: facts.applicationId, pod: identity.name }) },
     evidence: [{ at: '/state', field: 'failure.code', value: failure?.code ?? null }],
@@ -50,7 +50,7 @@ function takesTurns(facts: Facts, now: number): Found[] {
   return [
     {
       sentence: `Two processes take the identity${facts.identity === null ? '' : ` ${facts.identity.name}`} from each other in turns, and each time the other one ends. This process lost it ${before.length} times within the hour, first at ${clockTime(first.atMs)}.${other}`,
-      next: `Stop one of the two for good: look for a second deployment, or a second start, of the same application. ${sideBySide(facts)}`,
+      next: `Stop one of the two for good; either may stay. Look for a second deployment, or a second start, of the same application. If both are replicas of one deployment, set it to one replica. ${sideBySide(facts)}`,
       sinceMs: first.atMs,
       place: { group: facts.applicationId, ...(facts.identity !== null && { pod: facts.identity.name }) },
       evidence: [{ at: '/state', field: 'history', value: before.length }],

@@ -27,7 +27,7 @@ function setIdleness(timeoutMs: number | undefined): string {
 
 /** Found only where the time-out has passed, and more. */
 const overdueIdleness =
-  'Its idleness time-out has passed, so the engine should have left the partition out by now. To set it again does not help: send the answer of GET `/watermarks` to the maintainers of Millrace. A record on that partition lets event time go on.'
+  'Its idleness time-out has passed, so the engine should have left the partition out by now. To set it again does not help: send the answer of GET `/watermarks` to the maintainers of Millrace. A record that the usual program writes there lets event time go on; write none by hand. A restart makes the engine look anew, and loses nothing.'
 
 const alignmentHeld: StandstillRow = {
   code: 'ALIGNMENT_HELD',
@@ -171,8 +171,8 @@ function holderNext(
     id !== null
       ? `${isOfApplication(facts, id) ? 'That is another process of this application: ask it first, with `millrace why --url` and its address, and do what is advised there. If it gives no answer, restart it' : `Ask the owner of the program that writes as ${id} whether so long a transaction is meant, and if not, to restart it`}: ${begins}`
       : holder !== null
-        ? `Find out who it is: \`${tool} list\` shows the transactional id beside the producer id ${holder.producerId}. Then ask its owner to restart it: ${begins}`
-        : `Find out who it is: \`${tool} describe-producers ${at}\` shows the producer id with an open transaction, and \`${tool} list\` the transactional id beside it. Then ask its owner to restart it: ${begins}`
+        ? `Find out who it is: \`${tool} list\` shows the transactional id beside the producer id ${holder.producerId}. Then ask its owner whether so long a transaction is meant, and if not, to restart it: ${begins}`
+        : `Find out who it is: \`${tool} describe-producers ${at}\` shows the producer id with an open transaction, and \`${tool} list\` the transactional id beside it. Then ask its owner whether so long a transaction is meant, and if not, to restart it: ${begins}`
   return `${find} ${byItself} \`${tool} find-hanging ${at}\` lists it. Only then, and if its owner agrees: \`${tool} abort ${at} --start-offset ${offset}\`. ${ownMarker}`
 }
 
@@ -198,7 +198,7 @@ const transactionOpen: StandstillRow = {
   title: 'An open transaction of another producer holds records back',
   when: 'For 5 s records have lain behind a transaction that whoever writes the topic has neither committed nor aborted.',
   explains: ['WATERMARK_HELD', 'ALIGNMENT_HELD'],
-  next: `Find out which program holds it open: \`kafka-transactions.sh --bootstrap-server <broker> describe-producers --topic <topic> --partition <partition>\` shows its producer id, and \`list\` in place of \`describe-producers\` the transactional id beside it. Ask its owner to restart it. ${byItself} \`kafka-transactions.sh find-hanging\` lists it. Only then, and if its owner agrees, end it with \`kafka-transactions.sh abort\`. ${ownMarker}`,
+  next: `Find out which program holds it open: \`kafka-transactions.sh --bootstrap-server <broker> describe-producers --topic <topic> --partition <partition>\` shows its producer id, and \`list\` in place of \`describe-producers\` the transactional id beside it. Ask its owner whether so long a transaction is meant, and if not, to restart it. ${byItself} \`kafka-transactions.sh find-hanging\` lists it. Only then, and if its owner agrees, end it with \`kafka-transactions.sh abort\`. ${ownMarker}`,
   guide:
     'Records after the first open transaction of a partition may not be read: nobody knows yet whether those before them count. `lag` in `/offsets` counts them, `withheld` tells them apart.',
   find: (facts, now) =>
@@ -222,10 +222,10 @@ const transactionOpen: StandstillRow = {
 const pauseFirst =
   'First stop the loss: `millrace pause` with the same `--url`, or POST /pause. Records wait in Kafka meanwhile, for as long as their topics keep them.'
 const mendClock =
-  'Then look at the clock of this machine (`date -u`). If it is wrong, set it right. If it is right, find the program that wrote the record, and correct its clock or its timestamps.'
+  'Then look at the clock of this machine (`date -u`). If it is wrong, set it right, and then `millrace resume`: nothing more is to be done. If it is right, find the program that wrote the record, and correct its clock or its timestamps.'
 /** Neither the source's correction nor a restart takes the jump back. */
 const afterwards =
-  'When the timestamps are right again, the watermark still stays ahead: it never goes back, not by a restart either. So choose: (1) Let the developers begin anew under another `applicationId`, with a timestamp extractor that refuses times ahead of the clock. It starts without state and reads its topics from the beginning, as far as they are kept. So the dropped records count as well, and whoever reads the results gets them a second time. (2) Or go on as it is (`millrace resume`): every record with a timestamp before the time of the jump is dropped as late, those that waited included. That is right where the jump is short or the dropped records do not matter.'
+  'When the timestamps are right again, the watermark still stays ahead: it never goes back, not by a restart either. So choose: (1) Stop this process for good, and let the developers begin anew under another `applicationId`, with a timestamp extractor that refuses times ahead of the clock. It starts without state and reads its topics from the beginning, as far as they are kept. So the dropped records count as well, and whoever reads the results gets them a second time. (2) Or go on as it is (`millrace resume`): every record with a timestamp before the time of the jump is dropped as late, those that waited included. That is right where the jump is short or the dropped records do not matter.'
 
 const timestampAhead: StandstillRow = {
   code: 'TIMESTAMP_AHEAD',

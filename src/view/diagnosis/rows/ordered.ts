@@ -124,7 +124,7 @@ function noneActiveNext(ha: Facts['ha'], settings: Facts['settings']): string {
       : []),
     ...(ha.failoverPaused
       ? [
-          'Somebody has paused failover, so no pod takes over by itself: ask first who did, and why. `millrace ha resume --wait`, with the same `--url`, ends that.',
+          'Somebody has paused failover, so no pod takes over by itself: ask first who did, and why. `millrace ha resume --wait`, with the same `--url`, ends that. `millrace ha promote` works all the same, and leaves it paused.',
         ]
       : [`Wait for that first: by itself a ready pod takes over once the active one has been silent for ${timeout}.`]),
     ...(lost.length > 0
@@ -218,7 +218,7 @@ function licenseNext(status: string, reason = ''): string {
     case 'REVOKED':
       return `The license server has taken this license back, and a restart does not help. Ask whoever sells the licenses of this application why; get another one, ${setIt}.`
     default:
-      return `Check, by the reason above: that \`license.key\` or the file of \`license.key-file\` holds the whole key on one line (\`millrace license inspect <key>\` tells what it says), that \`license.public-keys\` are those of its issuer, that the clock of this host is right, and that no more machines use the license than it allows. Then start the process again.`
+      return `${reason.trim() === '' ? 'Check, by what the log says of the validation' : 'Check, by the reason above'}: that \`license.key\` or the file of \`license.key-file\` holds the whole key on one line (\`millrace license inspect <key>\` tells what it says), that \`license.public-keys\` are those of its issuer, that the clock of this host is right, and that no more machines use the license than it allows. Then start the process again.`
   }
 }
 

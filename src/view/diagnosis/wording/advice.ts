@@ -26,8 +26,8 @@ export function embeddedNext(address: string): string {
   const folder = address.slice('embedded:'.length)
   const thread = 'What its thread is at shows in GET `/debug/threads` (`millrace threads -o json`).'
   return folder === ''
-    ? `This broker is a part of this process, so there is no other machine to look at. ${thread} Unless whoever started it gave it a folder, its topics are in memory, and a restart of this process loses all that is in them.`
-    : `This broker is a part of this process, so there is no other machine to look at. Look at the disk of its folder ${folder}: is it full, slow or faulty (\`df -h\`, \`iostat -x\`, \`dmesg\`)? Delete nothing in that folder: it holds all topics. ${thread}`
+    ? `This broker is a part of this process, so there is no other machine to look at. ${thread} Check whether this host is short of processor time (\`top\`, the CPU limit of the container). Unless whoever started it gave it a folder, its topics are in memory, and a restart of this process loses all that is in them: restart only if the developers agree.`
+    : `This broker is a part of this process, so there is no other machine to look at. Look at the disk of its folder ${folder}: is it full, slow or faulty (\`df -h\`, \`iostat -x\`, \`dmesg\`)? Delete nothing in that folder: it holds all topics. ${thread} If the disk is all right, save that answer and restart the process, which starts the broker again too.`
 }
 
 /** Said before a command that shows what records hold. */
@@ -86,7 +86,7 @@ function topicMissingAdvice(facts: FailureFacts): string {
     'Look first whether the name is right, and whether somebody deleted the topic:',
     `\`kafka-topics.sh ${servers} --list\` shows those that are there, and \`kafka-consumer-groups.sh ${servers} --describe --group ${facts.applicationId}\` which partitions of which topics this application has read before.`,
     'A wrong name is for the developers to correct.',
-    'A topic that was deleted was there with a number of partitions: give it the same one. Its records are gone, so ask whoever deleted it, and whoever writes it, before you make it anew and empty. Have nothing written to the new one before this process runs again: it would go on at the offset that it had reached in the old one.',
+    'A topic that was deleted was there with a number of partitions: give it the same one, and the same settings (`cleanup.policy`, `retention.ms`, copies). Its records are gone, so ask whoever deleted it, and whoever writes it, before you make it anew and empty. Have nothing written to the new one before this process runs again: it goes on at the offset that it had reached in the old one, and would skip what lies before.',
     'A topic that never was there needs as many partitions as the topics that the application joins it with, else at least as many as threads are to work on it (processes × `engine.lanes.count`): the developers know. To create it:',
     `\`kafka-topics.sh ${servers} --create --topic <topic> --partitions <number>\`.`,
     'Then start the process again; before that it fails in the same way. A number that does not fit its state or its other topics is refused then, and does no harm.',

@@ -12,7 +12,7 @@ const tooFewCopies = /NOT_ENOUGH_REPLICAS/
 function slowCall(cause: string): string {
   return /has waited .+ for the answer of/.test(cause)
     ? 'Check the system that this step calls (a database, a web service). The developers have to add a timeout to the call, or make it quicker'
-    : 'The developers have to make the function quicker, or asynchronous where it waits. While it is in the function again, `/debug/threads` shows the line'
+    : 'The developers have to make the function quicker, or asynchronous where it waits. While it is in the function again, `/debug/threads` shows the line: save it for them. Where the function waits for another system, check that one; see whether this host is short of processor time; where it began with a new release, roll that back'
 }
 
 const byCode: Readonly<Partial<Record<ErrorCode, (facts: CauseFacts, cause: string) => string>>> = {
