@@ -143,7 +143,11 @@ export const errorTable = {
     'stop',
     'Remove the cause that the message names; the log and `/debug/barriers` have those before it. Then start the process again.',
   ),
-  INVARIANT_BROKEN: row('internal', 'stop', 'Report it with the log.'),
+  INVARIANT_BROKEN: row(
+    'internal',
+    'stop',
+    'Send the log of this process to the maintainers of Millrace. Where it fails again in the same way, leave it stopped, or roll a new release back.',
+  ),
   LICENSE_REFUSED: row('user', 'stop', 'See `/license` and `docs/license.md`.'),
   POD_UNREACHABLE: row('external', 'stop', 'Name a pod that runs with `--url`; `docs/guide/high-availability.md`.'),
   COMMAND_REFUSED: row(

@@ -381,7 +381,7 @@ describe('a diagnosis', () => {
     }
     assert.match(next('OFFSETS_MISSING', false), / only after that, or it fails in the same way\.$/)
     assert.match(next('TOPIC_MISSING', false), /--describe --group .+give it the same one.+--partitions <number>/)
-    assert.match(next('INVARIANT_BROKEN', true), /Report it with the log\. Then start the process again\.$/)
+    assert.match(next('INVARIANT_BROKEN', true), /^Send the log .+ Then start the process again\.$/)
     assert.match(next('UNKNOWN', false), /start the process again\.$/)
   })
 
