@@ -136,7 +136,7 @@ export const errorTable = {
   LANE_FAILED: row(
     'internal',
     'restart-engine',
-    'Send the log of this process to the maintainers of Millrace. Where it fails again in the same way, leave it stopped, or roll a new release back.',
+    'Save the log of this process for the maintainers of Millrace. Where it has failed in the same way before, leave it stopped, or roll a new release back.',
   ),
   RESTARTS_EXHAUSTED: row(
     'internal',
@@ -146,7 +146,7 @@ export const errorTable = {
   INVARIANT_BROKEN: row(
     'internal',
     'stop',
-    'Send the log of this process to the maintainers of Millrace. Where it fails again in the same way, leave it stopped, or roll a new release back.',
+    'Save the log of this process for the maintainers of Millrace. Where it has failed in the same way before, leave it stopped, or roll a new release back.',
   ),
   LICENSE_REFUSED: row('user', 'stop', 'See `/license` and `docs/license.md`.'),
   POD_UNREACHABLE: row('external', 'stop', 'Name a pod that runs with `--url`; `docs/guide/high-availability.md`.'),

@@ -381,7 +381,7 @@ describe('a diagnosis', () => {
     }
     assert.match(next('OFFSETS_MISSING', false), / only after that, or it fails in the same way\.$/)
     assert.match(next('TOPIC_MISSING', false), /--describe --group .+give it the same one.+--partitions <number>/)
-    assert.match(next('INVARIANT_BROKEN', true), /^Send the log .+ Then start the process again\.$/)
+    assert.match(next('INVARIANT_BROKEN', true), /^Save the log .+ Then start the process again\.$/)
     assert.match(next('UNKNOWN', false), /start the process again\.$/)
   })
 
@@ -493,7 +493,10 @@ describe('a diagnosis', () => {
     const settings = { shutdownTimeoutMs: 25_000 } as NonNullable<Facts['settings']>
     const next = (state: 'STOPPING' | 'STOPPED', forMs = 5000): string =>
       diagnose(now, { ...healthy, state, settings, stateSinceMs: now - forMs })[0]?.next ?? ''
-    assert.match(next('STOPPING', 60_000), /should have ended within .+ \(now 25 s\), so end it/)
+    assert.match(
+      next('STOPPING', 60_000),
+      /^It should have ended within .+ \(now 25 s\) and has not\. To end it by hand/,
+    )
     assert.match(
       next('STOPPING'),
       /without it after `runtime\.shutdown\.timeout` \(now 25 s\).+kill -9.+loses no record/,

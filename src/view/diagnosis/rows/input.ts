@@ -27,7 +27,7 @@ function setIdleness(timeoutMs: number | undefined): string {
 
 /** Found only where the time-out has passed, and more. */
 const overdueIdleness =
-  'Its idleness time-out has passed, so the engine should have left the partition out by now. To set it again does not help: send the answer of GET `/watermarks` to the maintainers of Millrace. A record that the usual program writes there lets event time go on; write none by hand. A restart makes the engine look anew, and loses nothing.'
+  'Its idleness time-out has passed, so the engine should have left the partition out by now. To set it again does not help: send the answer of GET `/watermarks` to the maintainers of Millrace. A record that the usual program writes there lets event time go on; write none by hand. If the quiet is on purpose, restart the process: it looks anew, and leaves the partition out. Records that arrive there afterwards may be dropped as late, so do not while its writer is down or behind.'
 
 const alignmentHeld: StandstillRow = {
   code: 'ALIGNMENT_HELD',

@@ -154,7 +154,9 @@ const overdueMs = 10_000
 function stoppingNext(settings: Facts['settings'], forMs: number): string {
   const isOverdue = settings?.shutdownTimeoutMs !== undefined && forMs > settings.shutdownTimeoutMs + overdueMs
   const timeout = setting('runtime.shutdown.timeout', time(settings?.shutdownTimeoutMs))
-  return `If that was intended, nothing is to be done: ${isOverdue ? `it should have ended within ${timeout}, so end it` : `it ends by itself once that is committed, and without it after ${timeout}`}. ${killing} ${whoStopped}`
+  return isOverdue
+    ? `It should have ended within ${timeout} and has not. ${killing} ${whoStopped}`
+    : `If that was intended, nothing is to be done: it ends by itself once that is committed, and without it after ${timeout}. ${killing} ${whoStopped}`
 }
 
 const stopping: StandstillRow = {
@@ -218,7 +220,7 @@ function licenseNext(status: string, reason = ''): string {
     case 'REVOKED':
       return `The license server has taken this license back, and a restart does not help. Ask whoever sells the licenses of this application why; get another one, ${setIt}.`
     default:
-      return `${reason.trim() === '' ? 'Check, by what the log says of the validation' : 'Check, by the reason above'}: that \`license.key\` or the file of \`license.key-file\` holds the whole key on one line (\`millrace license inspect <key>\` tells what it says), that \`license.public-keys\` are those of its issuer, that the clock of this host is right, and that no more machines use the license than it allows. Then start the process again.`
+      return `${reason.trim() === '' ? 'Check, by what the log says of the validation' : 'Check, by the reason above'}: that \`license.key\` or the file of \`license.key-file\` holds the whole key on one line (\`millrace license inspect <key>\` tells what it says), that \`license.public-keys\` are those of its issuer, that the clock of this host is right, and that no more machines use the license than it allows. Start the process again only once you have corrected something.`
   }
 }
 

@@ -84,7 +84,7 @@ function topicMissingAdvice(facts: FailureFacts): string {
   const servers = bootstrap(facts)
   return [
     'Look first whether the name is right, and whether somebody deleted the topic:',
-    `\`kafka-topics.sh ${servers} --list\` shows those that are there, and \`kafka-consumer-groups.sh ${servers} --describe --group ${facts.applicationId}\` which partitions of which topics this application has read before.`,
+    `\`kafka-topics.sh ${servers} --list\` shows those that are there, and \`kafka-consumer-groups.sh ${servers} --describe --group ${facts.applicationId}\` which partitions of which topics this application has read before. (That a topic is not among them does not prove that it never was there: its offsets may have been dropped with it. The developers know.)`,
     'A wrong name is for the developers to correct.',
     'A topic that was deleted was there with a number of partitions: give it the same one, and the same settings (`cleanup.policy`, `retention.ms`, copies). Its records are gone, so ask whoever deleted it, and whoever writes it, before you make it anew and empty. Have nothing written to the new one before this process runs again: it goes on at the offset that it had reached in the old one, and would skip what lies before.',
     'A topic that never was there needs as many partitions as the topics that the application joins it with, else at least as many as threads are to work on it (processes × `engine.lanes.count`): the developers know. To create it:',
