@@ -123,7 +123,9 @@ describe('asynchronous functions', () => {
   })
 
   test('a call that fails and is made again is told with function, record and age, until others speak against the record', async (t) => {
-    const engine = await start(t, { 'errors.processing': 'dead-letter' })
+    const settings = { ...quiet, 'broker.embedded.partitions': 2, 'errors.processing': 'dead-letter' }
+    const engine = await TestEngine.start(t, 'failing-calls', settings)
+    await engine.reaches('RUNNING')
     await engine.put('asks', healthy)
     await engine.idle()
     await engine.put('asks', [{ key: 'lost', value: { do: 'throw' }, partition: 0 }])
@@ -195,7 +197,6 @@ test('a partition without records that holds the watermark is named, with the se
     const both = [0, 1].map((partition): In => ({ key: 'a', value: {}, partition, timestamp }))
     await engine.put('works', both)
     await engine.put('calls', both)
-    await engine.put('asks', both)
     await engine.put('events', both.slice(0, 1))
   }
   const { first } = await meanwhile(steadily, () => found(engine, 'WATERMARK_HELD'))

@@ -51,16 +51,6 @@ export default defineApp({
         return value
       })
       .to('called')
-    topology
-      .stream('asks', json)
-      .mapValues(
-        async function askNeighbour(value) {
-          if (value.do === 'throw') throw new RangeError('nobody answers')
-          return value
-        },
-        { breaker: { after: 3, pause: '100ms' } },
-      )
-      .to('asked')
     const timestamp = (value: Work): number => {
       if (value.do === 'loop') loopForEver()
       return 1_700_000_000_000
