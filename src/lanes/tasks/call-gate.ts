@@ -131,8 +131,8 @@ export class LaneCallGate implements CallGate {
 
   /**
    * Whether a failure tells something of the record: others have come through since the one before, or all have by now,
-   * and nobody else fails of whom it is not known. While a commit waits for this one, no further records are let in that
-   * could come through.
+   * and nobody else fails of whom it is not known. While a commit waits for this one, few others are let in that could
+   * come through.
    */
   #isOfRecord(blame: Blame): boolean {
     const isSuspect = blame.since !== undefined && this.#newestThrough > blame.since
