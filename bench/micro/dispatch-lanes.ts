@@ -83,9 +83,10 @@ class Round {
     const bounds = { capacity: records, maxPollRecords: records }
     const buffer = new PartitionBuffer({ topic, partition, offset: 0, ...bounds, isolation: 'read_committed' }, events)
     const timing = { maxOutOfOrdernessMs: 0, idlenessMs: 0, alignment: undefined }
-    const handle = this.#watermarks.assign({ topic, partition }, timing, { task: `t${partition}`, lag: 0, at: 0 })
+    const task = `t${partition}`
+    const handle = this.#watermarks.assign({ topic, partition }, timing, { task, lag: 0, at: 0 })
     const numbers = { source: 0, subtopology: 0, carriesValue: true, isChangelog: false, originTopic: 0, counter: 0 }
-    this.#dispatcher.assign({ handle, topic, partition, ...numbers, buffer, sorted: undefined })
+    this.#dispatcher.assign({ handle, topic, partition, task, ...numbers, buffer, sorted: undefined })
     buffer.append(batch, [])
     this.#watermarks.headArrived(handle, buffer.headTimestamp, buffer.headOffset, 0)
   }

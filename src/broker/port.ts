@@ -45,6 +45,8 @@ export interface FetchedPartition extends TopicPartition {
   readonly logStartOffset: number
   /** Only under `read_committed`: transactions to skip, by first offset. */
   readonly aborted: readonly AbortedTransaction[]
+  /** The partitions of this answer, all of them marked, were not read at one moment: what one lacks may be there by now. */
+  readonly isApart?: boolean
   /** `OFFSET_OUT_OF_RANGE`, `UNKNOWN_TOPIC_OR_PARTITION`, …: this partition alone failed, with a non-retriable code. */
   readonly error?: string
 }

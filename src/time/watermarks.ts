@@ -216,7 +216,11 @@ export class Watermarks {
    * What the last fetch of a partition said. `lag`: offsets between the position it reached and the last stable one.
    * Only a partition seen empty can turn idle.
    */
-  evidence(p: number, lag: number, fetchFailed: boolean, now: number): void {
+  evidence(p: number, lag: number | undefined, fetchFailed: boolean, now: number): void {
+    if (lag === undefined) {
+      this.#sort(this.#heads.forgetLag(p, now), now)
+      return
+    }
     this.#idle.evidence(p, lag, fetchFailed, now)
     this.#holds.refresh(p)
     if (!fetchFailed) this.#sort(this.#heads.fetched(p, lag, now), now)

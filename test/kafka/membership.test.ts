@@ -234,7 +234,7 @@ describe('the engine on Kafka', { skip }, () => {
       },
       {
         records: () => undefined,
-        evidence: (buffer, lag) => buffer.partition === 1 && lags.push(lag),
+        evidence: (buffer, lag) => buffer.partition === 1 && lags.push(lag ?? -1),
         connected: () => undefined,
         failed: (error) => failures.push(error),
       },

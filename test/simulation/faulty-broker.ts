@@ -1,7 +1,9 @@
 /** A connection to the simulated broker: every call takes time both ways, and may be cut on either. */
 import type { EmbeddedCluster } from '../../src/broker/embedded/core/cluster.ts'
 import { directClient } from '../../src/broker/embedded/direct-client.ts'
-import { BrokerError, type BrokerPort, type FetchedPartition } from '../../src/broker/port.ts'
+import { type PartitionKey, partitionKey } from '../../src/base/ids.ts'
+import type { Random } from '../../src/base/random.ts'
+import { BrokerError, type BrokerPort, type FetchedPartition, type FetchRequest } from '../../src/broker/port.ts'
 import type { Scheduler } from './scheduler.ts'
 
 export interface BrokerFaults {
@@ -30,6 +32,30 @@ export type Tamper = (
   call: (args: unknown[]) => Promise<unknown>,
   other: (name: keyof BrokerPort, args: unknown[]) => Promise<unknown>,
 ) => Promise<unknown>
+
+interface LateAnswer {
+  readonly offset: number
+  readonly answer: FetchedPartition
+}
+
+/** A broker reads one partition after the other, in the order in which it is asked for them: much may happen in between. */
+async function readInParts(
+  client: BrokerPort,
+  request: FetchRequest,
+  random: Random,
+  delay: () => Promise<void>,
+): Promise<FetchedPartition[]> {
+  const { partitions } = request
+  if (partitions.length < 2 || random.chance(0.7)) return await client.fetch(request)
+  const first = 1 + random.int(partitions.length - 1)
+  const answer: FetchedPartition[] = []
+  for (const part of [partitions.slice(0, first), partitions.slice(first)]) {
+    answer.push(...(await client.fetch({ ...request, partitions: part, maxWaitMs: 0 })))
+    if (answer.length === first) await delay()
+  }
+  // Where nothing lies in any of them it waits, and begins anew.
+  return answer.some(({ records }) => records.length > 0) ? answer : await client.fetch(request)
+}
 
 const passive = new Set<string>(['close', 'connected', 'fault', 'kind', 'then'])
 
@@ -61,14 +87,39 @@ export function faultyBroker(
   const remote = async (name: keyof BrokerPort, args: unknown[]): Promise<unknown> => {
     await delay()
     if (loses(name, faults().lostRequest)) throw lost(name)
+    if (name === 'fetch' && faults().leftOut !== undefined) return await fetched(args[0] as FetchRequest)
     const answer = await (client as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>)[name]?.(
       ...args,
     )
     await delay()
-    const { lostAnswer, leftOut } = faults()
-    if (loses(name, lostAnswer)) throw lost(name)
-    if (name !== 'fetch' || !leftOut) return answer
-    return (answer as FetchedPartition[]).filter(({ topic }) => !scheduler.random.chance(leftOut(topic)))
+    if (loses(name, faults().lostAnswer)) throw lost(name)
+    return answer
+  }
+  const late = new Map<PartitionKey, LateAnswer>()
+  /**
+   * As a client of several brokers gives it, and of one that has several requests under way: some partitions are left
+   * out, and what would have been said of them comes later, beside newer things.
+   */
+  const fetched = async (request: FetchRequest): Promise<FetchedPartition[]> => {
+    const { random } = scheduler
+    const answer = await readInParts(client, request, random, delay)
+    await delay()
+    const { lostAnswer, leftOut = () => 0 } = faults()
+    if (loses('fetch', lostAnswer)) throw lost('fetch')
+    const offsets = new Map(request.partitions.map((each) => [partitionKey(each.topic, each.partition), each.offset]))
+    const given: FetchedPartition[] = []
+    let isApart = false
+    for (const each of answer) {
+      const key = partitionKey(each.topic, each.partition)
+      const before = late.get(key)
+      late.delete(key)
+      if (before !== undefined && before.offset === offsets.get(key)) {
+        given.push(before.answer)
+        isApart = true
+      } else if (!random.chance(leftOut(each.topic))) given.push(each)
+      else if (random.chance(0.5)) late.set(key, { offset: offsets.get(key) as number, answer: each })
+    }
+    return isApart ? given.map((each) => ({ ...each, isApart })) : given
   }
   return intercepted(client, (name, args) => {
     const call = (changed: unknown[]): Promise<unknown> => remote(name, changed)

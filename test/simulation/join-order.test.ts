@@ -1,5 +1,5 @@
 import { test } from 'node:test'
-import { hardlyAnyRoom, takesWhatIsThere } from './join-order.ts'
+import { believesWhatWasKnown, hardlyAnyRoom, takesWhatIsThere } from './join-order.ts'
 import { Seeds, upTo } from './seeds.ts'
 
 const simulator = new Seeds(new URL('join-order.ts', import.meta.url))
@@ -16,4 +16,8 @@ test('what waits leaves room for what it waits for', { timeout: 600_000 }, async
 
 test('notices records that are taken before older ones are fetched', { timeout: 600_000 }, async (t) => {
   await simulator.notice(t, takesWhatIsThere.name, 20)
+})
+
+test('notices rows that came behind what was known of their partition', { timeout: 600_000 }, async (t) => {
+  await simulator.notice(t, believesWhatWasKnown.name, 300)
 })

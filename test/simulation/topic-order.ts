@@ -1,12 +1,10 @@
 /**
- * Records that change their key and then meet a table, through topics between sub-topologies: everything in the input before
+ * Records that change their key and then meet a table, through topics between sub-topologies: some or all of them there before
  * the start, and a broker that gives it piece by piece and seldom of all partitions at once. Each record must meet the row
  * of its time, and those of a group must come in the order of time, once, whatever crashes and however slow functions are.
  */
 import type { FetchRequest } from '../../src/broker/port.ts'
 import { keySlot } from '../../src/base/hash.ts'
-import { noHeaders } from '../../src/broker/wire/headers.ts'
-import { RecordBatchBuilder } from '../../src/broker/wire/record-batch.ts'
 import { type Application, defineApp } from '../../src/dsl/app.ts'
 import { OffsetQueue } from '../../src/engine/input/repartition/offset-queue.ts'
 import { SortedBuffer } from '../../src/engine/input/repartition/sorted-buffer.ts'
@@ -83,36 +81,25 @@ class TopicWorld extends World {
     const { records, keys, partitions } = this.derived
     const { random } = this.scheduler
     const rows = new Map<string, number>()
-    const builders = new Map<string, RecordBatchBuilder>()
-    const flush = async (at: string): Promise<void> => {
-      const [topic, partition] = at.split(':') as [string, string]
-      const bytes = (builders.get(at) as RecordBatchBuilder).finish()
-      builders.delete(at)
-      const batches = [{ topic, partition: Number(partition), records: bytes }]
-      await this.client.produce({ transactionalId: null, batches })
-    }
     await this.client.createTopics(['rows', 'asks'].map((topic) => ({ topic, partitions })))
+    const feed = this.orderedFeed()
+    const before = random.int(records + 1)
     for (let n = 0; n < records; n++) {
+      if (n === before) await feed.goLive()
       const product = `p${random.int(4)}`
       const isRow = random.chance(0.4)
       const key = isRow ? product : `k${random.int(keys)}`
-      const keyBytes = Buffer.from(key)
       // Rows have to lie where the topic of the re-key has its records.
-      const partition = keySlot(keyBytes) % partitions
-      const at = `${isRow ? 'rows' : 'asks'}:${partition}`
-      const builder = builders.get(at) ?? new RecordBatchBuilder()
-      builders.set(at, builder)
-      const timestamp = 1_000_000 + n * 10
-      builder.append(timestamp, keyBytes, Buffer.from(JSON.stringify(isRow ? n : { n, product })), noHeaders)
-      if (random.chance(0.3)) await flush(at)
-      this.inputs.push({ key, value: n, timestamp, partition })
+      const partition = keySlot(Buffer.from(key)) % partitions
+      const topic = isRow ? 'rows' : 'asks'
+      await feed.put({ topic, partition, timestamp: 1_000_000 + n * 10, key, value: isRow ? n : { n, product } })
       if (isRow) rows.set(product, n)
       else {
         this.#expect(`priced-out ${product}`, JSON.stringify([n, rows.get(product) ?? null]))
         this.#expect(`seen-out g${n % groups}`, String(n))
       }
     }
-    for (const at of [...builders.keys()]) await flush(at)
+    await feed.end()
   }
 
   async check(): Promise<void> {

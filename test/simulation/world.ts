@@ -26,6 +26,7 @@ import { FailingDisk } from './failing-disk.ts'
 import { type BrokerFaults, faultyBroker, type Tamper } from './faulty-broker.ts'
 import { type MessageTamper, SimulatedProcess } from './process.ts'
 import { CommitsGivenUp } from './given-up.ts'
+import { OrderedFeed } from './ordered-feed.ts'
 import { IdentityRules } from './identity-rules.ts'
 import { Scheduler, settleSome } from './scheduler.ts'
 import { application, type Delays, type Input } from './workload.ts'
@@ -254,6 +255,17 @@ export class World {
   }
 
   /** Plans what comes in, or brings it at once. */
+  /** What it writes is the input. */
+  protected orderedFeed(): OrderedFeed {
+    const { scheduler, client, inputs } = this
+    return new OrderedFeed({
+      client,
+      random: scheduler.random,
+      after: (ms, call) => scheduler.at(ms, 0, call),
+      written: ({ key, timestamp, partition }) => inputs.push({ key, value: inputs.length, timestamp, partition }),
+    })
+  }
+
   protected async feed(): Promise<void> {
     const { records, keys, asks } = this.derived
     const { random } = this.scheduler

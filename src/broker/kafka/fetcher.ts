@@ -26,8 +26,11 @@ interface Flight {
 
 /** What one call has gathered. */
 interface Gathering {
+  readonly beganAtMs: number
   readonly wanted: ReadonlyMap<PartitionKey, Wanted>
   readonly found: Map<PartitionKey, FetchedPartition>
+  /** Which of them has brought it. */
+  readonly by: Map<PartitionKey, Flight>
   /** Something that the caller does not want to wait any longer for. */
   worthReturning: boolean
   answered: boolean
@@ -73,8 +76,10 @@ export class Fetcher {
   async fetch(request: FetchRequest): Promise<FetchedPartition[]> {
     const wanted = new Map(request.partitions.map((each) => [partitionKey(each.topic, each.partition), each]))
     const gathering: Gathering = {
+      beganAtMs: performance.now(),
       wanted,
       found: new Map(),
+      by: new Map(),
       worthReturning: false,
       answered: false,
       trouble: undefined,
@@ -103,7 +108,8 @@ export class Fetcher {
       this.#leftovers.push(...active)
     }
     this.#judge(gathering, request.signal)
-    return [...gathering.found.values()]
+    const found = [...gathering.found.values()]
+    return isOfOneMoment(gathering) ? found : found.map((each) => ({ ...each, isApart: true }))
   }
 
   /** A cluster that does not answer is reported only when that lasts; till then there is just nothing to give. */
@@ -246,6 +252,7 @@ export class Fetcher {
       const key = partitionKey(topic, partition.partition)
       const wanted = gathering.wanted.get(key)
       if (wanted === undefined || wanted.offset !== flight.offsets.get(key)) continue
+      gathering.by.set(key, flight)
       if (partition.errorCode === 0) this.#found(wanted, partition, gathering)
       else this.#fault(wanted, refused(partition.errorCode, `reading ${key}`), gathering, { answer: partition })
     }
@@ -301,6 +308,12 @@ export class Fetcher {
 function isUnderWay(flights: ReadonlySet<Flight>, key: PartitionKey, offset: number): boolean {
   for (const flight of flights) if (flight.offsets.get(key) === offset) return true
   return false
+}
+
+/** One answer of one broker, and none that has lain there since before the call. */
+function isOfOneMoment({ by, beganAtMs }: Gathering): boolean {
+  const flights = new Set(by.values())
+  return flights.size <= 1 && [...flights].every(({ settledAtMs = beganAtMs }) => settledAtMs >= beganAtMs)
 }
 
 function isPassing(error: BrokerError): boolean {

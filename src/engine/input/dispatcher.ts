@@ -30,6 +30,8 @@ export interface Route {
   readonly partition: number
   readonly source: number
   readonly subtopology: number
+  /** Names the task that it feeds together with others. */
+  readonly task: string
   /** Records are sent with their values; otherwise with empty ones. */
   readonly carriesValue: boolean
   /** The topic serves as the changelog of a table: keys have to lie where their tasks are. */

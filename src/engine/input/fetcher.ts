@@ -11,8 +11,8 @@ import { type PartitionKey, partitionKey, type TopicPartition } from '../../base
 import type { Timers } from '../../base/timers.ts'
 import { BrokerError, type BrokerPort, type FetchedPartition, type Isolation } from '../../broker/port.ts'
 import { EngineError, messageOf } from '../../base/errors.ts'
-import type { RecordCursor } from '../../broker/wire/record-batch.ts'
-import { PartitionBuffer, type PartitionBufferEvents } from './partition-buffer.ts'
+import { type Company, endsOfUnanswered } from './unanswered.ts'
+import { PartitionBuffer, type PartitionBufferEvents, type TimestampOf } from './partition-buffer.ts'
 
 export interface FetcherOptions {
   readonly broker: BrokerPort
@@ -41,14 +41,16 @@ export interface FetcherEvents {
   buffered?(bytes: number): void
   /** Whether nothing is let through for want of a record of a partition that has none. */
   starving?(): boolean
+  /** Of partitions that have nothing buffered, those that may have something older than what has arrived. */
+  readonly company?: Company
   /** How long what comes now may still lie at the broker and be part of the next commit all the same; 0 or less: not at all. */
   slackMs?(): number
   /** A request took so long, the wait for records at the broker included. */
   requested?(ms: number): void
   /** A poll let records into a buffer. */
   polled?(buffer: PartitionBuffer, records: number): void
-  /** What a fetch said of a partition: how much of its log was not fetched, or that fetching failed. */
-  evidence(buffer: PartitionBuffer, lag: number, failed: boolean): void
+  /** How much of a partition's log was not fetched; undefined: nobody knows any more. Or that fetching failed. */
+  evidence(buffer: PartitionBuffer, lag: number | undefined, failed: boolean): void
   /** Whether the broker answers. Told when it changes. */
   connected(connected: boolean, why: string | undefined): void
   /** Something was set right that somebody should know of. */
@@ -63,6 +65,7 @@ export type FetchPause = 'application' | 'restoring'
 interface Slot {
   readonly buffer: PartitionBuffer
   readonly key: PartitionKey
+  readonly isLast: boolean
   readonly pauses: Set<FetchPause>
   /** Least to ask for: grows while the next batch does not fit. */
   least: number
@@ -122,8 +125,11 @@ export class Fetcher {
     return [...this.#slots.values()].map((slot) => slot.buffer)
   }
 
-  /** Adds a partition, to be read from `offset`; `timestampOf`: see `PartitionBufferOptions`. */
-  add(tp: TopicPartition, offset: number, timestampOf?: (cursor: RecordCursor) => number): PartitionBuffer {
+  /**
+   * Adds a partition, to be read from `offset`. A broker comes to those with `isLast` behind all others: a row that was there
+   * before another record then comes along with it. `timestampOf`: see `PartitionBufferOptions`.
+   */
+  add(tp: TopicPartition, offset: number, timestampOf?: TimestampOf, isLast = false): PartitionBuffer {
     const { bufferCapacity: capacity, maxPollRecords, isolation } = this.#o
     const { topic, partition } = tp
     const buffer = new PartitionBuffer(
@@ -131,7 +137,7 @@ export class Fetcher {
       this.#bufferEvents,
     )
     const key = partitionKey(topic, partition)
-    this.#slots.set(key, { buffer, key, pauses: new Set(), least: 0, failed: false })
+    this.#slots.set(key, { buffer, key, isLast, pauses: new Set(), least: 0, failed: false })
     this.#changed()
     return buffer
   }
@@ -248,6 +254,7 @@ export class Fetcher {
       await this.#requestFailed(error, wanted)
       return
     }
+    await this.#lookAtUnanswered(answer)
     if (this.#closed) return
     this.#setConnected(true, undefined)
     this.#backoffMs = shortestBackoffMs
@@ -260,6 +267,16 @@ export class Fetcher {
     }
     this.#events.buffered?.(this.bufferedBytes)
     await this.#pace(wanted, began)
+  }
+
+  /** What is known of partitions that this answer is without may be older than the records that it brings. */
+  async #lookAtUnanswered(answer: readonly FetchedPartition[]): Promise<void> {
+    if (answer.length >= this.#slots.size && answer[0]?.isApart !== true) return
+    for (const [buffer, end] of await endsOfUnanswered(this.#o, this.buffers, answer, this.#events.company)) {
+      if (this.buffer(buffer) !== buffer) continue
+      if (end !== undefined) buffer.endsAtLeast(end, this.#o.clock.monotonic())
+      this.#events.evidence(buffer, end === undefined ? undefined : buffer.lag, false)
+    }
   }
 
   /**
@@ -281,7 +298,8 @@ export class Fetcher {
   /** The order changes from request to request: brokers fill an answer from the front until it is full. */
   #rotated(wanted: readonly Slot[]): readonly Slot[] {
     this.#rotation = (this.#rotation + 1) % wanted.length
-    return [...wanted.slice(this.#rotation), ...wanted.slice(0, this.#rotation)]
+    const rotated = [...wanted.slice(this.#rotation), ...wanted.slice(0, this.#rotation)]
+    return rotated.sort((a, b) => Number(a.isLast) - Number(b.isLast))
   }
 
   async #request(wanted: readonly Slot[], room: number): Promise<FetchedPartition[]> {

@@ -17,6 +17,7 @@ import { inputFetcher } from './input-fetcher.ts'
 import { InputSources } from './input-sources.ts'
 import { firstWithheld, LogEnds } from './log-ends.ts'
 import { LongWait } from './long-wait.ts'
+import type { PartitionBuffer } from './partition-buffer.ts'
 import { type FrozenPosition, Positions } from './positions.ts'
 import type { Run } from '../run.ts'
 import type { PartitionProgress } from '../snapshots.ts'
@@ -24,8 +25,9 @@ import { timingOf } from './source-timing.ts'
 import type { Announcements } from './repartition/announcements.ts'
 import { announcementsOf } from './repartition/announcing.ts'
 import { isGroupAtEnd } from './repartition/group-end.ts'
+import { neverWait } from '../../time/task-inputs.ts'
 import { SortedInput } from './repartition/sorted-input.ts'
-import { taskNames } from './task-names.ts'
+import { companyOf, taskNames } from './task-names.ts'
 import type { ResolvedTopics } from '../group/topics.ts'
 import type { ConsumerSnapshot, WatermarkSnapshot } from '../../view/view.ts'
 
@@ -102,10 +104,12 @@ export class Flow {
     )
     this.#end = new InputEnd(options, this.#watermarks, this.#routes, this.#positions, this.dispatcher)
     this.#fetcher = inputFetcher(options, {
-      records: (buffer) => this.#arrived(buffer.topic, buffer.partition),
+      records: (buffer) => this.#arrived(buffer),
       starving: () => this.#starving(),
+      company: (arrived, empty) =>
+        settings.maxTaskIdleMs === neverWait ? [] : companyOf((tp) => this.#routeOf(tp)?.task, arrived, empty),
       slackMs: () => host.slackMs(),
-      evidence: (buffer, lag, failed) => this.#evidence(buffer.topic, buffer.partition, lag, failed),
+      evidence: (buffer, lag, failed) => this.#evidence(buffer, lag, failed),
       connected: (connected, why) => host.connected(connected, why),
       // Behind the dispatch that may be under way: what restarts takes all of it back.
       failed: (error) => queueMicrotask(() => host.failed(error)),
@@ -127,28 +131,20 @@ export class Flow {
       if (this.#routes.has(key)) continue
       const source = this.#sources.sourceOf(topic, topics)
       assert(source >= 0, `${topic} is assigned, which no source reads`)
-      const buffer = this.#fetcher.add(start, offset, this.#sources.extractor(source, topic, partition))
+      const buffer = this.#fetcher.add(start, offset, ...this.#sources.reading(source, topic, partition))
       buffer.sawEnds(logEnd, highWatermark, now)
       if (!this.#begun) this.#fetcher.pause('restoring', start)
       const lag = logEnd < 0 ? undefined : buffer.lag
-      const input = { task: taskOf(source, partition), lag, at: now }
-      const handle = this.#watermarks.assign(start, timingOf(this.#o.settings, source), input)
+      const task = taskOf(source, partition)
+      const handle = this.#watermarks.assign(start, timingOf(this.#o.settings, source), { task, lag, at: now })
       if (maxTimestamp > Number.NEGATIVE_INFINITY) this.#watermarks.restore(handle, maxTimestamp)
       this.#watermarks.restoreTask(handle, watermark)
-      const route: Route = {
-        handle,
-        topic,
-        partition,
-        ...this.#sources.routing(source, topic),
-        originTopic: this.#sources.originTopics.indexOf(topic),
-        counter: this.#o.layout.sourceTopics.indexOf(topic),
-        buffer,
-        sorted: this.#sorted.bufferFor(source, buffer, start.kept),
-      }
+      const sorted = this.#sorted.bufferFor(source, buffer, start.kept)
+      const route = { handle, topic, partition, task, ...this.#sources.routing(source, topic), buffer, sorted }
       this.#routes.set(key, route)
       this.dispatcher.assign(route)
       this.#positions.assigned(start)
-      if (route.sorted === undefined && buffer.hasHead)
+      if (sorted === undefined && buffer.hasHead)
         this.#watermarks.headArrived(handle, buffer.headTimestamp, buffer.headOffset, now)
     }
     this.#sorted.assigned(partitions, now)
@@ -157,7 +153,7 @@ export class Flow {
 
   revoke(partitions: readonly TopicPartition[]): void {
     const now = this.#o.clock.monotonic()
-    const revoked = partitions.flatMap((tp) => this.#routes.get(partitionKey(tp.topic, tp.partition)) ?? [])
+    const revoked = partitions.flatMap((tp) => this.#routeOf(tp) ?? [])
     // What the commit tells of a task's time its lane knows, so that all that is due by then is done. And it is the time of
     // all partitions of the task: those that are left alone would be ahead of those that have gone.
     this.dispatcher.flush()
@@ -417,10 +413,14 @@ export class Flow {
     if (!stalled) this.wake()
   }
 
-  #arrived(topic: string, partition: number): void {
-    const route = this.#routes.get(partitionKey(topic, partition))
+  #routeOf({ topic, partition }: TopicPartition): Route | undefined {
+    return this.#routes.get(partitionKey(topic, partition))
+  }
+
+  #arrived(buffer: PartitionBuffer): void {
+    const route = this.#routeOf(buffer)
     if (!route) return
-    const { buffer, handle } = route
+    const { handle } = route
     if (route.sorted !== undefined) {
       if (this.#sorted.arrived(route)) this.#announcements?.hurry()
       this.wake()
@@ -438,8 +438,8 @@ export class Flow {
     return this.#watermarks.holdMs(this.#o.clock.monotonic()) > 0 || this.#watermarks.longestWait() !== undefined
   }
 
-  #evidence(topic: string, partition: number, lag: number, failed: boolean): void {
-    const route = this.#routes.get(partitionKey(topic, partition))
+  #evidence(buffer: PartitionBuffer, lag: number | undefined, failed: boolean): void {
+    const route = this.#routeOf(buffer)
     if (!route) return
     this.#watermarks.evidence(route.handle, lag, failed, this.#o.clock.monotonic())
     // What came may have been nothing but markers, behind which all is read again that was at hand before.

@@ -1,9 +1,11 @@
 /** Which source of the topology a topic belongs to, and the number by which records name the topic that they came from. */
-import type { RecordCursor } from '../../broker/wire/record-batch.ts'
 import type { EngineOptions } from '../engine-options.ts'
 import type { ResolvedTopics } from '../group/topics.ts'
 import type { Run } from '../run.ts'
 import type { Route } from './dispatcher.ts'
+import type { TimestampOf } from './partition-buffer.ts'
+
+type Routing = Pick<Route, 'source' | 'subtopology' | 'carriesValue' | 'isChangelog' | 'originTopic' | 'counter'>
 
 export class InputSources {
   /** Topics by the number that records carry: places stay what they are, for records under way name their topic by them. */
@@ -35,17 +37,27 @@ export class InputSources {
   }
 
   /** What dispatch is to know of it. */
-  routing(source: number, topic: string): Pick<Route, 'source' | 'subtopology' | 'carriesValue' | 'isChangelog'> {
-    const { plan, deadLetterTopic } = this.#o.settings
+  routing(source: number, topic: string): Routing {
+    const { settings, layout } = this.#o
+    const { plan, deadLetterTopic } = settings
     const { subtopology = 0, carriesValue = true } = plan.sources[source] ?? {}
     const isChangelog = plan.stores.some(({ changelogTopic }) => changelogTopic === topic)
     // Dead letters are records as they came.
-    return { source, subtopology, carriesValue: carriesValue || deadLetterTopic !== null, isChangelog }
+    return {
+      source,
+      subtopology,
+      carriesValue: carriesValue || deadLetterTopic !== null,
+      isChangelog,
+      originTopic: this.originTopics.indexOf(topic),
+      counter: layout.sourceTopics.indexOf(topic),
+    }
   }
 
-  /** The application's own function for the time of a record; undefined where it has none. */
-  extractor(source: number, topic: string, partition: number): ((cursor: RecordCursor) => number) | undefined {
+  /** How it is fetched: with the application's own function for event time, where it has one; tables behind streams. */
+  reading(source: number, topic: string, partition: number): [timestampOf: TimestampOf | undefined, isLast: boolean] {
+    const { plan } = this.#o.settings
     const extract = this.#o.extractors?.get(source)
-    return extract && ((cursor) => extract(cursor, topic, partition))
+    const timestampOf: TimestampOf | undefined = extract && ((cursor) => extract(cursor, topic, partition))
+    return [timestampOf, plan.stores.some(({ sourceTopic }) => sourceTopic === topic)]
   }
 }

@@ -12,6 +12,8 @@ import { noHead } from '../../time/head-order.ts'
 import { RecordCursor } from '../../broker/wire/record-batch.ts'
 import { surveyBatches } from './partition-buffer-survey.ts'
 
+export type TimestampOf = (cursor: RecordCursor) => number
+
 export interface PartitionBufferOptions {
   readonly topic: string
   readonly partition: number
@@ -21,7 +23,7 @@ export interface PartitionBufferOptions {
   readonly maxPollRecords: number
   readonly isolation: Isolation
   /** Event time of the record at the cursor; NaN passes the record over. Default: the record's own timestamp. */
-  readonly timestampOf?: ((cursor: RecordCursor) => number) | undefined
+  readonly timestampOf?: TimestampOf | undefined
 }
 
 export interface PartitionBufferEvents {
@@ -47,6 +49,8 @@ interface Chunk {
 }
 
 const nothing = new Uint8Array(0)
+/** An answer to a fetch comes within this time, or not at all. */
+const underWayMs = 60_000
 
 export class PartitionBuffer {
   readonly topic: string
@@ -67,9 +71,12 @@ export class PartitionBuffer {
   /** When the broker told these ends last, by the monotonic clock. */
   endsAt = Number.NEGATIVE_INFINITY
 
+  /** Where the log ended at least, as was asked apart from fetches, and until when answers may come that know less. */
+  #leastEnd = -1
+  #leastUntil = Number.NEGATIVE_INFINITY
   readonly #maxPollRecords: number
   readonly #isolation: Isolation
-  readonly #timestampOf: ((cursor: RecordCursor) => number) | undefined
+  readonly #timestampOf: TimestampOf | undefined
   readonly #events: PartitionBufferEvents
   #chunks: Chunk[] = []
   #held = 0
@@ -134,9 +141,16 @@ export class PartitionBuffer {
 
   /** The broker told where the log ends for a reader of this isolation, and where it ends. */
   sawEnds(readable: number, highWatermark: number, at: number): void {
-    this.logEndOffset = readable
-    this.highWatermark = Math.max(readable, highWatermark)
+    this.logEndOffset = at < this.#leastUntil ? Math.max(readable, this.#leastEnd) : readable
+    this.highWatermark = Math.max(this.logEndOffset, highWatermark)
     this.endsAt = at
+  }
+
+  /** The log ends here or behind. A fetch that is under way may have been answered before, and takes nothing of it back. */
+  endsAtLeast(readable: number, at: number): void {
+    this.#leastEnd = Math.max(readable, at < this.#leastUntil ? this.#leastEnd : -1)
+    this.#leastUntil = at + underWayMs
+    if (readable > this.logEndOffset) this.sawEnds(readable, this.highWatermark, at)
   }
 
   /** Offsets between what was fetched and what could be. 0: the partition was read to its end. */

@@ -43,6 +43,7 @@ class Reader {
         topics: () => topics,
         position: (tp) => this.reached.get(partitionKey(tp.topic, tp.partition)) ?? 0,
         reached: (tp, offset) => (this.reached.get(partitionKey(tp.topic, tp.partition)) ?? -1) >= offset,
+        endsAtLeast: () => undefined,
         shows: () => undefined,
         cameTo: (_at, { upToMs }) => this.gates.push(upToMs),
         failed: (error) => assert.fail(error as Error),

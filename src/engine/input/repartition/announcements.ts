@@ -42,6 +42,8 @@ export interface AnnouncementsHost {
   position(partition: TopicPartition): number
   /** Everything below this offset is at hand: it was dispatched, or has its place among what waits. */
   reached(partition: TopicPartition, offset: number): boolean
+  /** The partition of the input ends here or behind. */
+  endsAtLeast(partition: TopicPartition, offset: number): void
   /** Those who write to the partition have come so far in event time. */
   shows(partition: TopicPartition, epochMs: number): void
   /** The heads of the partition's sub-topology may go so far; `known`: what of each partition was read when this was known. */
@@ -205,6 +207,8 @@ export class Announcements {
         return [partitionKey(topic, partition), { offset, maxTimestamp, idle }]
       }),
     )
+    // What is behind a topic was in the input before: tables beside it are read so far before anything goes for what is told.
+    for (const { topic, partition, offset } of readable) this.#host.endsAtLeast({ topic, partition }, offset)
     this.#upstream.look({ committed, ends: endOf, now: clock.monotonic() })
     if (reassigned === this.#reassigned) this.#tell(own, endOf)
     this.#known = known

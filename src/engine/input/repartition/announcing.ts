@@ -31,6 +31,7 @@ export function announcementsOf(options: EngineOptions, host: AnnouncingHost): A
       topics: () => host.topics(),
       position: (tp) => routeOf(tp)?.buffer.position ?? 0,
       reached: (tp, offset) => sorted.reached(routeOf(tp), offset),
+      endsAtLeast: (tp, offset) => sorted.endsAtLeast(routeOf(tp), offset),
       shows: (tp, epochMs) => {
         sorted.shows(routeOf(tp), epochMs)
         host.wake()

@@ -86,6 +86,15 @@ export class SortedInput {
     return (route.sorted?.taken ?? route.buffer.nextOffset) >= offset
   }
 
+  /** So much of a partition of the input was there when it was asked how far those who write have come. */
+  endsAtLeast(route: Route | undefined, offset: number): void {
+    if (route === undefined) return
+    const now = this.#clock.monotonic()
+    route.buffer.endsAtLeast(offset, now)
+    const { lag } = route.buffer
+    if (lag > 0) this.#watermarks.evidence(route.handle, lag, false, now)
+  }
+
   /** Nothing of some partition goes before all is read again that was at hand at the last commit. */
   get isReadingAgain(): boolean {
     for (const { sorted } of this.#routes.values()) if (sorted?.isReadingAgain) return true

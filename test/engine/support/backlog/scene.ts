@@ -57,6 +57,7 @@ export interface Outcome {
 }
 
 const child = join(import.meta.dirname, 'child.ts')
+const callFails = /^A call of .+ has failed \d+ times .+ the service answered 503$/
 const busyLoop = 'for (;;);'
 /** So often committed offsets grow between two ends. */
 const stepsBetween = 8
@@ -185,7 +186,9 @@ export class Scene {
     const now = performance.now()
     const before = this.#told
     this.#told = told
-    this.#complaints.push(...told.complaints)
+    // That calls fail is said once a lane while the service is away.
+    const isOfService = (text: string): boolean => this.#o.failsSeconds !== undefined && callFails.test(text)
+    this.#complaints.push(...told.complaints.filter((text) => !isOfService(text)))
     this.#rss = Math.max(this.#rss, told.rss)
     if (told.committed < this.#o.backlog.length / 4) this.#earlyRss = this.#rss
     // What it takes to start is not counted, nor what nobody could have committed.
