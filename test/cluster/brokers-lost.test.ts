@@ -9,28 +9,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { LocalCluster } from '../../scripts/kafka/local-cluster.ts'
-import { KafkaMissing, type LocalKafka } from '../../scripts/kafka/local-kafka.ts'
+import type { LocalKafka } from '../../scripts/kafka/local-kafka.ts'
 import { Random } from '../../src/base/random.ts'
 import { EngineProcess, VerifierTool } from '../kafka/verifier/harness.ts'
+import { threeBrokers } from './three-brokers.ts'
 
 const kills = Number(process.env.CLUSTER_KILLS ?? 1)
 const seed = Number(process.env.CLUSTER_SEED ?? Date.now() % 1_000_000)
-const folder = mkdtempSync(join(tmpdir(), 'millrace-cluster-'))
-
-const cluster = await LocalCluster.start({ folder, brokers: 3, heap: '320m' }).catch((error: unknown) => {
-  rmSync(folder, { recursive: true, force: true })
-  if (!(error instanceof KafkaMissing) || process.env.REQUIRE_KAFKA === '1') throw error
-  return error.message
-})
-const skip = typeof cluster === 'string' ? cluster : false
-const killAll = (): void => {
-  if (typeof cluster !== 'string') for (const pid of cluster.pids) process.kill(pid, 'SIGKILL')
-}
-process.once('exit', killAll)
+const { cluster: brokers, skip, end } = await threeBrokers()
 
 describe(`three brokers (CLUSTER_SEED=${seed})`, { skip }, () => {
-  const brokers = cluster as LocalCluster
   const random = new Random(seed)
   const prefix = `cluster-${process.pid}`
   let tool: VerifierTool
@@ -41,9 +29,7 @@ describe(`three brokers (CLUSTER_SEED=${seed})`, { skip }, () => {
   })
   after(async () => {
     tool.dispose()
-    await brokers.kill()
-    process.removeListener('exit', killAll)
-    rmSync(folder, { recursive: true, force: true })
+    await end()
   })
 
   test(`brokers killed in turn, ${kills} in all`, async (t) => {
