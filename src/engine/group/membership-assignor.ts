@@ -1,8 +1,8 @@
 /**
  * Who gets which partitions: sticky, balanced, cooperative. Partitions that must lie together (those of one number of
- * all topics that a sub-topology reads) move as one unit. A partition that another member still owns is given to
+ * all topics that a sub-topology reads) move as one unit. A unit of which another member still owns a partition is given to
  * nobody; its owner sees that it lost it, commits, lets go and joins again, and only then does the new owner get it. So
- * no partition has two owners at any time.
+ * no partition has two owners at any time, and nobody has a part of a unit.
  */
 import { type PartitionKey, partitionKey, type TopicPartition } from '../../base/ids.ts'
 
@@ -42,18 +42,19 @@ export function assignCooperatively(input: AssignorInput): Map<string, TopicPart
   const members = input.exclusive ? input.members.slice(0, 1) : input.members
   const claims = claimsOf(input.members)
   const target = new Map<string, TopicPartition[]>(input.members.map(({ memberId }) => [memberId, []]))
-  for (const [memberId, partitions] of balanced(members, unitsOf(input, members), claims.owner)) {
-    const free = partitions.filter((tp) => {
-      const claimants = claims.claimants.get(partitionKey(tp.topic, tp.partition))
-      return (
-        claimants === undefined ||
-        claims.owner.get(partitionKey(tp.topic, tp.partition)) === memberId ||
-        onlyBy(claimants, memberId)
-      )
-    })
-    target.set(memberId, free.sort(byTopicAndPartition))
+  for (const [memberId, units] of balanced(members, unitsOf(input, members), claims.owner)) {
+    // A part of one would be a stream without its table, or a table without its stream.
+    const free = units.filter(({ partitions }) => partitions.every((tp) => isFree(claims, tp, memberId)))
+    target.set(memberId, free.flatMap(({ partitions }) => partitions).sort(byTopicAndPartition))
   }
   return target
+}
+
+/** Nobody else claims it, or the member is the one that is believed. */
+function isFree({ claimants, owner }: Claims, { topic, partition }: TopicPartition, memberId: string): boolean {
+  const key = partitionKey(topic, partition)
+  const of = claimants.get(key)
+  return of === undefined || owner.get(key) === memberId || of.every((id) => id === memberId)
 }
 
 interface Claims {
@@ -85,8 +86,6 @@ function claimsOf(members: readonly AssignorMember[]): Claims {
   }
   return { owner, claimants }
 }
-
-const onlyBy = (claimants: readonly string[], memberId: string): boolean => claimants.every((id) => id === memberId)
 
 function unitsOf({ partitions, coPartitioned }: AssignorInput, members: readonly AssignorMember[]): Unit[] {
   const subscribed = new Set(members.flatMap((member) => member.topics))
@@ -134,7 +133,7 @@ function balanced(
   members: readonly AssignorMember[],
   units: readonly Unit[],
   owner: ReadonlyMap<PartitionKey, string>,
-): Map<string, TopicPartition[]> {
+): Map<string, Unit[]> {
   const loads = members.map((member) => ({
     member,
     topics: new Set(member.topics),
@@ -153,9 +152,7 @@ function balanced(
     if (least) give(least, unit)
   }
   while (moveOne(loads));
-  return new Map(
-    loads.map(({ member, units: mine }) => [member.memberId, [...mine].flatMap((unit) => unit.partitions)]),
-  )
+  return new Map(loads.map(({ member, units: mine }) => [member.memberId, [...mine]]))
 }
 
 /** The member that owns most of a unit's partitions. */

@@ -154,6 +154,28 @@ describe('the assignor', () => {
     assert.equal(owned.length, 6)
   })
 
+  test('nobody gets a part of what belongs together while another still has the rest', () => {
+    const partitions = new Map(Object.entries({ a: 3, b: 3 }))
+    const group: Group = {
+      partitions,
+      coPartitioned: [['a', 'b']],
+      exclusive: false,
+      members: [newcomer('old', ['a'])],
+    }
+    settle(group)
+    group.members = [...group.members, newcomer('new', ['a', 'b'])]
+    rebalance(group)
+    assert.deepEqual(
+      group.members.map(({ owned }) => keys(owned)),
+      [[], []],
+    )
+    settle(group)
+    assert.deepEqual(
+      group.members.map(({ owned }) => owned.length),
+      [0, 6],
+    )
+  })
+
   test('what two claim from the same generation is taken from both before anybody has it', () => {
     const claim = [{ topic: 'a', partition: 0 }]
     const members = ['x', 'y'].map((memberId) => ({ memberId, topics: ['a'], owned: claim, generationId: 4 }))
