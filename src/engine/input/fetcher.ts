@@ -93,6 +93,8 @@ export class Fetcher {
   #connected = true
   #backoffMs = shortestBackoffMs
   #rotation = 0
+  /** Of these nobody knows how much was not fetched, until they are answered. */
+  readonly #unknown = new Set<PartitionBuffer>()
   /** Nothing is asked for until some of what is buffered was dispatched. */
   #overloaded = false
 
@@ -144,6 +146,8 @@ export class Fetcher {
 
   /** Removes a partition. What a request under way brings for it is thrown away. */
   remove(tp: TopicPartition): void {
+    const buffer = this.buffer(tp)
+    if (buffer) this.#unknown.delete(buffer)
     this.#slots.delete(partitionKey(tp.topic, tp.partition))
   }
 
@@ -272,9 +276,11 @@ export class Fetcher {
   /** What is known of partitions that this answer is without may be older than the records that it brings. */
   async #lookAtUnanswered(answer: readonly FetchedPartition[]): Promise<void> {
     if (answer.length >= this.#slots.size && answer[0]?.isApart !== true) return
-    for (const [buffer, end] of await endsOfUnanswered(this.#o, this.buffers, answer, this.#events.company)) {
+    const { company } = this.#events
+    for (const [buffer, end] of await endsOfUnanswered(this.#o, this.buffers, answer, company, this.#unknown)) {
       if (this.buffer(buffer) !== buffer) continue
       if (end !== undefined) buffer.endsAtLeast(end, this.#o.clock.monotonic())
+      else this.#unknown.add(buffer)
       this.#events.evidence(buffer, end === undefined ? undefined : buffer.lag, false)
     }
   }
@@ -334,6 +340,7 @@ export class Fetcher {
       await this.#partitionFailed(slot, fetched.error)
       return
     }
+    this.#unknown.delete(buffer)
     const end = this.#o.isolation === 'read_committed' ? fetched.lastStableOffset : fetched.highWatermark
     buffer.sawEnds(Math.max(end, 0), fetched.highWatermark, this.#o.clock.monotonic())
     try {

@@ -30,13 +30,15 @@ export async function endsOfUnanswered(
   all: readonly PartitionBuffer[],
   answer: readonly FetchedPartition[],
   company: Company | undefined,
+  unknown: ReadonlySet<PartitionBuffer>,
 ): Promise<ReadonlyMap<PartitionBuffer, number | undefined>> {
   const answers = new Map(answer.map((each) => [keyOf(each), each]))
   const arrived = all.filter((buffer) => (answers.get(keyOf(buffer))?.records.length ?? 0) > 0)
   const others = all.filter((buffer) => {
     const own = answers.get(keyOf(buffer))
-    // What is known to have more is waited for as it is, once nothing of it is at hand.
-    return own === undefined ? buffer.lag === 0 : own.isApart === true
+    if (own !== undefined) return own.isApart === true
+    // What is known to have more is waited for as it is, once nothing of it is at hand; and so is what nobody knows of.
+    return buffer.lag === 0 && !unknown.has(buffer)
   })
   if (company === undefined || arrived.length === 0 || others.length === 0) return new Map()
   const buffers = company(arrived, others)

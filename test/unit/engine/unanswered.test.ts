@@ -112,8 +112,16 @@ describe('an answer without some partitions', () => {
 
   test('holds up a task whose broker does not say where its partition ends', async () => {
     const scene = new Scene()
-    scene.listing = () => new BrokerError('UNREACHABLE', 'nobody there')
+    let asked = 0
+    scene.listing = () => {
+      asked++
+      return new BrokerError('UNREACHABLE', 'nobody there')
+    }
     await scene.play()
     assert.deepEqual(scene.told, ['1 is not known', '0 arrived', '0 lags by 0'])
+    // Others are not held up again and again.
+    await scene.world.produce(topic, 0, [3])
+    await scene.world.settle()
+    assert.deepEqual([scene.told, asked], [['0 lags by 0'], 1])
   })
 })
