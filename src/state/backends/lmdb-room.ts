@@ -21,10 +21,18 @@ export function isDiskFull(error: unknown, folder: string): boolean {
 export function diskFull(store: string, folder: string, cause: unknown): EngineError {
   return new EngineError(
     'STORE_DISK_FULL',
-    `The disk has no room for the store ${store} in ${folder} (${messageOf(cause)}): ` +
+    `The disk has no room for the store ${store} in ${folder} (${howFull(cause, folder)}): ` +
       'the engine takes in no more records until there is free space; enlarge the volume, and delete no file of a store.',
     { cause },
   )
+}
+
+/** A write that was cut short says something of input and output alone. */
+function howFull(cause: unknown, folder: string): string {
+  const message = messageOf(cause)
+  return cutShort.test(message)
+    ? `${Math.floor(freeBytes(folder) / 1024)} KiB are free; a write was cut short: ${message}`
+    : message
 }
 
 /**

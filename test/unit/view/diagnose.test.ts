@@ -379,7 +379,10 @@ describe('a diagnosis', () => {
       const failure = { code, message: 'it is so', restartHelps }
       return diagnose(now, { ...healthy, state: 'FAILED', failure })[0]?.next ?? ''
     }
-    assert.match(next('OFFSETS_MISSING', false), / only after that, or it fails in the same way\.$/)
+    assert.match(
+      next('OFFSETS_MISSING', false),
+      /^Delete nothing, .+--describe --group app.+ only once they have decided\.$/,
+    )
     assert.match(next('TOPIC_MISSING', false), /--describe --group .+give it the same one.+--partitions <number>/)
     assert.match(next('INVARIANT_BROKEN', true), /^Save the log .+ Then start the process again\.$/)
     assert.match(next('UNKNOWN', false), /start the process again\.$/)
@@ -424,15 +427,17 @@ describe('a diagnosis', () => {
     const ha = { podId: 'b', role: 'STANDBY', state: 'READY_STANDBY', notReady: null, failoverPaused: false }
     const none = { ...ha, active: null, noneSinceMs: now - 90_000, others: [{ podId: 'a', state: 'LOST' }] }
     const of = (more: object) => diagnose(now, { ...healthy, state: 'STANDBY', ha: { ...none, ...more } })[0]
-    assert.match(of({})?.next ?? '', /Of these nothing is heard: a\. .+`millrace ha promote b --wait`/)
-    const { code, severity, sinceMs } = of({}) ?? {}
-    assert.deepEqual([code, severity, sinceMs], ['NOBODY_ACTIVE', 'STANDING', now - 90_000])
-    const moving = of({ noneSinceMs: now - 20_000 })
-    assert.deepEqual([moving?.code, moving?.severity], ['STANDBY', 'NOT_MEANT_TO_RUN'], 'a move takes a moment')
-    assert.match(of({ failoverPaused: true })?.next ?? '', /`millrace ha resume --wait`/)
-    assert.match(of({ notReady: 'it is behind' })?.next ?? '', /promote b --wait --force`/)
-    const active = { podId: 'a', state: 'ACTIVE', heardMs: 700 }
-    assert.match(of({ active, noneSinceMs: undefined })?.sentence ?? '', /pod a is active: it said ACTIVE 1 s ago/)
+    const says = (more: object, text: RegExp) => assert.match(`${of(more)?.sentence} ${of(more)?.next}`, text)
+    says({}, /Of these nothing is heard: a\. .+`millrace ha promote b --wait`/)
+    assert.partialDeepStrictEqual(of({}), { code: 'NOBODY_ACTIVE', severity: 'STANDING', sinceMs: now - 90_000 })
+    const moving = { noneSinceMs: now - 20_000 }
+    assert.partialDeepStrictEqual(of(moving), { code: 'STANDBY', severity: 'NOT_MEANT_TO_RUN' }, 'it takes a moment')
+    says(moving, / Wait for that first: /)
+    says({}, /none has: do not wait any longer/)
+    says({ failoverPaused: true }, /`millrace ha resume --wait`/)
+    says({ state: 'PROMOTING', notReady: 'it is' }, /It takes over at this moment.+Send no `millrace ha promote`/)
+    says({ notReady: 'it is behind' }, /promote b --wait`.+or add `--force`/)
+    says({ active: { podId: 'a', state: 'ACTIVE', heardMs: 700 }, noneSinceMs: undefined }, /it said ACTIVE 1 s ago/)
   })
 
   test('advises on a license by what is wrong with it', () => {
@@ -469,7 +474,7 @@ describe('a diagnosis', () => {
     )
     assert.match(one?.next ?? '', /system that askCustoms calls.+--topic in --partition 0 --offset 7/)
     const [many] = diagnose(now, { ...healthy, lanes: [{ ...lane, failing: { ...failing, calls: 3 } }] })
-    assert.match(many?.sentence ?? '', /^3 calls in lane-0 fail again and again\. The oldest, of the step ask /)
+    assert.match(many?.sentence ?? '', /^3 calls in lane-0 fail again and again\. The oldest was made by the step ask /)
   })
 
   test('does not call a lane that finishes nothing yet stuck, nor unstuck', () => {
@@ -495,13 +500,13 @@ describe('a diagnosis', () => {
       diagnose(now, { ...healthy, state, settings, stateSinceMs: now - forMs })[0]?.next ?? ''
     assert.match(
       next('STOPPING', 60_000),
-      /^It should have ended within .+ \(now 25 s\) and has not\. To end it by hand/,
+      /^It should have ended within .+ \(now 25 s\) and has not\. Save .+ end it by hand/,
     )
     assert.match(
       next('STOPPING'),
-      /without it after `runtime\.shutdown\.timeout` \(now 25 s\).+kill -9.+loses no record/,
+      /at the latest after `runtime\.shutdown\.timeout` \(now 25 s\).+kill -9.+loses no record/,
     )
-    assert.match(next('STOPPED'), /^If nobody meant it to stop/)
+    assert.match(next('STOPPED'), /ends in a moment\. If nobody meant it to stop/)
   })
 
   test('knows that an embedded broker has no machine of its own', () => {
@@ -509,8 +514,17 @@ describe('a diagnosis', () => {
     const broker = { ...healthy.broker, address: 'embedded:/data/broker', nodes: [] }
     const [first] = diagnose(now, { ...healthy, commit, broker })
     assert.match(first?.sentence ?? '', /^The embedded broker \(embedded:\/data\/broker\) has not answered for 7 s\./)
-    assert.match(first?.next ?? '', /a part of this process.+df -h/)
+    assert.match(first?.next ?? '', /a thread of this process.+df -h/)
     assert.doesNotMatch(`${first?.sentence} ${first?.next}`, /kafka-|Which broker/)
+  })
+
+  test('does not call a restart safe beside an embedded broker whose topics may be in memory', () => {
+    const lanes = [{ ...lane, stepSinceMs: now - 20_000 }]
+    for (const address of ['embedded:', 'embedded:/data', 'broker:9092']) {
+      const found = diagnose(now, { ...healthy, lanes, engineSilentMs: 20_000, broker: { ...healthy.broker, address } })
+      for (const { next } of found.slice(0, 2))
+        assert.match(next, address === 'embedded:' ? /Do not restart .+ without/ : /A restart loses nothing/)
+    }
   })
 
   test('names settings with what is set now, and the commands that end an open transaction', () => {

@@ -2,7 +2,15 @@
 import type { BrokerNode } from '../../../broker/port.ts'
 import { startedStates } from '../../lifecycle.ts'
 import { everythingBehind, hopsOfACommit, type StandstillRow } from '../row.ts'
-import { embeddedNext, isEmbedded, safeRestart, saveThreads, setting, withoutAdvice } from '../wording/advice.ts'
+import {
+  embeddedNext,
+  isEmbedded,
+  restartCosts,
+  safeRestart,
+  saveThreads,
+  setting,
+  withoutAdvice,
+} from '../wording/advice.ts'
 import { lasting, listed, nodeName } from '../words.ts'
 
 const patienceMs = 5000
@@ -82,6 +90,7 @@ const engineSilent: StandstillRow = {
     return [
       {
         sentence: `The thread \`engine\` of this process has given no sign of life for ${lasting(facts.engineSilentMs)}. That thread does all reading and committing; while it hangs, this process processes nothing.`,
+        next: engineSilent.next.replace(safeRestart, restartCosts(facts)),
         sinceMs: now - facts.engineSilentMs,
         place: {},
         evidence: [
@@ -135,7 +144,7 @@ const restoring: StandstillRow = {
     const done = restore.reduce((sum, { restoredRecords }) => sum + restoredRecords, 0)
     const slowest = restore.toSorted((a, b) => b.remainingRecords - a.remainingRecords)[0]
     const time =
-      restoreRate === null || restoreRate <= 0
+      restoreRate === null || restoreRate <= 0 || left === 0
         ? ''
         : `, ${Math.round(restoreRate)} more each second; the rest takes about ${lasting((left / restoreRate) * 1000)}`
     const where =
@@ -148,6 +157,12 @@ const restoring: StandstillRow = {
       {
         sentence: `The engine has been rebuilding its stores from their changelogs for ${lasting(now - stateSinceMs)}, and processes nothing until that is done. ${done} of ${done + left} records are restored${time}.${where}`,
         sinceMs: stateSinceMs,
+        ...(left === 0 && {
+          next: restoring.next.replace(
+            /If the figures .*?disk\. /,
+            'If it does not begin within a minute, look at the log of this process. ',
+          ),
+        }),
         place: slowest === undefined ? {} : { store: slowest.store, partition: slowest.partition },
         evidence: [{ at: '/state', field: 'restore[].remainingRecords', value: left }],
       },

@@ -21,7 +21,7 @@ const goesOn =
   'By itself the engine waits and asks again; where the broker gives up the transaction, the engine restarts in place and reads its records again. Nothing is lost, and nothing counts twice.'
 
 const embeddedGoesOn =
-  'By itself the engine waits and asks again. Of what the topics keep nothing is lost, and nothing is published twice.'
+  'By itself the engine waits and asks again. While this process runs no result is lost, and none is published twice.'
 
 /** What nobody can know before the broker has answered. */
 const isOpen = ' The broker may have published the results of this commit already, without the engine being told.'
@@ -78,7 +78,7 @@ const commitUnanswered: StandstillRow = {
   when: 'One step of a commit has waited for the broker for 5 s, and for ten times as long as commits usually take.',
   explains: ['BUFFER_FULL', 'WATERMARK_HELD', 'COMMITS_SLOW', 'RESTARTS'],
   next: `${lookAt} ${goesOn}`,
-  guide: isResolved,
+  guide: `${isResolved} (Beside an embedded broker without a folder that is not so: its topics are in memory, and a restart loses them.)`,
   nextBehind: 'The commit goes on when that is done.',
   find: (facts, now) => {
     const { commit, broker } = facts

@@ -95,7 +95,7 @@ const quietAfterMs = 15_000
 const partOfSession = 0.8
 
 const ownNames =
-  'Give each process its own `engine.instance-id` (not one value for all replicas); a process that restarts then keeps its partitions.'
+  'For later, the developers can give each process its own `engine.instance-id`, which stays the same over its restarts (not one value for all replicas, and not the name of a pod that is new each time): a process that restarts then keeps its partitions.'
 
 /** A group loses nobody for silence before the session is over: whoever goes sooner has left it with a word. */
 function rebalancingNext({ settings }: Facts, staysMs: readonly number[]): string {
@@ -112,7 +112,7 @@ const rebalancing: StandstillRow = {
   title: 'Members of the group come and go without end',
   when: 'Within five minutes three members or more came into the group and went again within a minute each, and it goes on.',
   explains: ['WATERMARK_HELD', 'BUFFER_FULL', 'COMMITS_SLOW', 'RESTARTS', 'LANE_SLOW', 'HOT_KEY'],
-  next: `Look at the processes that the sentence names: do they end (their log, exit code, memory limit; \`kubectl logs --previous\`), or do they run and the group loses them? The second happens where a process is silent for longer than \`consumer.session.timeout.ms\`. ${ownNames}`,
+  next: `Look at the processes that the sentence names: do they end (their log, exit code, memory limit; \`kubectl logs --previous\`), or do they run and the group loses them? The second happens where a process is silent for longer than \`consumer.session.timeout.ms\`: look on its host for a lack of processor time, a container that is throttled or frozen, and the network to the brokers. Which members there are at present, and on which hosts, \`kafka-consumer-groups.sh --describe --group <applicationId> --members\` shows. ${ownNames}`,
   guide:
     'Each time partitions change hands, what was read of them is given up, state is restored, and commits wait. A process that is replaced comes once and goes once, and is no finding.',
   find: (facts, now) => {

@@ -1,6 +1,6 @@
 /** Standstills of what comes in: watermarks, alignment, buffers, clocks. */
 import { clockToleranceMs } from '../../../time/watermark-report.ts'
-import { bootstrap, readCommand, safeRestart, setting, showsContents, time } from '../wording/advice.ts'
+import { bootstrap, readCommand, restartCosts, safeRestart, setting, showsContents, time } from '../wording/advice.ts'
 import type { Facts, PartitionFacts, RecordPlace, TransactionHolder } from '../facts.ts'
 import type { Found } from '../finding.ts'
 import type { CommitPhase } from '../owing.ts'
@@ -15,14 +15,19 @@ const stillNext =
 const nameOf = ({ topic, partition }: { topic: string; partition: number }): string => `${topic}/${partition}`
 const keyOf = ({ topic, partition }: PartitionFacts): string => `${topic}:${partition}`
 
+function topicsNamed(topics: readonly string[]): string {
+  const different = [...new Set(topics)].map((topic) => `\`${topic}\``)
+  return `the ${different.length === 1 ? 'topic' : 'topics'} ${listed(different)}`
+}
+
 /** What to look at first where nothing comes into partitions, by their topics and names. */
 const askProducers = (topics: readonly string[], names: readonly string[]): string =>
-  `Check first whether the programs that write ${listed([...new Set(topics)])} run, and whether they still write to ${listed(names)}.`
+  `Check first whether the programs that write to ${topicsNamed(topics)} run, and whether they still write to ${listed(names)}.`
 
 /** The one source first: what is set for all of them has more of their records dropped. */
 function setIdleness(timeoutMs: number | undefined): string {
   const forAll = setting('watermark.idleness-timeout', timeoutMs === undefined ? undefined : time(timeoutMs))
-  return `If the quiet is on purpose, the developers can set \`idleness\` for this source, to more than the longest pause that is normal there. Without them ${forAll} does it for all sources at once, so choose it for the one with the longest pauses. After that time the engine stops waiting for a partition. Records that arrive on it afterwards may be dropped as late.`
+  return `If the quiet is on purpose, the developers can set \`idleness\` for its source, to more than the longest pause that is normal there. Without them ${forAll} does it for all sources at once, so choose it for the one with the longest pauses. After that time the engine stops waiting for a partition. Records that arrive on it afterwards may be dropped as late.`
 }
 
 /** Found only where the time-out has passed, and more. */
@@ -121,10 +126,14 @@ const watermarkHeld: StandstillRow = {
       first.watermarkMs === null
         ? `Event time (the watermark) has not begun, because no record of ${listedNames} has been read yet: the engine has waited for one for ${ago}`
         : `Event time (the watermark) stands still, because ${listedNames} ${holding.length === 1 ? 'has' : 'have'} had no record for ${ago}. By their timestamps, the other partitions have come ${lasting(heldBackMs(first, newest))} further`
-    const off = first.idlenessTimeoutMs === 0 ? 'off' : lasting(first.idlenessTimeoutMs)
+    const { idlenessTimeoutMs: timeoutMs } = first
+    const idleness =
+      timeoutMs === 0
+        ? ': the idleness time-out (watermark.idleness-timeout) is off'
+        : `, although the idleness time-out (watermark.idleness-timeout), ${lasting(timeoutMs)}, has passed`
     return [
       {
-        sentence: `${what}. The engine does not leave ${listedNames} out as idle: the idleness time-out (watermark.idleness-timeout) is ${off}. Until records come there, windows give no results and timers do not fire.`,
+        sentence: `${what}. The engine does not leave ${listedNames} out as idle${idleness}. Until records come there, windows give no results and timers do not fire.`,
         next: `${askProducers(
           holding.map(({ topic }) => topic),
           names,
@@ -245,7 +254,7 @@ const timestampAhead: StandstillRow = {
     if (record === null) return []
     return [
       {
-        sentence: `The record ${topic}/${partition} at offset ${record.offset} has a timestamp that is ${lasting(record.timestampMs - now)} ahead of the clock of this machine. It moved event time (the watermark) forward to ${clockTime(globalWatermarkMs)}. Since then ${lateRecords} records with right timestamps were dropped as late.`,
+        sentence: `The record ${topic}/${partition} at offset ${record.offset} has a timestamp that is ${lasting(record.timestampMs - now)} ahead of the clock of this machine. It moved event time (the watermark) forward to ${clockTime(globalWatermarkMs)}. Since then ${lateRecords} ${lateRecords === 1 ? 'record with a right timestamp was' : 'records with right timestamps were'} dropped as late.`,
         next: aheadNext(facts, { topic, partition, offset: record.offset }, globalWatermarkMs),
         sinceMs: record.sinceMs,
         place: { topic, partition, offset: record.offset },
@@ -298,6 +307,7 @@ const bufferFull: StandstillRow = {
           sinceMs: fullSinceMs as number,
           place: { topic, partition },
           evidence: [{ at: '/consumer', field: `assignment.${keyOf(each)}.buffered`, value: buffered }],
+          next: bufferFull.next.replace(safeRestart, restartCosts(facts)),
           ...(isStill && !behind && { severity: 'STANDING' as const }),
         }
       })

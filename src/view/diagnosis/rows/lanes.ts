@@ -2,7 +2,7 @@
 import type { Facts, LaneFacts, RecordPlace } from '../facts.ts'
 import type { Evidence, Found, Place } from '../finding.ts'
 import { isMeantToRun, type StandstillRow } from '../row.ts'
-import { readCommand, safeRestart, saveThreads, setting, showsContents, time } from '../wording/advice.ts'
+import { readCommand, restartCosts, saveThreads, setting, showsContents, time } from '../wording/advice.ts'
 import { clockTime, lasting, perSecond, recordName } from '../words.ts'
 
 /** What may take a while in any application, and how much longer than usual something has to take. */
@@ -94,8 +94,10 @@ function isUnanswered({ call, longestCallMs }: LaneFacts, now: number): boolean 
 
 const lagOf = (facts: Facts): number => facts.partitions.reduce((sum, { lag }) => sum + lag, 0)
 
-const correctIt =
-  'The developers have to correct the function: add a timeout, and use asynchronous calls to wait for processes, locks or files. Until then a restart helps where the function waited for something that is there again. Where it began with a new release, roll that back.'
+const rollBack = 'Where it began with a new release, roll that back.'
+const correctWait =
+  'The developers have to correct the function: add a timeout, and use asynchronous calls to wait for processes, locks or files.'
+const correctLoop = 'The developers have to correct the function: end the loop, or split the work up.'
 
 const doesNotReturn: StandstillRow = {
   code: 'LANE_DOES_NOT_RETURN',
@@ -103,7 +105,7 @@ const doesNotReturn: StandstillRow = {
   title: 'A function does not return',
   when: 'A lane has been in one call of a synchronous function for 6 s, and for twice as long as any call before.',
   explains: behindALane,
-  next: `${saveThreads('the lane')} ${correctIt}`,
+  next: `${saveThreads('the lane')} ${rollBack} Where it waits: ${correctWait.replace('The', 'the')} Where it computes: ${correctLoop.replace('The', 'the')} Until then a restart helps only where the function waited for something that is there again.`,
   nextBehind: 'The function goes on when that is done.',
   guide:
     'A lane is a thread that runs the functions of the application. It can do nothing else until the function returns: no other record of its keys, no commit. An endless loop and a synchronous wait look the same to the data; the sentence tells which of them it is.',
@@ -137,7 +139,8 @@ function doing({ blocked, function: name }: LaneFacts): string {
   return name === null ? '' : ' It runs JavaScript: a loop without an end, or very long work.'
 }
 
-const onceMore = 'It then reads the record again; if that hangs again, only a corrected program helps.'
+const onceMore =
+  'To go on before that, the process can be restarted. It reads the record again, and if that hangs again, only a corrected program helps.'
 
 function stuckNext(facts: Facts, { lane, blocked }: LaneFacts): string {
   const told = blocked ? ' (the stack of a blocked thread may be incomplete)' : ''
@@ -147,7 +150,8 @@ function stuckNext(facts: Facts, { lane, blocked }: LaneFacts): string {
     : ''
   const ends =
     ' If the function has still not returned some seconds later, the process exits with code 70, so that its supervisor restarts it.'
-  return `${save}${look} ${correctIt} To go on before that, restart the process. ${onceMore} ${safeRestart} ${byItself(facts, ends)}`
+  const correct = blocked ? correctWait : correctLoop
+  return `${save}${look} ${rollBack} ${correct} ${onceMore} ${restartCosts(facts)} ${byItself(facts, ends)}`
 }
 
 const promisePending: StandstillRow = {
@@ -233,7 +237,7 @@ function failingCalls(lane: string, failing: NonNullable<LaneFacts['failing']>, 
   const again = 'made again, with pauses of up to 5 s.'
   if (calls === 1)
     return `A call that ${name} made in ${lane} has failed again and again for ${lasting(now - sinceMs)}${atRecord(at)}. It is ${again}`
-  return `${calls} calls in ${lane} fail again and again. The oldest, of ${name}, has for ${lasting(now - sinceMs)}${atRecord(at)}. They are ${again}`
+  return `${calls} calls in ${lane} fail again and again. The oldest was made by ${name}, and has failed for ${lasting(now - sinceMs)}${atRecord(at)}. They are ${again}`
 }
 
 /** `callee`: the step, or its function, that calls. */
@@ -245,8 +249,16 @@ function whetherItAnswers(callee: string): string {
 function failingNext(facts: Facts, { node, nodeFunction, at }: NonNullable<LaneFacts['failing']>): string {
   const next = callsFail.next.replace('this step', nodeFunction ?? node ?? 'this step')
   if (at === null) return next
-  const policy = setting('errors.processing', facts.settings?.processing)
-  return `${next} If it answers everybody else, it may not take this very record. To read that ${showsContents}: ${readCommand(facts, at)}. Once other records have come through behind it, such a record goes the way of ${policy} by itself; until then the engine waits.`
+  const { processing } = facts.settings ?? {}
+  const becomes = processing === undefined ? '' : `: ${fates[processing] ?? processing}`
+  return `${next} If it answers everybody else, it may not take this very record. To read that ${showsContents}: ${readCommand(facts, at)}. Once other records have come through behind it, the engine does with it by itself what ${setting('errors.processing', processing)} says${becomes}. If no others come, it waits: call the developers with the place of the record.`
+}
+
+/** What `errors.processing` makes of a record. */
+const fates: Readonly<Record<string, string>> = {
+  fail: 'the engine ends with FAILED, and names the record',
+  'dead-letter': 'the record is set aside in the dead letters',
+  skip: 'the record is dropped',
 }
 
 const hotKey: StandstillRow = {
@@ -272,7 +284,7 @@ const hotKey: StandstillRow = {
       const from = topic === null ? '' : ` of ${topic}/${partition}`
       return [
         {
-          sentence: `Very many records${from} have the same key (its hash is ${hash}). ${lane.lane} processes them one after the other, and each waits about ${duration(callMs)} for an asynchronous call${node === null ? '' : ` of the step ${node}`}. That makes ${perSecond(rate)}. ${hot.waiting} records of this key wait in ${lane.lane}. The partition is read in order, so all of it waits behind them: ${behind} records of all keys.`,
+          sentence: `Records of one and the same key${from} follow each other (its hash is ${hash}). ${lane.lane} processes them one after the other, and each waits about ${duration(callMs)} for an asynchronous call${node === null ? '' : ` of the step ${node}`}. That makes ${perSecond(rate)}. ${hot.waiting} of them wait in ${lane.lane}. The partition is read in order, so all of it waits behind them: ${behind} records, of this key and of others.`,
           sinceMs: hot.sinceMs,
           place: {
             lane: lane.lane,
@@ -282,7 +294,7 @@ const hotKey: StandstillRow = {
           },
           evidence: [{ at: '/offsets', field: 'sources[].partitions[].lag', value: behind }],
           ...(topic !== null && {
-            next: keyNext(facts, node, { topic, partition, offset: here?.committedOffset ?? 0 }),
+            next: keyNext(facts, node, { topic, partition, offset: here?.committedOffset ?? 0 }, behind),
           }),
         },
       ]
@@ -290,8 +302,8 @@ const hotKey: StandstillRow = {
 }
 
 /** With the way to find the key, which is not told here. */
-function keyNext(facts: Facts, node: string | null, from: RecordPlace): string {
-  const command = readCommand(facts, from, 1000)
+function keyNext(facts: Facts, node: string | null, from: RecordPlace, waiting: number): string {
+  const command = readCommand(facts, from, Math.min(1000, waiting))
   return `${node === null ? hotKey.next : hotKey.next.replace('this step', node)} To find the key, see which one comes most among the records that wait (their keys and contents are then on the screen): ${command}.`
 }
 
@@ -329,7 +341,7 @@ const laneSlow: StandstillRow = {
               : ` It is in ${where.replace(/,$/, '')}.`
           return [
             {
-              sentence: `${lane.lane} is slow, ${pace(lane, asynchronous)}.${each} ${waiting} records wait in all partitions of this process.`,
+              sentence: `${lane.lane} ${pace(lane, asynchronous)}.${each} ${waiting} records wait in all partitions of this process.`,
               next: slowNext(facts, lane.lane, asynchronous ? (caller.nodeFunction ?? node) : undefined),
               sinceMs: busySinceMs,
               place: whereOf(lane, node, null),
@@ -341,13 +353,15 @@ const laneSlow: StandstillRow = {
 
 /** Of a lane that finished nothing within the last seconds nobody knows yet whether it is stuck. */
 function pace({ rate, longestCallMs, longestStepMs }: LaneFacts, asynchronous: boolean): string {
-  if (rate !== null && rate > 0) return `not stuck: it finishes ${perSecond(rate)}`
+  if (rate !== null && rate > 0) return `is slow, not stuck: it finishes ${perSecond(rate)}`
   const longestMs = asynchronous ? longestCallMs : longestStepMs
+  const still = asynchronous ? 'PROMISE_PENDING' : 'LANE_DOES_NOT_RETURN'
+  const dueMs = Math.max(patienceMs, unusual * longestMs)
   const before =
     longestMs >= 1000
-      ? `the longest call before took ${lasting(longestMs)}`
-      : 'it is not known yet how long such a call takes'
-  return `and has finished no record within the last seconds (${before}). Should this one take twice as long, and 6 s at least, another finding takes the place of this one`
+      ? ` (the longest call before took ${lasting(longestMs)})`
+      : ', and no call has taken as long before: whether this one is slow or hangs is not known yet'
+  return `is slow: it has finished no record within the last seconds${before}. Ask again soon: a call that has not ended after ${lasting(dueMs)} is told as ${still}`
 }
 
 /** `called`: the step whose calls take the time; undefined where the lane itself computes. */

@@ -12,7 +12,7 @@ const paused: StandstillRow = {
   title: 'Paused by an operator',
   when: 'Somebody asked for it with POST /pause: while it finishes what is under way, and from then on.',
   explains: everythingBehind,
-  next: 'Find out first why it was paused: ask the person or the user of the address that the sentence names. Then `millrace resume` with the same `--url`, or POST /unpause, lets it go on. A restart ends the pause too, but for hot standby. If nobody can be reached, leave it paused: it may have been paused to stop a loss. Records wait in Kafka meanwhile, for as long as their topics keep them (`retention.ms`).',
+  next: 'Find out first why it was paused: ask the person or the user of the address that the sentence names (127.0.0.1 is this host or pod itself, also through a port-forward). Then `millrace resume` with the same `--url`, or POST /unpause, lets it go on. A restart ends the pause too, but for hot standby. If nobody can be reached, leave it paused: it may have been paused to stop a loss. Records wait in Kafka meanwhile, for as long as their topics keep them (`retention.ms`).',
   guide: 'With `ha.mode: hot-standby` the pause stays: the pod that takes over is paused too.',
   find: ({ state, pausedBy, stateSinceMs, ha }, now) => {
     if (state !== 'PAUSED' && state !== 'DRAINING') return []
@@ -23,10 +23,18 @@ const paused: StandstillRow = {
         sinceMs,
         place: {},
         evidence: [{ at: '/state', field: 'current', value: state }],
-        ...(ha !== null && { next: paused.next.replace(' A restart ends the pause too, but for hot standby.', '') }),
+        next: pausedNext(pausedBy === null, ha !== null),
       },
     ]
   },
+}
+
+function pausedNext(isByUnknown: boolean, isPod: boolean): string {
+  const { next } = paused
+  const asked = isByUnknown
+    ? next.replace(/ask the person or .*?\)\. Then/, 'who did it is not known here, so ask your team. Then')
+    : next
+  return isPod ? asked.replace(' A restart ends the pause too, but for hot standby.', '') : asked
 }
 
 /** While pods take over from one another there is none for a moment. */
@@ -37,9 +45,15 @@ function noneMsOf({ ha }: Facts, now: number): number {
   return now - (ha?.noneSinceMs ?? now)
 }
 
+const isTakingOver = (ha: Facts['ha']): boolean => ha?.state === 'PROMOTING'
+
 function standbySentence({ ha, stateSinceMs }: Facts, noneMs: number, now: number): string {
   const notReady = ha?.notReady ?? null
-  const ready = notReady === null ? '' : ` This process could not take over now: ${notReady.replace(/\.?$/, '.')}`
+  const ready = isTakingOver(ha)
+    ? ' It takes over at this moment: it restores what is missing, and is active then.'
+    : notReady === null
+      ? ''
+      : ` This process could not take over now: ${notReady.replace(/\.?$/, '.')}`
   const name = ha === null ? '' : ` (pod ${ha.podId})`
   const active = whoIsActive(ha?.active ?? null, noneMs)
   return `This process${name} has been a standby for ${lasting(now - stateSinceMs)} and processes nothing. ${active}.${ready}`
@@ -60,7 +74,7 @@ const standby: StandstillRow = {
     return [
       {
         sentence: standbySentence(facts, noneMs, now),
-        next: active === null ? noneActiveNext(ha, settings) : standbyNext(active.podId, ha?.notReady !== null),
+        next: active === null ? noneActiveNext(ha, settings, noneMs) : standbyNext(active.podId, ha?.notReady !== null),
         sinceMs: stateSinceMs,
         place: { ...(active !== null && { pod: active.podId }) },
         evidence: [{ at: '/ha/status', field: 'selfState', value: ha?.state ?? null }],
@@ -82,7 +96,7 @@ const nobodyActive: StandstillRow = {
     return [
       {
         sentence: standbySentence(facts, noneMs, now),
-        next: noneActiveNext(facts.ha, facts.settings),
+        next: noneActiveNext(facts.ha, facts.settings, noneMs),
         sinceMs: now - noneMs,
         place: {},
         evidence: [{ at: '/ha/status', field: 'peers[].role', value: 'STANDBY' }],
@@ -109,10 +123,12 @@ function standbyNext(active: string, isBehind: boolean): string {
 }
 
 /** Why nobody takes over, as far as that is known here, and how somebody does. */
-function noneActiveNext(ha: Facts['ha'], settings: Facts['settings']): string {
+function noneActiveNext(ha: Facts['ha'], settings: Facts['settings'], noneMs: number): string {
   const look =
     '`millrace ha status --url` with the address of this process shows all pods, and for each why it does not take over.'
   if (ha === null) return `${look} \`millrace ha promote <pod> --wait\` makes one of them active.`
+  if (isTakingOver(ha))
+    return 'Wait, and ask again in some seconds; `/state` shows how much is restored. Send no `millrace ha promote` meanwhile. Where nothing has changed after a minute, look at the log of this process.'
   const inState = (state: string): string[] => ha.others.filter((pod) => pod.state === state).map(({ podId }) => podId)
   const [failed, lost] = [inState('FAILED'), inState('LOST')]
   const timeout = setting('ha.failover-timeout', time(settings?.failoverTimeoutMs))
@@ -126,27 +142,30 @@ function noneActiveNext(ha: Facts['ha'], settings: Facts['settings']): string {
       ? [
           'Somebody has paused failover, so no pod takes over by itself: ask first who did, and why. `millrace ha resume --wait`, with the same `--url`, ends that. `millrace ha promote` works all the same, and leaves it paused.',
         ]
-      : [`Wait for that first: by itself a ready pod takes over once the active one has been silent for ${timeout}.`]),
+      : [
+          noneMs > (settings?.failoverTimeoutMs ?? 0) + noneForMs / 2
+            ? `By itself a ready pod should have taken over once the active one was silent for ${timeout}, and none has: do not wait any longer.`
+            : `Wait for that first: by itself a ready pod takes over once the active one has been silent for ${timeout}.`,
+        ]),
     ...(lost.length > 0
       ? [
           `Of these nothing is heard: ${listed(lost)}. Ask each with \`millrace why --url\` and its address, and start again only what does not run: one that says that it is active works, and this process alone does not hear it.`,
         ]
       : []),
   ]
-  const force = ha.notReady === null ? '' : ' --force'
   const restores =
     ha.notReady === null
       ? ' It is refused while this standby is behind.'
-      : ' Without `--force` it is refused, because this standby is not ready. It restores its state before it processes, which takes time and loses nothing.'
+      : ' It is refused while this standby is not ready, as now: ask again until it is, or add `--force`. Then it restores its state before it processes, which takes time and loses nothing.'
   const safe =
     ' If the pod that was active still runs somewhere, Kafka refuses it from then on: nothing is lost, and nothing counts twice.'
-  return `${look} ${why.join(' ')} Where nobody is active after that, let this process take over: \`millrace ha promote ${ha.podId} --wait${force}\`, with the same \`--url\`.${restores}${safe}`
+  return `${look} ${why.join(' ')} Where nobody is active after that, let this process take over: \`millrace ha promote ${ha.podId} --wait\`, with the same \`--url\`.${restores}${safe}`
 }
 
 const killing =
   'To end it by hand (`kill -9`) loses no record: what is not committed is read again at the next start. With exactly-once no result comes twice; with at-least-once some may. Stores in memory are then restored first.'
 const whoStopped =
-  'If nobody meant it to stop, look for what stopped it (a deployment, the supervisor, a signal; in Kubernetes `kubectl get events`), then start it again.'
+  'If nobody meant it to stop, look for what stopped it (a deployment, the supervisor, a signal; in Kubernetes `kubectl get events`), and start it again once it has ended.'
 
 /** Beyond its time-out: a process also has to close what it has open. */
 const overdueMs = 10_000
@@ -155,8 +174,8 @@ function stoppingNext(settings: Facts['settings'], forMs: number): string {
   const isOverdue = settings?.shutdownTimeoutMs !== undefined && forMs > settings.shutdownTimeoutMs + overdueMs
   const timeout = setting('runtime.shutdown.timeout', time(settings?.shutdownTimeoutMs))
   return isOverdue
-    ? `It should have ended within ${timeout} and has not. ${killing} ${whoStopped}`
-    : `If that was intended, nothing is to be done: it ends by itself once that is committed, and without it after ${timeout}. ${killing} ${whoStopped}`
+    ? `It should have ended within ${timeout} and has not. Save the answer of GET \`/debug/threads\` for the developers, and end it by hand. ${killing} ${whoStopped}`
+    : `If that was intended, nothing is to be done: it ends by itself once that is committed, or at the latest after ${timeout}. ${killing} ${whoStopped}`
 }
 
 const stopping: StandstillRow = {
@@ -175,7 +194,10 @@ const stopping: StandstillRow = {
             sinceMs: stateSinceMs,
             place: {},
             evidence: [{ at: '/state', field: 'current', value: state }],
-            next: state === 'STOPPING' ? stoppingNext(settings, now - stateSinceMs) : whoStopped,
+            next:
+              state === 'STOPPING'
+                ? stoppingNext(settings, now - stateSinceMs)
+                : `If that was intended, nothing is to be done: it has finished, and ends in a moment. ${whoStopped}`,
           },
         ],
 }
@@ -186,7 +208,7 @@ const license: StandstillRow = {
   title: 'The license is not accepted',
   when: 'The license is EXPIRED, REVOKED or INVALID.',
   explains: [],
-  next: 'A restart alone does not help. EXPIRED: get a renewed license, or, where the license server could not be asked for too long, let this host reach it. REVOKED: ask whoever sells the licenses of this application. INVALID: check `license.key` or `license.key-file` (the whole key, on one line), `license.public-keys`, the clock of this host, and whether more machines use the license than it allows.',
+  next: 'A restart alone does not help. EXPIRED: get a renewed license, or, where the license server could not be asked for too long, let this host reach it. REVOKED: whoever buys the licenses of this application has to ask the seller why. INVALID: check `license.key` or `license.key-file` (the whole key, on one line), `license.public-keys`, the clock of this host, and whether more machines use the license than it allows.',
   guide:
     '`/health/ready` (the readiness probe) is DOWN, so a load balancer or a supervisor may take the process out of service. Records are processed all the same.',
   find: ({ license: { status, counts, sinceMs, reason } }, now) =>
@@ -218,7 +240,7 @@ function licenseNext(status: string, reason = ''): string {
         ? 'The license itself may be good, but it could not be validated for longer than `license.grace-period`: let this host reach the license server (`license.server-url`: its name, a firewall, a proxy). The process asks again by itself, after `license.heartbeat-interval` at the latest; no restart is needed.'
         : `A restart alone does not help: get a renewed license from whoever buys the licenses of this application, ${setIt}.`
     case 'REVOKED':
-      return `The license server has taken this license back, and a restart does not help. Ask whoever sells the licenses of this application why; get another one, ${setIt}.`
+      return `The license server has taken this license back, and a restart does not help. Whoever buys the licenses of this application has to ask the seller why. With another one, ${setIt}.`
     default:
       return `${reason.trim() === '' ? 'Check, by what the log says of the validation' : 'Check, by the reason above'}: that \`license.key\` or the file of \`license.key-file\` holds the whole key on one line (\`millrace license inspect <key>\` tells what it says), that \`license.public-keys\` are those of its issuer, that the clock of this host is right, and that no more machines use the license than it allows. Start the process again only once you have corrected something.`
   }

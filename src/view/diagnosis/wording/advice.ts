@@ -21,13 +21,21 @@ export function bootstrap({ broker }: Pick<Facts, 'broker'>): string {
 /** It has no address that could be asked, and lives in a process, most often in this one. */
 export const isEmbedded = (address: string): boolean => address.startsWith('embedded:')
 
+/** A broker in this process without a folder: its topics end with it. */
+const isInMemory = (address: string): boolean => address === 'embedded:'
+
+const notWithoutThem =
+  'Do not restart the process without their word: the topics of its embedded broker are in memory, unless whoever started it gave it a folder, and a restart loses all that is in them.'
+
 /** Where an embedded broker is to be looked at, and what a restart of its process costs. */
 export function embeddedNext(address: string): string {
   const folder = address.slice('embedded:'.length)
-  const thread = 'What its thread is at shows in GET `/debug/threads` (`millrace threads -o json`).'
-  return folder === ''
-    ? `This broker is a part of this process, so there is no other machine to look at. ${thread} Check whether this host is short of processor time (\`top\`, the CPU limit of the container). Unless whoever started it gave it a folder, its topics are in memory, and a restart of this process loses all that is in them: restart only if the developers agree.`
-    : `This broker is a part of this process, so there is no other machine to look at. Look at the disk of its folder ${folder}: is it full, slow or faulty (\`df -h\`, \`iostat -x\`, \`dmesg\`)? Delete nothing in that folder: it holds all topics. ${thread} If the disk is all right, save that answer and restart the process, which starts the broker again too.`
+  const own = 'This broker is a thread of this process, so there is no other machine to look at.'
+  const save =
+    'save the answer of GET `/debug/threads` (`millrace threads -o json`), which shows what the thread of the broker is at,'
+  return isInMemory(address)
+    ? `${own} Check whether this host is short of processor time (\`top\`, the CPU limit of the container). If it is not, ${save} and call the developers with it. ${notWithoutThem}`
+    : `${own} Look at the disk of its folder ${folder}: is it full, slow or faulty (\`df -h\`, \`iostat -x\`, \`dmesg\`)? Delete nothing in that folder: it holds all topics. If the disk is all right, ${save} for the developers, and restart the process, which starts the broker again too.`
 }
 
 /** Said before a command that shows what records hold. */
@@ -38,8 +46,16 @@ export function readCommand(facts: Pick<Facts, 'broker'>, { topic, partition, of
   return `\`kafka-console-consumer.sh ${bootstrap(facts)} --topic ${topic} --partition ${partition} --offset ${offset} --max-messages ${most}${most === 1 ? '' : ' --property print.key=true'}\``
 }
 
-export const safeRestart =
+const restartIsSafe =
   'A restart loses nothing: what is committed stays, and all other records are read again. Stores in memory are restored first, and calls to other systems are made again.'
+
+/** As the guide says it, which knows no process. */
+export const safeRestart = `${restartIsSafe} (Not so beside an embedded broker without a folder: its topics are in memory, and are lost with the process.)`
+
+/** What a restart of this process costs. */
+export function restartCosts({ broker }: Pick<Facts, 'broker'>): string {
+  return isInMemory(broker.address) ? `Ask the developers before that. ${notWithoutThem}` : restartIsSafe
+}
 
 const whoActs = {
   user: 'Whoever develops or configures the application has to act.',
@@ -49,7 +65,7 @@ const whoActs = {
 
 /** What an error advises beside itself is what the finding's row does, with more to go by. */
 export const withoutAdvice = (error: string): string =>
-  error.replace(/; check `broker\.bootstrap-servers`.*$/, '').replace(/\.$/, '')
+  error.replace(/; check `broker\.bootstrap-servers`.*$|; start the broker again\.?$/, '').replace(/\.$/, '')
 
 /** Where a call hangs. */
 export function saveThreads(thread: string): string {
@@ -65,6 +81,8 @@ export function replicasCommand(facts: Pick<Facts, 'broker'>, isRefused: boolean
 export function failureAdvice(code: string, restartHelps: boolean, facts: FailureFacts): string {
   if (code === 'STORE_AHEAD') return storeAheadAdvice(facts)
   if (code === 'TOPIC_MISSING') return topicMissingAdvice(facts)
+  if (code === 'OFFSETS_MISSING') return offsetsMissingAdvice(facts)
+  if (code === 'LANE_STUCK') return laneStuckAdvice(facts)
   const row = Object.hasOwn(errorTable, code) ? errorTable[code as ErrorCode] : undefined
   if (row === undefined) {
     return 'Save the log of this process for the developers, who have to act where it fails again in the same way. Then start the process again.'
@@ -79,6 +97,19 @@ export function failureAdvice(code: string, restartHelps: boolean, facts: Failur
 
 type FailureFacts = Pick<Facts, 'applicationId' | 'broker' | 'settings'>
 
+function laneStuckAdvice(facts: FailureFacts): string {
+  return `${saveThreads('the lane')} It is gone with the process, and the developers need it: a function of the application did not return. Then start the process again: it reads the same records again. ${restartCosts(facts)} If a lane hangs again, only a corrected program helps, or the release before, where it began with a new one.`
+}
+
+function offsetsMissingAdvice(facts: FailureFacts): string {
+  const look = `\`kafka-consumer-groups.sh ${bootstrap(facts)} --describe --group ${facts.applicationId}\``
+  return [
+    'Delete nothing, set no offsets by hand (`--reset-offsets` loses what the engine notes beside each), and keep the supervisor from starting the process again: it fails in the same way.',
+    `The consumer group ${facts.applicationId} should know up to where this application has read: ${look} shows what it knows. Find out whether somebody deleted the group or its offsets, or whether they expired (\`offsets.retention.minutes\` of the brokers, against how long the application was down), and call the developers with that.`,
+    'They decide whether to begin anew under another `applicationId`: all input is read again, and results are written again. (Where the sentence names `source.reset`, the offsets are there and the records are gone: then they decide whether to go on without those.) Start the process only once they have decided.',
+  ].join(' ')
+}
+
 /** Whether it ever was there is not known here. */
 function topicMissingAdvice(facts: FailureFacts): string {
   const servers = bootstrap(facts)
@@ -86,9 +117,9 @@ function topicMissingAdvice(facts: FailureFacts): string {
     'Look first whether the name is right, and whether somebody deleted the topic:',
     `\`kafka-topics.sh ${servers} --list\` shows those that are there, and \`kafka-consumer-groups.sh ${servers} --describe --group ${facts.applicationId}\` which partitions of which topics this application has read before. (That a topic is not among them does not prove that it never was there: its offsets may have been dropped with it. The developers know.)`,
     'A wrong name is for the developers to correct.',
-    'A topic that was deleted was there with a number of partitions: give it the same one, and the same settings (`cleanup.policy`, `retention.ms`, copies). Its records are gone, so ask whoever deleted it, and whoever writes it, before you make it anew and empty. Have nothing written to the new one before this process runs again: it goes on at the offset that it had reached in the old one, and would skip what lies before.',
+    'A topic that was deleted was there with a number of partitions: give it the same one, and the same settings (`cleanup.policy`, `retention.ms`, the number of copies). Its records are gone, so ask whoever deleted it, and whoever writes it, before you make it anew and empty. Let nobody write to the new one until this process is RUNNING again: it finds it empty, and begins at its start. In one that has as many records as the old one by then it may go on at the offset that it had reached there, and skip those before.',
     'A topic that never was there needs as many partitions as the topics that the application joins it with, else at least as many as threads are to work on it (processes × `engine.lanes.count`): the developers know. To create it:',
-    `\`kafka-topics.sh ${servers} --create --topic <topic> --partitions <number>\`.`,
+    `\`kafka-topics.sh ${servers} --create --topic <topic> --partitions <number> --replication-factor <copies> --config cleanup.policy=<policy> --config retention.ms=<ms>\`.`,
     'Then start the process again; before that it fails in the same way. A number that does not fit its state or its other topics is refused then, and does no harm.',
   ].join(' ')
 }
