@@ -5,7 +5,7 @@ import { everythingBehind, hopsOfACommit, type StandstillRow } from '../row.ts'
 import {
   embeddedNext,
   isEmbedded,
-  restartCosts,
+  thenRestart,
   safeRestart,
   saveThreads,
   setting,
@@ -82,7 +82,7 @@ const engineSilent: StandstillRow = {
   title: 'The engine’s own thread is silent',
   when: 'The engine’s thread has given no sign of life for 5 s in which this process had processor time. On a machine short of processors it takes more.',
   explains: everythingBehind,
-  next: `${saveThreads('the thread `engine`')} The only functions of the application on that thread are timestamp extractors. If the stack names one, the developers have to correct it; else send it to the maintainers of Millrace. Then restart the process. ${safeRestart}`,
+  next: `${saveThreads('the thread `engine`')} The only functions of the application on that thread are timestamp extractors. If the stack names one, the developers have to correct it; else send it to the maintainers of Millrace. ${safeRestart}`,
   find: (facts, now) => {
     // While the process waits for processors its threads are silent in turns, and whoever looks sees little of it.
     const dueMs = facts.missedMs + patienceMs + hopsOfACommit * facts.lateMs
@@ -90,7 +90,7 @@ const engineSilent: StandstillRow = {
     return [
       {
         sentence: `The thread \`engine\` of this process has given no sign of life for ${lasting(facts.engineSilentMs)}. That thread does all reading and committing; while it hangs, this process processes nothing.`,
-        next: engineSilent.next.replace(safeRestart, restartCosts(facts)),
+        next: engineSilent.next.replace(safeRestart, thenRestart(facts)),
         sinceMs: now - facts.engineSilentMs,
         place: {},
         evidence: [

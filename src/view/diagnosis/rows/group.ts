@@ -1,5 +1,5 @@
 /** Standstills among processes: one that took another's identity, members of the group that come and go. */
-import { setting, time } from '../wording/advice.ts'
+import { bootstrap, setting, time } from '../wording/advice.ts'
 import type { EarlierFailure, Facts } from '../facts.ts'
 import type { Found } from '../finding.ts'
 import { everythingBehind, hourMs, isMeantToRun, type StandstillRow } from '../row.ts'
@@ -98,12 +98,17 @@ const ownNames =
   'For later, the developers can give each process its own `engine.instance-id`, which stays the same over its restarts (not one value for all replicas, and not the name of a pod that is new each time): a process that restarts then keeps its partitions.'
 
 /** A group loses nobody for silence before the session is over: whoever goes sooner has left it with a word. */
-function rebalancingNext({ settings }: Facts, staysMs: readonly number[]): string {
-  if (settings === undefined) return rebalancing.next
+function rebalancingNext(facts: Facts, staysMs: readonly number[]): string {
+  const { settings, applicationId } = facts
+  const next = rebalancing.next.replace(
+    '--describe --group <applicationId>',
+    `${bootstrap(facts)} --describe --group ${applicationId}`,
+  )
+  if (settings === undefined) return next
   const session = setting('consumer.session.timeout.ms', time(settings.sessionTimeoutMs))
   return staysMs.every((stayMs) => stayMs < partOfSession * settings.sessionTimeoutMs)
     ? `Look at the processes that the sentence names: they left the group by themselves, as a process does that is stopped or that fails. (The group gives up a silent one only after ${session}.) Look at their log and exit code (\`kubectl logs --previous\`), and at what stops them: a deployment, an autoscaler, a probe. ${ownNames}`
-    : rebalancing.next.replace('`consumer.session.timeout.ms`', session)
+    : next.replace('`consumer.session.timeout.ms`', session)
 }
 
 const rebalancing: StandstillRow = {
@@ -112,7 +117,7 @@ const rebalancing: StandstillRow = {
   title: 'Members of the group come and go without end',
   when: 'Within five minutes three members or more came into the group and went again within a minute each, and it goes on.',
   explains: ['WATERMARK_HELD', 'BUFFER_FULL', 'COMMITS_SLOW', 'RESTARTS', 'LANE_SLOW', 'HOT_KEY'],
-  next: `Look at the processes that the sentence names: do they end (their log, exit code, memory limit; \`kubectl logs --previous\`), or do they run and the group loses them? The second happens where a process is silent for longer than \`consumer.session.timeout.ms\`: look on its host for a lack of processor time, a container that is throttled or frozen, and the network to the brokers. Which members there are at present, and on which hosts, \`kafka-consumer-groups.sh --describe --group <applicationId> --members\` shows. ${ownNames}`,
+  next: `Look at the processes that the sentence names, by their client ids: do they end (their log, exit code, memory limit; \`kubectl logs --previous\`), or do they run and the group loses them? The second happens where a process is silent for longer than \`consumer.session.timeout.ms\`: look on its host for a lack of processor time, a container that is throttled or frozen, and the network to the brokers. Which members there are at present, and on which hosts, \`kafka-consumer-groups.sh --describe --group <applicationId> --members\` shows. ${ownNames}`,
   guide:
     'Each time partitions change hands, what was read of them is given up, state is restored, and commits wait. A process that is replaced comes once and goes once, and is no finding.',
   find: (facts, now) => {

@@ -1,6 +1,6 @@
 /** Standstills of what comes in: watermarks, alignment, buffers, clocks. */
 import { clockToleranceMs } from '../../../time/watermark-report.ts'
-import { bootstrap, readCommand, restartCosts, safeRestart, setting, showsContents, time } from '../wording/advice.ts'
+import { bootstrap, readCommand, thenRestart, safeRestart, setting, showsContents, time } from '../wording/advice.ts'
 import type { Facts, PartitionFacts, RecordPlace, TransactionHolder } from '../facts.ts'
 import type { Found } from '../finding.ts'
 import type { CommitPhase } from '../owing.ts'
@@ -11,7 +11,7 @@ const patienceMs = 5000
 /** Nothing moves at all for so long where no other row knows why. */
 const stillMs = 10_000
 const stillNext =
-  'Where another cause is named before this one, do what is advised there, and do not restart. Otherwise the engine does not know the cause: save the answers of GET `/debug/threads`, `/debug/barriers` and `/watermarks` (`millrace threads -o json`, `barriers`, `watermarks`) for the developers, who can send them to the maintainers of Millrace. Then restart the process. '
+  'Where another cause is named before this one, do what is advised there, and do not restart. Otherwise the engine does not know the cause: save the answers of GET `/debug/threads`, `/debug/barriers` and `/watermarks` (`millrace threads -o json`, `barriers`, `watermarks`) for the developers, who can send them to the maintainers of Millrace. '
 const nameOf = ({ topic, partition }: { topic: string; partition: number }): string => `${topic}/${partition}`
 const keyOf = ({ topic, partition }: PartitionFacts): string => `${topic}:${partition}`
 
@@ -31,8 +31,8 @@ function setIdleness(timeoutMs: number | undefined): string {
 }
 
 /** Found only where the time-out has passed, and more. */
-const overdueIdleness =
-  'Its idleness time-out has passed, so the engine should have left the partition out by now. To set it again does not help: send the answer of GET `/watermarks` to the maintainers of Millrace. A record that the usual program writes there lets event time go on; write none by hand. If the quiet is on purpose, restart the process: it looks anew, and leaves the partition out. Records that arrive there afterwards may be dropped as late, so do not while its writer is down or behind.'
+const overdueIdleness = (names: string): string =>
+  `The idleness time-out has passed, so the engine should have left ${names} out by now. To set it again does not help: send the answer of GET \`/watermarks\` to the maintainers of Millrace. Records that the usual programs write there let event time go on; write none by hand. If all of it is quiet on purpose, restart the process: it looks anew, and leaves ${names} out. (Not beside an embedded broker without a folder: its topics are in memory, and are lost with the process.) Records that arrive there afterwards may be dropped as late, so do not while a writer is down or behind.`
 
 const alignmentHeld: StandstillRow = {
   code: 'ALIGNMENT_HELD',
@@ -137,7 +137,7 @@ const watermarkHeld: StandstillRow = {
         next: `${askProducers(
           holding.map(({ topic }) => topic),
           names,
-        )} ${first.idlenessTimeoutMs > 0 ? overdueIdleness : setIdleness(first.idlenessTimeoutMs)}`,
+        )} ${first.idlenessTimeoutMs > 0 ? overdueIdleness(listedNames) : setIdleness(first.idlenessTimeoutMs)}`,
         sinceMs,
         place: { topic: first.topic, partition: first.partition },
         evidence: [
@@ -307,7 +307,7 @@ const bufferFull: StandstillRow = {
           sinceMs: fullSinceMs as number,
           place: { topic, partition },
           evidence: [{ at: '/consumer', field: `assignment.${keyOf(each)}.buffered`, value: buffered }],
-          next: bufferFull.next.replace(safeRestart, restartCosts(facts)),
+          next: bufferFull.next.replace(safeRestart, thenRestart(facts)),
           ...(isStill && !behind && { severity: 'STANDING' as const }),
         }
       })

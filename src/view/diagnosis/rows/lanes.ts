@@ -2,7 +2,7 @@
 import type { Facts, LaneFacts, RecordPlace } from '../facts.ts'
 import type { Evidence, Found, Place } from '../finding.ts'
 import { isMeantToRun, type StandstillRow } from '../row.ts'
-import { readCommand, restartCosts, saveThreads, setting, showsContents, time } from '../wording/advice.ts'
+import { isInMemory, readCommand, restartCosts, saveThreads, setting, showsContents, time } from '../wording/advice.ts'
 import { clockTime, lasting, perSecond, recordName } from '../words.ts'
 
 /** What may take a while in any application, and how much longer than usual something has to take. */
@@ -148,10 +148,10 @@ function stuckNext(facts: Facts, { lane, blocked }: LaneFacts): string {
   const look = blocked
     ? ' Then look at what this process may wait for: a child process (`ps`), a locked file, a device. Once that ends, the function goes on. Ask the developers before you end it: the function may then fail, or return half a result.'
     : ''
-  const ends =
-    ' If the function has still not returned some seconds later, the process exits with code 70, so that its supervisor restarts it.'
+  const isLost = isInMemory(facts.broker.address)
+  const ends = ` If the function has still not returned some seconds later, the process exits with code 70, so that its supervisor restarts it${isLost ? ': call them before that' : ''}.`
   const correct = blocked ? correctWait : correctLoop
-  return `${save}${look} ${rollBack} ${correct} ${onceMore} ${restartCosts(facts)} ${byItself(facts, ends)}`
+  return `${save}${look} ${rollBack} ${correct} ${isLost ? '' : `${onceMore} `}${restartCosts(facts)} ${byItself(facts, ends)}`
 }
 
 const promisePending: StandstillRow = {
@@ -237,7 +237,7 @@ function failingCalls(lane: string, failing: NonNullable<LaneFacts['failing']>, 
   const again = 'made again, with pauses of up to 5 s.'
   if (calls === 1)
     return `A call that ${name} made in ${lane} has failed again and again for ${lasting(now - sinceMs)}${atRecord(at)}. It is ${again}`
-  return `${calls} calls in ${lane} fail again and again. The oldest was made by ${name}, and has failed for ${lasting(now - sinceMs)}${atRecord(at)}. They are ${again}`
+  return `${calls} calls in ${lane} fail again and again. The oldest was made by ${name}, and has failed for ${lasting(now - sinceMs)}${atRecord(at)}; whose the others are is not known here. They are ${again}`
 }
 
 /** `callee`: the step, or its function, that calls. */
@@ -329,7 +329,8 @@ const laneSlow: StandstillRow = {
           if (rate === 0 && (isStuck(lane, now) || isUnanswered(lane, now))) return []
           const waiting = lagOf(facts)
           if (waiting < 10 || (waiting / Math.max(rate, 0.01)) * 1000 < backlogMs) return []
-          const asynchronous = lane.callMs > 0
+          // Calls that are over in a small part of the time that a record takes are not what it goes to.
+          const asynchronous = lane.callMs > 0 && (rate === 0 || lane.callMs * rate >= 200)
           const node = asynchronous ? (lane.call?.node ?? lane.hotKey?.node ?? lane.node) : lane.node
           // Of a call the thread's stack tells nothing: it is at something else by now.
           const caller = { ...lane, function: null, nodeFunction: lane.call?.nodeFunction ?? null }

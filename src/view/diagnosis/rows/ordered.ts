@@ -114,7 +114,7 @@ function whoIsActive(active: HaFacts['active'], noneMs: number): string {
 
 function standbyNext(active: string, isBehind: boolean): string {
   const ready = isBehind
-    ? ' Leave that pod running meanwhile. If the figures above do not fall, look at the processor, disk and network of this one.'
+    ? ' Leave that pod running meanwhile. Where this process is no nearer to being ready after a minute, look at its log, and at the processor, disk and network of its host.'
     : ''
   const first = isBehind
     ? 'If results have stopped, this standby lagging is not why: ask'
@@ -140,7 +140,7 @@ function noneActiveNext(ha: Facts['ha'], settings: Facts['settings'], noneMs: nu
       : []),
     ...(ha.failoverPaused
       ? [
-          'Somebody has paused failover, so no pod takes over by itself: ask first who did, and why. `millrace ha resume --wait`, with the same `--url`, ends that. `millrace ha promote` works all the same, and leaves it paused.',
+          'Somebody has paused failover, so no pod takes over by itself: ask first who did, and why. `millrace ha resume --wait`, with the same `--url`, ends that. If nobody can be reached, `millrace ha promote` works all the same, and leaves it paused.',
         ]
       : [
           noneMs > (settings?.failoverTimeoutMs ?? 0) + noneForMs / 2
@@ -153,17 +153,14 @@ function noneActiveNext(ha: Facts['ha'], settings: Facts['settings'], noneMs: nu
         ]
       : []),
   ]
-  const restores =
-    ha.notReady === null
-      ? ' It is refused while this standby is behind.'
-      : ' It is refused while this standby is not ready, as now: ask again until it is, or add `--force`. Then it restores its state before it processes, which takes time and loses nothing.'
+  const restores = ` It is refused while this standby is not ready${ha.notReady === null ? '' : ', as now'}: ask again until it is, or add \`--force\`. Then it restores its state before it processes, which takes time and loses nothing.`
   const safe =
     ' If the pod that was active still runs somewhere, Kafka refuses it from then on: nothing is lost, and nothing counts twice.'
   return `${look} ${why.join(' ')} Where nobody is active after that, let this process take over: \`millrace ha promote ${ha.podId} --wait\`, with the same \`--url\`.${restores}${safe}`
 }
 
 const killing =
-  'To end it by hand (`kill -9`) loses no record: what is not committed is read again at the next start. With exactly-once no result comes twice; with at-least-once some may. Stores in memory are then restored first.'
+  'To end it by hand (`kill -9`) loses no record: what is not committed is read again at the next start. With exactly-once no result comes twice; with at-least-once some may. Stores in memory are then restored first. (Topics of an embedded broker without a folder are lost with the process, however it ends.)'
 const whoStopped =
   'If nobody meant it to stop, look for what stopped it (a deployment, the supervisor, a signal; in Kubernetes `kubectl get events`), and start it again once it has ended.'
 

@@ -22,10 +22,11 @@ export function bootstrap({ broker }: Pick<Facts, 'broker'>): string {
 export const isEmbedded = (address: string): boolean => address.startsWith('embedded:')
 
 /** A broker in this process without a folder: its topics end with it. */
-const isInMemory = (address: string): boolean => address === 'embedded:'
+export const isInMemory = (address: string): boolean => address === 'embedded:'
 
-const notWithoutThem =
-  'Do not restart the process without their word: the topics of its embedded broker are in memory, unless whoever started it gave it a folder, and a restart loses all that is in them.'
+const lostWithIt =
+  'the topics of its embedded broker are in memory, unless whoever started it gave it a folder, and a restart loses all that is in them.'
+const notWithoutThem = `Do not restart the process without their word: ${lostWithIt}`
 
 /** Where an embedded broker is to be looked at, and what a restart of its process costs. */
 export function embeddedNext(address: string): string {
@@ -50,11 +51,20 @@ const restartIsSafe =
   'A restart loses nothing: what is committed stays, and all other records are read again. Stores in memory are restored first, and calls to other systems are made again.'
 
 /** As the guide says it, which knows no process. */
-export const safeRestart = `${restartIsSafe} (Not so beside an embedded broker without a folder: its topics are in memory, and are lost with the process.)`
+export const safeRestart = `Then restart the process. ${restartIsSafe} (Not so beside an embedded broker without a folder: its topics are in memory, and are lost with the process.)`
 
-/** What a restart of this process costs. */
+/** Of this process it is known whether a restart is safe. */
+export function thenRestart({ broker }: Pick<Facts, 'broker'>): string {
+  return isInMemory(broker.address)
+    ? `Then call the developers. ${notWithoutThem}`
+    : `Then restart the process. ${restartIsSafe}`
+}
+
+/** What a restart costs that was spoken of. */
 export function restartCosts({ broker }: Pick<Facts, 'broker'>): string {
-  return isInMemory(broker.address) ? `Ask the developers before that. ${notWithoutThem}` : restartIsSafe
+  return isInMemory(broker.address)
+    ? `Call the developers before any restart of this process: ${lostWithIt}`
+    : restartIsSafe
 }
 
 const whoActs = {
