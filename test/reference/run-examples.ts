@@ -1,7 +1,8 @@
 /**
  * `node test/reference/run-examples.ts [records] [repetitions] [split] [minutes]`: the examples with 1, 2, 4 and 8 lanes,
  * on both kinds of stores, their input there before the engine starts or fed while it runs. It goes on where it stopped,
- * by what REFERENCE_JOURNAL says. REFERENCE_EXAMPLES: some of them alone, by name.
+ * by what REFERENCE_JOURNAL says. REFERENCE_EXAMPLES: some of them alone, by name; REFERENCE_PROCESSES=2: through topics, two
+ * processes share the work; REFERENCE_FROM: the first repetition.
  */
 import { examples } from './examples.ts'
 import { Journal } from './journal.ts'
@@ -9,6 +10,8 @@ import { expectedBehindTopic, expectedOf } from './results.ts'
 
 const [records = 10_000, repetitions = 1] = process.argv.slice(2, 4).map(Number)
 const split = process.argv[4] === 'repartition-topics' ? 'repartition-topics' : 'in-process'
+const processes = Number(process.env.REFERENCE_PROCESSES ?? 1)
+const from = Number(process.env.REFERENCE_FROM ?? 1)
 const only = process.env.REFERENCE_EXAMPLES?.split(',')
 const end = Date.now() + Number(process.argv[5] ?? 60) * 60_000
 const journal = new Journal(process.env.REFERENCE_JOURNAL ?? 'examples.ndjson', process.env.REFERENCE_AGAIN === '1')
@@ -20,7 +23,7 @@ const fedBefore = new Set(['quietProducts'])
 const isBehindTopic = (name: string): boolean => fedBefore.has(name) && split === 'repartition-topics'
 
 const titles: string[] = []
-for (let repetition = 1; repetition <= repetitions; repetition++) {
+for (let repetition = from; repetition <= repetitions; repetition++) {
   for (const [name, make] of Object.entries(examples)) {
     if (only !== undefined && !only.includes(name)) continue
     for (const slow of [false, true]) {
@@ -29,12 +32,12 @@ for (let repetition = 1; repetition <= repetitions; repetition++) {
       for (const live of fedBefore.has(name) ? [false] : [false, true]) {
         for (const store of ['memory', 'lmdb'] as const) {
           for (const lanes of [1, 2, 4, 8]) {
-            const how = `${slow ? ', slow' : ''}${live ? ', live' : ''}, ${store}, ${lanes} lanes, ${split}`
+            const how = `${slow ? ', slow' : ''}${live ? ', live' : ''}, ${store}, ${lanes} lanes, ${split}${processes > 1 ? `, ${processes} processes` : ''}`
             const title = `${name}${how}, ${records} records, repetition ${repetition}`
             titles.push(title)
             if (journal.isDone(title) || Date.now() >= end) continue
             expected ??= isBehindTopic(name) ? expectedBehindTopic(program) : expectedOf(program)
-            await journal.run(title, program, { lanes, store, commitMs: 100, split, live }, expected)
+            await journal.run(title, program, { lanes, store, commitMs: 100, split, live, processes }, expected)
           }
         }
       }
