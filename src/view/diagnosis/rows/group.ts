@@ -20,6 +20,9 @@ function sideBySide({ settings, ha }: Facts): string {
   return `If both are to run side by side, each needs a value of its own for ${setting('engine.instance-id', settings?.instanceId)}, not one for all replicas of a deployment, and the application has to be set to \`topology.sub-topology-split: repartition-topics\`, which lets processes share the work. The developers have to prepare that.`
 }
 
+const whereItIs = (facts: Facts): string =>
+  ` (\`kafka-consumer-groups.sh ${bootstrap(facts)} --describe --group ${facts.applicationId} --members\` shows its host)`
+
 /** This process has lost its identity. */
 function isFenced(facts: Facts, now: number): Found {
   const { identity, stateSinceMs, failure } = facts
@@ -32,7 +35,7 @@ function isFenced(facts: Facts, now: number): Found {
   const turns = before.length > 1 ? ` This happened ${before.length} times within the hour.` : ''
   return {
     sentence: `Another process took over from this one ${lasting(now - stateSinceMs)} ago: ${who} runs under the same identity${name}. The broker refuses whatever this process sends (it is fenced). This process processes nothing any more${end}.${turns}`,
-    next: `If the other one was started to replace this one, as in a rolling update, nothing is to be done. Else do not start this process again as it is, and keep its supervisor from it (it exits with code 3): it would take the identity back and stop the other one. If both are replicas of one deployment, set it to one replica, and look which one is left. Check with \`millrace why --url\` that the other one works; if it cannot be found or does not work, start this one again, which takes the identity back. ${sideBySide(facts)}`,
+    next: `If the other one was started to replace this one, as in a rolling update, nothing is to be done. Else do not start this process again as it is, and keep its supervisor from it (it exits with code 3): it would take the identity back and stop the other one. If both are replicas of one deployment, set it to one replica, and look which one is left. Check with \`millrace why --url\` that the other one works${holder === null ? whereItIs(facts) : ''}; if it cannot be found or does not work, start this one again, which takes the identity back. ${sideBySide(facts)}`,
     sinceMs: stateSinceMs,
     place: { ...(identity !== null && { group: facts.applicationId, pod: identity.name }) },
     evidence: [{ at: '/state', field: 'failure.code', value: failure?.code ?? null }],

@@ -122,10 +122,12 @@ const watermarkHeld: StandstillRow = {
     const names = holding.map(nameOf)
     const listedNames = listed(names)
     const ago = lasting(now - sinceMs)
+    const these = holding.length === 1 ? listedNames : 'these partitions'
+    const all = holding.length > 5 ? ' (GET `/watermarks` lists all of them)' : ''
     const what =
       first.watermarkMs === null
-        ? `Event time (the watermark) has not begun, because no record of ${listedNames} has been read yet: the engine has waited for one for ${ago}`
-        : `Event time (the watermark) stands still, because ${listedNames} ${holding.length === 1 ? 'has' : 'have'} had no record for ${ago}. By their timestamps, the other partitions have come ${lasting(heldBackMs(first, newest))} further`
+        ? `Event time (the watermark) has not begun, because no record of ${listedNames}${all} has been read yet: the engine has waited for one for ${ago}`
+        : `Event time (the watermark) stands still, because ${listedNames}${all} ${holding.length === 1 ? 'has' : 'have'} had no record for ${ago}. By their timestamps, the other partitions have come ${lasting(heldBackMs(first, newest))} further`
     const { idlenessTimeoutMs: timeoutMs } = first
     const idleness =
       timeoutMs === 0
@@ -133,11 +135,11 @@ const watermarkHeld: StandstillRow = {
         : `, although the idleness time-out (watermark.idleness-timeout), ${lasting(timeoutMs)}, has passed`
     return [
       {
-        sentence: `${what}. The engine does not leave ${listedNames} out as idle${idleness}. Until records come there, windows give no results and timers do not fire.`,
+        sentence: `${what}. The engine does not leave ${these} out as idle${idleness}. Until records come there, windows give no results and timers do not fire.`,
         next: `${askProducers(
           holding.map(({ topic }) => topic),
-          names,
-        )} ${first.idlenessTimeoutMs > 0 ? overdueIdleness(listedNames) : setIdleness(first.idlenessTimeoutMs)}`,
+          holding.length === 1 ? names : ['each of these partitions'],
+        )} ${first.idlenessTimeoutMs > 0 ? overdueIdleness(these) : setIdleness(first.idlenessTimeoutMs)}`,
         sinceMs,
         place: { topic: first.topic, partition: first.partition },
         evidence: [

@@ -151,7 +151,10 @@ function stuckNext(facts: Facts, { lane, blocked }: LaneFacts): string {
   const isLost = isInMemory(facts.broker.address)
   const ends = ` If the function has still not returned some seconds later, the process exits with code 70, so that its supervisor restarts it${isLost ? ': call them before that' : ''}.`
   const correct = blocked ? correctWait : correctLoop
-  return `${save}${look} ${rollBack} ${correct} ${isLost ? '' : `${onceMore} `}${restartCosts(facts)} ${byItself(facts, ends)}`
+  const way = isLost
+    ? `${restartCosts(facts)} ${rollBack} ${correct}`
+    : `${rollBack} ${correct} ${onceMore} ${restartCosts(facts)}`
+  return `${save}${look} ${way} ${byItself(facts, ends)}`
 }
 
 const promisePending: StandstillRow = {

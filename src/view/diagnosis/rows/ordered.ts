@@ -114,10 +114,10 @@ function whoIsActive(active: HaFacts['active'], noneMs: number): string {
 
 function standbyNext(active: string, isBehind: boolean): string {
   const ready = isBehind
-    ? ' Leave that pod running meanwhile. Where this process is no nearer to being ready after a minute, look at its log, and at the processor, disk and network of its host.'
+    ? ' Leave that pod running meanwhile. `millrace ha status` shows how far this one is behind: where that does not change within a minute, look at its log, and at the processor, disk and network of its host.'
     : ''
   const first = isBehind
-    ? 'If results have stopped, this standby lagging is not why: ask'
+    ? 'That this standby is not ready is not why results have stopped, if they have: ask'
     : 'Nothing is wrong here. If results have stopped, ask'
   return `${first} the pod ${active} (\`millrace why --url\` with its address).${ready}`
 }
