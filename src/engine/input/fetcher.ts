@@ -275,7 +275,8 @@ export class Fetcher {
 
   /** What is known of partitions that this answer is without may be older than the records that it brings. */
   async #lookAtUnanswered(answer: readonly FetchedPartition[]): Promise<void> {
-    if (answer.length >= this.#slots.size && answer[0]?.isApart !== true) return
+    const answered = new Set(answer.map(({ topic, partition }) => partitionKey(topic, partition)))
+    if (answer[0]?.isApart !== true && [...this.#slots.keys()].every((key) => answered.has(key))) return
     const { company } = this.#events
     for (const [buffer, end] of await endsOfUnanswered(this.#o, this.buffers, answer, company, this.#unknown)) {
       if (this.buffer(buffer) !== buffer) continue

@@ -115,8 +115,8 @@ export class Flow {
       failed: (error) => queueMicrotask(() => host.failed(error)),
     })
     this.#fetcher.pause('restoring')
-    this.#logEnds = new LogEnds(options, () => this.#fetcher.buffers)
-    this.#logEnds.start()
+    const hasMore = (buffer: PartitionBuffer): void => this.#evidence(buffer, buffer.lag, false)
+    this.#logEnds = new LogEnds(options, () => this.#fetcher.buffers, hasMore).start()
   }
 
   /** Adds partitions, to be read from where the group left them. */

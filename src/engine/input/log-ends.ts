@@ -20,19 +20,26 @@ const everyMs = 1000
 export class LogEnds {
   readonly #o: LogEndsOptions
   readonly #buffers: () => readonly PartitionBuffer[]
+  readonly #hasMore: (buffer: PartitionBuffer) => void
   #started = false
   #closed = false
   #cancel: (() => void) | undefined
 
-  constructor(options: LogEndsOptions, buffers: () => readonly PartitionBuffer[]) {
+  /** `hasMore`: whoever goes by what is known to be there has to hear of it as well. */
+  constructor(
+    options: LogEndsOptions,
+    buffers: () => readonly PartitionBuffer[],
+    hasMore: (buffer: PartitionBuffer) => void,
+  ) {
     this.#o = options
     this.#buffers = buffers
+    this.#hasMore = hasMore
   }
 
-  start(): void {
-    if (this.#started) return
+  start(): this {
+    if (!this.#started) this.#later()
     this.#started = true
-    this.#later()
+    return this
   }
 
   close(): void {
@@ -65,7 +72,9 @@ export class LogEnds {
       if (buffer.endsAt >= askedAt) continue
       const key = partitionKey(buffer.topic, buffer.partition)
       const readable = stable.get(key)
-      if (readable !== undefined) buffer.sawEnds(readable, ends.get(key) ?? readable, this.#o.clock.monotonic())
+      if (readable === undefined) continue
+      buffer.sawEnds(readable, ends.get(key) ?? readable, this.#o.clock.monotonic())
+      if (buffer.lag > 0) this.#hasMore(buffer)
     }
   }
 }
