@@ -11,7 +11,7 @@ import { type PartitionKey, partitionKey, type TopicPartition } from '../../base
 import type { Timers } from '../../base/timers.ts'
 import { BrokerError, type BrokerPort, type FetchedPartition, type Isolation } from '../../broker/port.ts'
 import { EngineError, messageOf } from '../../base/errors.ts'
-import { type Company, endsOfUnanswered } from './unanswered.ts'
+import { type Company, endsOfUnanswered, failedLast } from './unanswered.ts'
 import { PartitionBuffer, type PartitionBufferEvents, type TimestampOf } from './partition-buffer.ts'
 
 export interface FetcherOptions {
@@ -262,7 +262,7 @@ export class Fetcher {
     if (this.#closed) return
     this.#setConnected(true, undefined)
     this.#backoffMs = shortestBackoffMs
-    for (const fetched of answer) {
+    for (const fetched of failedLast(answer)) {
       const key = partitionKey(fetched.topic, fetched.partition)
       const { slot, offset } = asked.get(key) ?? {}
       // Removed, or moved, while the request was under way: this is no answer to what is wanted now.

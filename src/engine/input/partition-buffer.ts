@@ -148,7 +148,9 @@ export class PartitionBuffer {
 
   /** The log ends here or behind. A fetch that is under way may have been answered before, and takes nothing of it back. */
   endsAtLeast(readable: number, at: number): void {
-    this.#leastEnd = Math.max(readable, at < this.#leastUntil ? this.#leastEnd : -1)
+    // An end that has gone back, with a leader that knows less, is believed once nothing is under way any more.
+    if (readable < this.#leastEnd && at < this.#leastUntil) return
+    this.#leastEnd = readable
     this.#leastUntil = at + underWayMs
     if (readable > this.logEndOffset) this.sawEnds(readable, this.highWatermark, at)
   }

@@ -3,7 +3,8 @@ import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
 import { BrokerError, type BrokerPort, type FetchedPartition, type FetchRequest } from '../../../src/broker/port.ts'
 import { Fetcher } from '../../../src/engine/input/fetcher.ts'
-import type { PartitionBuffer } from '../../../src/engine/input/partition-buffer.ts'
+import { LogEnds } from '../../../src/engine/input/log-ends.ts'
+import { PartitionBuffer } from '../../../src/engine/input/partition-buffer.ts'
 import type { Company } from '../../../src/engine/input/unanswered.ts'
 import { World } from './world.ts'
 
@@ -103,6 +104,13 @@ describe('an answer without some partitions', () => {
     assert.deepEqual(scene.told, ['0 arrived', '0 lags by 0'])
   })
 
+  test('is not complete by the answer of a partition that has gone meanwhile', async () => {
+    const ends = { highWatermark: 0, lastStableOffset: 0, logStartOffset: 0 }
+    const scene = new Scene([{ topic, partition: 2, ...ends, records: new Uint8Array(0), aborted: [] }])
+    await scene.play()
+    assert.deepEqual(scene.told, ['1 lags by 1', '0 arrived', '0 lags by 0'])
+  })
+
   test('may come together with what was read before, which takes nothing back', async () => {
     const ends = { highWatermark: 0, lastStableOffset: 0, logStartOffset: 0 }
     const scene = new Scene([{ topic, partition: 1, ...ends, records: new Uint8Array(0), aborted: [], isApart: true }])
@@ -124,4 +132,52 @@ describe('an answer without some partitions', () => {
     await scene.world.settle()
     assert.deepEqual([scene.told, asked], [['0 lags by 0'], 1])
   })
+})
+
+test('an end that was asked for apart from fetches is told to whoever waits by it', async () => {
+  const world = new World()
+  await world.createTopic(topic, 1)
+  const options = {
+    topic,
+    partition: 0,
+    offset: 0,
+    capacity: 10,
+    maxPollRecords: 4,
+    isolation: 'read_committed' as const,
+  }
+  const nothing = (): void => undefined
+  const nobody = { arrived: nothing, polled: nothing, hungry: nothing, failed: nothing }
+  const buffer = new PartitionBuffer(options, nobody)
+  const told: number[] = []
+  const ends = new LogEnds(
+    { broker: world.client(), clock: world.clock, timers: world },
+    () => [buffer],
+    ({ lag }) => told.push(lag),
+  ).start()
+  await world.pass(3000)
+  assert.deepEqual(told, [], 'nothing is there')
+  await world.produce(topic, 0, [1])
+  await world.pass(1500)
+  assert.deepEqual(told, [1])
+  ends.close()
+})
+
+test('an end that went back is believed after a while, however often it is asked for', () => {
+  const options = {
+    topic,
+    partition: 0,
+    offset: 90,
+    capacity: 10,
+    maxPollRecords: 4,
+    isolation: 'read_committed' as const,
+  }
+  const nothing = (): void => undefined
+  const buffer = new PartitionBuffer(options, { arrived: nothing, polled: nothing, hungry: nothing, failed: nothing })
+  buffer.endsAtLeast(100, 0)
+  for (let at = 5000; at < 120_000; at += 5000) {
+    buffer.endsAtLeast(90, at)
+    buffer.sawEnds(90, 90, at + 1)
+    if (at < 60_000) assert.equal(buffer.lag, 10, 'a fetch may have been answered before')
+  }
+  assert.equal(buffer.lag, 0)
 })
