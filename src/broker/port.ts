@@ -153,6 +153,11 @@ export type OffsetSpec = 'earliest' | 'latest' | 'stable'
 
 export interface BrokerPort {
   readonly kind: 'embedded' | 'kafka'
+  /**
+   * A fetch reads one partition after the other, in the order of its answer. What is written meanwhile may be seen of a later
+   * one, and not of an earlier one. Default: it reads all of them at one moment.
+   */
+  readonly readsInTurn?: boolean
 
   /** Describes the topics that exist among those asked for; null asks for all, internal ones left out. */
   topics(names: readonly string[] | null): Promise<TopicInfo[]>

@@ -113,10 +113,12 @@ export class TaskInputs {
     return this.#settle(p, now)
   }
 
-  /** What was known to lie at the broker may have changed unseen. True when heads of its task wait by that. */
+  /**
+   * What was known to lie at the broker may have changed unseen. True when heads of its task wait by that. Where nothing had
+   * come, the next fetch says so, and the partition has been empty for as long as before.
+   */
   forgetLag(p: number, now: number): boolean {
     this.#lag[p] = Number.NaN
-    this.#emptySince[p] = Number.NaN
     return this.#settle(p, now)
   }
 
@@ -156,7 +158,7 @@ export class TaskInputs {
 
   /** `Infinity` while the wait is for records that are known to be there. */
   #deadlineOf(p: number): number {
-    const since = this.#emptySince[p] as number
+    const since = this.#lag[p] === 0 ? (this.#emptySince[p] as number) : Number.NaN
     return Number.isNaN(since) ? Number.POSITIVE_INFINITY : since + this.#maxIdleMs
   }
 

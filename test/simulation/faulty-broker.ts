@@ -15,6 +15,8 @@ export interface BrokerFaults {
   readonly breaks?: Breaks | undefined
   /** Chance that a fetch is answered without a partition of this topic, as where its leader is the slower one. */
   readonly leftOut?: (topic: string) => number
+  /** Chance that a fetch reads all partitions at one moment. Default 0.7. */
+  readonly readsAtOnce?: number
 }
 
 export interface Breaks {
@@ -43,10 +45,11 @@ async function readInParts(
   client: BrokerPort,
   request: FetchRequest,
   random: Random,
+  readsAtOnce: number,
   delay: () => Promise<void>,
 ): Promise<FetchedPartition[]> {
   const { partitions } = request
-  if (partitions.length < 2 || random.chance(0.7)) return await client.fetch(request)
+  if (partitions.length < 2 || random.chance(readsAtOnce)) return await client.fetch(request)
   const first = 1 + random.int(partitions.length - 1)
   const answer: FetchedPartition[] = []
   for (const part of [partitions.slice(0, first), partitions.slice(first)]) {
@@ -56,6 +59,9 @@ async function readInParts(
   // Where nothing lies in any of them it waits, and begins anew.
   return answer.some(({ records }) => records.length > 0) ? answer : await client.fetch(request)
 }
+
+/** What such a connection tells of itself. */
+export const traits: Pick<BrokerPort, 'readsInTurn'> = { readsInTurn: true }
 
 const passive = new Set<string>(['close', 'connected', 'fault', 'kind', 'then'])
 
@@ -102,7 +108,7 @@ export function faultyBroker(
    */
   const fetched = async (request: FetchRequest): Promise<FetchedPartition[]> => {
     const { random } = scheduler
-    const answer = await readInParts(client, request, random, delay)
+    const answer = await readInParts(client, request, random, faults().readsAtOnce ?? 0.7, delay)
     await delay()
     const { lostAnswer, leftOut = () => 0 } = faults()
     if (loses('fetch', lostAnswer)) throw lost('fetch')
@@ -121,19 +127,25 @@ export function faultyBroker(
     }
     return isApart ? given.map((each) => ({ ...each, isApart })) : given
   }
-  return intercepted(client, (name, args) => {
-    const call = (changed: unknown[]): Promise<unknown> => remote(name, changed)
-    return tamper ? tamper(name, args, call, remote) : call(args)
-  })
+  return intercepted(
+    client,
+    (name, args) => {
+      const call = (changed: unknown[]): Promise<unknown> => remote(name, changed)
+      return tamper ? tamper(name, args, call, remote) : call(args)
+    },
+    traits,
+  )
 }
 
-/** The same connection, each of whose calls goes through `call`. */
+/** The same connection, each of whose calls goes through `call`, and which tells of itself what it is said to. */
 export function intercepted(
   client: BrokerPort,
   call: (name: keyof BrokerPort, args: unknown[]) => Promise<unknown>,
+  ofItself: Pick<BrokerPort, 'readsInTurn'> = {},
 ): BrokerPort {
   return new Proxy(client, {
     get(target, property) {
+      if (property === 'readsInTurn') return ofItself.readsInTurn
       const value = Reflect.get(target, property, target) as unknown
       if (passive.has(String(property)) || typeof value !== 'function') return value
       return (...args: unknown[]) => call(property as keyof BrokerPort, args)

@@ -1,5 +1,5 @@
 import { test } from 'node:test'
-import { believesWhatWasKnown, hardlyAnyRoom, takesWhatIsThere } from './join-order.ts'
+import { believesWhatWasKnown, hardlyAnyRoom, takesAnswersForOneMoment, takesWhatIsThere } from './join-order.ts'
 import { Seeds, upTo } from './seeds.ts'
 
 const simulator = new Seeds(new URL('join-order.ts', import.meta.url))
@@ -20,4 +20,8 @@ test('notices records that are taken before older ones are fetched', { timeout: 
 
 test('notices rows that came behind what was known of their partition', { timeout: 600_000 }, async (t) => {
   await simulator.notice(t, believesWhatWasKnown.name, 300)
+})
+
+test('notices rows that came while an answer was read', { timeout: 600_000 }, async (t) => {
+  await simulator.notice(t, takesAnswersForOneMoment.name, 1500)
 })

@@ -2,11 +2,11 @@
  * A stream joined with a table, some or all of it in the topics before the start, and a broker that gives it piece by piece
  * and seldom of all partitions at once: the result must be the one of input in the order of time, whatever crashes.
  */
-import type { FetchRequest } from '../../src/broker/port.ts'
+import { BrokerError, type FetchRequest } from '../../src/broker/port.ts'
 import { type Application, defineApp } from '../../src/dsl/app.ts'
 import { serdes } from '../../src/serde/index.ts'
 import { byKey, committed } from './checkers.ts'
-import type { Tamper } from './faulty-broker.ts'
+import { type Tamper, traits } from './faulty-broker.ts'
 import { PartitionBuffer } from '../../src/engine/input/partition-buffer.ts'
 import { type Broken, played, replaced } from './level-order.ts'
 import type { Verdict } from './run-seed.ts'
@@ -18,21 +18,43 @@ export const takesWhatIsThere: Mutant = { name: 'takes-what-is-there', settings:
 /** No mistake: what waits and what is waited for hardly fit beside each other. */
 export const hardlyAnyRoom: Mutant = { name: 'hardly-any-room', settings: { bufferedMaxBytes: 300 } }
 
+/** Then all has to come to its end. */
+const refusedUntilMs = 3000
+
 const keyed = { key: serdes.string, value: serdes.json<number>() }
 
 class JoinWorld extends World {
   /** Of each key, in the order of time. */
   readonly expected = new Map<string, string[]>()
 
+  /** The table is made of a stream, so that no topic is known for a table's. */
+  readonly #isDerived = this.scheduler.random.chance(0.3)
+  /** Chance that a running application is not told where a log ends. */
+  readonly #refused = this.#oneOf(0, 0.4, 0.8)
+  /** Chance that a partition is missing in an answer; that of rows is for seconds where their broker is the slower one. */
+  readonly #missing = this.#oneOf(0, 0.4)
+  readonly #areRowsAway = this.scheduler.random.chance(0.3)
+  readonly #readsAtOnce = this.#oneOf(0, 0.7)
+  readonly #pauses = {
+    longestPauseMs: this.#oneOf(12, 150, 1500),
+    firstPauseMs: this.#oneOf(0, 300, 1500),
+  }
+
   protected override get optimizes(): boolean {
     return this.derived.optimizes
   }
 
   protected override application(): Application {
+    const isDerived = this.#isDerived
     return defineApp({
       applicationId: 'sim',
       build(topology) {
-        const rows = topology.table('rows', keyed)
+        const rows = isDerived
+          ? topology
+              .stream('rows', keyed)
+              .groupByKey()
+              .reduce((_, row) => row)
+          : topology.table('rows', keyed)
         topology
           .stream('asks', keyed)
           .leftJoin(rows, (ask, row) => [ask, row ?? null])
@@ -45,6 +67,8 @@ class JoinWorld extends World {
     const { random } = this.scheduler
     const known = super.tamper()
     return async (name, args, call, other) => {
+      if (name === 'listOffsets' && this.#isRefusing() && random.chance(this.#refused))
+        throw new BrokerError('REQUEST_TIMED_OUT', 'the broker does not say where it ends')
       if (name !== 'fetch') return known ? known(name, args, call, other) : call(args)
       const [request] = args as [FetchRequest]
       const partitions = request.partitions.map((each) => ({ ...each, maxBytes: 100 + random.int(400) }))
@@ -52,8 +76,21 @@ class JoinWorld extends World {
     }
   }
 
-  protected override leftOut(): number {
-    return 0.4
+  protected override leftOut(topic: string): number {
+    return this.#areRowsAway && topic === 'rows' && this.scheduler.now % 2000 < 1700 ? 1 : this.#missing
+  }
+
+  protected override get readsAtOnce(): number {
+    return this.#readsAtOnce
+  }
+
+  #isRefusing(): boolean {
+    if (this.scheduler.now > refusedUntilMs) return false
+    return this.facts.findLast(({ type }) => type === 'running' || type === 'restarting')?.type === 'running'
+  }
+
+  #oneOf<T>(...choices: readonly T[]): T {
+    return choices[this.scheduler.random.int(choices.length)] as T
   }
 
   protected override async feed(): Promise<void> {
@@ -61,7 +98,7 @@ class JoinWorld extends World {
     const { random } = this.scheduler
     const rows = new Map<string, number>()
     await this.client.createTopics(['rows', 'asks'].map((topic) => ({ topic, partitions })))
-    const feed = this.orderedFeed()
+    const feed = this.orderedFeed(this.#pauses)
     const before = random.int(records + 1)
     for (let value = 0; value < records; value++) {
       if (value === before) await feed.goLive()
@@ -98,7 +135,18 @@ export const believesWhatWasKnown: Broken = {
   breaks: () => replaced(PartitionBuffer.prototype, 'endsAtLeast', { value: () => undefined }),
 }
 
-export const mutants: readonly Broken[] = [hardlyAnyRoom, takesWhatIsThere, believesWhatWasKnown]
+/** What it reads first may have changed by the time at which it reads the last. */
+export const takesAnswersForOneMoment: Broken = {
+  name: 'takes-answers-for-one-moment',
+  breaks: () => replaced(traits, 'readsInTurn', { value: false }),
+}
+
+export const mutants: readonly Broken[] = [
+  hardlyAnyRoom,
+  takesWhatIsThere,
+  believesWhatWasKnown,
+  takesAnswersForOneMoment,
+]
 
 export async function runSeed(seed: number, mutant?: Broken): Promise<Omit<Verdict, 'restarts'>> {
   return played(seed, new JoinWorld({ seed, ...(mutant && { mutant }) }), mutant)

@@ -20,11 +20,13 @@ export interface FeedHost {
   readonly random: Random
   /** Calls after so many milliseconds of the simulation. */
   after(ms: number, call: () => void): void
+  /** Longest pause between two records that come while it runs, in milliseconds. Default 12. */
+  readonly longestPauseMs?: number
+  /** So long nothing comes at first, for it to be ready. Default 0. */
+  readonly firstPauseMs?: number
   /** The record is at the broker, or about to be with its batch. */
   written(record: FedRecord): void
 }
-
-const longestPauseMs = 12
 
 export class OrderedFeed {
   readonly #host: FeedHost
@@ -59,13 +61,13 @@ export class OrderedFeed {
   /** To be called once all is put. */
   async end(): Promise<void> {
     if (!this.#isLive) await this.goLive()
-    else this.#next()
+    else this.#host.after(this.#host.firstPauseMs ?? 0, () => this.#next())
   }
 
   #next(): void {
     const record = this.#live.shift()
     if (record === undefined) return
-    const { random } = this.#host
+    const { random, longestPauseMs = 12 } = this.#host
     // Some come close behind one another: a row and the record that needs it.
     this.#host.after(random.chance(0.5) ? 0 : random.next() * longestPauseMs, () => {
       const { topic, partition, timestamp, key, value } = record

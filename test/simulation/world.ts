@@ -26,7 +26,7 @@ import { FailingDisk } from './failing-disk.ts'
 import { type BrokerFaults, faultyBroker, type Tamper } from './faulty-broker.ts'
 import { type MessageTamper, SimulatedProcess } from './process.ts'
 import { CommitsGivenUp } from './given-up.ts'
-import { OrderedFeed } from './ordered-feed.ts'
+import { type FeedHost, OrderedFeed } from './ordered-feed.ts'
 import { IdentityRules } from './identity-rules.ts'
 import { Scheduler, settleSome } from './scheduler.ts'
 import { application, type Delays, type Input } from './workload.ts'
@@ -254,11 +254,11 @@ export class World {
     return this.#mutant?.broker?.()
   }
 
-  /** Plans what comes in, or brings it at once. */
   /** What it writes is the input. */
-  protected orderedFeed(): OrderedFeed {
+  protected orderedFeed(pauses: Pick<FeedHost, 'longestPauseMs' | 'firstPauseMs'> = {}): OrderedFeed {
     const { scheduler, client, inputs } = this
     return new OrderedFeed({
+      ...pauses,
       client,
       random: scheduler.random,
       after: (ms, call) => scheduler.at(ms, 0, call),
@@ -266,6 +266,7 @@ export class World {
     })
   }
 
+  /** Plans what comes in, or brings it at once. */
   protected async feed(): Promise<void> {
     const { records, keys, asks } = this.derived
     const { random } = this.scheduler
@@ -453,7 +454,13 @@ export class World {
           lostRequest,
           breaks: breaks ?? undefined,
           leftOut: (topic) => this.leftOut(topic),
+          readsAtOnce: this.readsAtOnce,
         }
+  }
+
+  /** Chance that a fetch reads all partitions at one moment. */
+  protected get readsAtOnce(): number {
+    return 0.7
   }
 
   /** Chance that a fetch is answered without a partition of this topic. */

@@ -37,6 +37,7 @@ export function connectKafka(options: KafkaOptions): BrokerPort & FeedStore {
 
 class KafkaBroker implements BrokerPort, FeedStore {
   readonly kind = 'kafka'
+  readonly readsInTurn = true
   readonly #cluster: Cluster
   readonly #topics: Topics
   readonly #fetcher: Fetcher

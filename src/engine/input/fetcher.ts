@@ -11,7 +11,8 @@ import { type PartitionKey, partitionKey, type TopicPartition } from '../../base
 import type { Timers } from '../../base/timers.ts'
 import { BrokerError, type BrokerPort, type FetchedPartition, type Isolation } from '../../broker/port.ts'
 import { EngineError, messageOf } from '../../base/errors.ts'
-import { type Company, endsOfUnanswered, failedLast } from './unanswered.ts'
+import { EndChecks, type TaskOf, within } from './end-checks.ts'
+import { cannotBeRead, existsNoMore, isRefused } from './fetch-errors.ts'
 import { PartitionBuffer, type PartitionBufferEvents, type TimestampOf } from './partition-buffer.ts'
 
 export interface FetcherOptions {
@@ -41,8 +42,8 @@ export interface FetcherEvents {
   buffered?(bytes: number): void
   /** Whether nothing is let through for want of a record of a partition that has none. */
   starving?(): boolean
-  /** Of partitions that have nothing buffered, those that may have something older than what has arrived. */
-  readonly company?: Company
+  /** Where records of several partitions are put in order. Default: nowhere. */
+  readonly taskOf?: TaskOf
   /** How long what comes now may still lie at the broker and be part of the next commit all the same; 0 or less: not at all. */
   slackMs?(): number
   /** A request took so long, the wait for records at the broker included. */
@@ -72,11 +73,16 @@ interface Slot {
   failed: boolean
 }
 
+/** What was asked for, from which offset on. */
+type Asked = ReadonlyMap<PartitionKey, readonly [slot: Slot, offset: number]>
+
 const largestBatchBytes = 1 << 30
 const shortestBackoffMs = 50
 const longestBackoffMs = 2000
 /** Commits may be far apart; what the application does with a record is not to wait for them. */
 const longestSlackMs = 100
+/** What is in doubt is known soon; else it is not waited for before others are fetched. */
+const doubtPatienceMs = 100
 /** A partition asks for this much, however many others there are: most batches are smaller. */
 const leastShare = 16 * 1024
 
@@ -93,8 +99,7 @@ export class Fetcher {
   #connected = true
   #backoffMs = shortestBackoffMs
   #rotation = 0
-  /** Of these nobody knows how much was not fetched, until they are answered. */
-  readonly #unknown = new Set<PartitionBuffer>()
+  readonly #checks: EndChecks
   /** Nothing is asked for until some of what is buffered was dispatched. */
   #overloaded = false
 
@@ -110,6 +115,12 @@ export class Fetcher {
       hungry: () => this.#changed(),
       failed: (buffer, error) => this.#bufferFailed(buffer, error),
     }
+    this.#checks = new EndChecks(options, {
+      taskOf: (tp) => events.taskOf?.(tp),
+      evidence: (buffer, lag) => events.evidence(buffer, lag, false),
+      released: () => this.#changed(),
+      failed: (error) => void this.#requestFailed(error, []),
+    })
   }
 
   get connected(): boolean {
@@ -147,7 +158,7 @@ export class Fetcher {
   /** Removes a partition. What a request under way brings for it is thrown away. */
   remove(tp: TopicPartition): void {
     const buffer = this.buffer(tp)
-    if (buffer) this.#unknown.delete(buffer)
+    if (buffer) this.#checks.forget(buffer)
     this.#slots.delete(partitionKey(tp.topic, tp.partition))
   }
 
@@ -197,6 +208,7 @@ export class Fetcher {
   /** Ends the loop; resolves when no request is under way any more. */
   async close(): Promise<void> {
     this.#closed = true
+    this.#checks.close()
     this.#changed()
     await this.#running
   }
@@ -217,7 +229,8 @@ export class Fetcher {
 
   async #loop(): Promise<void> {
     while (!this.#closed) {
-      const wanted = [...this.#slots.values()].filter((slot) => this.#mayFetch(slot))
+      const all = [...this.#slots.values()]
+      const wanted = all.filter((slot) => this.#mayFetch(slot) && !this.#checks.holds(slot.buffer))
       const room = this.#o.maxBufferedBytes - this.bufferedBytes
       if (wanted.length === 0) await this.#pauseUntilChange(undefined)
       else if (room >= this.#share || room === this.#o.maxBufferedBytes) await this.#round(wanted, room)
@@ -248,42 +261,39 @@ export class Fetcher {
   }
 
   async #round(wanted: readonly Slot[], room: number): Promise<void> {
-    const asked = new Map<PartitionKey, { readonly slot: Slot; readonly offset: number }>()
-    for (const slot of wanted) asked.set(slot.key, { slot, offset: slot.buffer.position })
+    const asked: Asked = new Map(wanted.map((slot) => [slot.key, [slot, slot.buffer.position]]))
     const began = this.#o.clock.monotonic()
-    let answer: FetchedPartition[]
-    try {
-      answer = await this.#request(this.#rotated(wanted), room)
-    } catch (error) {
-      await this.#requestFailed(error, wanted)
-      return
-    }
-    await this.#lookAtUnanswered(answer)
-    if (this.#closed) return
+    const answer = await this.#request(this.#rotated(wanted), room).catch((error) => this.#requestFailed(error, wanted))
+    if (this.#closed || answer === undefined) return
     this.#setConnected(true, undefined)
     this.#backoffMs = shortestBackoffMs
-    for (const fetched of failedLast(answer)) {
-      const key = partitionKey(fetched.topic, fetched.partition)
-      const { slot, offset } = asked.get(key) ?? {}
-      // Removed, or moved, while the request was under way: this is no answer to what is wanted now.
-      if (!slot || this.#slots.get(key) !== slot || slot.buffer.position !== offset) continue
-      await this.#take(slot, fetched)
-    }
+    await this.#takeAll(answer, asked)
     this.#events.buffered?.(this.bufferedBytes)
     await this.#pace(wanted, began)
   }
 
-  /** What is known of partitions that this answer is without may be older than the records that it brings. */
-  async #lookAtUnanswered(answer: readonly FetchedPartition[]): Promise<void> {
-    const answered = new Set(answer.map(({ topic, partition }) => partitionKey(topic, partition)))
-    if (answer[0]?.isApart !== true && [...this.#slots.keys()].every((key) => answered.has(key))) return
-    const { company } = this.#events
-    for (const [buffer, end] of await endsOfUnanswered(this.#o, this.buffers, answer, company, this.#unknown)) {
-      if (this.buffer(buffer) !== buffer) continue
-      if (end !== undefined) buffer.endsAtLeast(end, this.#o.clock.monotonic())
-      else this.#unknown.add(buffer)
-      this.#events.evidence(buffer, end === undefined ? undefined : buffer.lag, false)
+  /** Nothing is dispatched between what an answer brings and the doubts that it raises. */
+  async #takeAll(answer: readonly FetchedPartition[], asked: Asked): Promise<void> {
+    const taken: PartitionBuffer[] = []
+    const arrived: number[] = []
+    const failed: Array<[slot: Slot, code: string]> = []
+    for (const fetched of answer) {
+      const key = partitionKey(fetched.topic, fetched.partition)
+      const [slot, offset] = asked.get(key) ?? []
+      // Removed, or moved, while the request was under way: this is no answer to what is wanted now.
+      if (!slot || this.#slots.get(key) !== slot || slot.buffer.position !== offset) continue
+      if (fetched.error !== undefined) failed.push([slot, fetched.error])
+      else {
+        if (fetched.records.length > 0) arrived.push(taken.length)
+        taken.push(slot.buffer)
+        this.#take(slot, fetched)
+      }
     }
+    // Until it is read on from somewhere, nobody knows what it has.
+    for (const [{ buffer }] of failed) this.#events.evidence(buffer, undefined, false)
+    const checking = this.#checks.check({ taken, arrived, isApart: answer[0]?.isApart === true }, this.buffers)
+    for (const [slot, code] of failed) await this.#partitionFailed(slot, code)
+    if (checking) await within(this.#o.timers, doubtPatienceMs, checking)
   }
 
   /**
@@ -315,7 +325,7 @@ export class Fetcher {
     const share = this.#share
     const abort = new AbortController()
     this.#wake = () => abort.abort()
-    const asked = this.#o.clock.monotonic()
+    const began = this.#o.clock.monotonic()
     try {
       return await broker.fetch({
         partitions: wanted.map(({ buffer: { topic, partition, position }, least }) => ({
@@ -331,17 +341,12 @@ export class Fetcher {
       })
     } finally {
       this.#wake = undefined
-      this.#events.requested?.(this.#o.clock.monotonic() - asked)
+      this.#events.requested?.(this.#o.clock.monotonic() - began)
     }
   }
 
-  async #take(slot: Slot, fetched: FetchedPartition): Promise<void> {
+  #take(slot: Slot, fetched: FetchedPartition): void {
     const { buffer } = slot
-    if (fetched.error !== undefined) {
-      await this.#partitionFailed(slot, fetched.error)
-      return
-    }
-    this.#unknown.delete(buffer)
     const end = this.#o.isolation === 'read_committed' ? fetched.lastStableOffset : fetched.highWatermark
     buffer.sawEnds(Math.max(end, 0), fetched.highWatermark, this.#o.clock.monotonic())
     try {
@@ -353,7 +358,7 @@ export class Fetcher {
     } catch (error) {
       this.#bufferFailed(buffer, error)
     }
-    if (!slot.failed) this.#events.evidence(buffer, buffer.lag, false)
+    if (!slot.failed) this.#events.evidence(buffer, this.#checks.lagOf(buffer), false)
   }
 
   #askForMore(slot: Slot, atMost: number): void {
@@ -364,28 +369,19 @@ export class Fetcher {
     const { topic, partition, nextOffset: offset } = buffer
     const slot = this.#slots.get(partitionKey(topic, partition))
     if (slot?.buffer !== buffer) return
-    const message = `${slot.key} cannot be read at offset ${offset}: ${messageOf(error)}`
-    const shown = EngineError.is(error)
-      ? error
-      : new EngineError('BROKER_REFUSED', message, { cause: error, topic, partition, offset })
-    this.#fail(slot, shown)
+    this.#fail(slot, EngineError.is(error) ? error : cannotBeRead({ topic, partition, offset }, error))
   }
 
   async #partitionFailed(slot: Slot, code: string): Promise<void> {
     const { topic, partition, position } = slot.buffer
-    const details = { topic, partition, offset: position }
+    const at = { topic, partition, offset: position }
     if (code !== 'OFFSET_OUT_OF_RANGE') {
-      const missing = ['UNKNOWN_TOPIC_OR_PARTITION', 'UNKNOWN_TOPIC_ID', 'INCONSISTENT_TOPIC_ID'].includes(code)
-      const message = `${slot.key} cannot be fetched, the broker says ${code}`
-      this.#fail(slot, new EngineError(missing ? 'TOPIC_MISSING' : 'BROKER_REFUSED', message, details))
+      this.#fail(slot, isRefused(at, code))
       return
     }
     const { outOfRange, broker } = this.#o
     if (outOfRange === 'fail') {
-      const message =
-        `offset ${position} of ${slot.key} no longer exists at the broker and source.reset is fail: ` +
-        'set it to earliest or latest to go on without the records that are lost'
-      this.#fail(slot, new EngineError('OFFSETS_MISSING', message, details))
+      this.#fail(slot, existsNoMore(at))
       return
     }
     this.#events.evidence(slot.buffer, 0, true)
@@ -407,7 +403,7 @@ export class Fetcher {
   }
 
   /** A broker that cannot be reached, or not now, is asked again for ever; what it refuses is refused. */
-  async #requestFailed(error: unknown, wanted: readonly Slot[]): Promise<void> {
+  async #requestFailed(error: unknown, wanted: readonly Slot[]): Promise<undefined> {
     if (this.#closed) return
     const passing = error instanceof BrokerError && ['unreachable', 'retriable'].includes(error.errorClass)
     for (const slot of wanted) if (this.#slots.get(slot.key) === slot) this.#events.evidence(slot.buffer, 0, true)

@@ -27,7 +27,7 @@ import { announcementsOf } from './repartition/announcing.ts'
 import { isGroupAtEnd } from './repartition/group-end.ts'
 import { neverWait } from '../../time/task-inputs.ts'
 import { SortedInput } from './repartition/sorted-input.ts'
-import { companyOf, taskNames } from './task-names.ts'
+import { taskNames } from './task-names.ts'
 import type { ResolvedTopics } from '../group/topics.ts'
 import type { ConsumerSnapshot, WatermarkSnapshot } from '../../view/view.ts'
 
@@ -106,8 +106,7 @@ export class Flow {
     this.#fetcher = inputFetcher(options, {
       records: (buffer) => this.#arrived(buffer),
       starving: () => this.#starving(),
-      company: (arrived, empty) =>
-        settings.maxTaskIdleMs === neverWait ? [] : companyOf((tp) => this.#routeOf(tp)?.task, arrived, empty),
+      ...(settings.maxTaskIdleMs !== neverWait && { taskOf: (tp) => this.#routeOf(tp)?.task }),
       slackMs: () => host.slackMs(),
       evidence: (buffer, lag, failed) => this.#evidence(buffer, lag, failed),
       connected: (connected, why) => host.connected(connected, why),

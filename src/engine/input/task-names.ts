@@ -2,8 +2,6 @@
 import type { TopologyPlan } from '../../topology/plan.ts'
 import type { EngineSettings } from '../settings.ts'
 import type { ResolvedTopics } from '../group/topics.ts'
-import type { TopicPartition } from '../../base/ids.ts'
-import type { PartitionBuffer } from './partition-buffer.ts'
 
 /**
  * Equal names for partitions whose records may meet. Keys that meet lie in partitions of the same number, unless the
@@ -27,16 +25,6 @@ export function taskNames(
     if (together !== undefined) return `connected ${together}`
     return uneven.has(subtopology) ? String(subtopology) : `${subtopology}_${partition}`
   }
-}
-
-/** Of these partitions those that feed a task which one of `arrived` feeds. */
-export function companyOf(
-  taskOf: (at: TopicPartition) => string | undefined,
-  arrived: readonly TopicPartition[],
-  among: readonly PartitionBuffer[],
-): readonly PartitionBuffer[] {
-  const tasks = new Set(arrived.map(taskOf))
-  return among.filter((at) => tasks.has(taskOf(at)))
 }
 
 /** By sub-topology the first one of those that hand records to one another, where that is in the order of event time. */

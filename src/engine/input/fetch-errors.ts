@@ -1,0 +1,27 @@
+/** Why a partition is not fetched any more. */
+import { EngineError, messageOf } from '../../base/errors.ts'
+import { partitionKey, type TopicPartition } from '../../base/ids.ts'
+
+type Place = TopicPartition & { readonly offset: number }
+
+const missing = ['UNKNOWN_TOPIC_OR_PARTITION', 'UNKNOWN_TOPIC_ID', 'INCONSISTENT_TOPIC_ID']
+
+const keyOf = ({ topic, partition }: TopicPartition): string => partitionKey(topic, partition)
+
+/** What lies there is damaged. */
+export function cannotBeRead(at: Place, cause: unknown): EngineError {
+  const message = `${keyOf(at)} cannot be read at offset ${at.offset}: ${messageOf(cause)}`
+  return new EngineError('BROKER_REFUSED', message, { cause, ...at })
+}
+
+export function isRefused(at: Place, code: string): EngineError {
+  const message = `${keyOf(at)} cannot be fetched, the broker says ${code}`
+  return new EngineError(missing.includes(code) ? 'TOPIC_MISSING' : 'BROKER_REFUSED', message, { ...at })
+}
+
+export function existsNoMore(at: Place): EngineError {
+  const message =
+    `offset ${at.offset} of ${keyOf(at)} no longer exists at the broker and source.reset is fail: ` +
+    'set it to earliest or latest to go on without the records that are lost'
+  return new EngineError('OFFSETS_MISSING', message, { ...at })
+}

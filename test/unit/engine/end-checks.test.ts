@@ -1,0 +1,278 @@
+/** A fetch that is answered for some of the partitions of a task: what is known of the others must be of now. */
+import assert from 'node:assert/strict'
+import { afterEach, describe, test } from 'node:test'
+import { BrokerError, type BrokerPort, type FetchedPartition, type FetchRequest } from '../../../src/broker/port.ts'
+import { Fetcher } from '../../../src/engine/input/fetcher.ts'
+import { LogEnds } from '../../../src/engine/input/log-ends.ts'
+import { PartitionBuffer } from '../../../src/engine/input/partition-buffer.ts'
+import type { TaskOf } from '../../../src/engine/input/end-checks.ts'
+import { World } from './world.ts'
+
+const topic = 't'
+
+type Answer = (request: FetchRequest, client: BrokerPort) => Promise<FetchedPartition[]>
+
+/** Partition 1 is not answered. */
+const withoutOne: Answer = (request, client) =>
+  client.fetch({ ...request, partitions: request.partitions.filter(({ partition }) => partition !== 1) })
+
+const nothingIn = (partition: number): FetchedPartition => {
+  const ends = { highWatermark: 0, lastStableOffset: 0, logStartOffset: 0 }
+  return { topic, partition, ...ends, records: new Uint8Array(0), aborted: [] }
+}
+
+interface SceneOptions {
+  readonly partitions?: number
+  readonly readsInTurn?: boolean
+  readonly taskOf?: TaskOf
+}
+
+/** Fetches partitions of one task from a broker that answers as it is told to. */
+class Scene {
+  readonly world = new World()
+  readonly fetcher: Fetcher
+  readonly buffers: PartitionBuffer[] = []
+  readonly #partitions: number
+  /** What came of the last answer, in its order. */
+  readonly told: string[] = []
+  /** Questions for ends, each by the partitions that it names. */
+  readonly asked: string[] = []
+  /** What comes of them; by default the truth. */
+  listing: (() => Promise<never>) | undefined
+  answer: Answer
+
+  constructor(answer: Answer, { partitions = 2, readsInTurn = false, taskOf = () => 'one' }: SceneOptions = {}) {
+    const { world } = this
+    const client = world.client()
+    this.answer = answer
+    this.#partitions = partitions
+    const broker: BrokerPort = Object.create(client, {
+      readsInTurn: { value: readsInTurn },
+      fetch: {
+        value: async (request: FetchRequest) => {
+          const answered = await this.answer(request, client)
+          this.told.length = 0
+          return answered
+        },
+      },
+      listOffsets: {
+        value: (...args: Parameters<BrokerPort['listOffsets']>) => {
+          this.asked.push(args[0].map(({ partition }) => partition).join())
+          return this.listing ? this.listing() : client.listOffsets(...args)
+        },
+      },
+    })
+    this.fetcher = new Fetcher(
+      {
+        broker,
+        clock: world.clock,
+        timers: world,
+        isolation: 'read_committed',
+        bufferCapacity: 10,
+        maxPollRecords: 4,
+        maxWaitMs: 500,
+        maxBytes: 1 << 20,
+        maxPartitionBytes: 1 << 18,
+        maxBufferedBytes: 1 << 24,
+        outOfRange: 'earliest',
+      },
+      {
+        records: ({ partition }) => this.told.push(`${partition} arrived`),
+        taskOf,
+        evidence: ({ partition }, lag, failed) =>
+          this.told.push(`${partition} ${failed ? 'fails' : lag === undefined ? 'is not known' : `lags by ${lag}`}`),
+        connected: () => undefined,
+        failed: (error) => assert.fail(error),
+      },
+    )
+    scenes.push(this)
+  }
+
+  async start(): Promise<void> {
+    await this.world.createTopic(topic, this.#partitions)
+    for (let partition = 0; partition < this.#partitions; partition++)
+      this.buffers.push(this.fetcher.add({ topic, partition }, 0))
+    this.fetcher.start()
+    await this.world.settle()
+  }
+
+  /** Partition 1 gets a record, and then partition 0 another. */
+  async play(): Promise<PartitionBuffer> {
+    await this.start()
+    await this.world.produce(topic, 1, [1])
+    await this.world.produce(topic, 0, [2])
+    await this.world.settle()
+    return this.buffers[1] as PartitionBuffer
+  }
+
+  async close(): Promise<void> {
+    const closing = this.fetcher.close()
+    await this.world.pass(3000)
+    await closing
+  }
+}
+
+const refusing = (): Promise<never> => Promise.reject(new BrokerError('UNREACHABLE', 'nobody there'))
+
+let scenes: Scene[] = []
+afterEach(async () => {
+  for (const scene of scenes) await scene.close()
+  scenes = []
+})
+
+describe('an answer without some partitions', () => {
+  test('lets records go once it is known where those end that belong to what it brings', async () => {
+    const scene = new Scene(withoutOne)
+    const other = await scene.play()
+    assert.deepEqual(scene.told, ['0 arrived', '0 lags by 0', '1 is not known', '1 lags by 1'])
+    assert.equal(other.lag, 1)
+  })
+
+  test('asks for none of other tasks', async () => {
+    const scene = new Scene(withoutOne, { taskOf: ({ partition }) => `of ${partition}` })
+    await scene.play()
+    assert.deepEqual(scene.told, ['0 arrived', '0 lags by 0'])
+  })
+
+  test('is not complete by the answer of a partition that has gone meanwhile', async () => {
+    const scene = new Scene(async (request, client) => [...(await withoutOne(request, client)), nothingIn(2)])
+    await scene.play()
+    assert.deepEqual(scene.told, ['0 arrived', '0 lags by 0', '1 is not known', '1 lags by 1'])
+  })
+
+  test('asks again for what it was not told, once something comes that needs it or its broker answers', async () => {
+    const scene = new Scene(withoutOne)
+    scene.listing = refusing
+    await scene.play()
+    assert.deepEqual(scene.told, ['0 arrived', '0 lags by 0', '1 is not known'])
+    await scene.world.produce(topic, 0, [3])
+    await scene.world.settle()
+    assert.deepEqual(scene.told, ['0 lags by 0', '1 is not known'])
+    scene.listing = undefined
+    scene.answer = async (request, client) => [...(await withoutOne(request, client)), nothingIn(1)]
+    await scene.world.pass(1100)
+    assert.deepEqual(scene.told, ['0 lags by 0', '1 is not known', '1 is not known', '1 lags by 1'])
+    assert.deepEqual(scene.asked, ['1', '1', '1'])
+  })
+
+  test('holds up no other tasks while a broker takes its time to say its ends', async () => {
+    const scene = new Scene(withoutOne, { partitions: 3, taskOf: ({ partition }) => (partition === 2 ? 'b' : 'a') })
+    scene.listing = () => new Promise(() => undefined)
+    await scene.play()
+    for (let i = 0; i < 5; i++) {
+      await scene.world.produce(topic, 0, [3])
+      await scene.world.produce(topic, 2, [3])
+      await scene.world.pass(50)
+    }
+    const [held, , other] = scene.buffers
+    assert.deepEqual([held?.position, other?.position, scene.asked], [1, 5, ['1']])
+    // It is given up after a while, and asked for again with what has come.
+    await scene.world.pass(500)
+    assert.deepEqual([held?.position, scene.asked], [6, ['1', '1']])
+  })
+})
+
+describe('an answer that was put together from several', () => {
+  const old: Answer = async (request, client) => {
+    const answer = [...(await withoutOne(request, client)), nothingIn(1)]
+    return answer.map((each) => ({ ...each, isApart: true }))
+  }
+
+  test('takes nothing back of what is known', async () => {
+    const scene = new Scene(old)
+    await scene.play()
+    assert.deepEqual(scene.told, ['0 arrived', '0 lags by 0', '1 lags by 0', '1 is not known', '1 lags by 1'])
+    await scene.world.produce(topic, 0, [3])
+    await scene.world.settle()
+    assert.deepEqual(scene.told, ['0 lags by 0', '1 lags by 1'])
+  })
+
+  test('does not tell what nobody answered', async () => {
+    const scene = new Scene(old)
+    scene.listing = refusing
+    await scene.play()
+    assert.deepEqual(scene.told, ['0 arrived', '0 lags by 0', '1 lags by 0', '1 is not known'])
+    await scene.world.pass(600)
+    assert.deepEqual(scene.told, ['0 lags by 0', '1 is not known', '1 is not known'])
+  })
+})
+
+describe('an answer that was read in turn', () => {
+  const whole: Answer = (request, client) => client.fetch(request)
+
+  for (const readsInTurn of [true, false]) {
+    const name = readsInTurn ? 'lacks what came behind a partition that was read before' : 'is of one moment by default'
+    test(name, async () => {
+      const scene = new Scene(whole, { partitions: 4, readsInTurn })
+      await scene.start()
+      await scene.world.produce(topic, 2, [1])
+      await scene.world.settle()
+      const places = scene.asked.join()
+      // Which one is read first changes from request to request; of four, those before the third were read too early.
+      assert.match(places, readsInTurn ? /^(0,1,3|3,0,1|0,1|1,3|3|1|0,3|1,3,0)$/ : /^$/)
+    })
+  }
+})
+
+test('what lies nowhere any more is not known before others have been looked up', async () => {
+  const scene = new Scene(async (request, client) => {
+    const [first, second] = await client.fetch(request)
+    return [
+      { ...nothingIn(1), error: 'OFFSET_OUT_OF_RANGE' },
+      ...[first, second].filter((each) => each?.partition === 0),
+    ] as FetchedPartition[]
+  })
+  let refuse: (() => void) | undefined
+  scene.listing = () => new Promise((_, reject) => (refuse = () => reject(new BrokerError('UNREACHABLE', 'gone'))))
+  await scene.play()
+  assert.deepEqual(scene.told.slice(0, 3), ['0 lags by 0', '1 is not known', '1 fails'])
+  refuse?.()
+})
+
+test('an end that was asked for apart from fetches is told to whoever waits by it', async () => {
+  const world = new World()
+  await world.createTopic(topic, 1)
+  const options = {
+    topic,
+    partition: 0,
+    offset: 0,
+    capacity: 10,
+    maxPollRecords: 4,
+    isolation: 'read_committed' as const,
+  }
+  const nothing = (): void => undefined
+  const nobody = { arrived: nothing, polled: nothing, hungry: nothing, failed: nothing }
+  const buffer = new PartitionBuffer(options, nobody)
+  const told: number[] = []
+  const ends = new LogEnds(
+    { broker: world.client(), clock: world.clock, timers: world },
+    () => [buffer],
+    ({ lag }) => told.push(lag),
+  ).start()
+  await world.pass(3000)
+  assert.deepEqual(told, [], 'nothing is there')
+  await world.produce(topic, 0, [1])
+  await world.pass(1500)
+  assert.deepEqual(told, [1])
+  ends.close()
+})
+
+test('an end that went back is believed after a while, however often it is asked for', () => {
+  const options = {
+    topic,
+    partition: 0,
+    offset: 90,
+    capacity: 10,
+    maxPollRecords: 4,
+    isolation: 'read_committed' as const,
+  }
+  const nothing = (): void => undefined
+  const buffer = new PartitionBuffer(options, { arrived: nothing, polled: nothing, hungry: nothing, failed: nothing })
+  buffer.endsAtLeast(100, 0)
+  for (let at = 5000; at < 120_000; at += 5000) {
+    buffer.endsAtLeast(90, at)
+    buffer.sawEnds(90, 90, at + 1)
+    if (at < 60_000) assert.equal(buffer.lag, 10, 'a fetch may have been answered before')
+  }
+  assert.equal(buffer.lag, 0)
+})
