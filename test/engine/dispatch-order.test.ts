@@ -85,7 +85,7 @@ describe('a stream joined with a table', () => {
     assert.equal(rig.warnings.length, 1, rig.warnings.join('; '))
     assert.match(
       rig.warnings[0] ?? '',
-      /^sales:0 has waited for 10 s: prices:0 feeds the same task and has more records/,
+      /^sales:0 has waited for 10 s: prices:0 feeds the same task, and its records could not be fetched/,
     )
     rig.heldBack.clear()
     await rig.settled()

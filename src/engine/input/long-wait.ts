@@ -45,8 +45,8 @@ export class LongWait {
         wait.byWriters
           ? `${waited} feeds the same task, and not all who write to it have told that they have come as far; see whether ` +
               'all processes of the application run and commit'
-          : `${waited} feeds the same task and has more records, which could not be fetched; see whether the broker that ` +
-              'leads it can be reached',
+          : `${waited} feeds the same task, and its records could not be fetched, or nobody could say whether there are more; ` +
+              'see whether the broker that leads it can be reached',
       )
     }
     this.#cancel = this.#timers.after(Math.max(longMs / 10, leftMs), () => {
