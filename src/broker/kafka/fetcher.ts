@@ -129,6 +129,8 @@ export class Fetcher {
   /** Sees to it that every wanted partition that is not found yet is under way. */
   async #launch(request: FetchRequest, endsAtMs: number, gathering: Gathering, active: Set<Flight>): Promise<void> {
     this.#adopt(request, gathering, active)
+    // With no time left to wait, the brokers that have answered would be asked again and again until the last one has.
+    if (gathering.answered && active.size > 0 && performance.now() >= endsAtMs) return
     const uncovered: Wanted[] = []
     for (const [key, each] of gathering.wanted) {
       if (!isUnderWay(active, key, each.offset)) uncovered.push(each)
@@ -263,7 +265,7 @@ export class Fetcher {
     this.#missingSinceMs.delete(topic)
     const { records, highWatermark, lastStableOffset, logStartOffset, aborted } = answer
     if (records.length) gathering.worthReturning = true
-    gathering.found.set(partitionKey(topic, partition), {
+    put(gathering, {
       topic,
       partition,
       records,
@@ -286,7 +288,7 @@ export class Fetcher {
     if (isTransient(error.code)) return
     if (missing.has(error.code) && !final && !this.#isGoneForGood(topic)) return
     gathering.worthReturning = true
-    gathering.found.set(partitionKey(topic, partition), {
+    put(gathering, {
       topic,
       partition,
       records: noRecords,
@@ -303,6 +305,13 @@ export class Fetcher {
     if (sinceMs === undefined) this.#missingSinceMs.set(topic, performance.now())
     return sinceMs !== undefined && performance.now() - sinceMs >= unknownTopicPatienceMs
   }
+}
+
+/** Answers stand in the order in which they were read: what was found empty before and asked for again stands last. */
+function put({ found }: Gathering, partition: FetchedPartition): void {
+  const key = partitionKey(partition.topic, partition.partition)
+  found.delete(key)
+  found.set(key, partition)
 }
 
 function isUnderWay(flights: ReadonlySet<Flight>, key: PartitionKey, offset: number): boolean {

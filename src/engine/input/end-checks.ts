@@ -11,9 +11,6 @@ import type { Timers } from '../../base/timers.ts'
 import { BrokerError, type BrokerPort, type Isolation } from '../../broker/port.ts'
 import type { PartitionBuffer } from './partition-buffer.ts'
 
-/** Names the task that a partition feeds; undefined: its records wait for no others. */
-export type TaskOf = (at: TopicPartition) => string | undefined
-
 export interface EndChecksOptions {
   readonly broker: BrokerPort
   readonly clock: Clock
@@ -23,7 +20,6 @@ export interface EndChecksOptions {
 }
 
 export interface EndChecksEvents {
-  readonly taskOf: TaskOf
   /** How much of a partition's log was not fetched; undefined: nobody knows. */
   evidence(buffer: PartitionBuffer, lag: number | undefined): void
   /** A task may be fetched again. */
@@ -47,17 +43,23 @@ interface Span {
   last: number
 }
 
-/** A broker that needs this long for its ends may be slow, and is given more time at the next question. */
+/** A broker that took too long to say its ends is given more time at the next question. */
 const longestPatienceMs = 4000
+/** Beside a broker that needs so long for an answer, each task asks for itself for a while. */
+const slowMs = 50
+const slowForMs = 60_000
 
 export class EndChecks {
   readonly #o: EndChecksOptions
   readonly #events: EndChecksEvents
   /** What they have was not asked for with success since it came into doubt. */
   readonly #unknown = new Set<PartitionBuffer>()
+  /** Those of which a question had no answer. */
+  readonly #wereAsked = new WeakSet<PartitionBuffer>()
   /** Tasks with a question under way. */
   readonly #asking = new Set<string>()
   #patienceMs: number
+  #slowUntil = Number.NEGATIVE_INFINITY
   #closed = false
 
   constructor(options: EndChecksOptions, events: EndChecksEvents) {
@@ -72,10 +74,18 @@ export class EndChecks {
   }
 
   /** Whether a question about its task is under way: what a fetch brought now would need another one. */
-  holds(buffer: PartitionBuffer): boolean {
-    if (this.#asking.size === 0) return false
-    const task = this.#events.taskOf(buffer)
+  holds({ task }: PartitionBuffer): boolean {
     return task !== undefined && this.#asking.has(task)
+  }
+
+  /** Some broker lately took its time. */
+  get areSlow(): boolean {
+    return this.#o.clock.monotonic() < this.#slowUntil
+  }
+
+  /** What a fetch may say of it next may be of the past. */
+  doubt(buffer: PartitionBuffer): void {
+    if (buffer.task !== undefined) this.#unknown.add(buffer)
   }
 
   forget(buffer: PartitionBuffer): void {
@@ -86,67 +96,54 @@ export class EndChecks {
     this.#closed = true
   }
 
-  /** Asks for what is in doubt behind this answer. The result resolves when all is known, or fails to be; undefined: no doubt. */
-  check(answer: TakenAnswer, all: readonly PartitionBuffer[]): Promise<unknown> | undefined {
-    const doubtful = this.#doubtful(answer, all)
+  /**
+   * Asks for what is in doubt behind this answer, among these partitions. The result resolves when all is known, or fails to
+   * be; undefined: no doubt.
+   */
+  check(answer: TakenAnswer, among: readonly PartitionBuffer[]): Promise<unknown> | undefined {
+    const doubtful = this.#doubtful(answer, among)
     if (doubtful.size === 0) return undefined
-    // One broker that does not answer fails a question. So those who have had no answer before are asked for by themselves.
-    const questions: Array<Array<readonly [task: string, buffers: readonly PartitionBuffer[]]>> = [[]]
-    for (const [task, buffers] of doubtful) {
-      if (buffers.some((buffer) => this.#unknown.has(buffer))) questions.push([[task, buffers]])
-      else questions[0]?.push([task, buffers])
+    // One broker that does not answer holds up a question. So those who have had no answer before are asked for by themselves.
+    const questions: PartitionBuffer[][] = [[]]
+    for (const buffers of doubtful.values()) {
+      if (this.areSlow || buffers.some((buffer) => this.#wereAsked.has(buffer))) questions.push(buffers)
+      else questions[0]?.push(...buffers)
     }
-    return Promise.all(
-      questions.map((asked) =>
-        this.#ask(
-          asked.map(([task]) => task),
-          asked.flatMap(([, buffers]) => buffers),
-        ),
-      ),
-    )
+    return Promise.all(questions.map((buffers) => this.#ask(buffers)))
   }
 
   /** By their tasks, those of which more may be there than is known. */
-  #doubtful({ taken, arrived, isApart }: TakenAnswer, all: readonly PartitionBuffer[]): Map<string, PartitionBuffer[]> {
+  #doubtful(
+    { taken, arrived, isApart }: TakenAnswer,
+    among: readonly PartitionBuffer[],
+  ): Map<string, PartitionBuffer[]> {
     const doubtful = new Map<string, PartitionBuffer[]>()
     const { readsInTurn = false } = this.#o.broker
-    const isOfOneMoment = taken.length === all.length && !isApart && !readsInTurn
+    const isOfOneMoment = taken.length === among.length && !isApart && !readsInTurn
     if (this.#unknown.size === 0 && (isOfOneMoment || arrived.length === 0)) return doubtful
-    // What is known to have more is waited for as it is, once nothing of it is at hand.
-    const candidates = all.filter(({ lag }) => lag === 0)
-    if (candidates.length === 0) return doubtful
-    const { taskOf } = this.#events
-    const spans = this.#spans(taken, arrived)
+    const spans = spansOf(taken, arrived)
     const places = new Map(taken.map((buffer, at) => [buffer, at]))
-    for (const buffer of candidates) {
-      const task = taskOf(buffer)
+    for (const buffer of among) {
+      const { task, lag } = buffer
       if (task === undefined) continue
       const at = places.get(buffer)
       const span = spans.get(task)
-      if (this.#unknown.has(buffer) ? at === undefined && !span : !span || !isOlder(at, span, isApart, readsInTurn))
-        continue
-      const others = doubtful.get(task)
-      if (others) others.push(buffer)
-      else doubtful.set(task, [buffer])
+      const isOld = span !== undefined && isOlder(at, span, isApart, readsInTurn)
+      if (lag > 0) {
+        // It is waited for as it is. But an answer that is under way may say that nothing more is there.
+        if (isOld) this.#unknown.add(buffer)
+      } else if (isOld || (this.#unknown.has(buffer) && (at !== undefined || span !== undefined))) {
+        const others = doubtful.get(task)
+        if (others) others.push(buffer)
+        else doubtful.set(task, [buffer])
+      }
     }
     return doubtful
   }
 
-  /** Of each task the first and the last partition that brought something. */
-  #spans(taken: readonly PartitionBuffer[], arrived: readonly number[]): Map<string, Span> {
-    const spans = new Map<string, Span>()
-    for (const at of arrived) {
-      const task = this.#events.taskOf(taken[at] as PartitionBuffer)
-      if (task === undefined) continue
-      const span = spans.get(task)
-      if (span) span.last = at
-      else spans.set(task, { first: at, last: at })
-    }
-    return spans
-  }
-
-  async #ask(tasks: readonly string[], buffers: readonly PartitionBuffer[]): Promise<void> {
+  async #ask(buffers: readonly PartitionBuffer[]): Promise<void> {
     if (buffers.length === 0) return
+    const tasks = new Set(buffers.map(({ task }) => task as string))
     for (const task of tasks) this.#asking.add(task)
     for (const buffer of buffers) {
       this.#unknown.add(buffer)
@@ -157,6 +154,8 @@ export class EndChecks {
     if (this.#closed) return
     for (const buffer of buffers) {
       const end = ends.get(keyOf(buffer))
+      if (end === undefined) this.#wereAsked.add(buffer)
+      else this.#wereAsked.delete(buffer)
       // Those that have gone meanwhile are forgotten.
       if (end === undefined || !this.#unknown.delete(buffer)) continue
       buffer.endsAtLeast(end, this.#o.clock.monotonic())
@@ -167,7 +166,8 @@ export class EndChecks {
 
   /** Without those of which nobody said it. They are asked for again once they are fetched, or something comes that needs them. */
   async #endsOf(buffers: readonly PartitionBuffer[]): Promise<ReadonlyMap<PartitionKey, number>> {
-    const { broker, timers, isolation } = this.#o
+    const { broker, clock, timers, isolation } = this.#o
+    const began = clock.monotonic()
     const places = buffers.map(({ topic, partition }) => ({ topic, partition }))
     const asking = broker.listOffsets(places, isolation === 'read_committed' ? 'stable' : 'latest')
     const known = asking.catch((error: unknown) => {
@@ -176,12 +176,27 @@ export class EndChecks {
       return []
     })
     const ends = await within(timers, this.#patienceMs, known)
+    const now = clock.monotonic()
+    if (now - began >= slowMs) this.#slowUntil = now + slowForMs
     if (ends === undefined) this.#patienceMs = Math.min(longestPatienceMs, this.#patienceMs * 2)
     return new Map(ends?.map((at) => [keyOf(at), at.offset]))
   }
 }
 
 const keyOf = ({ topic, partition }: TopicPartition): PartitionKey => partitionKey(topic, partition)
+
+/** Of each task the first and the last partition that brought something. */
+function spansOf(taken: readonly PartitionBuffer[], arrived: readonly number[]): Map<string, Span> {
+  const spans = new Map<string, Span>()
+  for (const at of arrived) {
+    const { task } = taken[at] as PartitionBuffer
+    if (task === undefined) continue
+    const span = spans.get(task)
+    if (span) span.last = at
+    else spans.set(task, { first: at, last: at })
+  }
+  return spans
+}
 
 /** Whether what an answer says of a partition may be older than what it brought of another one of the same task. */
 function isOlder(at: number | undefined, { first, last }: Span, isApart: boolean, readsInTurn: boolean): boolean {

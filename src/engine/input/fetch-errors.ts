@@ -1,6 +1,11 @@
-/** Why a partition is not fetched any more. */
+/** Why a partition is not fetched, for now or any more. */
 import { EngineError, messageOf } from '../../base/errors.ts'
 import { partitionKey, type TopicPartition } from '../../base/ids.ts'
+import { BrokerError } from '../../broker/port.ts'
+
+/** A broker that cannot be reached, or not now. */
+export const isPassing = (error: unknown): error is BrokerError =>
+  error instanceof BrokerError && ['unreachable', 'retriable'].includes(error.errorClass)
 
 type Place = TopicPartition & { readonly offset: number }
 
@@ -10,6 +15,7 @@ const keyOf = ({ topic, partition }: TopicPartition): string => partitionKey(top
 
 /** What lies there is damaged. */
 export function cannotBeRead(at: Place, cause: unknown): EngineError {
+  if (EngineError.is(cause)) return cause
   const message = `${keyOf(at)} cannot be read at offset ${at.offset}: ${messageOf(cause)}`
   return new EngineError('BROKER_REFUSED', message, { cause, ...at })
 }
@@ -24,4 +30,11 @@ export function existsNoMore(at: Place): EngineError {
     `offset ${at.offset} of ${keyOf(at)} no longer exists at the broker and source.reset is fail: ` +
     'set it to earliest or latest to go on without the records that are lost'
   return new EngineError('OFFSETS_MISSING', message, { ...at })
+}
+
+/** Nothing is fetched any more. */
+export function endedBy(error: unknown): EngineError {
+  if (EngineError.is(error)) return error
+  const code = error instanceof BrokerError ? 'BROKER_REFUSED' : 'INVARIANT_BROKEN'
+  return new EngineError(code, messageOf(error), { cause: error })
 }

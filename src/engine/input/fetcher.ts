@@ -8,11 +8,11 @@
  */
 import type { Clock } from '../../base/clock.ts'
 import { type PartitionKey, partitionKey, type TopicPartition } from '../../base/ids.ts'
-import type { Timers } from '../../base/timers.ts'
-import { BrokerError, type BrokerPort, type FetchedPartition, type Isolation } from '../../broker/port.ts'
-import { EngineError, messageOf } from '../../base/errors.ts'
-import { EndChecks, type TaskOf, within } from './end-checks.ts'
-import { cannotBeRead, existsNoMore, isRefused } from './fetch-errors.ts'
+import { sleep, type Timers } from '../../base/timers.ts'
+import type { BrokerPort, FetchedPartition, Isolation } from '../../broker/port.ts'
+import type { EngineError } from '../../base/errors.ts'
+import { EndChecks, within } from './end-checks.ts'
+import { cannotBeRead, endedBy, existsNoMore, isPassing, isRefused } from './fetch-errors.ts'
 import { PartitionBuffer, type PartitionBufferEvents, type TimestampOf } from './partition-buffer.ts'
 
 export interface FetcherOptions {
@@ -42,8 +42,6 @@ export interface FetcherEvents {
   buffered?(bytes: number): void
   /** Whether nothing is let through for want of a record of a partition that has none. */
   starving?(): boolean
-  /** Where records of several partitions are put in order. Default: nowhere. */
-  readonly taskOf?: TaskOf
   /** How long what comes now may still lie at the broker and be part of the next commit all the same; 0 or less: not at all. */
   slackMs?(): number
   /** A request took so long, the wait for records at the broker included. */
@@ -61,7 +59,7 @@ export interface FetcherEvents {
 }
 
 /** Why a partition is not fetched although its buffer is not full. */
-export type FetchPause = 'application' | 'restoring'
+export type FetchPause = 'application' | 'restoring' | 'lost'
 
 interface Slot {
   readonly buffer: PartitionBuffer
@@ -82,7 +80,7 @@ const longestBackoffMs = 2000
 /** Commits may be far apart; what the application does with a record is not to wait for them. */
 const longestSlackMs = 100
 /** What is in doubt is known soon; else it is not waited for before others are fetched. */
-const doubtPatienceMs = 100
+const doubtPatienceMs = 50
 /** A partition asks for this much, however many others there are: most batches are smaller. */
 const leastShare = 16 * 1024
 
@@ -116,7 +114,6 @@ export class Fetcher {
       failed: (buffer, error) => this.#bufferFailed(buffer, error),
     }
     this.#checks = new EndChecks(options, {
-      taskOf: (tp) => events.taskOf?.(tp),
       evidence: (buffer, lag) => events.evidence(buffer, lag, false),
       released: () => this.#changed(),
       failed: (error) => void this.#requestFailed(error, []),
@@ -140,15 +137,17 @@ export class Fetcher {
 
   /**
    * Adds a partition, to be read from `offset`. A broker comes to those with `isLast` behind all others: a row that was there
-   * before another record then comes along with it. `timestampOf`: see `PartitionBufferOptions`.
+   * before another record then comes along with it. `timestampOf`, `task`: see `PartitionBufferOptions`.
    */
-  add(tp: TopicPartition, offset: number, timestampOf?: TimestampOf, isLast = false): PartitionBuffer {
+  add(tp: TopicPartition, offset: number, timestampOf?: TimestampOf, isLast = false, task?: string): PartitionBuffer {
     const { bufferCapacity: capacity, maxPollRecords, isolation } = this.#o
     const { topic, partition } = tp
     const buffer = new PartitionBuffer(
-      { topic, partition, offset, capacity, maxPollRecords, isolation, timestampOf },
+      { topic, partition, offset, capacity, maxPollRecords, isolation, timestampOf, task },
       this.#bufferEvents,
     )
+    // A request may be under way from when it was here before.
+    this.#checks.doubt(buffer)
     const key = partitionKey(topic, partition)
     this.#slots.set(key, { buffer, key, isLast, pauses: new Set(), least: 0, failed: false })
     this.#changed()
@@ -165,6 +164,9 @@ export class Fetcher {
   buffer(tp: TopicPartition): PartitionBuffer | undefined {
     return this.#slots.get(partitionKey(tp.topic, tp.partition))?.buffer
   }
+
+  /** What is known to be there of it and was not fetched; undefined: nobody knows. */
+  readonly lagOf = (buffer: PartitionBuffer): number | undefined => this.#checks.lagOf(buffer)
 
   /** Gives up what is buffered of a partition and reads it from `offset` on. */
   seek(tp: TopicPartition, offset: number): void {
@@ -289,11 +291,10 @@ export class Fetcher {
         this.#take(slot, fetched)
       }
     }
-    // Until it is read on from somewhere, nobody knows what it has.
-    for (const [{ buffer }] of failed) this.#events.evidence(buffer, undefined, false)
-    const checking = this.#checks.check({ taken, arrived, isApart: answer[0]?.isApart === true }, this.buffers)
-    for (const [slot, code] of failed) await this.#partitionFailed(slot, code)
-    if (checking) await within(this.#o.timers, doubtPatienceMs, checking)
+    for (const [slot, code] of failed) this.#partitionFailed(slot, code)
+    const there = [...this.#slots.values()].filter(({ pauses }) => !pauses.has('lost')).map(({ buffer }) => buffer)
+    const checking = this.#checks.check({ taken, arrived, isApart: answer[0]?.isApart === true }, there)
+    if (checking && !this.#checks.areSlow) await within(this.#o.timers, doubtPatienceMs, checking)
   }
 
   /**
@@ -369,30 +370,36 @@ export class Fetcher {
     const { topic, partition, nextOffset: offset } = buffer
     const slot = this.#slots.get(partitionKey(topic, partition))
     if (slot?.buffer !== buffer) return
-    this.#fail(slot, EngineError.is(error) ? error : cannotBeRead({ topic, partition, offset }, error))
+    this.#fail(slot, cannotBeRead({ topic, partition, offset }, error))
   }
 
-  async #partitionFailed(slot: Slot, code: string): Promise<void> {
-    const { topic, partition, position } = slot.buffer
-    const at = { topic, partition, offset: position }
-    if (code !== 'OFFSET_OUT_OF_RANGE') {
-      this.#fail(slot, isRefused(at, code))
-      return
-    }
-    const { outOfRange, broker } = this.#o
-    if (outOfRange === 'fail') {
-      this.#fail(slot, existsNoMore(at))
-      return
-    }
-    this.#events.evidence(slot.buffer, 0, true)
+  #partitionFailed(slot: Slot, code: string): void {
+    const { topic, partition, position: offset } = slot.buffer
+    const at = { topic, partition, offset }
+    if (code !== 'OFFSET_OUT_OF_RANGE') this.#fail(slot, isRefused(at, code))
+    else if (this.#o.outOfRange === 'fail') this.#fail(slot, existsNoMore(at))
+    else void this.#lookUp(slot, this.#o.outOfRange)
+  }
+
+  /** What it asks for exists no more. Until it is read on from somewhere, nobody knows what it has. */
+  async #lookUp(slot: Slot, where: 'earliest' | 'latest'): Promise<void> {
+    const { buffer, key, pauses } = slot
+    const { topic, partition, position } = buffer
+    pauses.add('lost')
+    this.#checks.doubt(buffer)
+    this.#events.evidence(buffer, undefined, false)
+    this.#events.evidence(buffer, 0, true)
     try {
-      const [found] = await broker.listOffsets([{ topic, partition }], outOfRange)
-      if (!found || this.#slots.get(slot.key) !== slot || slot.buffer.position !== position) return
-      slot.buffer.skipTo(found.offset)
-      const message = `offset ${position} of ${slot.key} no longer exists; reading on from ${outOfRange}, ${found.offset}`
-      this.#events.warning?.(message)
+      const [found] = await this.#o.broker.listOffsets([{ topic, partition }], where)
+      if (!found || this.#slots.get(key) !== slot || buffer.position !== position) return
+      buffer.skipTo(found.offset)
+      this.#events.warning?.(`offset ${position} of ${key} no longer exists; reading on from ${where}, ${found.offset}`)
     } catch (error) {
-      await this.#requestFailed(error, [slot])
+      if (isPassing(error)) await sleep(this.#o.timers, longestBackoffMs)
+      else await this.#requestFailed(error, [slot])
+    } finally {
+      pauses.delete('lost')
+      this.#changed()
     }
   }
 
@@ -405,13 +412,10 @@ export class Fetcher {
   /** A broker that cannot be reached, or not now, is asked again for ever; what it refuses is refused. */
   async #requestFailed(error: unknown, wanted: readonly Slot[]): Promise<undefined> {
     if (this.#closed) return
-    const passing = error instanceof BrokerError && ['unreachable', 'retriable'].includes(error.errorClass)
     for (const slot of wanted) if (this.#slots.get(slot.key) === slot) this.#events.evidence(slot.buffer, 0, true)
-    if (!passing) {
+    if (!isPassing(error)) {
       this.#closed = true
-      const code = error instanceof BrokerError ? 'BROKER_REFUSED' : 'INVARIANT_BROKEN'
-      const shown = EngineError.is(error) ? error : new EngineError(code, messageOf(error), { cause: error })
-      this.#events.failed(shown, undefined)
+      this.#events.failed(endedBy(error), undefined)
       return
     }
     this.#setConnected(false, error.message)

@@ -106,7 +106,6 @@ export class Flow {
     this.#fetcher = inputFetcher(options, {
       records: (buffer) => this.#arrived(buffer),
       starving: () => this.#starving(),
-      ...(settings.maxTaskIdleMs !== neverWait && { taskOf: (tp) => this.#routeOf(tp)?.task }),
       slackMs: () => host.slackMs(),
       evidence: (buffer, lag, failed) => this.#evidence(buffer, lag, failed),
       connected: (connected, why) => host.connected(connected, why),
@@ -130,11 +129,12 @@ export class Flow {
       if (this.#routes.has(key)) continue
       const source = this.#sources.sourceOf(topic, topics)
       assert(source >= 0, `${topic} is assigned, which no source reads`)
-      const buffer = this.#fetcher.add(start, offset, ...this.#sources.reading(source, topic, partition))
+      const task = taskOf(source, partition)
+      const waits = this.#o.settings.maxTaskIdleMs === neverWait ? undefined : task
+      const buffer = this.#fetcher.add(start, offset, ...this.#sources.reading(source, topic, partition), waits)
       buffer.sawEnds(logEnd, highWatermark, now)
       if (!this.#begun) this.#fetcher.pause('restoring', start)
-      const lag = logEnd < 0 ? undefined : buffer.lag
-      const task = taskOf(source, partition)
+      const lag = logEnd < 0 ? undefined : this.#fetcher.lagOf(buffer)
       const handle = this.#watermarks.assign(start, timingOf(this.#o.settings, source), { task, lag, at: now })
       if (maxTimestamp > Number.NEGATIVE_INFINITY) this.#watermarks.restore(handle, maxTimestamp)
       this.#watermarks.restoreTask(handle, watermark)

@@ -24,6 +24,8 @@ export interface PartitionBufferOptions {
   readonly isolation: Isolation
   /** Event time of the record at the cursor; NaN passes the record over. Default: the record's own timestamp. */
   readonly timestampOf?: TimestampOf | undefined
+  /** Names the task that it feeds, where its records wait for those of others. */
+  readonly task?: string | undefined
 }
 
 export interface PartitionBufferEvents {
@@ -56,6 +58,7 @@ export class PartitionBuffer {
   readonly topic: string
   readonly partition: number
   readonly capacity: number
+  readonly task: string | undefined
   /** Stands at the head while there is one. Read it, never move it. */
   readonly cursor = new RecordCursor()
   /** Event time of the head; `noHead` while nothing is buffered. */
@@ -93,6 +96,7 @@ export class PartitionBuffer {
     this.topic = options.topic
     this.partition = options.partition
     this.capacity = options.capacity
+    this.task = options.task
     this.position = options.offset
     this.nextOffset = options.offset
     this.#maxPollRecords = options.maxPollRecords
