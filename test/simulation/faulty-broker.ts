@@ -4,6 +4,7 @@ import { directClient } from '../../src/broker/embedded/direct-client.ts'
 import { type PartitionKey, partitionKey } from '../../src/base/ids.ts'
 import type { Random } from '../../src/base/random.ts'
 import { BrokerError, type BrokerPort, type FetchedPartition, type FetchRequest } from '../../src/broker/port.ts'
+import { Flights, type Leaders } from './flights.ts'
 import type { Scheduler } from './scheduler.ts'
 
 export interface BrokerFaults {
@@ -17,6 +18,8 @@ export interface BrokerFaults {
   readonly leftOut?: (topic: string) => number
   /** Chance that a fetch reads all partitions at one moment. Default 0.7. */
   readonly readsAtOnce?: number
+  /** Several brokers, each of which answers for itself. `leftOut` counts for nothing then. */
+  readonly leaders?: Leaders | undefined
 }
 
 export interface Breaks {
@@ -102,16 +105,20 @@ export function faultyBroker(
     return answer
   }
   const late = new Map<PartitionKey, LateAnswer>()
+  const read = (request: FetchRequest): Promise<FetchedPartition[]> =>
+    readInParts(client, request, scheduler.random, faults().readsAtOnce ?? 0.7, delay)
+  const flights = new Flights(scheduler, owner, read)
   /**
    * As a client of several brokers gives it, and of one that has several requests under way: some partitions are left
    * out, and what would have been said of them comes later, beside newer things.
    */
   const fetched = async (request: FetchRequest): Promise<FetchedPartition[]> => {
     const { random } = scheduler
-    const answer = await readInParts(client, request, random, faults().readsAtOnce ?? 0.7, delay)
-    await delay()
-    const { lostAnswer, leftOut = () => 0 } = faults()
+    const { lostAnswer, slowestMs, leaders, leftOut = () => 0 } = faults()
+    const answer = leaders ? await flights.fetch(request, leaders, slowestMs) : await read(request)
+    if (!leaders) await delay()
     if (loses('fetch', lostAnswer)) throw lost('fetch')
+    if (leaders) return answer
     const offsets = new Map(request.partitions.map((each) => [partitionKey(each.topic, each.partition), each.offset]))
     const given: FetchedPartition[] = []
     let isApart = false

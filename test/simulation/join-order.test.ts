@@ -1,5 +1,11 @@
 import { test } from 'node:test'
-import { believesWhatWasKnown, hardlyAnyRoom, takesAnswersForOneMoment, takesWhatIsThere } from './join-order.ts'
+import {
+  believesWhatWasKnown,
+  doubtsNothingThatHasMore,
+  hardlyAnyRoom,
+  takesAnswersForOneMoment,
+  takesWhatIsThere,
+} from './join-order.ts'
 import { Seeds, upTo } from './seeds.ts'
 
 const simulator = new Seeds(new URL('join-order.ts', import.meta.url))
@@ -24,4 +30,8 @@ test('notices rows that came behind what was known of their partition', { timeou
 
 test('notices rows that came while an answer was read', { timeout: 600_000 }, async (t) => {
   await simulator.notice(t, takesAnswersForOneMoment.name, 1500)
+})
+
+test('notices answers that were under way for long', { timeout: 600_000 }, async (t) => {
+  await simulator.notice(t, doubtsNothingThatHasMore.name, 1500)
 })

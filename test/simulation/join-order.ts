@@ -6,7 +6,9 @@ import { BrokerError, type FetchRequest } from '../../src/broker/port.ts'
 import { type Application, defineApp } from '../../src/dsl/app.ts'
 import { serdes } from '../../src/serde/index.ts'
 import { byKey, committed } from './checkers.ts'
+import type { Leaders } from './flights.ts'
 import { type Tamper, traits } from './faulty-broker.ts'
+import { EndChecks } from '../../src/engine/input/end-checks.ts'
 import { PartitionBuffer } from '../../src/engine/input/partition-buffer.ts'
 import { type Broken, played, replaced } from './level-order.ts'
 import type { Verdict } from './run-seed.ts'
@@ -35,6 +37,15 @@ class JoinWorld extends World {
   readonly #missing = this.#oneOf(0, 0.4)
   readonly #areRowsAway = this.scheduler.random.chance(0.3)
   readonly #readsAtOnce = this.#oneOf(0, 0.7)
+  readonly #leaders = this.#oneOf<Leaders['of'] | undefined>(
+    undefined,
+    () => 'all',
+    ({ topic }) => topic,
+    ({ topic }) => topic,
+    ({ topic, partition }) => `${topic} ${partition}`,
+  )
+  /** How much slower the leaders of rows are than those of what asks for them. */
+  readonly #slowness = this.#oneOf(1, 30)
   readonly #pauses = {
     longestPauseMs: this.#oneOf(12, 150, 1500),
     firstPauseMs: this.#oneOf(0, 300, 1500),
@@ -82,6 +93,11 @@ class JoinWorld extends World {
 
   protected override get readsAtOnce(): number {
     return this.#readsAtOnce
+  }
+
+  protected override get leaders(): Leaders | undefined {
+    const slowness = (topic: string): number => (topic === 'rows' ? this.#slowness : 1)
+    return this.#leaders && { of: this.#leaders, slowness }
   }
 
   #isRefusing(): boolean {
@@ -141,11 +157,19 @@ export const takesAnswersForOneMoment: Broken = {
   breaks: () => replaced(traits, 'readsInTurn', { value: false }),
 }
 
+/** What is known to have more is never in doubt, whatever an answer says that has been under way for long. */
+export const doubtsNothingThatHasMore: Broken = {
+  name: 'doubts-nothing-that-has-more',
+  world: { brokerMs: 3, crashes: 0, lostAnswer: 0, lostRequest: 0 },
+  breaks: () => replaced(EndChecks.prototype, 'doubt', { value: () => undefined }),
+}
+
 export const mutants: readonly Broken[] = [
   hardlyAnyRoom,
   takesWhatIsThere,
   believesWhatWasKnown,
   takesAnswersForOneMoment,
+  doubtsNothingThatHasMore,
 ]
 
 export async function runSeed(seed: number, mutant?: Broken): Promise<Omit<Verdict, 'restarts'>> {

@@ -26,6 +26,7 @@ import { FailingDisk } from './failing-disk.ts'
 import { type BrokerFaults, faultyBroker, type Tamper } from './faulty-broker.ts'
 import { type MessageTamper, SimulatedProcess } from './process.ts'
 import { CommitsGivenUp } from './given-up.ts'
+import type { Leaders } from './flights.ts'
 import { type FeedHost, OrderedFeed } from './ordered-feed.ts'
 import { IdentityRules } from './identity-rules.ts'
 import { Scheduler, settleSome } from './scheduler.ts'
@@ -455,7 +456,13 @@ export class World {
           breaks: breaks ?? undefined,
           leftOut: (topic) => this.leftOut(topic),
           readsAtOnce: this.readsAtOnce,
+          leaders: this.leaders,
         }
+  }
+
+  /** Several brokers that are asked for themselves; undefined: one. */
+  protected get leaders(): Leaders | undefined {
+    return undefined
   }
 
   /** Chance that a fetch reads all partitions at one moment. */

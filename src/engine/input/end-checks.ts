@@ -131,7 +131,7 @@ export class EndChecks {
       const isOld = span !== undefined && isOlder(at, span, isApart, readsInTurn)
       if (lag > 0) {
         // It is waited for as it is. But an answer that is under way may say that nothing more is there.
-        if (isOld) this.#unknown.add(buffer)
+        if (isOld) this.doubt(buffer)
       } else if (isOld || (this.#unknown.has(buffer) && (at !== undefined || span !== undefined))) {
         const others = doubtful.get(task)
         if (others) others.push(buffer)
