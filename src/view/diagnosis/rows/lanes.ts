@@ -2,7 +2,16 @@
 import type { Facts, LaneFacts, RecordPlace } from '../facts.ts'
 import type { Evidence, Found, Place } from '../finding.ts'
 import { isMeantToRun, type StandstillRow } from '../row.ts'
-import { isInMemory, readCommand, restartCosts, saveThreads, setting, showsContents, time } from '../wording/advice.ts'
+import {
+  isInMemory,
+  readCommand,
+  restartCosts,
+  restartWarning,
+  saveThreads,
+  setting,
+  showsContents,
+  time,
+} from '../wording/advice.ts'
 import { clockTime, lasting, perSecond, recordName } from '../words.ts'
 
 /** What may take a while in any application, and how much longer than usual something has to take. */
@@ -152,7 +161,7 @@ function stuckNext(facts: Facts, { lane, blocked }: LaneFacts): string {
   const ends = ` If the function has still not returned some seconds later, the process exits with code 70, so that its supervisor restarts it${isLost ? ': call them before that' : ''}.`
   const correct = blocked ? correctWait : correctLoop
   const way = isLost
-    ? `${restartCosts(facts)} ${rollBack} ${correct}`
+    ? `${restartCosts(facts)} Where it began with a new release, tell them: to roll that back is a restart too. ${correct}`
     : `${rollBack} ${correct} ${onceMore} ${restartCosts(facts)}`
   return `${save}${look} ${way} ${byItself(facts, ends)}`
 }
@@ -369,12 +378,13 @@ function pace({ rate, longestCallMs, longestStepMs }: LaneFacts, asynchronous: b
 }
 
 /** `called`: the step whose calls take the time; undefined where the lane itself computes. */
-function slowNext({ lanes }: Facts, lane: string, called: string | null | undefined): string {
+function slowNext(facts: Facts, lane: string, called: string | null | undefined): string {
+  const { lanes } = facts
   const first =
     called === undefined
       ? `Check whether this host is short of processor time (\`top\`, the CPU limit of the container). If it is not, the function itself takes that long: GET \`/debug/threads\`, asked a few times, shows in the stack of ${lane} what it is at. The developers have to make it quicker, or asynchronous where it waits.`
       : `Check the system that ${called === null ? 'this step' : called} calls (a database, a web service): is it slower than usual? The developers can make the call quicker.`
-  return `${first} More lanes help only where the records that wait have different keys: ${setting('engine.lanes.count', `${lanes.length}: ${lanes.length === 1 ? 'lane-0' : `lane-0 to lane-${lanes.length - 1}`}`)}.`
+  return `${first} More lanes help only where the records that wait have different keys: ${setting('engine.lanes.count', `${lanes.length}: ${lanes.length === 1 ? 'lane-0' : `lane-0 to lane-${lanes.length - 1}`}`)}.${restartWarning(facts, 'Another number of lanes, or another CPU limit of the container, mostly')}`
 }
 
 export const laneRows: readonly StandstillRow[] = [doesNotReturn, promisePending, callsFail, hotKey, laneSlow]

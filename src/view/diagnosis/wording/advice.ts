@@ -35,7 +35,7 @@ export function embeddedNext(address: string): string {
   const save =
     'save the answer of GET `/debug/threads` (`millrace threads -o json`), which shows what the thread of the broker is at,'
   return isInMemory(address)
-    ? `${own} Check whether this host is short of processor time (\`top\`, the CPU limit of the container). If it is not, ${save} and call the developers with it. ${notWithoutThem}`
+    ? `${own} Check whether this host is short of processor time (\`top\`, the CPU limit of the container). If it is, take load off it: end or move other work on this host. (To raise the limit of a container mostly starts it again.) If it is not, ${save} and call the developers with it. ${notWithoutThem}`
     : `${own} Look at the disk of its folder ${folder}: is it full, slow or faulty (\`df -h\`, \`iostat -x\`, \`dmesg\`)? Delete nothing in that folder: it holds all topics. If the disk is all right, ${save} for the developers, and restart the process, which starts the broker again too.`
 }
 
@@ -65,6 +65,13 @@ export function restartCosts({ broker }: Pick<Facts, 'broker'>): string {
   return isInMemory(broker.address)
     ? `Call the developers before any restart of this process: ${lostWithIt}`
     : restartIsSafe
+}
+
+/** What follows needs a restart: said where that would lose more than it helps; empty where it is safe. */
+export function restartWarning({ broker }: Pick<Facts, 'broker'>, what: string): string {
+  return isInMemory(broker.address)
+    ? ` ${what} restarts this process: call the developers before that, for ${lostWithIt}`
+    : ''
 }
 
 const whoActs = {
