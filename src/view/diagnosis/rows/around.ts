@@ -113,7 +113,7 @@ const diskFull: StandstillRow = {
   title: 'The disk of the stores is full',
   when: 'Stores wait for room on the disk.',
   explains: ['LANE_DOES_NOT_RETURN', 'LANE_SLOW', ...everythingBehind],
-  next: 'Enlarge the volume that `engine.state.dir` is on, or delete other data on it, such as logs. Never delete files of the stores: they are the state of the application. The engine goes on by itself as soon as there is room; no restart is needed. Where `df -h` and `df -i` show room, the disk itself may be faulty: call whoever operates it.',
+  next: 'Enlarge the volume that `engine.state.dir` is on, or delete other data on it, such as log files of programs. Never delete files of the stores: they are the state of the application. The engine goes on by itself as soon as there is room; no restart is needed. Where `df -h` and `df -i` show room, the disk itself may be faulty: call whoever operates it.',
   nextBehind: 'It ends by itself when there is room.',
   find: (facts) =>
     facts.diskFull === null
