@@ -105,13 +105,13 @@ export class CoordinatorShell implements HaCoordinator {
     return this.#pod.joined ? historyOf(this.#pod) : null
   }
 
-  async publish({ command, target, force, value = null }: HaCommand): Promise<number> {
+  async publish({ command, target, force, value = null, from }: HaCommand): Promise<number> {
     const { settings } = this.#o
     const pod = this.#pod
     const issuer = settings.podId
     const id = pod.nextName()
     const expectEpoch = pod.view.epoch
-    const fields = { id, command, target, force, value, expectEpoch, issuer, signature: null }
+    const fields = { id, command, target, force, value, expectEpoch, issuer, from: from ?? null, signature: null }
     const unsigned: CommandRecord = { kind: 'command', ...fields }
     const secret = settings.commandSecret
     const signature = secret === null ? null : signatureOf(secret, settings.applicationId, unsigned)

@@ -193,8 +193,8 @@ function tellAgain(pod: Pod, out: Out, run: Run, standing: readonly Command[] = 
 
 /** As its author wrote and signed it. */
 function commandOf(each: Command): CommandRecord {
-  const { kind, id, command, target, force, value, expectEpoch, issuer, signature } = each
-  return { kind, id, command, target, force, value, expectEpoch, issuer, signature }
+  const { kind, id, command, target, force, value, expectEpoch, issuer, from, signature } = each
+  return { kind, id, command, target, force, value, expectEpoch, issuer, from, signature }
 }
 
 const goneForLongMs = 600_000

@@ -41,34 +41,41 @@ async function freePort(): Promise<number> {
 }
 
 describe('the command line and a broker that is gone for a while', () => {
-  test('a feed waits for the broker, and stores every line once', async (t) => {
-    const engine = await TestEngine.start(t, 'running-sum')
-    const path = join(folder, 'numbers.ndjson')
-    const lines = Array.from({ length: 12_000 }, (_, i) => JSON.stringify({ key: `k${i % 9}`, value: i }))
-    writeFileSync(path, lines.join('\n'))
-    const notes: string[] = []
-    const calls = { left: 5 }
-    const feeder = new Feeder({
-      broker: unanswered(engine.broker, calls),
-      topology: () => engine.runtime.view.topology(),
-      rate: undefined,
-      progress: new ProgressLine(),
-      note: (message) => {
-        notes.push(message)
-        // The outage of the first look-up is over: the next one hits a write.
-        if (/answers again/.test(message) && notes.length < 3) calls.left = 3
-      },
-      signal: new AbortController().signal,
+  for (const [kind, marked] of [
+    ['a file', true],
+    ['the standard input', false],
+  ] as const) {
+    test(`a feed of ${kind} waits for the broker, and stores every line once`, async (t) => {
+      const engine = await TestEngine.start(t, 'running-sum')
+      const path = join(folder, 'numbers.ndjson')
+      const lines = Array.from({ length: 12_000 }, (_, i) => JSON.stringify({ key: `k${i % 9}`, value: i }))
+      writeFileSync(path, lines.join('\n'))
+      const notes: string[] = []
+      const calls = { left: 5 }
+      const feeder = new Feeder({
+        broker: unanswered(engine.broker, calls),
+        topology: () => engine.runtime.view.topology(),
+        rate: undefined,
+        progress: new ProgressLine(),
+        note: (message) => {
+          notes.push(message)
+          // The outage of the first look-up is over: the next one hits a write.
+          if (/answers again/.test(message) && notes.length < 3) calls.left = 3
+        },
+        signal: new AbortController().signal,
+      })
+      const feed = parseFeed(`numbers=${path}`)
+      // Of what cannot be read again the broker keeps no mark.
+      await feeder.run([marked ? feed : { ...feed, mark: undefined }])
+      const stored = (await consume(engine.broker, 'numbers')).map(({ value }) => Number(value))
+      assert.deepEqual(
+        stored.toSorted((a, b) => a - b),
+        Array.from({ length: 12_000 }, (_, i) => i),
+      )
+      assert.match(notes[0] ?? '', /The feed waits for the broker: .*kafka-1:9092/)
+      assert.equal(notes.filter((note) => /answers again/.test(note)).length, 2)
     })
-    await feeder.run([parseFeed(`numbers=${path}`)])
-    const stored = (await consume(engine.broker, 'numbers')).map(({ value }) => Number(value))
-    assert.deepEqual(
-      stored.toSorted((a, b) => a - b),
-      Array.from({ length: 12_000 }, (_, i) => i),
-    )
-    assert.match(notes[0] ?? '', /The feed waits for the broker: .*kafka-1:9092/)
-    assert.equal(notes.filter((note) => /answers again/.test(note)).length, 2)
-  })
+  }
 
   test('with --print, SIGTERM takes readiness away while what was read is still processed', async () => {
     const feed = join(folder, 'calls.ndjson')

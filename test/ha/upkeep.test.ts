@@ -73,6 +73,7 @@ describe('upkeep', () => {
     assert.ok(Math.abs(Date.parse(failover?.at ?? '') - Date.now()) < 600_000)
     const moved = (await historyOf(back))[2]
     assert.ok(moved?.commandOffset !== null && moved?.issuer !== null, 'whom to ask is told')
+    assert.equal((await historyOf(back)).at(-2)?.from, '127.0.0.1')
   })
 
   test('a priority set without a restart decides who follows, and outlives the pod', async (t) => {

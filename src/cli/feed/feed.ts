@@ -7,6 +7,7 @@ import { keySlot } from '../../base/hash.ts'
 import { batchLimitOf } from '../../broker/batch-limit.ts'
 import type { FeedStore } from '../../broker/feed-marks.ts'
 import type { BrokerPort, ProduceRequest } from '../../broker/port.ts'
+import { ProducerStamps } from '../../broker/producer-stamps.ts'
 import { EngineError, messageOf } from '../../base/errors.ts'
 import type { CompiledTopology } from '../../topology/compiled.ts'
 import { PartitionBatches } from '../../broker/wire/partition-batches.ts'
@@ -179,6 +180,7 @@ class FeedWriter {
   readonly #encoder: FeedEncoder
   readonly #patience: Patience
   readonly #batches: PartitionBatches
+  readonly #stamps: ProducerStamps
   #writing: Promise<unknown> = Promise.resolve()
   sent = 0
 
@@ -191,6 +193,7 @@ class FeedWriter {
   ) {
     this.#patience = patience
     this.#broker = broker
+    this.#stamps = new ProducerStamps(broker)
     this.#store = hasMarks(broker) ? broker : undefined
     this.#feed = feed
     this.#partitions = partitions
@@ -265,8 +268,12 @@ class FeedWriter {
     const { mark, topic } = this.#feed
     const store = this.#store
     let isRepeated = false
+    let isStamped = false
     await throughOutages(this.#patience, async () => {
       if (mark === undefined || !store) {
+        // Stamped once: the broker knows what is sent again, and stores it once.
+        if (!isStamped) await this.#stamps.stamp(batches)
+        isStamped = true
         await this.#broker.produce({ transactionalId: null, batches })
         return
       }

@@ -3,9 +3,10 @@
  * the coordinator, so nothing is kept and sent again later, when it may no longer be meant.
  */
 import type { Clock } from '../../base/clock.ts'
-import type { BrokerPort, ProducerIdentity } from '../../broker/port.ts'
+import type { BrokerPort } from '../../broker/port.ts'
+import { ProducerStamps } from '../../broker/producer-stamps.ts'
 import { noHeaders } from '../../broker/wire/headers.ts'
-import { countRecords, RecordBatchBuilder, stampBatch } from '../../broker/wire/record-batch.ts'
+import { RecordBatchBuilder } from '../../broker/wire/record-batch.ts'
 import type { Encoded } from './records.ts'
 
 interface Queued {
@@ -21,8 +22,7 @@ export class LogWriter {
   readonly #topic: string
   readonly #clock: Clock
   readonly #failed: (error: unknown) => void
-  #identity: ProducerIdentity | undefined
-  #sequence = 0
+  readonly #stamps: ProducerStamps
   #queue: Queued[] = []
   #sending = false
   #closed = false
@@ -30,6 +30,7 @@ export class LogWriter {
   /** `failed` is told of every write that did not succeed, or of which nobody knows. */
   constructor(broker: BrokerPort, topic: string, clock: Clock, failed: (error: unknown) => void) {
     this.#broker = broker
+    this.#stamps = new ProducerStamps(broker)
     this.#topic = topic
     this.#clock = clock
     this.#failed = failed
@@ -70,8 +71,7 @@ export class LogWriter {
           offset += records.length
         }
       } catch (error) {
-        // Whether it was written is unknown; the next write goes out under another identity, and is no repetition.
-        this.#identity = undefined
+        this.#stamps.forget()
         for (const { failed } of batch) failed?.(error)
         if (!this.#closed) this.#failed(error)
       }
@@ -85,17 +85,9 @@ export class LogWriter {
     for (const { key, value } of encoded) {
       builder.append(now, text.encode(key), value === null ? null : text.encode(value), noHeaders)
     }
-    const records = builder.finish()
-    if (this.#identity === undefined) {
-      this.#identity = await this.#broker.initProducer(null, 60_000)
-      this.#sequence = 0
-    }
-    stampBatch(records, { ...this.#identity, baseSequence: this.#sequence, transactional: false })
-    this.#sequence += countRecords(records)
-    const [produced] = await this.#broker.produce({
-      transactionalId: null,
-      batches: [{ topic: this.#topic, partition: 0, records }],
-    })
+    const batches = [{ topic: this.#topic, partition: 0, records: builder.finish() }]
+    await this.#stamps.stamp(batches)
+    const [produced] = await this.#broker.produce({ transactionalId: null, batches })
     return produced?.baseOffset ?? -1
   }
 }

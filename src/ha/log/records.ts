@@ -111,6 +111,8 @@ export interface CommandRecord {
   /** Token epoch in the issuer's view: carried out by that epoch's holder, or by nobody. */
   readonly expectEpoch: number
   readonly issuer: string
+  /** Address of who asked the issuer; null: not known. For people, and not signed. */
+  readonly from: string | null
   /** HMAC where `ha.command-secret` is set. */
   readonly signature: string | null
 }
@@ -306,6 +308,7 @@ function decodeCommand(id: string, o: Fields): CommandRecord | undefined {
     value: wholeOf(o, 'value') ?? null,
     expectEpoch,
     issuer: textOf(o, 'issuer', longestName) ?? '',
+    from: textOf(o, 'from', longestName) ?? null,
     signature: textOf(o, 'signature', 128) ?? null,
   }
 }

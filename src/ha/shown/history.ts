@@ -23,13 +23,14 @@ function takeover(claim: Claim, commands: readonly Command[]): HaHistoryEvent {
   const { at, podId, epoch, cause, commandOffset, why } = claim
   const command = commands.find(({ offset }) => offset === commandOffset)
   const issuer = command?.issuer ?? null
-  return { at: timeOf(at), event: 'TAKEOVER', podId, tokenEpoch: epoch, cause, why, commandOffset, issuer }
+  const from = command?.from ?? null
+  return { at: timeOf(at), event: 'TAKEOVER', podId, tokenEpoch: epoch, cause, why, commandOffset, issuer, from }
 }
 
-function saying({ at, command, target, value, offset, issuer }: Command): HaHistoryEvent {
+function saying({ at, command, target, value, offset, issuer, from }: Command): HaHistoryEvent {
   const event = command as 'PAUSE' | 'RESUME' | 'PRIORITY'
   const fields = { podId: target, tokenEpoch: 0, cause: null, commandOffset: offset, issuer }
-  return { at: timeOf(at), event, ...fields, why: standingText(command, target, value) }
+  return { at: timeOf(at), event, ...fields, why: standingText(command, target, value), from }
 }
 
 /** What holds from a standing command on. */

@@ -73,6 +73,8 @@ export interface HaHistoryEvent {
   /** The command behind it, and the pod through which it came; null: nobody asked. */
   readonly commandOffset: number | null
   readonly issuer: string | null
+  /** Address from which that pod was asked; null: nobody asked, or it is not known. */
+  readonly from: string | null
 }
 
 export interface HaCommand {
@@ -81,6 +83,8 @@ export interface HaCommand {
   readonly force: boolean
   /** Of PRIORITY: null for the one of the configuration. */
   readonly value?: number | null
+  /** Address of who asks, where it is known. */
+  readonly from?: string | undefined
 }
 
 export interface HaAcknowledgement extends HaCommand {

@@ -195,6 +195,7 @@ export const fieldDocs: Readonly<Record<string, Readonly<Record<string, string>>
     'events[].why': 'In one sentence.',
     'events[].commandOffset': 'The command behind it; null: nobody asked for it.',
     'events[].issuer': 'Pod through which the command came.',
+    'events[].from': 'Address from which that pod was asked, where it is known.',
   },
   HaAcknowledgement: {
     command: 'What was published.',

@@ -3,7 +3,7 @@ import { type HaCommand, judgeHaCommand } from '../ha-seam.ts'
 import { messageOf } from '../../base/errors.ts'
 import type { Parameter } from './parameters.ts'
 import { error, json, notInitialized, type Reply } from './reply.ts'
-import { type Route, type RouteServices, routeDefaults } from './route.ts'
+import { type Route, type RouteRequest, type RouteServices, routeDefaults } from './route.ts'
 import type { Answer } from './schemas.ts'
 
 const pod: Parameter = {
@@ -28,13 +28,13 @@ const force: Parameter = {
   doc: 'overrides the readiness gate, nothing else',
 }
 
-async function haReply(services: RouteServices, command: HaCommand): Promise<Reply> {
+async function haReply(services: RouteServices, { from }: RouteRequest, command: HaCommand): Promise<Reply> {
   const status = services.ha?.status() ?? null
   if (services.ha === null || status === null) return notInitialized(services.view)
   const verdict = judgeHaCommand(status, command)
   if (!verdict.ok) return error(verdict.status, verdict.reason)
   try {
-    const commandOffset = await services.ha.publish(command)
+    const commandOffset = await services.ha.publish({ ...command, from })
     const { command: name, target, force } = command
     return json<Answer<'HaAcknowledgement'>>(202, { command: name, target, force, commandOffset })
   } catch (thrown) {
@@ -91,8 +91,8 @@ export const highAvailabilityRoutes: readonly Route[] = [
     failures: [400, 403, 409, 503],
     summary: 'Hand the active role to a standby',
     doc: 'The active drains and a ready standby takes over. 409 where none is READY_STANDBY (`force=true` overrides) or the active restarts in place (nothing overrides).',
-    handle: (services, { parameters }) =>
-      haReply(services, { command: 'SWITCH', target: null, force: parameters.force === true }),
+    handle: (services, request) =>
+      haReply(services, request, { command: 'SWITCH', target: null, force: request.parameters.force === true }),
   },
   {
     ...haCommand,
@@ -101,8 +101,12 @@ export const highAvailabilityRoutes: readonly Route[] = [
     failures: [400, 403, 409, 503],
     summary: 'Promote the named standby',
     doc: '409 where the named pod is not READY_STANDBY (`force=true` overrides), or it or the active restarts in place (nothing overrides). A forced promotion still restores state fully before it processes.',
-    handle: (services, { parameters }) =>
-      haReply(services, { command: 'PROMOTE', target: String(parameters.pod), force: parameters.force === true }),
+    handle: (services, request) =>
+      haReply(services, request, {
+        command: 'PROMOTE',
+        target: String(request.parameters.pod),
+        force: request.parameters.force === true,
+      }),
   },
   {
     ...haCommand,
@@ -111,8 +115,12 @@ export const highAvailabilityRoutes: readonly Route[] = [
     failures: [400, 403, 409, 503],
     summary: 'Demote the named active',
     doc: '409 where no pod is READY_STANDBY to take over (`force=true` overrides), where the named pod is not ACTIVE, or where it restarts in place (nothing overrides).',
-    handle: (services, { parameters }) =>
-      haReply(services, { command: 'DEMOTE', target: String(parameters.pod), force: parameters.force === true }),
+    handle: (services, request) =>
+      haReply(services, request, {
+        command: 'DEMOTE',
+        target: String(request.parameters.pod),
+        force: request.parameters.force === true,
+      }),
   },
   {
     ...haCommand,
@@ -120,7 +128,7 @@ export const highAvailabilityRoutes: readonly Route[] = [
     failures: [403, 503],
     summary: 'Pause failover, for maintenance',
     doc: 'From here on nobody takes over by itself, whatever happens to the active pod; it may take the role up again when it comes back. Commands and orderly hand-overs go on. Processing is not paused: that is `/pause`.',
-    handle: (services) => haReply(services, { command: 'PAUSE', target: null, force: false }),
+    handle: (services, request) => haReply(services, request, { command: 'PAUSE', target: null, force: false }),
   },
   {
     ...haCommand,
@@ -128,7 +136,7 @@ export const highAvailabilityRoutes: readonly Route[] = [
     failures: [403, 503],
     summary: 'Resume failover',
     doc: 'Ends `/ha/pause`: a standby takes over by itself again where the active pod is gone.',
-    handle: (services) => haReply(services, { command: 'RESUME', target: null, force: false }),
+    handle: (services, request) => haReply(services, request, { command: 'RESUME', target: null, force: false }),
   },
   {
     ...haCommand,
@@ -137,12 +145,10 @@ export const highAvailabilityRoutes: readonly Route[] = [
     failures: [400, 403, 409, 503],
     summary: 'Set the failover priority of a pod',
     doc: 'In place of `ha.failover-priority`, without a restart and beyond the next one, until it is set again; 0 means that the pod never takes over by itself. 409 where no such pod is known.',
-    handle: (services, { parameters }) =>
-      haReply(services, {
-        command: 'PRIORITY',
-        target: String(parameters.pod),
-        force: false,
-        value: parameters.value === 'default' ? null : Number(parameters.value),
-      }),
+    handle: (services, request) => {
+      const { pod: target, value: given } = request.parameters
+      const priority = given === 'default' ? null : Number(given)
+      return haReply(services, request, { command: 'PRIORITY', target: String(target), force: false, value: priority })
+    },
   },
 ]

@@ -240,6 +240,7 @@ const haHistory = object({
       why: string,
       commandOffset: nullable(count),
       issuer: nullable(string),
+      from: nullable(string),
     }),
   ),
 })

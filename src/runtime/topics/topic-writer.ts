@@ -3,10 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { EngineError, messageOf } from '../../base/errors.ts'
 import { keySlot } from '../../base/hash.ts'
 import { batchLimitOf } from '../../broker/batch-limit.ts'
-import type { BrokerPort, ProducerIdentity } from '../../broker/port.ts'
+import type { BrokerPort } from '../../broker/port.ts'
+import { ProducerStamps } from '../../broker/producer-stamps.ts'
 import { noHeaders } from '../../broker/wire/headers.ts'
 import { PartitionBatches } from '../../broker/wire/partition-batches.ts'
-import { stampBatch } from '../../broker/wire/record-batch.ts'
 import { whenKnown } from '../../serde/when-known.ts'
 import type { NewRecord } from './records.ts'
 import type { SerdePair } from './topic-serdes.ts'
@@ -14,10 +14,8 @@ import type { SerdePair } from './topic-serdes.ts'
 const flushRecords = 5000
 /** Of all partitions together, well below what Kafka takes in one batch by default. */
 const flushBytes = 512 * 1024
-const identityTimeoutMs = 60_000
 const topicLookUps = 50
 const topicLookUpEveryMs = 100
-const sequences = 2 ** 31
 
 type Records = Iterable<NewRecord> | AsyncIterable<NewRecord>
 
@@ -33,13 +31,13 @@ interface Piece {
 export class TopicWriter {
   readonly #broker: BrokerPort
   readonly #now: () => number
-  #identity: ProducerIdentity | undefined
-  readonly #sequences = new Map<string, number>()
+  readonly #stamps: ProducerStamps
   #turn: Promise<unknown> = Promise.resolve()
   #keyless = 0
 
   constructor(broker: BrokerPort, now: () => number) {
     this.#broker = broker
+    this.#stamps = new ProducerStamps(broker)
     this.#now = now
   }
 
@@ -103,21 +101,12 @@ export class TopicWriter {
 
   async #flush(piece: Piece): Promise<void> {
     if (piece.batches.records === 0) return
-    this.#identity ??= await this.#broker.initProducer(null, identityTimeoutMs)
-    const identity = this.#identity
-    const batches = piece.batches.take().map(({ partition, count, records }) => {
-      const id = `${partition} ${piece.topic}`
-      const baseSequence = this.#sequences.get(id) ?? 0
-      this.#sequences.set(id, (baseSequence + count) % sequences)
-      stampBatch(records, { ...identity, baseSequence, transactional: false })
-      return { topic: piece.topic, partition, records }
-    })
+    const batches = piece.batches.take().map(({ partition, records }) => ({ topic: piece.topic, partition, records }))
     try {
+      await this.#stamps.stamp(batches)
       await this.#broker.produce({ transactionalId: null, batches })
     } catch (error) {
-      // Whether it was stored is unknown; the next write goes out under another identity, and is no repetition.
-      this.#identity = undefined
-      this.#sequences.clear()
+      this.#stamps.forget()
       throw error
     }
   }

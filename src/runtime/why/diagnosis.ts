@@ -81,13 +81,19 @@ function haFacts(ha: HaLink | null): Facts['ha'] {
     role: status.selfRole,
     state: status.selfState,
     notReady: status.notReady,
-    failoverPaused: status.failoverPaused,
+    failoverPaused: status.failoverPaused ? pauseOf(ha) : null,
     others: status.peers.map(({ podId, state }) => ({ podId, state })),
     active:
       active === undefined
         ? null
         : { podId: active.podId, state: active.state, heardMs: Math.max(0, active.freshnessMs) },
   }
+}
+
+/** What is known of the command that paused failover. */
+function pauseOf(ha: HaLink | null): NonNullable<Facts['ha']>['failoverPaused'] {
+  const said = ha?.history()?.events.find(({ event }) => event === 'PAUSE')
+  return { pod: said?.issuer ?? null, from: said?.from ?? null, atMs: said?.at == null ? null : Date.parse(said.at) }
 }
 
 /** Where the engine's own code lies, as frames tell it: relative to the working directory. */

@@ -145,8 +145,12 @@ export interface HaFacts {
   readonly role: string
   readonly state: string
   readonly notReady: string | null
-  /** Somebody said that no pod may take over by itself. */
-  readonly failoverPaused: boolean
+  /** That no pod may take over by itself: the pod that was asked for it, when, and from where. */
+  readonly failoverPaused: {
+    readonly pod: string | null
+    readonly atMs: number | null
+    readonly from: string | null
+  } | null
   readonly active: { readonly podId: string; readonly state: string; readonly heardMs: number } | null
   /** Since when none has been active, as far as this process has seen it. */
   readonly noneSinceMs?: number

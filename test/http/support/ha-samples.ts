@@ -47,6 +47,7 @@ export const sampleHistory: HaHistory = {
       why: 'pod pod-b gave the token up',
       commandOffset: 4711,
       issuer: 'pod-b',
+      from: '10.0.0.3',
     },
     {
       at: null,
@@ -57,6 +58,7 @@ export const sampleHistory: HaHistory = {
       why: 'failover is paused: nobody takes over by itself',
       commandOffset: 12,
       issuer: 'pod-a',
+      from: null,
     },
   ],
 }

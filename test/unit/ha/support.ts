@@ -76,7 +76,7 @@ export function commandRecord(fields: {
   force: boolean
   expectEpoch: number
 }): CommandRecord {
-  return { kind: 'command', command: 'PROMOTE', issuer: 'me', value: null, signature: null, ...fields }
+  return { kind: 'command', command: 'PROMOTE', issuer: 'me', from: null, value: null, signature: null, ...fields }
 }
 
 const caughtUp: StandbyProgress = { open: true, lagRecords: 0, lagMs: 0, freshnessMs: 0 }

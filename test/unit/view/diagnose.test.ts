@@ -424,7 +424,7 @@ describe('a diagnosis', () => {
   })
 
   test('tells a standby that hears of no active pod what may be the matter, and how it takes over', () => {
-    const ha = { podId: 'b', role: 'STANDBY', state: 'READY_STANDBY', notReady: null, failoverPaused: false }
+    const ha = { podId: 'b', role: 'STANDBY', state: 'READY_STANDBY', notReady: null, failoverPaused: null }
     const none = { ...ha, active: null, noneSinceMs: now - 90_000, others: [{ podId: 'a', state: 'LOST' }] }
     const of = (more: object) => diagnose(now, { ...healthy, state: 'STANDBY', ha: { ...none, ...more } })[0]
     const says = (more: object, text: RegExp) => assert.match(`${of(more)?.sentence} ${of(more)?.next}`, text)
@@ -434,7 +434,7 @@ describe('a diagnosis', () => {
     assert.partialDeepStrictEqual(of(moving), { code: 'STANDBY', severity: 'NOT_MEANT_TO_RUN' }, 'it takes a moment')
     says(moving, / Wait for that first: /)
     says({}, /none has: do not wait any longer/)
-    says({ failoverPaused: true }, /`millrace ha resume --wait`/)
+    says({ failoverPaused: { pod: 'a', atMs: now, from: '::1' } }, /paused .+ pod a from .+ ::1.+`millrace ha resume/)
     says({ state: 'PROMOTING', notReady: 'it is' }, /It takes over at this moment.+Send no `millrace ha promote`/)
     says({ notReady: 'it is behind' }, /promote b --wait`.+or add `--force`/)
     says({ active: { podId: 'a', state: 'ACTIVE', heardMs: 700 }, noneSinceMs: undefined }, /it said ACTIVE 1 s ago/)

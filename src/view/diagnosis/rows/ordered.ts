@@ -67,14 +67,14 @@ const standby: StandstillRow = {
   explains: everythingBehind,
   next: 'A standby is no fault. Ask the pod that is active, with `millrace why --url` and its address.',
   find: (facts, now) => {
-    const { state, ha, stateSinceMs, settings } = facts
+    const { state, ha, stateSinceMs } = facts
     const noneMs = noneMsOf(facts, now)
     if (state !== 'STANDBY' || noneMs >= noneForMs) return []
     const active = ha?.active ?? null
     return [
       {
         sentence: standbySentence(facts, noneMs, now),
-        next: active === null ? noneActiveNext(ha, settings, noneMs) : standbyNext(active.podId, ha?.notReady !== null),
+        next: active === null ? noneActiveNext(facts, noneMs, now) : standbyNext(active.podId, ha?.notReady !== null),
         sinceMs: stateSinceMs,
         place: { ...(active !== null && { pod: active.podId }) },
         evidence: [{ at: '/ha/status', field: 'selfState', value: ha?.state ?? null }],
@@ -96,7 +96,7 @@ const nobodyActive: StandstillRow = {
     return [
       {
         sentence: standbySentence(facts, noneMs, now),
-        next: noneActiveNext(facts.ha, facts.settings, noneMs),
+        next: noneActiveNext(facts, noneMs, now),
         sinceMs: now - noneMs,
         place: {},
         evidence: [{ at: '/ha/status', field: 'peers[].role', value: 'STANDBY' }],
@@ -122,8 +122,16 @@ function standbyNext(active: string, isBehind: boolean): string {
   return `${first} the pod ${active} (\`millrace why --url\` with its address).${ready}`
 }
 
+/** Who asked for the pause, as far as that is known: the pod that was asked tells from where. */
+function pausedFailover({ pod, atMs, from }: NonNullable<HaFacts['failoverPaused']>, now: number): string {
+  const when = atMs === null ? '' : ` ${lasting(now - atMs)} ago (${clockTime(atMs)})`
+  const through =
+    pod === null ? '' : `, by a command to the pod ${pod}${from === null ? '' : ` from the address ${from}`}`
+  return `Somebody has paused failover${when}${through},`
+}
+
 /** Why nobody takes over, as far as that is known here, and how somebody does. */
-function noneActiveNext(ha: Facts['ha'], settings: Facts['settings'], noneMs: number): string {
+function noneActiveNext({ ha, settings }: Facts, noneMs: number, now: number): string {
   const look =
     '`millrace ha status --url` with the address of this process shows all pods, and for each why it does not take over.'
   if (ha === null) return `${look} \`millrace ha promote <pod> --wait\` makes one of them active.`
@@ -138,9 +146,9 @@ function noneActiveNext(ha: Facts['ha'], settings: Facts['settings'], noneMs: nu
           `Failed: ${listed(failed)}. \`millrace why --url\` with the address of such a pod says of what; correct that first, or the next pod fails of it, too.`,
         ]
       : []),
-    ...(ha.failoverPaused
+    ...(ha.failoverPaused !== null
       ? [
-          'Somebody has paused failover, so no pod takes over by itself: ask first who did, and why. `millrace ha resume --wait`, with the same `--url`, ends that. If nobody can be reached, `millrace ha promote` works all the same, and leaves it paused.',
+          `${pausedFailover(ha.failoverPaused, now)} so no pod takes over by itself: ask first who did, and why. \`millrace ha resume --wait\`, with the same \`--url\`, ends that. If nobody can be reached, \`millrace ha promote\` works all the same, and leaves it paused.`,
         ]
       : [
           noneMs > (settings?.failoverTimeoutMs ?? 0) + noneForMs / 2
