@@ -20,6 +20,10 @@ const connect = () => connectKafka({ bootstrapServers: [servers], clientId: 'tes
 const round = (number: number): In[] =>
   Array.from({ length: keys }, (_, i) => ({ key: `key-${i}`, value: number * keys + i }))
 
+/** What it warned of, for people who are to find out what went wrong. */
+const said = (engine: TestEngine): string =>
+  engine.log.flatMap(({ level, message }) => (level === 'info' ? [] : [message])).join('\n')
+
 describe('a Kafka that stands still and wakes', { skip }, () => {
   before(async () => {
     const broker = await connect()
@@ -54,10 +58,16 @@ describe('a Kafka that stands still and wakes', { skip }, () => {
       await other.close()
       await engine.idle()
       assert.equal(engine.state, 'RUNNING')
+      const given = (await engine.read('numbers')).map(({ value }) => value as number)
+      assert.equal(new Set(given).size, given.length, 'what was written is in the topic once')
       const seen = lastByKey<number[]>(await engine.read('seen'))
       for (let key = 0; key < keys; key++) {
         const all = Array.from({ length: 2 * i + 2 }, (_, number) => number * keys + key)
-        assert.deepEqual(seen[`key-${key}`], all)
+        assert.deepEqual(
+          seen[`key-${key}`],
+          all,
+          `key-${key} has ${seen[`key-${key}`]}; the engine warned of:\n${said(engine)}`,
+        )
       }
     }
     const restarts = engine.log.filter(({ level }) => level === 'warn').map(({ message }) => message)

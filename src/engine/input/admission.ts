@@ -8,7 +8,7 @@
  */
 import { type CounterLayout, laneIndex } from '../../base/counters.ts'
 import type { LanePaceSnapshot } from '../../view/view.ts'
-import { growth, LanePace, least, patienceMs, someRecords } from './lane-pace.ts'
+import { growth, LanePace, least, mostAfter, patienceMs, sampleMs, someRecords, type Together } from './lane-pace.ts'
 
 /** What is let in ahead of synchronous functions is as much as they do within the commit interval, within these bounds. */
 const shortestMs = 50
@@ -37,6 +37,10 @@ export class Admission {
   /** How many more each lane may be given before the next look; with levels all of them, in the first place. */
   readonly #room: Float64Array
   readonly #given: Float64Array
+  /** With levels: what all lanes have done at a time, for what one of them is given most of them do in part. */
+  #most = least
+  #counted = 0
+  #countedAt: number
   /** A lane counts by key. */
   #byKey = false
   #perKey = Number.POSITIVE_INFINITY
@@ -48,6 +52,7 @@ export class Admission {
     this.#given = new Float64Array(laneCounters.length)
     this.#lanes = laneCounters.map((block, lane) => new LanePace(block, this.#given, lane, layout, now))
     this.#levels = levels
+    this.#countedAt = now
     this.#aheadMs = Math.min(longestMs, Math.max(shortestMs, commitIntervalMs))
     this.#room = new Float64Array(laneCounters.length).fill(least)
     this.#known = new Uint8Array(layout.subtopologies)
@@ -74,13 +79,14 @@ export class Admission {
     this.#closed = longest > this.#perKey
     const goesOn = given + handed > finished
     for (const lane of this.#lanes) lane.look(now)
+    const together = this.#levels ? this.#together(now, finished) : undefined
     const underWay = Math.max(0, handed - arrived) / this.#lanes.length
     const each = given === 0 ? 1 : 1 + handed / given
     let smallest = Number.POSITIVE_INFINITY
     for (let i = 0; i < this.#lanes.length; i++) {
       const lane = this.#lanes[i] as LanePace
       if (lane.pending === 0 && !goesOn) lane.keys?.clear()
-      const window = lane.window(now, this.#aheadMs)
+      const window = lane.window(now, this.#aheadMs, together)
       const free = window - lane.pending - underWay
       // A lane that has enough before it gets more at once later, rather than a little each time: messages cost.
       const isEnough = window >= manyRecords && free * growth < window && lane.callMs === 0
@@ -92,6 +98,24 @@ export class Admission {
     if (this.#levels) this.#room.fill(smallest)
     for (let i = 0; i < this.#known.length; i++)
       if (this.#known[i] === 0 && this.#lanes.every((lane) => lane.knows(i))) this.#known[i] = 1
+  }
+
+  /**
+   * A lane that gets few of the records does few at a time, and of one that gets none nothing is known: what they may have
+   * before them follows from what all lanes do, or the rarest would hold all of them at a record at a time.
+   */
+  #together(now: number, finished: number): Together {
+    const done = finished - this.#counted
+    const isDry = this.#lanes.every(({ pending }) => pending === 0)
+    const spent = now - this.#countedAt
+    if (done > 0 && (isDry || spent >= sampleMs)) this.#most = mostAfter(this.#most, done, done / Math.max(1, spent))
+    if (isDry || (done > 0 && spent >= sampleMs)) {
+      this.#counted = finished
+      this.#countedAt = now
+    }
+    let slowest = Number.POSITIVE_INFINITY
+    for (const lane of this.#lanes) if (lane.isKnown && lane.rate < slowest) slowest = lane.rate
+    return { most: this.#most, slowest: slowest === Number.POSITIVE_INFINITY ? 0 : slowest }
   }
 
   /** Gives the lane a record of this key, if it may have one. This runs for every record: mostly room is all that counts. */

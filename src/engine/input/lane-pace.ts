@@ -6,7 +6,7 @@ export const least = 2
 /** Of calls that are all under way before any has come through: so many of different keys, which do not wait for one another. */
 const firstCalls = 8
 /** A rate is taken over no less than this, unless the lane has run dry; what took no time is taken to have had this much. */
-const sampleMs = 10
+export const sampleMs = 10
 const shortestSampleMs = 0.01
 /** In which time at work an older rate is forgotten. */
 const memoryMs = 50
@@ -33,6 +33,19 @@ export const growth = 4
 /** A sub-topology that is done with so many is known. */
 const knownRecords = 1024
 
+/** What lanes that hand records to one another are like, for the one that has had few or none. */
+export interface Together {
+  /** Most records that may be before each of them, whatever its rate. */
+  readonly most: number
+  /** Records a millisecond of the slowest that is known; 0: of none anything is known. */
+  readonly slowest: number
+}
+
+/** Most records that may be before a lane: so many times what was done at a time, and what was allowed while that is the rate. */
+export function mostAfter(most: number, done: number, rate: number): number {
+  return Math.max(growth * done, Math.min(most, growth * rate * patienceMs))
+}
+
 export class LanePace {
   readonly #block: Float64Array
   readonly #given: Float64Array
@@ -42,7 +55,7 @@ export class LanePace {
   rate = 0
   /** Records of each key that were let in and are not done; undefined while no function has been asynchronous there. */
   keys: Map<number, number> | undefined
-  /** Most records that may be before it, whatever its rate: so many times what it has done at a time. */
+  /** Most records that may be before it, whatever its rate. */
   #most = least
   #countedAt: number
   /** Records given when something came through last. */
@@ -128,7 +141,7 @@ export class LanePace {
     else if (underWay > 0 && underWay === pending) this.#mostFirst = Math.min(firstCalls, growth * underWay)
     if (done > 0 && (dry || now - this.#countedAt >= sampleMs)) {
       this.#sample(done, occupiedMs - this.#occupiedMs)
-      this.#most = Math.max(growth * done, Math.min(this.#most, growth * this.rate * patienceMs))
+      this.#most = mostAfter(this.#most, done, this.rate)
       this.#counted = finished
       this.#occupiedMs = occupiedMs
       this.#countedAt = now
@@ -162,18 +175,24 @@ export class LanePace {
       : this.#done / Math.max(this.#ms, shortestSampleMs)
   }
 
-  /** How many records it may have before it. */
-  window(now: number, aheadMs: number): number {
-    const window = Math.max(least, Math.floor(Math.min(this.#most, this.#ahead(now, aheadMs))))
+  /** Whether anything has come through it in this run. */
+  get isKnown(): boolean {
+    return this.#longMs > 0
+  }
+
+  /** How many records it may have before it. `together`: of lanes that hand records to one another. */
+  window(now: number, aheadMs: number, together?: Together): number {
+    const rate = this.isKnown ? this.rate : (together?.slowest ?? 0)
+    const window = Math.max(least, Math.floor(Math.min(together?.most ?? this.#most, this.#ahead(now, aheadMs, rate))))
     if (this.#block[laneIndex.failingCalls] === 0) return window
     const probes = Math.floor(Math.log2(1 + (now - this.#countedAt) / probeMs))
     return Math.max(window, this.pending - (this.given - this.#givenThen) + probes)
   }
 
-  #ahead(now: number, aheadMs: number): number {
+  #ahead(now: number, aheadMs: number, known: number): number {
     const spent = now - this.#countedAt
     // While nothing comes through it is slower than it was.
-    const rate = spent > sampleMs ? Math.min(this.rate, 1 / spent + this.#doneSince() / spent) : this.rate
+    const rate = spent > sampleMs ? Math.min(known, 1 / spent + this.#doneSince() / spent) : known
     const { callMs, slowestMs } = this
     if (callMs === 0) {
       const ahead = Math.min(rate * aheadMs, Math.max(mostRecords, rate * momentMs), worstMs / slowestMs)

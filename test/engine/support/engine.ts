@@ -161,8 +161,8 @@ export async function produce(broker: BrokerPort, topic: string, records: readon
   }
   const batches = [...builders].map(([to, builder]) => ({ topic, partition: to, records: builder.finish() }))
   if (batches.length === 0) return
-  // What a broker that lost its answer is sent again is no second record.
-  await new ProducerStamps(broker).stamp(batches)
+  // What is sent to Kafka again, for want of an answer, is no second record.
+  if (broker.kind !== 'embedded') await new ProducerStamps(broker).stamp(batches)
   await broker.produce({ transactionalId: null, batches })
 }
 

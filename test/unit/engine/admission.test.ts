@@ -111,3 +111,48 @@ describe('what is let in before anything has come through', () => {
     )
   })
 })
+
+describe('what is let in ahead of lanes that hand records to one another', () => {
+  /** Each lane does what it was given until the next look, the first ones nearly all of it; how much is let in at the end. */
+  function letInAtATime(shares: readonly number[]): number {
+    const blocks = shares.map(() => newBlock(laneBlockLength(layout)))
+    const admission = new Admission({ laneCounters: blocks, layout, commitIntervalMs: 100, levels: true }, 0)
+    const laneOf = shares.flatMap((share, lane) => Array.from({ length: share }, () => lane))
+    let n = 0
+    let atATime = 0
+    for (let now = 0; now < 500; now += lookEveryMs) {
+      admission.look(now)
+      const given = shares.map(() => 0)
+      atATime = 0
+      for (let lane = laneOf[n % laneOf.length]; lane !== undefined && admission.takes(lane, 0, n); n++) {
+        given[lane]!++
+        atATime++
+        lane = laneOf[(n + 1) % laneOf.length]
+      }
+      for (const [lane, block] of blocks.entries()) {
+        block[laneIndex.finishedRecords]! += given[lane] as number
+        block[finishedSlot(layout, 0)]! += given[lane] as number
+        block[laneIndex.occupiedMs]! += (given[lane] as number) / 100
+        block[laneIndex.slowestMs] = 0.01
+      }
+    }
+    return atATime
+  }
+
+  test('is many records at a time, however many the lanes', () => {
+    for (const lanes of [1, 2, 4, 8, 16]) {
+      const records = letInAtATime(Array.from({ length: lanes }, () => 1))
+      assert.ok(records >= 1000, `${records} records with ${lanes} lanes`)
+    }
+  })
+
+  test('a lane that gets few records, or none, does not hold the others at a record at a time', () => {
+    for (const shares of [
+      [50, 50, 50, 1],
+      [50, 50, 50, 0],
+    ]) {
+      const records = letInAtATime(shares)
+      assert.ok(records >= 500, `${records} records where lanes get ${shares.join(', ')}`)
+    }
+  })
+})
