@@ -3,6 +3,7 @@ import type { Facts } from './facts.ts'
 import type { Finding, Found, FlowStage, Severity, Status, Verdict } from './finding.ts'
 import type { StandstillRow } from './row.ts'
 import { helpOf, standstillTable } from './table.ts'
+import { beforeAll } from './wording/advice.ts'
 
 const gravity: readonly Severity[] = ['FAILED', 'STANDING', 'NOT_MEANT_TO_RUN', 'SLOW']
 
@@ -24,7 +25,7 @@ export function diagnose(now: number, facts: Facts, table: readonly StandstillRo
     return {
       code: row.code,
       ...found,
-      next: causes.length === 0 ? (found.next ?? row.next) : behindNext(match, rootOf(causes, matches)),
+      next: causes.length === 0 ? beforeAll(facts, found.next ?? row.next) : behindNext(match, rootOf(causes, matches)),
       severity: found.severity ?? row.severity,
       leadsTo: [...new Set(effects)],
       explained: causes.length > 0,

@@ -2,7 +2,7 @@
 import type { EarlierFailure, Facts } from '../facts.ts'
 import type { Found } from '../finding.ts'
 import { everythingBehind, hourMs, isMeantToRun, type StandstillRow } from '../row.ts'
-import { failureAdvice, readCommand, restartWarning, setting, showsContents, withoutAdvice } from '../wording/advice.ts'
+import { failureAdvice, readCommand, setting, showsContents, withoutAdvice } from '../wording/advice.ts'
 import { causeAdvice } from '../wording/cause-advice.ts'
 import { clockTime, lasting, plainly, recordName } from '../words.ts'
 
@@ -49,7 +49,7 @@ const poisonRecord: StandstillRow = {
     const sinceMs = Math.min(facts.failure === null ? now : facts.stateSinceMs, ...before.map(({ atMs }) => atMs))
     const again =
       before.length > 1
-        ? ` ${before.length} attempts of the last hour ended at this record, the first at ${clockTime(sinceMs)}; each start of the process is one.`
+        ? ` ${before.length} attempts of the last hour ended at this record, the first at ${clockTime(sinceMs)}: the engine, or the process, was started again after each.`
         : ''
     const running =
       current === undefined
@@ -97,7 +97,7 @@ function poisonNext(facts: Facts, code: string | undefined, record: NonNullable<
   const topic = facts.settings?.deadLetterTopic
   const where = topic === undefined ? 'a topic' : `the topic ${topic}`
   const set = setting(`errors.${key}`, facts.settings?.[key])
-  return `A restart alone does not help: the same record fails again. If it began with ${release}, roll that back first. Otherwise ${cure} To read the record ${showsContents}: ${command}. To go on before that, set ${set} to \`dead-letter\` and start the process again: this record, and from then on every one that fails, is set aside in ${where}, which the engine creates. (\`skip\` drops them for good.)${restartWarning(facts, 'Each of these')}`
+  return `A restart alone does not help: the same record fails again. If it began with ${release}, roll that back first. Otherwise ${cure} To read the record ${showsContents}: ${command}. To go on before that, set ${set} to \`dead-letter\` and start the process again: this record, and from then on every one that fails, is set aside in ${where}, which the engine creates. (\`skip\` drops them for good.)`
 }
 
 const failed: StandstillRow = {

@@ -35,7 +35,7 @@ function isFenced(facts: Facts, now: number): Found {
   const turns = before.length > 1 ? ` This happened ${before.length} times within the hour.` : ''
   return {
     sentence: `Another process took over from this one ${lasting(now - stateSinceMs)} ago: ${who} runs under the same identity${name}. The broker refuses whatever this process sends (it is fenced). This process processes nothing any more${end}.${turns}`,
-    next: `If the other one was started to replace this one, as in a rolling update, see only that this one is not started again: in Kubernetes its pod is to end (\`kubectl get pods\`). Else do not start this process again as it is, and keep its supervisor from it (it exits with code 3): it would take the identity back and stop the other one. If both are replicas of one deployment, set it to one replica, and look which one is left. Check with \`millrace why --url\` that the other one works${holder === null ? whereItIs(facts) : ''}; if it cannot be found or does not work, start this one again, which takes the identity back. ${sideBySide(facts)}`,
+    next: `If the other one was started to replace this one, as in a rolling update, see only that this one is not started again: in Kubernetes its container is to end (\`kubectl get pods\`). Else do not start this process again as it is, and keep its supervisor from it (it exits with code 3): it would take the identity back and stop the other one. If both are replicas of one deployment, set it to one replica, and look which one is left. Check with \`millrace why --url\` that the other one works${holder === null ? whereItIs(facts) : ''}; if it cannot be found or does not work, start this one again, which takes the identity back. ${sideBySide(facts)}`,
     sinceMs: stateSinceMs,
     place: { ...(identity !== null && { group: facts.applicationId, pod: identity.name }) },
     evidence: [{ at: '/state', field: 'failure.code', value: failure?.code ?? null }],
@@ -98,7 +98,7 @@ const quietAfterMs = 15_000
 const partOfSession = 0.8
 
 const ownNames =
-  'For later, the developers can give each process its own `engine.instance-id`, which stays the same over its restarts (not one value for all replicas, and not the name of a pod that is new each time): a process that restarts then keeps its partitions.'
+  'For later, the developers can give each process its own `engine.instance-id`, which stays the same over its restarts (not one value for all replicas, and not a host name that is new each time, as in Kubernetes): a process that restarts then keeps its partitions.'
 
 /** A group loses nobody for silence before the session is over: whoever goes sooner has left it with a word. */
 function rebalancingNext(facts: Facts, staysMs: readonly number[]): string {

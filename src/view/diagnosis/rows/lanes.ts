@@ -158,7 +158,10 @@ function stuckNext(facts: Facts, { lane, blocked }: LaneFacts): string {
     ? ' Then look at what this process may wait for: a child process (`ps`), a locked file, a device. Once that ends, the function goes on. Ask the developers before you end it: the function may then fail, or return half a result.'
     : ''
   const isLost = isInMemory(facts.broker.address)
-  const ends = ` If the function has still not returned some seconds later, the process exits with code 70, so that its supervisor restarts it${isLost ? ': call them before that' : ''}.`
+  const instead = blocked
+    ? ' If no developer can be reached by then, end what it waits for: half a result of one record harms less than the loss of all topics.'
+    : ' Nothing prevents that but the end of the call, so save what is said above now. The topics are empty after that: whoever writes them has to write again.'
+  const ends = ` If the function has still not returned some seconds later, the process exits with code 70, so that its supervisor restarts it.${isLost ? instead : ''}`
   const correct = blocked ? correctWait : correctLoop
   const way = isLost
     ? `${restartCosts(facts)} Where it began with a new release, tell them: to roll that back is a restart too. ${correct}`

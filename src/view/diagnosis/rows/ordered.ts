@@ -12,7 +12,7 @@ const paused: StandstillRow = {
   title: 'Paused by an operator',
   when: 'Somebody asked for it with POST /pause: while it finishes what is under way, and from then on.',
   explains: everythingBehind,
-  next: 'Find out first why it was paused: ask the person or the user of the address that the sentence names (127.0.0.1 is this host or pod itself, also through a port-forward). Then `millrace resume` with the same `--url`, or POST /unpause, lets it go on. A restart ends the pause too, but for hot standby. If nobody can be reached, leave it paused: it may have been paused to stop a loss. Records wait in Kafka meanwhile, for as long as their topics keep them (`retention.ms`).',
+  next: 'Find out first why it was paused: ask the person or the user of the address that the sentence names (127.0.0.1 is this host or container itself, also through a port-forward). Then `millrace resume` with the same `--url`, or POST /unpause, lets it go on. A restart ends the pause too, but for hot standby. If nobody can be reached, leave it paused: it may have been paused to stop a loss. Records wait in Kafka meanwhile, for as long as their topics keep them (`retention.ms`).',
   guide: 'With `ha.mode: hot-standby` the pause stays: the pod that takes over is paused too.',
   find: ({ state, pausedBy, stateSinceMs, ha }, now) => {
     if (state !== 'PAUSED' && state !== 'DRAINING') return []
@@ -122,11 +122,15 @@ function standbyNext(active: string, isBehind: boolean): string {
   return `${first} the pod ${active} (\`millrace why --url\` with its address).${ready}`
 }
 
+const isLoopback = (address: string): boolean => /^(127\.|::1$|::ffff:127\.)/.test(address)
+
 /** Who asked for the pause, as far as that is known: the pod that was asked tells from where. */
 function pausedFailover({ pod, atMs, from }: NonNullable<HaFacts['failoverPaused']>, now: number): string {
   const when = atMs === null ? '' : ` ${lasting(now - atMs)} ago (${clockTime(atMs)})`
   const through =
-    pod === null ? '' : `, by a command to the pod ${pod}${from === null ? '' : ` from the address ${from}`}`
+    pod === null
+      ? ''
+      : `, by a command to the pod ${pod}${from === null ? '' : ` from the address ${from}${isLoopback(from) ? ' (its own host or container, also through a port-forward)' : ''}`}`
   return `Somebody has paused failover${when}${through},`
 }
 

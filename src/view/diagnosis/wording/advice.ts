@@ -25,7 +25,7 @@ export const isEmbedded = (address: string): boolean => address.startsWith('embe
 export const isInMemory = (address: string): boolean => address === 'embedded:'
 
 const lostWithIt =
-  'the topics of its embedded broker are in memory, unless whoever started it gave it a folder, and a restart loses all that is in them.'
+  'the topics of its embedded broker are in memory, unless the program that starts it gives it a folder, and a restart loses all that is in them.'
 const notWithoutThem = `Do not restart the process without their word: ${lostWithIt}`
 
 /** Where an embedded broker is to be looked at, and what a restart of its process costs. */
@@ -72,6 +72,17 @@ export function restartWarning({ broker }: Pick<Facts, 'broker'>, what: string):
   return isInMemory(broker.address)
     ? ` ${what} restarts this process: call the developers before that, for ${lostWithIt}`
     : ''
+}
+
+/** A restart, and what takes one: a release, a start, a setting. */
+const takesRestart =
+  /\brestart\b|\bstart (the|this) process\b|\brelease\b|\broll\w* .{0,20}\bback\b|`[a-z][\w-]*(\.[\w-]+)+`/i
+const isWarned = /\bin memory, (unless|and)\b|embedded broker without a folder/
+
+/** Where a restart loses the topics, advice that may lead to one begins with that. */
+export function beforeAll({ broker }: Pick<Facts, 'broker'>, advice: string): string {
+  const isDangerous = isInMemory(broker.address) && takesRestart.test(advice) && !isWarned.test(advice)
+  return isDangerous ? `Call the developers before any restart of this process: ${lostWithIt} ${advice}` : advice
 }
 
 const whoActs = {

@@ -21,7 +21,7 @@ export const terms: readonly Term[] = [
   },
   {
     word: 'step (or node)',
-    met: /\bsteps?\b/,
+    met: /(?<!this one )\bsteps?\b/,
     meaning: 'one processing stage, such as a filter or a join, named as in `/topology`. Not a node of a cluster',
   },
   {
@@ -32,7 +32,7 @@ export const terms: readonly Term[] = [
     word: 'commit',
     met: /\bcommit(s|ted)?\b/i,
     meaning:
-      'publishes all results so far together, in one Kafka transaction; consumers with `isolation.level=read_committed` see none of them until then',
+      'publishes all results so far together, in one Kafka transaction; consumers with `isolation.level=read_committed` see none of them until then. Its settings are named `commit-barrier.…`',
   },
   {
     word: 'restart in place',
@@ -92,7 +92,7 @@ export const terms: readonly Term[] = [
     word: 'store, changelog',
     met: /\bstores?\b/,
     meaning:
-      'rows that the application keeps; its changelog is the topic in Kafka from which they are rebuilt (*restored*)',
+      'rows that the application keeps, in memory or, with `lmdb`, in files; its changelog is the topic in Kafka from which they are rebuilt (*restored*)',
   },
   {
     word: 'transaction',
@@ -125,7 +125,7 @@ export const terms: readonly Term[] = [
   {
     word: 'pod',
     // Not as a part of the name of a host.
-    met: /(?<![\w-])pods?(?![\w-])/i,
+    met: /(?<![\w-])(?<!kubectl get )pods?(?![\w-])/i,
     meaning: 'one of the processes of an application with `ha.mode: hot-standby`, of which one is *active* at a time',
   },
   {
@@ -133,6 +133,21 @@ export const terms: readonly Term[] = [
     met: /\bstandby\b/,
     meaning:
       'a process that keeps a copy of the same state and takes over when the active one stops; until then it processes nothing',
+  },
+  {
+    word: 'ready',
+    met: /\b(not|be|until it is|a) ready\b/,
+    meaning: 'of a standby: it has all of the state, so that it can take over at once',
+  },
+  {
+    word: 'embedded broker',
+    met: /\bembedded broker\b/,
+    meaning:
+      'a broker within this process, in place of Kafka, which no Kafka tool can ask; `broker.bootstrap-servers` is `embedded:` then, with a folder behind it where topics are kept in files',
+  },
+  {
+    word: 'fetch, dispatch',
+    meaning: 'in the flow: the engine reads records from the broker, and gives them to the lanes of their keys',
   },
   {
     word: 'heartbeat',
