@@ -36,7 +36,7 @@ test('a standby tells that no pod is active, why none takes over, and how one do
   assert.match(answer.verdict, /has been a standby .+ knows of no active pod/)
   assert.match(
     answer.findings[0]?.next ?? '',
-    /Somebody has paused failover .+ ago .+, by a command to the pod \S+ from the address 127\.0\.0\.1, so no pod takes over/,
+    /Somebody has paused failover .+ ago .+, by a command to the pod \S+ from the address 127\.0\.0\.1 \(its own host .+\), so no pod takes over/,
   )
   await pods.command(standby, '/ha/resume')
   await pods.until('it is over', async () => (await why(standby))?.status === 'FLOWING', 240_000)
