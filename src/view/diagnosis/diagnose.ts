@@ -25,7 +25,7 @@ export function diagnose(now: number, facts: Facts, table: readonly StandstillRo
     return {
       code: row.code,
       ...found,
-      next: causes.length === 0 ? beforeAll(facts, found.next ?? row.next) : behindNext(match, rootOf(causes, matches)),
+      next: causes.length === 0 ? adviceOf(match, facts) : behindNext(match, rootOf(causes, matches)),
       severity: found.severity ?? row.severity,
       leadsTo: [...new Set(effects)],
       explained: causes.length > 0,
@@ -34,6 +34,11 @@ export function diagnose(now: number, facts: Facts, table: readonly StandstillRo
   })
   // A stable sort: within one rank the order of the table holds.
   return findings.sort((a, b) => rank(a) - rank(b))
+}
+
+function adviceOf({ row, found }: Match, facts: Facts): string {
+  const advice = found.next ?? row.next
+  return row.withoutRestart ? advice : beforeAll(facts, advice)
 }
 
 /** The cause that nothing else explains, so that one piece of advice is given and no second one against it. */

@@ -14,6 +14,8 @@ export interface StandstillRow {
   readonly next: string
   /** What to do where another finding explains it, behind the words that say so. */
   readonly nextBehind?: string
+  /** What it advises is done without a restart of this process, though it speaks of one, or of a setting. */
+  readonly withoutRestart?: true
   /** More for the guide. */
   readonly guide?: string
   /** Pure: every place at which it is so. `behind`: something was found that brings this about. */

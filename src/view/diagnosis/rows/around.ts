@@ -110,6 +110,7 @@ function storeIn(sentence: string): { store?: string } {
 const diskFull: StandstillRow = {
   code: 'STORE_DISK_FULL',
   severity: 'STANDING',
+  withoutRestart: true,
   title: 'The disk of the stores is full',
   when: 'Stores wait for room on the disk.',
   explains: ['LANE_DOES_NOT_RETURN', 'LANE_SLOW', ...everythingBehind],

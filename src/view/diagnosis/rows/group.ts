@@ -117,6 +117,7 @@ function rebalancingNext(facts: Facts, staysMs: readonly number[]): string {
 const rebalancing: StandstillRow = {
   code: 'GROUP_UNSTEADY',
   severity: 'SLOW',
+  withoutRestart: true,
   title: 'Members of the group come and go without end',
   when: 'Within five minutes three members or more came into the group and went again within a minute each, and it goes on.',
   explains: ['WATERMARK_HELD', 'BUFFER_FULL', 'COMMITS_SLOW', 'RESTARTS', 'LANE_SLOW', 'HOT_KEY'],

@@ -206,6 +206,7 @@ function isOwn({ transactionalId, commit }: Facts, { isAnnounced, withheldBy }: 
 const transactionOpen: StandstillRow = {
   code: 'TRANSACTION_OPEN',
   severity: 'STANDING',
+  withoutRestart: true,
   title: 'An open transaction of another producer holds records back',
   when: 'For 5 s records have lain behind a transaction that whoever writes the topic has neither committed nor aborted.',
   explains: ['WATERMARK_HELD', 'ALIGNMENT_HELD'],

@@ -172,6 +172,7 @@ function stuckNext(facts: Facts, { lane, blocked }: LaneFacts): string {
 const promisePending: StandstillRow = {
   code: 'PROMISE_PENDING',
   severity: 'STANDING',
+  withoutRestart: true,
   title: 'A promise does not settle',
   when: 'An asynchronous function was called 6 s ago, twice as long as any call before, and its promise is still pending.',
   explains: behindALane,
@@ -223,6 +224,7 @@ function pendingNext(facts: Facts, call: Call): string {
 const callsFail: StandstillRow = {
   code: 'CALLS_FAIL',
   severity: 'STANDING',
+  withoutRestart: true,
   title: 'Calls fail and are made again',
   when: 'A call of a function that has a `breaker` failed for the first time 6 s ago, is made again with pauses, and has failed ever since.',
   explains: behindALane,

@@ -190,6 +190,7 @@ function stoppingNext(settings: Facts['settings'], forMs: number): string {
 const stopping: StandstillRow = {
   code: 'STOPPING',
   severity: 'NOT_MEANT_TO_RUN',
+  withoutRestart: true,
   title: 'It stops',
   when: 'The process was told to end.',
   explains: everythingBehind,

@@ -82,7 +82,9 @@ const isWarned = /\bin memory, (unless|and)\b|embedded broker without a folder/
 /** Where a restart loses the topics, advice that may lead to one begins with that. */
 export function beforeAll({ broker }: Pick<Facts, 'broker'>, advice: string): string {
   const isDangerous = isInMemory(broker.address) && takesRestart.test(advice) && !isWarned.test(advice)
-  return isDangerous ? `Call the developers before any restart of this process: ${lostWithIt} ${advice}` : advice
+  return isDangerous
+    ? `Do not restart this process without the word of the developers: ${lostWithIt} ${advice}`
+    : advice
 }
 
 const whoActs = {
