@@ -133,7 +133,7 @@ describe('why, around transactions on Kafka', { skip }, () => {
     const { first, answer } = await found(engine, 'TRANSACTION_OPEN', ({ sentence }) =>
       sentence.includes('nightly-import'),
     )
-    const begins = `The producer with the transactional id nightly-import (producer id ${other.identity.producerId}) has had a transaction open on works/1 for at least `
+    const begins = `The producer with the transactional id 'nightly-import' (producer id ${other.identity.producerId}) has had a transaction open on works/1 for at least `
     assert.ok(first.sentence.startsWith(begins), first.sentence)
     assert.match(first.sentence, new RegExp(`at offset ${end?.offset}\\..*cannot read the 2 records from there on`))
     assert.deepEqual(first.place, { ...at, offset: end?.offset })

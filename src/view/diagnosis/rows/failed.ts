@@ -2,7 +2,7 @@
 import type { EarlierFailure, Facts } from '../facts.ts'
 import type { Found } from '../finding.ts'
 import { everythingBehind, hourMs, isMeantToRun, type StandstillRow } from '../row.ts'
-import { failureAdvice, readCommand, setting, showsContents, withoutAdvice } from '../wording/advice.ts'
+import { failureAdvice, setting, toRead, withoutAdvice } from '../wording/advice.ts'
 import { causeAdvice } from '../wording/cause-advice.ts'
 import { clockTime, lasting, plainly, recordName } from '../words.ts'
 
@@ -91,13 +91,12 @@ const policies = {
 
 function poisonNext(facts: Facts, code: string | undefined, record: NonNullable<EarlierFailure['record']>) {
   const policy = policies[code as keyof typeof policies]
-  const command = readCommand(facts, record)
-  if (policy === undefined) return `${poisonRecord.next} To read the record ${showsContents}: ${command}.`
+  if (policy === undefined) return `${poisonRecord.next} ${toRead(facts, record)}`.trimEnd()
   const { key, release, cure } = policy
   const topic = facts.settings?.deadLetterTopic
   const where = topic === undefined ? 'a topic' : `the topic ${topic}`
   const set = setting(`errors.${key}`, facts.settings?.[key])
-  return `A restart alone does not help: the same record fails again. If it began with ${release}, roll that back first. Otherwise ${cure} To read the record ${showsContents}: ${command}. To go on before that, set ${set} to \`dead-letter\` and start the process again: this record, and from then on every one that fails, is set aside in ${where}, which the engine creates. (\`skip\` drops them for good.)`
+  return `A restart alone does not help: the same record fails again. If it began with ${release}, roll that back first. Otherwise ${cure} ${toRead(facts, record)}To go on before that, set ${set} to \`dead-letter\` and start the process again: this record, and from then on every one that fails, is set aside in ${where}, which the engine creates. (\`skip\` drops them for good.)`
 }
 
 const failed: StandstillRow = {

@@ -65,6 +65,7 @@ function takesTurns(facts: Facts, now: number): Found[] {
 const fenced: StandstillRow = {
   code: 'FENCED',
   severity: 'FAILED',
+  withoutRestart: true,
   title: 'Another process has the same identity',
   when: 'The broker told this process that another one has taken its identity; or it has taken it back, and was fenced twice within the hour before.',
   explains: ['FAILED', 'RESTARTS', ...everythingBehind],

@@ -1,6 +1,15 @@
 /** Standstills of what comes in: watermarks, alignment, buffers, clocks. */
 import { clockToleranceMs } from '../../../time/watermark-report.ts'
-import { bootstrap, readCommand, thenRestart, safeRestart, setting, showsContents, time } from '../wording/advice.ts'
+import {
+  bootstrap,
+  isEmbedded,
+  isInMemory,
+  thenRestart,
+  safeRestart,
+  setting,
+  time,
+  toRead,
+} from '../wording/advice.ts'
 import type { Facts, PartitionFacts, RecordPlace, TransactionHolder } from '../facts.ts'
 import type { Found } from '../finding.ts'
 import type { CommitPhase } from '../owing.ts'
@@ -32,7 +41,7 @@ function setIdleness(timeoutMs: number | undefined): string {
 
 /** Found only where the time-out has passed, and more. */
 const overdueIdleness = (names: string): string =>
-  `The idleness time-out has passed, so the engine should have left ${names} out by now. To set it again does not help: send the answer of GET \`/watermarks\` to the maintainers of Millrace. Records that the usual programs write there let event time go on; write none by hand. If all of it is quiet on purpose, restart the process: it looks anew, and leaves ${names} out. (Not beside an embedded broker without a folder: its topics are in memory, and are lost with the process.) Records that arrive there afterwards may be dropped as late, so do not while a writer is down or behind.`
+  `The idleness time-out has passed, so the engine should have left ${names} out by now. To set it again does not help: send the answer of GET \`/watermarks\` to the maintainers of Millrace. Records that the usual programs write there let event time go on; write none by hand. If all of it is quiet on purpose, restart the process: it looks anew, and leaves ${names} out. Records that arrive there afterwards may be dropped as late, so do not while a writer is down or behind.`
 
 const alignmentHeld: StandstillRow = {
   code: 'ALIGNMENT_HELD',
@@ -60,7 +69,7 @@ const alignmentHeld: StandstillRow = {
     const names = emptyLaggards.map(partitionName)
     return [
       {
-        sentence: `${partitionName(partition)} has not been read for ${lasting(now - sinceMs)}. The alignment group ${group} makes it wait for ${listed(names)}, which ${is} behind it in event time and ${has} no more records; all other sources of this process wait with it. The engine does not take ${emptyLaggards.length === 1 ? 'it' : 'them'} for idle${idleness}.`,
+        sentence: `${partitionName(partition)} has not been read for ${lasting(now - sinceMs)}. The alignment group '${group}' makes it wait for ${listed(names)}, which ${is} behind it in event time and ${has} no more records; all other sources of this process wait with it. The engine does not take ${emptyLaggards.length === 1 ? 'it' : 'them'} for idle${idleness}.`,
         next: `${askProducers(topics, names)} ${setIdleness(timeoutMs)} Or the developers can allow the group a larger \`maxDrift\`.`,
         sinceMs,
         place: { group, ...partitionPlace(partition) },
@@ -105,15 +114,17 @@ const watermarkHeld: StandstillRow = {
     const known = facts.partitions.filter(({ watermarkMs, idle }) => watermarkMs !== null && !idle)
     const newest = Math.max(Number.NEGATIVE_INFINITY, ...known.map(({ watermarkMs }) => watermarkMs as number))
     if (newest === Number.NEGATIVE_INFINITY) return []
+    // An engine that hangs reads nothing and leaves nothing out: what holds then is as of its last sign of life.
+    const seenMs = now - facts.engineSilentMs
     const behind = facts.partitions.filter((each) => {
       const { idle, lag, buffered, quietSinceMs, longestQuietMs, doneSinceMs, idlenessTimeoutMs } = each
       // Of what goes from task to task those who write tell the time: whom they wait for is found among their own.
       if (each.isAnnounced || idle || lag > 0 || buffered > 0 || heldBackMs(each, newest) <= clockToleranceMs)
         return false
-      if (now - quietSinceMs < Math.max(patienceMs, 2 * longestQuietMs)) return false
+      if (seenMs - quietSinceMs < Math.max(patienceMs, 2 * longestQuietMs)) return false
       // To be idle it has to be read to its end and asked since, from a start on: that takes its time where processors are short.
       const idleDueMs = idlenessTimeoutMs + patienceMs + hopsOfACommit * facts.lateMs
-      return idlenessTimeoutMs === 0 || now - Math.max(quietSinceMs, doneSinceMs, facts.stateSinceMs) >= idleDueMs
+      return idlenessTimeoutMs === 0 || seenMs - Math.max(quietSinceMs, doneSinceMs, facts.stateSinceMs) >= idleDueMs
     })
     const holding = holdingOf(behind, facts.partitions, now)
     const [first] = holding
@@ -163,7 +174,7 @@ function holderText(holder: PartitionFacts['withheldBy']): string {
   const { producerId, transactionalId } = holder
   return transactionalId === null
     ? `The producer with the producer id ${producerId}`
-    : `The producer with the transactional id ${transactionalId} (producer id ${producerId})`
+    : `The producer with the transactional id '${transactionalId}' (producer id ${producerId})`
 }
 
 const isOfApplication = ({ applicationId }: Facts, id: string): boolean => id.startsWith(`${applicationId}-`)
@@ -180,10 +191,12 @@ function holderNext(
   const id = holder?.transactionalId ?? null
   const find =
     id !== null
-      ? `${isOfApplication(facts, id) ? 'That is another process of this application: ask it first, with `millrace why --url` and its address, and do what is advised there. If it gives no answer, restart it' : `Ask the owner of the program that writes as ${id} whether so long a transaction is meant, and if not, to restart it`}: ${begins}`
+      ? `${isOfApplication(facts, id) ? 'That is another process of this application: ask it first, with `millrace why --url` and its address, and do what is advised there. If it gives no answer, restart it' : `Ask the owner of the program that writes as '${id}' whether so long a transaction is meant, and if not, to restart it`}: ${begins}`
       : holder !== null
         ? `Find out who it is: \`${tool} list\` shows the transactional id beside the producer id ${holder.producerId}. Then ask its owner whether so long a transaction is meant, and if not, to restart it: ${begins}`
         : `Find out who it is: \`${tool} describe-producers ${at}\` shows the producer id with an open transaction, and \`${tool} list\` the transactional id beside it. Then ask its owner whether so long a transaction is meant, and if not, to restart it: ${begins}`
+  if (isEmbedded(facts.broker.address))
+    return `${find} This is an embedded broker, which Kafka’s own tools cannot ask: where that is not enough, call the developers.`
   return `${find} ${byItself} \`${tool} find-hanging ${at}\` lists it. Only then, and if its owner agrees: \`${tool} abort ${at} --start-offset ${offset}\`. ${ownMarker}`
 }
 
@@ -232,12 +245,12 @@ const transactionOpen: StandstillRow = {
 }
 
 const pauseFirst =
-  'First stop the loss: `millrace pause` with the same `--url`, or POST /pause. Records wait in Kafka meanwhile, for as long as their topics keep them.'
+  'First stop the loss: `millrace pause` with the same `--url`, or POST /pause. Records wait in their topics meanwhile, for as long as these keep them.'
 const mendClock =
   'Then look at the clock of this machine (`date -u`). If it is wrong, set it right, and then `millrace resume`: nothing more is to be done. If it is right, find the program that wrote the record, and correct its clock or its timestamps.'
 /** Neither the source's correction nor a restart takes the jump back. */
 const afterwards =
-  'When the timestamps are right again, the watermark still stays ahead: it never goes back, not by a restart either. So choose: (1) Stop this process for good, and let the developers begin anew under another `applicationId`, with a timestamp extractor that refuses times ahead of the clock. It starts without state and reads its topics from the beginning, as far as they are kept. So the dropped records count as well, and whoever reads the results gets them a second time. (2) Or go on as it is (`millrace resume`): every record with a timestamp before the time of the jump is dropped as late, those that waited included. That is right where the jump is short or the dropped records do not matter.'
+  'When the timestamps are right again, the watermark still stays ahead: it never goes back, not by a restart either. So choose: (1) Let the developers begin anew under another `applicationId`, with a timestamp extractor that refuses times ahead of the clock, and stop this process for good. The new one starts without state and reads its topics from the beginning, as far as they are kept. So the dropped records count as well, and whoever reads the results gets them a second time. (2) Or go on as it is (`millrace resume`): every record with a timestamp before the time of the jump is dropped as late, those that waited included. That is right where the jump is short or the dropped records do not matter.'
 
 const timestampAhead: StandstillRow = {
   code: 'TIMESTAMP_AHEAD',
@@ -270,6 +283,8 @@ const timestampAhead: StandstillRow = {
   },
 }
 
+const inMemoryKept = 'in which there is nothing but what is written again to its embedded broker.'
+
 function aheadNext(facts: Facts, record: RecordPlace, watermarkMs: number): string {
   const dropped = facts.settings?.dropped
   const keep =
@@ -279,7 +294,8 @@ function aheadNext(facts: Facts, record: RecordPlace, watermarkMs: number): stri
   const then = afterwards
     .replace('the time of the jump', clockTime(watermarkMs))
     .replace('another `applicationId`', `another ${setting('applicationId', facts.applicationId)}`)
-  return `${pauseFirst} ${mendClock} To read the record ${showsContents}: ${readCommand(facts, record)}. ${keep} ${then}`
+    .replace('as far as they are kept.', isInMemory(facts.broker.address) ? inMemoryKept : 'as far as they are kept.')
+  return `${pauseFirst} ${mendClock} ${toRead(facts, record)}${keep} ${then}`
 }
 
 /** While any record is let in or finished, a full buffer is how full load looks. */

@@ -3,14 +3,15 @@ import type { Facts, LaneFacts, RecordPlace } from '../facts.ts'
 import type { Evidence, Found, Place } from '../finding.ts'
 import { isMeantToRun, type StandstillRow } from '../row.ts'
 import {
+  isEmbedded,
   isInMemory,
   readCommand,
   restartCosts,
   restartWarning,
   saveThreads,
   setting,
-  showsContents,
   time,
+  toRead,
 } from '../wording/advice.ts'
 import { clockTime, lasting, perSecond, recordName } from '../words.ts'
 
@@ -160,7 +161,7 @@ function stuckNext(facts: Facts, { lane, blocked }: LaneFacts): string {
   const isLost = isInMemory(facts.broker.address)
   const instead = blocked
     ? ' If no developer can be reached by then, end what it waits for: half a result of one record harms less than the loss of all topics.'
-    : ' Nothing prevents that but the end of the call, so save what is said above now. The topics are empty after that: whoever writes them has to write again.'
+    : ' Nothing prevents that but the end of the call, so save what is said above now. Without such a folder the topics are empty after that: whoever writes them has to write again.'
   const ends = ` If the function has still not returned some seconds later, the process exits with code 70, so that its supervisor restarts it.${isLost ? instead : ''}`
   const correct = blocked ? correctWait : correctLoop
   const way = isLost
@@ -268,7 +269,7 @@ function failingNext(facts: Facts, { node, nodeFunction, at }: NonNullable<LaneF
   if (at === null) return next
   const { processing } = facts.settings ?? {}
   const becomes = processing === undefined ? '' : `: ${fates[processing] ?? processing}`
-  return `${next} If it answers everybody else, it may not take this very record. To read that ${showsContents}: ${readCommand(facts, at)}. Once other records have come through behind it, the engine does with it by itself what ${setting('errors.processing', processing)} says${becomes}. If no others come, it waits: call the developers with the place of the record.`
+  return `${next} If it answers everybody else, it may not take this very record. ${toRead(facts, at)}Once other records have come through behind it, the engine does with it by itself what ${setting('errors.processing', processing)} says${becomes}. If no others come, it waits: call the developers with the place of the record.`
 }
 
 /** What `errors.processing` makes of a record. */
@@ -320,8 +321,10 @@ const hotKey: StandstillRow = {
 
 /** With the way to find the key, which is not told here. */
 function keyNext(facts: Facts, node: string | null, from: RecordPlace, waiting: number): string {
+  const advice = node === null ? hotKey.next : hotKey.next.replace('this step', node)
+  if (isEmbedded(facts.broker.address)) return advice
   const command = readCommand(facts, from, Math.min(1000, waiting))
-  return `${node === null ? hotKey.next : hotKey.next.replace('this step', node)} To find the key, see which one comes most among the records that wait (their keys and contents are then on the screen): ${command}.`
+  return `${advice} To find the key, see which one comes most among the records that wait (their keys and contents are then on the screen): ${command}.`
 }
 
 const duration = (ms: number): string => (ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`)

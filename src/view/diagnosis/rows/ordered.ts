@@ -12,7 +12,7 @@ const paused: StandstillRow = {
   title: 'Paused by an operator',
   when: 'Somebody asked for it with POST /pause: while it finishes what is under way, and from then on.',
   explains: everythingBehind,
-  next: 'Find out first why it was paused: ask the person or the user of the address that the sentence names (127.0.0.1 is this host or container itself, also through a port-forward). Then `millrace resume` with the same `--url`, or POST /unpause, lets it go on. A restart ends the pause too, but for hot standby. If nobody can be reached, leave it paused: it may have been paused to stop a loss. Records wait in Kafka meanwhile, for as long as their topics keep them (`retention.ms`).',
+  next: 'Find out first why it was paused: ask the person or the user of the address that the sentence names (127.0.0.1 is this host or container itself, also through a port-forward). Then `millrace resume` with the same `--url`, or POST /unpause, lets it go on. A restart ends the pause too, but for hot standby. If nobody can be reached, leave it paused: it may have been paused to stop a loss. Records wait in their topics meanwhile, for as long as these keep them (`retention.ms`).',
   guide: 'With `ha.mode: hot-standby` the pause stays: the pod that takes over is paused too.',
   find: ({ state, pausedBy, stateSinceMs, ha }, now) => {
     if (state !== 'PAUSED' && state !== 'DRAINING') return []
@@ -67,14 +67,15 @@ const standby: StandstillRow = {
   explains: everythingBehind,
   next: 'A standby is no fault. Ask the pod that is active, with `millrace why --url` and its address.',
   find: (facts, now) => {
-    const { state, ha, stateSinceMs } = facts
+    const { state, ha, stateSinceMs, settings } = facts
     const noneMs = noneMsOf(facts, now)
     if (state !== 'STANDBY' || noneMs >= noneForMs) return []
     const active = ha?.active ?? null
     return [
       {
         sentence: standbySentence(facts, noneMs, now),
-        next: active === null ? noneActiveNext(facts, noneMs, now) : standbyNext(active.podId, ha?.notReady !== null),
+        next:
+          active === null ? noneActiveNext(facts, noneMs, now) : standbyNext(active, ha?.notReady !== null, settings),
         sinceMs: stateSinceMs,
         place: { ...(active !== null && { pod: active.podId }) },
         evidence: [{ at: '/ha/status', field: 'selfState', value: ha?.state ?? null }],
@@ -112,7 +113,14 @@ function whoIsActive(active: HaFacts['active'], noneMs: number): string {
   return `It knows of no active pod, so probably nothing is processed.${since}`.replace(/\.$/, '')
 }
 
-function standbyNext(active: string, isBehind: boolean): string {
+/** An active pod in these states is about to be it no more. */
+const ending: ReadonlySet<string> = new Set(['STOPPING', 'DEMOTING', 'FAILED', 'ISOLATED'])
+
+function standbyNext({ podId: active, state }: Active, isBehind: boolean, settings: Facts['settings']): string {
+  if (ending.has(state)) {
+    const timeout = setting('ha.failover-timeout', time(settings?.failoverTimeoutMs))
+    return `That pod is about to be active no more. A ready standby takes over by itself: at once where that pod hands over, else once it has been silent for ${timeout}. Ask again in a minute: where no pod is active then, this answer says what to do. \`millrace ha status\` shows all pods meanwhile.`
+  }
   const ready = isBehind
     ? ' Leave that pod running meanwhile. `millrace ha status` shows how far this one is behind: where that does not change within a minute, look at its log, and at the processor, disk and network of its host.'
     : ''
@@ -121,6 +129,8 @@ function standbyNext(active: string, isBehind: boolean): string {
     : 'Nothing is wrong here. If results have stopped, ask'
   return `${first} the pod ${active} (\`millrace why --url\` with its address).${ready}`
 }
+
+type Active = NonNullable<HaFacts['active']>
 
 const isLoopback = (address: string): boolean => /^(127\.|::1$|::ffff:127\.)/.test(address)
 
@@ -131,7 +141,7 @@ function pausedFailover({ pod, atMs, from }: NonNullable<HaFacts['failoverPaused
     pod === null
       ? ''
       : `, by a command to the pod ${pod}${from === null ? '' : ` from the address ${from}${isLoopback(from) ? ' (its own host or container, also through a port-forward)' : ''}`}`
-  return `Somebody has paused failover${when}${through},`
+  return `Somebody has paused failover (not processing)${when}${through},`
 }
 
 /** Why nobody takes over, as far as that is known here, and how somebody does. */

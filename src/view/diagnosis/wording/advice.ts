@@ -47,6 +47,11 @@ export function readCommand(facts: Pick<Facts, 'broker'>, { topic, partition, of
   return `\`kafka-console-consumer.sh ${bootstrap(facts)} --topic ${topic} --partition ${partition} --offset ${offset} --max-messages ${most}${most === 1 ? '' : ' --property print.key=true'}\``
 }
 
+/** Where it can be read from outside: Kafka's tools cannot ask an embedded broker. */
+export function toRead(facts: Pick<Facts, 'broker'>, record: RecordPlace): string {
+  return isEmbedded(facts.broker.address) ? '' : `To read the record ${showsContents}: ${readCommand(facts, record)}. `
+}
+
 const restartIsSafe =
   'A restart loses nothing: what is committed stays, and all other records are read again. Stores in memory are restored first, and calls to other systems are made again.'
 
@@ -74,17 +79,17 @@ export function restartWarning({ broker }: Pick<Facts, 'broker'>, what: string):
     : ''
 }
 
+const restartIsTheirs = `Whatever takes a restart of this process (a setting, a release, another start) is for the developers to decide, also below: ${lostWithIt}`
+
 /** A restart, and what takes one: a release, a start, a setting. */
 const takesRestart =
   /\brestart\b|\bstart (the|this) process\b|\brelease\b|\broll\w* .{0,20}\bback\b|`[a-z][\w-]*(\.[\w-]+)+`/i
-const isWarned = /\bin memory, (unless|and)\b|embedded broker without a folder/
+const isWarned = /\bin memory, (unless|and)\b/
 
 /** Where a restart loses the topics, advice that may lead to one begins with that. */
 export function beforeAll({ broker }: Pick<Facts, 'broker'>, advice: string): string {
   const isDangerous = isInMemory(broker.address) && takesRestart.test(advice) && !isWarned.test(advice)
-  return isDangerous
-    ? `Do not restart this process without the word of the developers: ${lostWithIt} ${advice}`
-    : advice
+  return isDangerous ? `${restartIsTheirs} ${advice}` : advice
 }
 
 const whoActs = {
