@@ -40,8 +40,8 @@ The cause comes first, what it brings about behind it (\`leadsTo\`). Several ind
 named by topic, partition and offset; values and keys are never shown.
 
 **Before a restart**, and before a setting or a release that takes one: on Kafka, and with an embedded broker that has a folder, a restart
-loses nothing. An embedded broker without a folder has its topics in memory, and loses them with the process. \`/why\` knows which of them it is, and
-says so before all other advice; this page does not.
+loses nothing. An embedded broker without a folder has its topics in memory, and loses them with the process. Where it may
+be one of these \`/why\` says so before all other advice; this page does not.
 
 ## words
 

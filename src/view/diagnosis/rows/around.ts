@@ -103,7 +103,8 @@ const engineSilent: StandstillRow = {
 
 /** The store as the lane's sentence names it. */
 function storeIn(sentence: string): { store?: string } {
-  const store = /\bstores? ([^\s,]+)/.exec(sentence)?.[1]
+  const [, partition, name] = /\bstores? (?:of (partition \d+)|([^\s,]+))/.exec(sentence) ?? []
+  const store = partition ?? name
   return store === undefined ? {} : { store }
 }
 

@@ -36,7 +36,7 @@ const askProducers = (topics: readonly string[], names: readonly string[]): stri
 /** The one source first: what is set for all of them has more of their records dropped. */
 function setIdleness(timeoutMs: number | undefined): string {
   const forAll = setting('watermark.idleness-timeout', timeoutMs === undefined ? undefined : time(timeoutMs))
-  return `If the quiet is on purpose, the developers can set \`idleness\` for its source, to more than the longest pause that is normal there. Without them ${forAll} does it for all sources at once, so choose it for the one with the longest pauses. After that time the engine stops waiting for a partition. Records that arrive on it afterwards may be dropped as late.`
+  return `If the quiet is on purpose, the developers can set \`idleness\` for its source, to more than the longest pause that is normal there. In the configuration ${forAll} does it for all sources at once: it has to be more than the longest pause of any of them. After that time the engine stops waiting for a partition. Records that arrive on it afterwards may be dropped as late.`
 }
 
 /** Found only where the time-out has passed, and more. */
@@ -196,7 +196,7 @@ function holderNext(
         ? `Find out who it is: \`${tool} list\` shows the transactional id beside the producer id ${holder.producerId}. Then ask its owner whether so long a transaction is meant, and if not, to restart it: ${begins}`
         : `Find out who it is: \`${tool} describe-producers ${at}\` shows the producer id with an open transaction, and \`${tool} list\` the transactional id beside it. Then ask its owner whether so long a transaction is meant, and if not, to restart it: ${begins}`
   if (isEmbedded(facts.broker.address))
-    return `${find} This is an embedded broker, which Kafka’s own tools cannot ask: where that is not enough, call the developers.`
+    return `${find.replace(/, and if not, .*/, '.')} This is an embedded broker, which Kafka’s own tools cannot ask, and whoever writes to it may run within this process: restart neither, and call the developers.`
   return `${find} ${byItself} \`${tool} find-hanging ${at}\` lists it. Only then, and if its owner agrees: \`${tool} abort ${at} --start-offset ${offset}\`. ${ownMarker}`
 }
 
@@ -250,7 +250,7 @@ const mendClock =
   'Then look at the clock of this machine (`date -u`). If it is wrong, set it right, and then `millrace resume`: nothing more is to be done. If it is right, find the program that wrote the record, and correct its clock or its timestamps.'
 /** Neither the source's correction nor a restart takes the jump back. */
 const afterwards =
-  'When the timestamps are right again, the watermark still stays ahead: it never goes back, not by a restart either. So choose: (1) Let the developers begin anew under another `applicationId`, with a timestamp extractor that refuses times ahead of the clock, and stop this process for good. The new one starts without state and reads its topics from the beginning, as far as they are kept. So the dropped records count as well, and whoever reads the results gets them a second time. (2) Or go on as it is (`millrace resume`): every record with a timestamp before the time of the jump is dropped as late, those that waited included. That is right where the jump is short or the dropped records do not matter.'
+  'When the timestamps are right again, the watermark still stays ahead: it never goes back, not by a restart either. The developers have to choose: (1) Let the developers begin anew under another `applicationId`, with a timestamp extractor that refuses times ahead of the clock, and stop this process for good. The new one starts without state and reads its topics from the beginning, as far as they are kept. So the dropped records count as well, and whoever reads the results gets them a second time. (2) Or go on as it is (`millrace resume`): every record with a timestamp before the time of the jump is dropped as late, those that waited included. That is right where the jump is short or the dropped records do not matter.'
 
 const timestampAhead: StandstillRow = {
   code: 'TIMESTAMP_AHEAD',
@@ -283,7 +283,8 @@ const timestampAhead: StandstillRow = {
   },
 }
 
-const inMemoryKept = 'in which there is nothing but what is written again to its embedded broker.'
+const inMemoryChoice =
+  '(1) Let the developers begin anew, with a timestamp extractor that refuses times ahead of the clock: the topics of this embedded broker are gone then, with the records that wait in them, and have to be written again.'
 
 function aheadNext(facts: Facts, record: RecordPlace, watermarkMs: number): string {
   const dropped = facts.settings?.dropped
@@ -294,8 +295,8 @@ function aheadNext(facts: Facts, record: RecordPlace, watermarkMs: number): stri
   const then = afterwards
     .replace('the time of the jump', clockTime(watermarkMs))
     .replace('another `applicationId`', `another ${setting('applicationId', facts.applicationId)}`)
-    .replace('as far as they are kept.', isInMemory(facts.broker.address) ? inMemoryKept : 'as far as they are kept.')
-  return `${pauseFirst} ${mendClock} ${toRead(facts, record)}${keep} ${then}`
+  const choices = isInMemory(facts.broker.address) ? then.replace(/\(1\) .+ \(2\)/, `${inMemoryChoice} (2)`) : then
+  return `${pauseFirst} ${mendClock} ${toRead(facts, record)}${keep} ${choices}`
 }
 
 /** While any record is let in or finished, a full buffer is how full load looks. */
