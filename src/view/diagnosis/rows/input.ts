@@ -250,7 +250,7 @@ const mendClock =
   'Then look at the clock of this machine (`date -u`). If it is wrong, set it right, and then `millrace resume`: nothing more is to be done. If it is right, find the program that wrote the record, and correct its clock or its timestamps.'
 /** Neither the source's correction nor a restart takes the jump back. */
 const afterwards =
-  'When the timestamps are right again, the watermark still stays ahead: it never goes back, not by a restart either. The developers have to choose: (1) Let the developers begin anew under another `applicationId`, with a timestamp extractor that refuses times ahead of the clock, and stop this process for good. The new one starts without state and reads its topics from the beginning, as far as they are kept. So the dropped records count as well, and whoever reads the results gets them a second time. (2) Or go on as it is (`millrace resume`): every record with a timestamp before the time of the jump is dropped as late, those that waited included. That is right where the jump is short or the dropped records do not matter.'
+  'When the timestamps are right again, the watermark still stays ahead: it never goes back, not by a restart either. Leave it paused until the developers have chosen: (1) Let the developers begin anew under another `applicationId`, with a timestamp extractor that refuses times ahead of the clock, and stop this process for good. The new one starts without state and reads its topics from the beginning, as far as they are kept. So the dropped records count as well, and whoever reads the results gets them a second time. (2) Or go on as it is (`millrace resume`): every record with a timestamp before the time of the jump is dropped as late, those that waited included. That is right where the jump is short or the dropped records do not matter.'
 
 const timestampAhead: StandstillRow = {
   code: 'TIMESTAMP_AHEAD',
@@ -290,13 +290,15 @@ function aheadNext(facts: Facts, record: RecordPlace, watermarkMs: number): stri
   const dropped = facts.settings?.dropped
   const keep =
     dropped === 'dead-letter'
-      ? 'Late records are kept as dead letters.'
-      : `To keep late records as dead letters from now on, set ${setting('errors.dropped', dropped)} to \`dead-letter\` and start the process again${facts.ha === null ? ', which ends the pause' : ''}. Put back under this \`applicationId\`, they are late again.`
+      ? 'Late records are kept as dead letters. '
+      : isInMemory(facts.broker.address)
+        ? ''
+        : `To keep late records as dead letters from now on, set ${setting('errors.dropped', dropped)} to \`dead-letter\` and start the process again${facts.ha === null ? ', which ends the pause' : ''}. Put back under this \`applicationId\`, they are late again. `
   const then = afterwards
     .replace('the time of the jump', clockTime(watermarkMs))
     .replace('another `applicationId`', `another ${setting('applicationId', facts.applicationId)}`)
   const choices = isInMemory(facts.broker.address) ? then.replace(/\(1\) .+ \(2\)/, `${inMemoryChoice} (2)`) : then
-  return `${pauseFirst} ${mendClock} ${toRead(facts, record)}${keep} ${choices}`
+  return `${pauseFirst} ${mendClock} ${toRead(facts, record)}${keep}${choices}`
 }
 
 /** While any record is let in or finished, a full buffer is how full load looks. */
