@@ -105,7 +105,7 @@ export class CoordinatorShell implements HaCoordinator {
     return this.#pod.joined ? historyOf(this.#pod) : null
   }
 
-  async publish({ command, target, force, value = null, from }: HaCommand): Promise<number> {
+  async publish({ command, target, force, value = null }: HaCommand, from?: string): Promise<number> {
     const { settings } = this.#o
     const pod = this.#pod
     const issuer = settings.podId

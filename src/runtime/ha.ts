@@ -73,9 +73,9 @@ export class HaLink implements HaView, EngineHaLink {
     return this.#coordinator?.history() ?? null
   }
 
-  async publish(command: HaCommand): Promise<number> {
+  async publish(command: HaCommand, from?: string): Promise<number> {
     if (!this.#coordinator) throw new EngineError('STORE_UNAVAILABLE', 'the coordinator is not there yet; ask again')
-    return this.#coordinator.publish(command)
+    return this.#coordinator.publish(command, from)
   }
 
   /** Undefined while there is nothing to count. */

@@ -83,8 +83,6 @@ export interface HaCommand {
   readonly force: boolean
   /** Of PRIORITY: null for the one of the configuration. */
   readonly value?: number | null
-  /** Address of who asks, where it is known. */
-  readonly from?: string | undefined
 }
 
 export interface HaAcknowledgement extends HaCommand {
@@ -97,8 +95,11 @@ export interface HaView {
   status(): HaStatus | null
   /** Null while the coordinator topic is not read. */
   history(): HaHistory | null
-  /** Publishes a command that was judged admissible; resolves with its offset once the broker has it. */
-  publish(command: HaCommand): Promise<number>
+  /**
+   * Publishes a command that was judged admissible; resolves with its offset once the broker has it. `from`: address of
+   * who asks, where it is known.
+   */
+  publish(command: HaCommand, from?: string): Promise<number>
 }
 
 /** Beyond this age the view of the coordinator is stale, and nothing is decided on it. */

@@ -34,7 +34,7 @@ async function haReply(services: RouteServices, { from }: RouteRequest, command:
   const verdict = judgeHaCommand(status, command)
   if (!verdict.ok) return error(verdict.status, verdict.reason)
   try {
-    const commandOffset = await services.ha.publish({ ...command, from })
+    const commandOffset = await services.ha.publish(command, from)
     const { command: name, target, force } = command
     return json<Answer<'HaAcknowledgement'>>(202, { command: name, target, force, commandOffset })
   } catch (thrown) {

@@ -133,9 +133,7 @@ export function answerText(answer: WhyAnswer, width = 80, url?: string): string 
       wrapped(`More: ${inPackage(help)}`, width, '  '),
     ]),
     ...(notes.length === 0 ? [] : ['\nTo read this:\n', ...notes]),
-    ...(flow.length === 0
-      ? []
-      : ['\nFlow, shares of the last ten seconds: # at work, ~ waits for promises, = held, . idle\n']),
+    ...(flow.length === 0 ? [] : ['\nFlow of the last 10 s: # at work, ~ waits for promises, = held, . idle\n']),
     ...flow.map((stage) => bar(stage, nameWidth)),
   ].join('')
 }
