@@ -1,9 +1,9 @@
 /** Several brokers of one Apache Kafka on the loopback interface, each of which also has a voice in the quorum. */
 import { join } from 'node:path'
+import { freePorts } from '../free-ports.ts'
 import {
   assertJava,
   controllerPortAt,
-  freePorts,
   kafkaJars,
   LocalKafka,
   type LocalKafkaOptions,

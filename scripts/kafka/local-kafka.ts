@@ -4,11 +4,11 @@
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { cacheFolder } from '../cache-folder.ts'
+import { freePorts } from '../free-ports.ts'
 import { connectKafka } from '../../src/broker/kafka/kafka-broker.ts'
 
 const run = promisify(execFile)
@@ -323,20 +323,4 @@ export class LocalKafka {
     const log = readFileSync(join(this.#options.folder, 'broker.log'), 'utf8').slice(-4000)
     throw new KafkaMissing(`Kafka did not start on ${this.bootstrap}; the end of its log:\n${log}`)
   }
-}
-
-/** Distinct ports that were free a moment ago. */
-export async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer())
-  const ports = await Promise.all(
-    servers.map(
-      (server) =>
-        new Promise<number>((resolve, reject) => {
-          server.once('error', reject)
-          server.listen(0, host, () => resolve((server.address() as { port: number }).port))
-        }),
-    ),
-  )
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
-  return ports
 }

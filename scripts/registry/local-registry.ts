@@ -7,7 +7,8 @@ import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync, r
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { assertJava, cacheFolder, freePorts } from '../kafka/local-kafka.ts'
+import { freePort } from '../free-ports.ts'
+import { assertJava, cacheFolder } from '../kafka/local-kafka.ts'
 
 const run = promisify(execFile)
 const version = '3.0.9'
@@ -87,7 +88,7 @@ export class LocalRegistry {
   static async start({ port, detached = false }: LocalRegistryOptions = {}): Promise<LocalRegistry> {
     await assertJava()
     const folder = await registryFolder()
-    const at = port ?? ((await freePorts(1))[0] as number)
+    const at = port ?? (await freePort())
     const log = openSync(join(folder, `${at}.log`), 'w')
     const settings = [`-Dquarkus.http.port=${at}`, `-Dquarkus.http.host=${host}`]
     const args = ['-Xmx320m', '-XX:+UseSerialGC', ...settings, '-jar', `apicurio-registry-app-${version}-runner.jar`]

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
+import { freePort } from '../../scripts/free-ports.ts'
 import { BrokerError, type BrokerPort } from '../../src/broker/port.ts'
 import { Feeder } from '../../src/cli/feed/feed.ts'
 import { parseFeed } from '../../src/cli/feed/feed-reader.ts'
@@ -30,14 +29,6 @@ function unanswered(broker: BrokerPort, calls: { left: number }): BrokerPort {
       }
     },
   })
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  return port
 }
 
 describe('the command line and a broker that is gone for a while', () => {

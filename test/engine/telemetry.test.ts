@@ -8,7 +8,7 @@ import { describe, type TestContext, test } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { goTool } from '../support/go-tools.ts'
 import { eventually, millrace } from '../support/millrace.ts'
-import { freePort } from '../ship/support/port.ts'
+import { freePort } from '../../scripts/free-ports.ts'
 import { attribute, type OtlpSpan, startReceiver, Telemetry } from './support/otel/receiver.ts'
 
 const app = join(import.meta.dirname, 'apps/traced.ts')

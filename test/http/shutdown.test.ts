@@ -1,21 +1,12 @@
 /** What probes and operators see of a process from its first moment to its last. */
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { freePort } from '../../scripts/free-ports.ts'
 import { eventually, startMillrace } from '../support/millrace.ts'
 import { type Answer, ask } from './support/client.ts'
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}
 
 test('[R51] from SIGTERM on: not ready but alive, STOPPING shown, the server there until the engine is gone', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-shutdown-'))

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { eventually } from '../support/millrace.ts'
 import { install, pack, type Packed, packCheckout, run } from './support/packed.ts'
-import { freePort } from './support/port.ts'
+import { freePort } from '../../scripts/free-ports.ts'
 
 /** What `npm run dev` shows sooner or later, by template. */
 const results: Readonly<Record<string, RegExp>> = {

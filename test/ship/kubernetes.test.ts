@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { environmentOf, overlays, statefulSetOf } from '../support/manifests.ts'
 import { eventually, startMillrace } from '../support/millrace.ts'
-import { freePort } from './support/port.ts'
+import { freePort } from '../../scripts/free-ports.ts'
 
 const root = join(import.meta.dirname, '..', '..')
 const app = join(root, 'test', 'cli', 'apps', 'totals.ts')

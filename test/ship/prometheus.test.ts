@@ -11,7 +11,7 @@ import { stringify } from 'yaml'
 import { appFile } from '../engine/support/engine.ts'
 import { alertRules, monitoringFolder, panelExpressions } from '../support/expressions.ts'
 import { eventually } from '../support/millrace.ts'
-import { freePort } from './support/port.ts'
+import { freePort } from '../../scripts/free-ports.ts'
 
 const missing = (command: string): string | false =>
   spawnSync(command, ['--version']).error === undefined

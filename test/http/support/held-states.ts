@@ -2,9 +2,10 @@
 import { execFileSync } from 'node:child_process'
 import { closeSync, constants, existsSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { type AddressInfo, createServer as createTcpServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { freePort } from '../../../scripts/free-ports.ts'
 import { startRuntime } from '../../../src/runtime/index.ts'
 import { ask } from './client.ts'
 import { type Live, liveConfig, startLive } from './live.ts'
@@ -22,14 +23,6 @@ export async function words(live: Live, from = 0): Promise<void> {
   const records = ['a', 'b', 'c', 'd'].map((text, i) => ({ key: text, value: { text }, timestamp: 1e12 + from + i }))
   await live.feed('words', records)
   await live.runtime.untilIdle()
-}
-
-async function freePort(): Promise<number> {
-  const server = createTcpServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }
 
 /** CREATED: the disk does not answer the broker. The HTTP interface is there before it. */

@@ -6,7 +6,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { freePorts, type LocalKafka } from '../../../scripts/kafka/local-kafka.ts'
+import { freePorts } from '../../../scripts/free-ports.ts'
+import type { LocalKafka } from '../../../scripts/kafka/local-kafka.ts'
 
 const run = promisify(execFile)
 const repository = join(import.meta.dirname, '..', '..', '..')
