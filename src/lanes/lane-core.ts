@@ -207,7 +207,10 @@ export class LaneCore {
         if (done < 0) break
         left = clock.monotonic() - began > turnMs ? 0 : left - done
       }
-      if (this.#timePassed && left > 0 && !this.#faulted) this.#requestExpiry()
+      if (this.#timePassed && left > 0 && !this.#faulted) {
+        this.#timePassed = false
+        this.#requestCommit()
+      }
       if (!this.#faulted && this.#tasks.writer.step(this.#options.clock.now())) left = 0
     } catch (error) {
       this.#fault(error)
@@ -323,7 +326,7 @@ export class LaneCore {
         this.#tasks.applied(message.epoch, message.checkpoints, message.commitId)
         this.#commits.reset()
         this.#checkRoom()
-        this.#requestExpiry()
+        this.#requestCommit()
         toEngine({ type: 'applied', lane, run: this.#run, epoch: message.epoch }, [])
         return
       case 'tick':
@@ -420,9 +423,9 @@ export class LaneCore {
     this.#backpressure.check({ uncommitted, parked: this.#levels.length > 1 && this.#runner.overloaded })
   }
 
-  #requestExpiry(): void {
-    this.#timePassed = false
-    this.#commits.requestExpiry(() => this.#tasks.hasExpired())
+  /** What time has brought about is committed, records or not. It may still be waiting for its turn: a turn asks again. */
+  #requestCommit(): void {
+    this.#commits.requestFor(this.#tasks, this.#outputs)
   }
 
   #setOrigins(topics: readonly string[]): void {

@@ -212,6 +212,11 @@ export class Outputs {
     return (this.#epochs[epoch & 1] as EpochOutput).bytes
   }
 
+  /** Whether a commit has outputs to take. */
+  get hasAny(): boolean {
+    return this.#epochs.some(({ bytes, waiting }) => bytes > 0 || waiting.length > 0)
+  }
+
   /** Whether the epoch's outputs are worth a request to the broker before it ends. */
   isFull(epoch: CommitEpoch): boolean {
     const { bytes, begun } = this.#epochs[epoch & 1] as EpochOutput

@@ -1,5 +1,7 @@
 /** What a lane asks the engine for between two commits: another one, and each only once. */
 import type { LaneOptions } from '../lane-options.ts'
+import type { Outputs } from '../outputs.ts'
+import type { TaskSet } from '../tasks/task-set.ts'
 
 export class CommitRequests {
   readonly #options: LaneOptions
@@ -8,6 +10,8 @@ export class CommitRequests {
   #asked = false
   /** One was asked for because of rows that are past their time. */
   #askedToExpire = false
+  /** One was asked for because of outputs and changes. */
+  #askedForEffects = false
 
   constructor(options: LaneOptions, run: () => number) {
     this.#options = options
@@ -22,9 +26,17 @@ export class CommitRequests {
     toEngine({ type: 'commit-wanted', lane, run: this.#run(), urgent }, [])
   }
 
+  /** What event time brought about without a record, such as windows that closed and rows past their time, is committed all the same. */
+  requestFor(tasks: Pick<TaskSet, 'hasExpired' | 'hasEffects'>, outputs: Pick<Outputs, 'hasAny'>): void {
+    this.#requestExpiry(tasks)
+    if (this.#askedForEffects || !(outputs.hasAny || tasks.hasEffects())) return
+    this.#askedForEffects = true
+    this.request(false)
+  }
+
   /** A commit takes so many rows out of a store; where some are left, another one has to come, input or not. */
-  requestExpiry(hasExpired: () => boolean): void {
-    if (this.#askedToExpire || !hasExpired()) return
+  #requestExpiry(tasks: Pick<TaskSet, 'hasExpired'>): void {
+    if (this.#askedToExpire || !tasks.hasExpired()) return
     this.#askedToExpire = true
     const { toEngine, lane } = this.#options
     toEngine({ type: 'commit-wanted', lane, run: this.#run(), urgent: false, forgets: true }, [])
@@ -34,5 +46,6 @@ export class CommitRequests {
   reset(): void {
     this.#asked = false
     this.#askedToExpire = false
+    this.#askedForEffects = false
   }
 }

@@ -310,6 +310,11 @@ export class TaskSet {
     return bytes
   }
 
+  /** Whether a commit has something to take from the tasks. */
+  hasEffects(): boolean {
+    return this.uncommittedBytes() > 0 || this.dirtyRows() > 0
+  }
+
   /** Rows that are told with the next commit. */
   dirtyRows(): number {
     let rows = 0
