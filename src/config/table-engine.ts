@@ -134,7 +134,7 @@ export const engineRows = {
     default: 3,
     min: 0,
     max: 1000,
-    doc: 'In-place restarts allowed within `commit-barrier.restart-window-ms`; then the engine hands over or fails.',
+    doc: 'In-place restarts allowed within `commit-barrier.restart-window-ms`; then the engine hands over or fails. The first begins at once, the next after 1 s, then 4 s, then 10 s each.',
   },
   'commit-barrier.restart-window-ms': {
     type: 'duration',

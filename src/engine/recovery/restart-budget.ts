@@ -5,6 +5,9 @@
  */
 import { assert } from '../../base/assert.ts'
 
+/** However often an application lets itself be restarted: nobody is to wait for longer than this for the next attempt. */
+const longestBackoffMs = 10_000
+
 export class RestartBudget {
   readonly #max: number
   readonly #windowMs: number
@@ -33,9 +36,9 @@ export class RestartBudget {
     return this.#fruitless > this.#max
   }
 
-  /** Wait before the next attempt: none, then 1 s, then 4 s. */
+  /** Wait before the next attempt: none, then 1 s, 4 s, and 10 s from then on. */
   backoffMs(): number {
-    return this.#used.length <= 1 ? 0 : 4 ** (this.#used.length - 2) * 1000
+    return this.#used.length <= 1 ? 0 : Math.min(4 ** (this.#used.length - 2) * 1000, longestBackoffMs)
   }
 
   /** Causes with the newest first. */

@@ -13,3 +13,13 @@ test('the causes of restarts are told with the newest first, as long as they cou
   })
   assert.deepEqual(budget.snapshot(12_000).causes, ['the second'])
 })
+
+test('the wait before an attempt grows, but not without end', () => {
+  const budget = new RestartBudget(100, 60_000)
+  const waits = Array.from({ length: 40 }, (_, i) => {
+    budget.take('a disk that fails', i, i)
+    return budget.backoffMs()
+  })
+  assert.deepEqual(waits.slice(0, 5), [0, 1000, 4000, 10_000, 10_000])
+  assert.equal(Math.max(...waits), 10_000)
+})
