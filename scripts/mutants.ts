@@ -8,13 +8,14 @@
  * nobody else. They are made in copies of the sources, below the system's folder for temporary files.
  */
 import { spawn, spawnSync } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { globSync, statSync } from 'node:fs'
-import { homedir, tmpdir } from 'node:os'
+import { homedir } from 'node:os'
 import { join, relative, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { Random } from '../src/base/random.ts'
 import { repositoryRoot } from '../test/groups.ts'
+import { copyOfRepository } from './copy-of-repository.ts'
 
 /** What has to be right for results to be: who commits, who begins anew, what a store takes over and takes back. */
 const protocol = [
@@ -122,14 +123,6 @@ function drawn<T>(items: readonly T[], count: number, by: number): T[] {
   return result
 }
 
-function copyOfRepository(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'millrace-mutants-'))
-  for (const part of ['src', 'test', 'conformance', 'package.json', 'tsconfig.json'])
-    cpSync(join(repositoryRoot, part), join(folder, part), { recursive: true })
-  symlinkSync(join(repositoryRoot, 'node_modules'), join(folder, 'node_modules'))
-  return folder
-}
-
 /** Where in a text of these lines a position is. */
 function offsetOf(text: string, { line, column }: Position): number {
   let at = 0
@@ -194,7 +187,7 @@ async function soundMs(folder: string): Promise<number> {
 let noticed = 0
 let next = 0
 async function work(): Promise<void> {
-  const folder = copyOfRepository()
+  const folder = copyOfRepository('millrace-mutants-')
   const timeoutMs = standstillFactor * (await soundMs(folder))
   for (let n = next++; n < mistakes.length; n = next++) {
     const { fileName, location, replacement } = mistakes[n] as Mistake

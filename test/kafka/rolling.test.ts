@@ -11,69 +11,30 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { LocalKafka } from '../../scripts/kafka/local-kafka.ts'
 import { Random } from '../../src/base/random.ts'
 import { connectKafka } from '../../src/broker/kafka/kafka-broker.ts'
-import { consume, type In, lastByKey, produce } from '../engine/support/engine.ts'
+import { lastByKey } from '../engine/support/engine.ts'
 import { kafkaForTests } from '../support/kafka.ts'
 import { eventually } from '../support/millrace.ts'
-import { type Order, rollingTopics, windowMs } from './rolling-app.ts'
-import { EngineProcess } from './verifier/harness.ts'
+import { rollingTopics } from './rolling-app.ts'
+import { Orders, partitions, resultsOf, rollingMembers, writeEnds } from './rolling-orders.ts'
+import type { EngineProcess } from './verifier/harness.ts'
 
 const seed = Number(process.env.ROLLING_SEED ?? 1)
 const seconds = Number(process.env.ROLLING_SECONDS ?? 20)
-const partitions = 6
 /** Written before anything starts. */
 const backlogMs = 150_000
 const batchMs = 100
-const perBatch = 10
 /** Further behind the last record than any window is long. */
 const endsAfterMs = 600_000
 
 const kafka = await kafkaForTests({ own: true })
 const skip = 'skip' in kafka ? kafka.skip : false
 
-/** What goes in, and what has to come out. */
-class Orders {
-  readonly #random = new Random(seed)
-  readonly prices: In[] = []
-  readonly orders: In[] = []
-  count = 0
-  readonly windows: Record<string, number> = {}
-  readonly totals: Record<string, number> = {}
-
-  /** Orders of one time, each with a price of its product one millisecond before. */
-  add(at: number): void {
-    const random = this.#random
-    const products = new Set(Array.from({ length: perBatch }, () => `p${Math.floor(20 * random.next() ** 2)}`))
-    for (const product of products) {
-      const order: Order = { i: this.count++, product, at }
-      this.prices.push({ key: product, value: { at: at - 1 }, timestamp: at - 1 })
-      this.orders.push({ key: `c${random.int(50)}`, value: order, timestamp: at })
-      const window = `${product}@${Math.floor(at / windowMs) * windowMs}`
-      this.windows[window] = (this.windows[window] ?? 0) + 1
-      this.totals[product] = (this.totals[product] ?? 0) + 1
-    }
-  }
-}
-
 describe(`processes that are ended and started in turn (ROLLING_SEED=${seed})`, { skip }, () => {
   const broker = ('skip' in kafka ? undefined : kafka.broker) as LocalKafka
   const port = connectKafka({ bootstrapServers: skip ? ['127.0.0.1:1'] : [broker.bootstrap], clientId: 'rolling' })
   const folder = mkdtempSync(join(tmpdir(), 'millrace-rolling-'))
-  const members = ['one', 'two', 'three'].map(
-    (name) =>
-      new EngineProcess({
-        prefix: 'rolling',
-        bootstrap: broker?.bootstrap ?? '',
-        stateFolder: join(folder, name),
-        application: join('..', 'rolling-app.ts'),
-        settings: {
-          'engine.instance-id': name,
-          'topology.sub-topology-split': 'repartition-topics',
-          'consumer.session.timeout.ms': '6000',
-          'consumer.heartbeat.interval.ms': '1000',
-        },
-      }),
-  )
-  const input = new Orders()
+  const members = rollingMembers(broker?.bootstrap ?? '', folder)
+  const input = new Orders(seed)
   after(async () => {
     for (const each of members) each.dispose()
     rmSync(folder, { recursive: true, force: true })
@@ -81,11 +42,7 @@ describe(`processes that are ended and started in turn (ROLLING_SEED=${seed})`, 
     if (!('skip' in kafka)) await kafka.stop()
   })
 
-  /** Prices are there before the orders of their time. */
-  async function write(): Promise<void> {
-    await produce(port, rollingTopics.prices, input.prices.splice(0), partitions)
-    await produce(port, rollingTopics.orders, input.orders.splice(0), partitions)
-  }
+  const write = (): Promise<void> => input.write(port)
 
   /** Gives the time of the last record. */
   async function feed(beganAtMs: number): Promise<number> {
@@ -127,12 +84,8 @@ describe(`processes that are ended and started in turn (ROLLING_SEED=${seed})`, 
     }
 
     const ends = (await fed) + endsAfterMs
-    for (let partition = 0; partition < partitions; partition++) {
-      const end = { key: 'end', value: { i: -1, product: 'end', at: ends }, timestamp: ends, partition }
-      await produce(port, rollingTopics.prices, [end], partitions)
-      await produce(port, rollingTopics.orders, [end], partitions)
-    }
-    const results = async (topic: string) => (await consume(port, topic)).filter(({ key }) => !key?.startsWith('end'))
+    await writeEnds(port, ends)
+    const results = (topic: string) => resultsOf(port, topic)
     const windows = Object.keys(input.windows).length
     await eventually(
       'all windows are told',

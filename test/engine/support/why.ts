@@ -8,7 +8,7 @@ import type { In, TestEngine } from './engine.ts'
 export const web = { 'runtime.http.enabled': true, 'runtime.http.port': 0, 'runtime.http.host': '127.0.0.1' }
 export const quiet = { ...web, 'watermark.idleness-timeout': '1s', 'runtime.shutdown.timeout': 500 }
 /** Long, because a machine may be busy with other things: what is waited for decides, not the time. */
-export const patienceMs = 180_000
+export const patienceMs = Number(process.env.WHY_PATIENCE_MS ?? 180_000)
 
 export async function why(engine: TestEngine): Promise<WhyAnswer> {
   const response = await fetch(`${engine.runtime.url}/why`)
