@@ -45,6 +45,10 @@ async function threads(lanes: number): Promise<void> {
   const runtime = await start(4 * lanes, lanes)
   try {
     const url = await untilRunning(runtime)
+    // Lanes that have seen records are given more than one at a time.
+    const healthy = Array.from({ length: 5000 }, (_, n): In => ({ key: `k${n}`, value: {} }))
+    await produce(runtime.broker, 'works', healthy, 4 * lanes)
+    await runtime.untilIdle()
     const waits = Array.from({ length: 100 * lanes }, (_, n): In => ({ key: `k${n}`, value: { do: 'wait' } }))
     await produce(runtime.broker, 'works', waits, 4 * lanes)
     await sleep(3000)
