@@ -12,6 +12,7 @@ import { type EngineOrder, type InputRecord, inputIsCommitted, type Stage } from
 export class ModelStage implements Stage {
   readonly applicationId = topics.group
   readonly inputTopic = topics.input
+  readonly disksFail = false
   readonly #inputs: string[] = []
   readonly #stores = new Map<number, Store>()
 

@@ -27,11 +27,11 @@ const compile = () => application({ next: () => undefined }).compile()
 export class RealStage implements Stage {
   readonly applicationId = 'sim'
   readonly inputTopic = 'in'
+  readonly disksFail: boolean
   readonly #partitions: number
   readonly #lanes: number
   /** Where commits come seldom, something waits for one when a pod is cut off. */
   readonly #commitMs: number
-  readonly #hasDisks: boolean
   readonly #inputs: Input[] = []
   readonly #stores = new Map<number, DurableBackends>()
   /** By pod: ends its newest process in order, with everything written. */
@@ -41,7 +41,7 @@ export class RealStage implements Stage {
   constructor(seed: number) {
     this.#partitions = 1 + (seed % 3)
     this.#lanes = 1 + (seed % 2)
-    this.#hasDisks = seed % 3 === 2
+    this.disksFail = seed % 3 === 2
     this.#commitMs = seed % 3 === 1 ? 600 : 20
   }
 
@@ -90,7 +90,7 @@ export class RealStage implements Stage {
           compile,
           backends: () => stores.factory(),
           layout: counterLayout(topology),
-          ...(this.#hasDisks && { writeBehind: disk }),
+          ...(this.disksFail && { writeBehind: disk }),
           messageMs: order.messageMs,
           slowLane: -1,
           tamper: {},
@@ -105,7 +105,7 @@ export class RealStage implements Stage {
   }
 
   #newStores({ scheduler }: EngineOrder): DurableBackends {
-    if (!this.#hasDisks) return new DurableBackends()
+    if (!this.disksFail) return new DurableBackends()
     return new DurableBackends(() => new DiskBackend(), new DiskOfPod(diskFaults, scheduler))
   }
 
@@ -120,7 +120,7 @@ export class RealStage implements Stage {
   /** The stores of every pod, active or standing by, are the fold of the changelogs. */
   async check(cluster: EmbeddedCluster, violate: (what: string) => void): Promise<void> {
     const specs = compile().stores
-    if (this.#hasDisks) for (const end of this.#ends.values()) end()
+    if (this.disksFail) for (const end of this.#ends.values()) end()
     for (const [pod, stores] of this.#stores) {
       await checkRun({ cluster, inputs: this.#inputs, stores, specs, violate: (what) => violate(`p${pod}: ${what}`) })
     }

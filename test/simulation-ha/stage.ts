@@ -42,6 +42,8 @@ export interface InputRecord {
 export interface Stage {
   readonly applicationId: string
   readonly inputTopic: string
+  /** Stores cannot always be written, which is no trouble that a profile names. */
+  readonly disksFail: boolean
   prepare(cluster: EmbeddedCluster): Promise<void>
   /** The next input record. */
   feed(random: Random, derived: Derived): InputRecord

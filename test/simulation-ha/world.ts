@@ -562,6 +562,8 @@ export class World {
     if (active !== 1 || ready !== this.derived.pods - 1) return false
     if (this.#fed < this.derived.records || !this.stage.settled(this.cluster)) return false
     const views = this.alive().map((pod) => pod.ha.status())
+    // One that is ready may be some records behind, and what it has is judged.
+    if (views.some((view) => view?.selfRole === 'STANDBY' && view.replicationLagRecords > 0)) return false
     const holder = this.alive().find((pod) => pod.ha.state === 'ACTIVE')?.podId
     return views.every((view) => view?.tokenHolder === holder)
   }

@@ -138,7 +138,7 @@ export const mutants: readonly Broken[] = [
   },
   {
     name: 'wall-clock-schedules-fire-while-lanes-begin',
-    world: { ...inProcess, crashes: 3, messageMs: 10 },
+    world: { ...inProcess, crashes: 3, messageMs: 60, lanes: 3 },
     messages: () => ({
       toLane: (message, send) => {
         send(message)
