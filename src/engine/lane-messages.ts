@@ -38,7 +38,6 @@ export function takeLaneMessage(options: EngineOptions, to: LaneReceivers, run: 
       to.processing.flow?.finished(message.lane, message.keys)
       return
     case 'out':
-      to.commits.touched()
       to.commits.written(message.epoch, message.packs)
       return
     case 'ack':
@@ -46,7 +45,7 @@ export function takeLaneMessage(options: EngineOptions, to: LaneReceivers, run: 
       to.commits.committer?.laneMessage(message)
       return
     case 'commit-wanted':
-      to.commits.touched(message.forgets)
+      to.commits.wanted(message.epoch, message.forgets)
       if (message.urgent) to.commits.committer?.trigger('requested')
       return
     case 'overloaded':

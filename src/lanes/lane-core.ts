@@ -68,7 +68,7 @@ export class LaneCore {
   constructor(options: LaneOptions) {
     this.#options = options
     const { topology, lane, lanes } = options
-    this.#commits = new CommitRequests(options, () => this.#run)
+    this.#commits = new CommitRequests(options, { run: () => this.#run, epoch: () => this.#barrier.epoch })
     this.#levels = Array.from({ length: topology.levels }, (_, level) => new LevelState(level))
     this.counters = new LaneCounters(options.layout, options.counters, options.clock.now())
     this.#timings = new LaneTimings(options.layout, options.counters, options.clock)
@@ -185,7 +185,7 @@ export class LaneCore {
 
   receiveFromLane(message: LaneToLane): void {
     if (message.run !== this.#run) return
-    if (message.type === 'hand-watermark') this.#timePassed = true
+    this.#timePassed = true // Also with records: time may have brought them about in the other lane.
     try {
       this.#input.fromLane(message)
     } catch (error) {

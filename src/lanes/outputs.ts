@@ -85,8 +85,6 @@ class EpochOutput {
   readonly finished = new BatchPacker()
   waiting: Waiting[] = []
   bytes = 0
-  /** Some have gone to the engine already, and wait there for the epoch's commit. */
-  haveLeft = false
 }
 
 /** True: in a batch. `later`: when its topic is known. False: its topic would refuse it, `refusal` says why. */
@@ -214,9 +212,9 @@ export class Outputs {
     return (this.#epochs[epoch & 1] as EpochOutput).bytes
   }
 
-  /** Whether outputs wait for a commit, here or with the engine. */
+  /** Whether a commit has outputs to take. */
   get hasAny(): boolean {
-    return this.#epochs.some(({ bytes, waiting, haveLeft }) => haveLeft || bytes > 0 || waiting.length > 0)
+    return this.#epochs.some(({ bytes, waiting }) => bytes > 0 || waiting.length > 0)
   }
 
   /** Whether the epoch's outputs are worth a request to the broker before it ends. */
@@ -226,10 +224,9 @@ export class Outputs {
     return bytes >= leaveBytes && bytes >= Math.min(mostBytes, begun.length * perBatch)
   }
 
-  /** All batches of the epoch so far; `ends`: it is sealed, and there will be no more. */
-  take(epoch: CommitEpoch, ends: boolean): BatchPack[] {
+  /** All batches of the epoch so far. */
+  take(epoch: CommitEpoch): BatchPack[] {
     const output = this.#epochs[epoch & 1] as EpochOutput
-    output.haveLeft = !ends
     const { begun, finished } = output
     if (begun.length > 0) finished.expect(begun.reduce((bytes, { builder }) => bytes + builder.bytes, 0))
     for (const { topic, partition, builder } of begun) finished.add(topic, partition, builder)

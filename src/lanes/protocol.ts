@@ -261,6 +261,8 @@ export type FromLane =
       readonly type: 'commit-wanted'
       readonly lane: number
       readonly run: number
+      /** The oldest that the lane has not acknowledged: the commit under way may be the one that is asked for. */
+      readonly epoch: CommitEpoch
       readonly urgent: boolean
       /** Rows past their time wait for it, and nothing else. */
       readonly forgets?: true

@@ -24,6 +24,11 @@ export class QuietInput {
     this.#context.wakeAtWallClock(this.#operator, this.#lastArrival + this.#idleMs)
   }
 
+  /** Something waits from before the start, a record of at least this timestamp: the quiet is counted from here on. */
+  begins(timestamp: number): void {
+    this.arrived(Number.NEGATIVE_INFINITY, timestamp)
+  }
+
   /** The event time that the quiet has come to, or undefined while there was none; asks to be called again for `next`. */
   timeAt(nowMs: number, next: () => number): number | undefined {
     const quiet = nowMs - this.#lastArrival

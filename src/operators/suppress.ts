@@ -41,7 +41,12 @@ export class SuppressOperator extends NodeOperator {
   }
 
   init(): void {
-    for (const [key, row] of this.#store.all()) this.#places.add(this.#place(row.time, key))
+    let newest = Number.NEGATIVE_INFINITY
+    for (const [key, row] of this.#store.all()) {
+      this.#places.add(this.#place(row.time, key))
+      newest = Math.max(newest, row.timestamp)
+    }
+    if (newest !== Number.NEGATIVE_INFINITY) this.#quiet?.begins(newest)
     this.#wake()
   }
 

@@ -244,16 +244,10 @@ export class Watermarks {
   tick(now: number): boolean {
     const { slots } = this.#names
     let changed = false
-    if (now >= this.#idle.nextDeadline(slots)) {
-      const due = slots.filter((p) => this.#idle.isDue(p, now))
-      // First the minimum of their groups, while all of them still count.
-      for (const p of due) this.#holds.groupMin(p)
-      // Those that never had a record go first: what the others have reached counts, be they idle with them.
-      const silent = due.filter((p) => this.#marks.maxTs(p) === Number.NEGATIVE_INFINITY)
-      this.#expire(silent)
-      if (silent.length > 0) this.#marks.advance()
-      if (silent.length < due.length) this.#expire(due.filter((p) => !this.#idle.isIdle(p)))
-      changed = due.length > 0
+    // Each at its time, however late this is asked: until then it counts for how far the others have come.
+    for (let at = this.#idle.nextDeadline(slots); at <= now; at = this.#idle.nextDeadline(slots)) {
+      this.#turnIdle(at)
+      changed = true
     }
     if (now >= this.#heads.nextDeadline(slots)) {
       for (let task = this.#heads.expired(slots, now); task; task = this.#heads.expired(slots, now)) {
@@ -375,6 +369,18 @@ export class Watermarks {
     const p = this.#heads.oldest
     if (this.#suspended !== 0 || p < 0 || !this.#holds.isHeld(p)) return -1
     return Number.isNaN(this.#holds.heldSince(p)) ? -1 : p
+  }
+
+  #turnIdle(at: number): void {
+    const due = this.#names.slots.filter((p) => this.#idle.isDue(p, at))
+    // First the minimum of their groups, while all of them still count.
+    for (const p of due) this.#holds.groupMin(p)
+    // Those that never had a record go first: what the others have reached counts, be they idle with them.
+    const silent = due.filter((p) => this.#marks.maxTs(p) === Number.NEGATIVE_INFINITY)
+    this.#expire(silent)
+    if (silent.length > 0) this.#marks.advance()
+    if (silent.length < due.length) this.#expire(due.filter((p) => !this.#idle.isIdle(p)))
+    this.#marks.advance()
   }
 
   #expire(due: readonly number[]): void {

@@ -132,6 +132,17 @@ export class Commits {
     if (forgets) this.#forgets = true
   }
 
+  /** As `touched`, by a lane that had acknowledged all epochs before this one. It asks again behind the commit under way. */
+  wanted(epoch: CommitEpoch, forgets = false): void {
+    if (!this.#isUnderWay(epoch)) this.touched(forgets)
+  }
+
+  /** What belongs to it goes with it, and wants no commit of its own. */
+  #isUnderWay(epoch: CommitEpoch): boolean {
+    const machine = this.#committer?.machine
+    return machine !== undefined && machine.epoch === epoch && machine.startedAtMs !== null
+  }
+
   /** Stores have rows past their time that the next commit removes. */
   get hasExpired(): boolean {
     return this.#forgets
@@ -139,6 +150,7 @@ export class Commits {
 
   /** Outputs of a lane. */
   written(epoch: CommitEpoch, packs: readonly BatchPack[]): void {
+    this.wanted(epoch)
     const batches = unpack(packs)
     this.#reports.written(batches)
     this.#committer?.outputs(epoch, batches)

@@ -1,11 +1,18 @@
 /** What a lane asks the engine for between two commits: another one, and each only once. */
+import type { CommitEpoch } from '../../base/ids.ts'
 import type { LaneOptions } from '../lane-options.ts'
 import type { Outputs } from '../outputs.ts'
 import type { TaskSet } from '../tasks/task-set.ts'
 
+interface RequestPlace {
+  run(): number
+  /** The oldest that is not acknowledged. */
+  epoch(): CommitEpoch
+}
+
 export class CommitRequests {
   readonly #options: LaneOptions
-  readonly #run: () => number
+  readonly #at: RequestPlace
   /** One was asked for that is not to wait. */
   #asked = false
   /** One was asked for because of rows that are past their time. */
@@ -13,9 +20,9 @@ export class CommitRequests {
   /** One was asked for because of outputs and changes. */
   #askedForEffects = false
 
-  constructor(options: LaneOptions, run: () => number) {
+  constructor(options: LaneOptions, at: RequestPlace) {
     this.#options = options
-    this.#run = run
+    this.#at = at
   }
 
   /** `urgent`: it does not wait for the interval. */
@@ -23,7 +30,7 @@ export class CommitRequests {
     if (this.#asked) return
     this.#asked = urgent
     const { toEngine, lane } = this.#options
-    toEngine({ type: 'commit-wanted', lane, run: this.#run(), urgent }, [])
+    toEngine({ type: 'commit-wanted', lane, run: this.#at.run(), epoch: this.#at.epoch(), urgent }, [])
   }
 
   /** What event time brought about without a record, such as windows that closed and rows past their time, is committed all the same. */
@@ -39,7 +46,10 @@ export class CommitRequests {
     if (this.#askedToExpire || !tasks.hasExpired()) return
     this.#askedToExpire = true
     const { toEngine, lane } = this.#options
-    toEngine({ type: 'commit-wanted', lane, run: this.#run(), urgent: false, forgets: true }, [])
+    toEngine(
+      { type: 'commit-wanted', lane, run: this.#at.run(), epoch: this.#at.epoch(), urgent: false, forgets: true },
+      [],
+    )
   }
 
   /** A commit was applied, or all that was to be committed is void. */

@@ -118,7 +118,7 @@ export class LaneBarrier {
       }
     }
     for (const epoch of [this.#epoch, this.#epoch + 1]) {
-      if (outputs.isFull(epoch)) this.#sendOutputs(epoch, false)
+      if (outputs.isFull(epoch)) this.#sendOutputs(epoch)
     }
   }
 
@@ -142,7 +142,7 @@ export class LaneBarrier {
     if (outputs.unresolved(epoch)) return
     this.#acknowledging = 0
     const { toEngine, lane } = this.#options
-    this.#sendOutputs(epoch, true)
+    this.#sendOutputs(epoch)
     const changelogs = this.#changelogs.take()
     this.#epoch = epoch + 1
     const parity = epoch & 1
@@ -172,9 +172,9 @@ export class LaneBarrier {
     level.given[parity] = 0
   }
 
-  #sendOutputs(epoch: CommitEpoch, ends: boolean): void {
+  #sendOutputs(epoch: CommitEpoch): void {
     const { outputs, timings } = this.#parts
-    const packs = outputs.take(epoch, ends)
+    const packs = outputs.take(epoch)
     if (packs.length === 0) return
     timings.sent(packs)
     const { toEngine, lane } = this.#options

@@ -38,8 +38,13 @@ export abstract class WindowOperator extends NodeOperator {
 
   init(): void {
     if (!this.pending) return
-    for (const [window, closesAt] of this.kept())
-      if (closesAt > this.pending.closedUpTo) this.pending.add(window, closesAt)
+    let newest = Number.NEGATIVE_INFINITY
+    for (const [window, closesAt] of this.kept()) {
+      if (closesAt <= this.pending.closedUpTo) continue
+      this.pending.add(window, closesAt)
+      newest = Math.max(newest, window.start)
+    }
+    if (newest !== Number.NEGATIVE_INFINITY) this.#quiet?.begins(newest)
     this.wakeAt(this.pending.nextClose)
   }
 

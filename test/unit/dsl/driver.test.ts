@@ -356,6 +356,26 @@ describe('time', () => {
     assert.deepEqual(values(driver), [1])
   })
 
+  for (const suppressed of [false, true]) {
+    test(`${suppressed ? 'suppressed windows' : 'windows'} close while the input is quiet, also behind a restart`, async () => {
+      const window = tumbling('10s', { closeAfterIdle: '30s' })
+      const driver = driverOf((topology) => {
+        const grouped = topology.stream('in').groupByKey()
+        const closed = suppressed
+          ? grouped.windowedBy(window).count().suppress({ until: 'window-closes' })
+          : grouped.windowedBy(window, { emit: 'on-close' }).count()
+        closed.toStream().to('out')
+      })
+      await driver.input('in').pipe('a', 1, { timestamp: 1000 })
+      await driver.advanceWallClock('20s')
+      await driver.restart()
+      await driver.advanceWallClock('29s')
+      assert.deepEqual(values(driver), [])
+      await driver.advanceWallClock('11s')
+      assert.deepEqual(values(driver), [1])
+    })
+  }
+
   test('scheduled sources fire on their grid', async () => {
     const driver = driverOf(
       (topology) =>

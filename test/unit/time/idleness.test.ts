@@ -14,6 +14,18 @@ describe('idleness', () => {
     assert.equal(story.watermarks.nextDeadline(), Number.POSITIVE_INFINITY)
   })
 
+  test('lets time come as far, whether it is looked at at once or late', () => {
+    for (const looks of [[100, 140], [140]]) {
+      const story = new Story().assign('a', { idle: 100 }).assign('b', { idle: 100 })
+      story.feed('a', [50])
+      story.next()
+      story.at(40).feed('b', [70])
+      story.all()
+      for (const at of looks) story.at(at)
+      assert.deepEqual([story.shown('a').idle, story.shown('b').idle, story.global], [true, true, 70])
+    }
+  })
+
   test('is off with a timeout of 0', () => {
     const story = new Story().assign('a').empty('a').at(1e9)
     assert.deepEqual([story.shown('a').idle, story.shown('a').idlenessTimeoutMs], [false, 0])
