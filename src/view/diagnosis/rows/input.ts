@@ -247,7 +247,7 @@ const transactionOpen: StandstillRow = {
 const pauseFirst =
   'First stop the loss: `millrace pause` with the same `--url`, or POST /pause. Records wait in their topics meanwhile, for as long as these keep them.'
 const mendClock =
-  'Then look at the clock of this machine (`date -u`). If it is wrong, set it right, and then `millrace resume`: nothing more is to be done. If it is right, find the program that wrote the record, and correct its clock or its timestamps.'
+  'Then look at the clock of this machine (`date -u`). Only if it is behind the true time by about as much as the record is ahead of it, the record is right: set the clock right, and then `millrace resume`. Otherwise do not resume yet. Find the program that wrote the record, and correct its clock or its timestamps.'
 /** Neither the source's correction nor a restart takes the jump back. */
 const afterwards =
   'When the timestamps are right again, the watermark still stays ahead: it never goes back, not by a restart either. Leave it paused until the developers have chosen: (1) Let the developers begin anew under another `applicationId`, with a timestamp extractor that refuses times ahead of the clock, and stop this process for good. The new one starts without state and reads its topics from the beginning, as far as they are kept. So the dropped records count as well, and whoever reads the results gets them a second time. (2) Or go on as it is (`millrace resume`): every record with a timestamp before the time of the jump is dropped as late, those that waited included. That is right where the jump is short or the dropped records do not matter.'
