@@ -9,6 +9,8 @@ export class QuietInput {
   #lastTime = Number.NEGATIVE_INFINITY
   /** Where silent partitions keep the watermark unknown, the records' own time stands in for it. */
   #newest = Number.NEGATIVE_INFINITY
+  /** Nothing has come since the start, and the clock has not been looked at. */
+  #isNew = false
 
   constructor(operator: Operator, context: TaskContext, idleMs: number) {
     this.#operator = operator
@@ -18,19 +20,29 @@ export class QuietInput {
 
   /** A record has come at this event time, with this timestamp. */
   arrived(time: number, timestamp: number): void {
+    this.#isNew = false
     this.#lastArrival = this.#context.wallClock()
     if (time > this.#lastTime) this.#lastTime = time
     if (timestamp > this.#newest) this.#newest = timestamp
     this.#context.wakeAtWallClock(this.#operator, this.#lastArrival + this.#idleMs)
   }
 
-  /** Something waits from before the start, a record of at least this timestamp: the quiet is counted from here on. */
+  /**
+   * Something waits from before the start, a record of at least this timestamp. The quiet is counted from when timers may
+   * fire: until then, while stores are restored, nothing could have come.
+   */
   begins(timestamp: number): void {
-    this.arrived(Number.NEGATIVE_INFINITY, timestamp)
+    this.#isNew = true
+    this.#newest = timestamp
+    this.#context.wakeAtWallClock(this.#operator, this.#context.wallClock())
   }
 
   /** The event time that the quiet has come to, or undefined while there was none; asks to be called again for `next`. */
   timeAt(nowMs: number, next: () => number): number | undefined {
+    if (this.#isNew) {
+      this.#isNew = false
+      this.#lastArrival = nowMs
+    }
     const quiet = nowMs - this.#lastArrival
     if (this.#newest === Number.NEGATIVE_INFINITY) return undefined
     if (quiet < this.#idleMs) {

@@ -35,8 +35,10 @@ export class CommitRequests {
 
   /** What event time brought about without a record, such as windows that closed and rows past their time, is committed all the same. */
   requestFor(tasks: Pick<TaskSet, 'hasExpired' | 'hasEffects'>, outputs: Pick<Outputs, 'hasAny'>): void {
+    // The commit that was asked for asks again behind itself, for rows as well.
+    if (this.#askedForEffects) return
     this.#requestExpiry(tasks)
-    if (this.#askedForEffects || !(outputs.hasAny || tasks.hasEffects())) return
+    if (!(outputs.hasAny || tasks.hasEffects())) return
     this.#askedForEffects = true
     this.request(false)
   }
