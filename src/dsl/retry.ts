@@ -29,6 +29,8 @@ interface Plan {
 /**
  * Makes a function that calls `fn` again when it throws or rejects, after a wait that doubles each time. Records of the
  * same key wait for it; others do not. When the last call fails, too, its error goes the way of `errors.processing`.
+ * In a sub-topology with state (a store, timers, a schedule) a commit closes each partition as a whole: behind a call that
+ * lasts longer than a commit interval, all later records of its partition wait.
  *
  * To the engine, all calls and waits of one record are one call. Together they must stay below
  * `commit-barrier.timeout-ms`.

@@ -20,16 +20,19 @@ export default defineApp({
         { timers: true },
       )
       .to('given-up')
-    carts
+    // A sub-topology of its own, without state: no barrier waits there.
+    topology
+      .stream('baskets', { key: serdes.string, value: serdes.json<number>() })
       .mapValues(
         withRetry(
           async (items, key) => {
             const calls = (tried.get(key) ?? 0) + 1
             tried.set(key, calls)
-            if (key === 'troubled' && calls < 4) throw new Busy('try again')
-            return { items, at: performance.timeOrigin + performance.now(), calls }
+            const others = tried.size - 1
+            if (key === 'troubled' && others < 100) throw new Busy('try again')
+            return { items, calls, others }
           },
-          { attempts: 5, backoff: 150 },
+          { attempts: 400, backoff: 20, maxBackoff: 150 },
         ),
       )
       .to('priced')
