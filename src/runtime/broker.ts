@@ -27,6 +27,11 @@ export interface BrokerHandle {
 
 const prefix = 'embedded:'
 
+/** What `broker.bootstrap-servers` says, or would say of a broker that the program gave. */
+export function serversOf(config: Config, shared: EmbeddedBroker | undefined): string {
+  return shared === undefined ? config.get('broker.bootstrap-servers') : `${prefix}${shared.folder ?? ''}`
+}
+
 /** `shared`: an embedded broker that somebody else started and closes. */
 export async function openBroker(
   config: Config,

@@ -20,7 +20,7 @@ import { lockStateFolder } from '../state/backends/state-lock.ts'
 import { unlikeKeys } from '../topology/copartition.ts'
 import type { CompiledTopology } from '../topology/compiled.ts'
 import { splitTopology } from '../topology/split.ts'
-import { type BrokerHandle, openBroker } from './broker.ts'
+import { type BrokerHandle, openBroker, serversOf } from './broker.ts'
 import type { LogLine, Runtime, RuntimeOptions, StoreReader } from './contract.ts'
 import { dataAccess } from './data/data.ts'
 import { startDiagnosis } from './why/diagnosis.ts'
@@ -248,7 +248,7 @@ class RunningApplication implements Runtime {
       schemaPort: () => schemas.port(),
       historySize: config.get('engine.processing.state-transition-history-size'),
       failureExitCode: config.get('runtime.failure-exit-code'),
-      bootstrapServers: config.maskText(config.get('broker.bootstrap-servers')),
+      bootstrapServers: config.maskText(serversOf(config, shared.broker)),
       clock: systemClock,
       log: this.#log,
       ended: (code, error) => this.#engineEnded(code, error !== undefined),

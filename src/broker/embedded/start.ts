@@ -27,6 +27,8 @@ export interface EmbeddedBrokerOptions {
 
 /** A broker in a thread of this process. */
 export interface EmbeddedBroker {
+  /** Where it keeps its data; left out, in memory alone. */
+  readonly folder?: string
   /** A new connection, to be sent to another thread and used there with `clientOverPort`. */
   connect(): MessagePort
   /** A new connection for this thread. */
@@ -65,6 +67,7 @@ export async function startEmbeddedBroker(options: EmbeddedBrokerOptions): Promi
     return port1
   }
   return {
+    ...(options.folder !== undefined && { folder: options.folder }),
     connect,
     client: (clientId) => clientOverPort(connect(), clientId === undefined ? {} : { clientId }),
     close: async () => {

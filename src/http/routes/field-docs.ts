@@ -17,7 +17,8 @@ export const fieldDocs: Readonly<Record<string, Readonly<Record<string, string>>
     'platform.version': 'Version of Node.js.',
     'platform.vendor': 'Its vendor.',
     'platform.runtime': 'Node.js and the version of V8.',
-    'broker.bootstrapServers': 'As configured, user-info masked.',
+    'broker.bootstrapServers':
+      'As configured, user-info masked; of a broker that the program gave, `embedded:` and its folder.',
     'broker.applicationId': 'Identity towards the broker.',
     'broker.connected': 'Whether the broker answers.',
     'broker.since': 'Since when it does, or does not.',

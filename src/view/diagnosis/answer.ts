@@ -77,7 +77,7 @@ const statusWords: Readonly<Record<Status, string>> = {
   FLOWING: 'records are processed.',
   SLOW: 'it is at work, but results come late, or do not come yet.',
   STANDING: 'all or part of the application has stopped, or its results are incomplete.',
-  NOT_MEANT_TO_RUN: 'this process is paused, stopping or a standby, or its license is not accepted.',
+  NOT_MEANT_TO_RUN: 'this process is paused, stopping or a standby, or its license is not accepted: see below.',
   FAILED: 'the engine has given up; this process processes nothing.',
 }
 
@@ -111,6 +111,9 @@ function footer(said: string, width: number, url: string | undefined): string[] 
   ].map((line) => wrapped(line, width, '  ', '    '))
 }
 
+const flowLegend =
+  '\nFlow of the last 10 s (fetch reads from the broker, dispatch gives to the lanes):\n  # at work, ~ waiting for asynchronous calls, = held up, . idle\n'
+
 export function answerText(answer: WhyAnswer, width = 80, url?: string): string {
   const { application, process, verdict, status, since, findings, flow } = answer
   const nameWidth = Math.max(0, ...flow.map(({ stage }) => stage.length))
@@ -133,7 +136,7 @@ export function answerText(answer: WhyAnswer, width = 80, url?: string): string 
       wrapped(`More: ${inPackage(help)}`, width, '  '),
     ]),
     ...(notes.length === 0 ? [] : ['\nTo read this:\n', ...notes]),
-    ...(flow.length === 0 ? [] : ['\nFlow of the last 10 s: # at work, ~ waits for promises, = held, . idle\n']),
+    ...(flow.length === 0 ? [] : [flowLegend]),
     ...flow.map((stage) => bar(stage, nameWidth)),
   ].join('')
 }

@@ -28,7 +28,7 @@ function adviceOf(facts: Partial<Facts>, address: string): readonly [code: strin
   return [first?.code ?? '', first?.next ?? '']
 }
 
-const warning = /^Whatever takes a restart of this process .+ a restart loses all that is in them\. /
+const warning = /^Do not restart this process, .+ a restart loses all that is in them\. /
 
 describe('advice that leads to a restart', () => {
   for (const [code, facts] of withRestart) {

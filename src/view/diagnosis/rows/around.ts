@@ -82,7 +82,7 @@ const engineSilent: StandstillRow = {
   title: 'The engine’s own thread is silent',
   when: 'The engine’s thread has given no sign of life for 5 s in which this process had processor time. On a machine short of processors it takes more.',
   explains: everythingBehind,
-  next: `${saveThreads('the thread `engine`')} The only functions of the application on that thread are timestamp extractors. If the stack names one, the developers have to correct it; else send it to the maintainers of Millrace. ${safeRestart}`,
+  next: `${saveThreads('the thread `engine`')} The only functions of the application on that thread are timestamp extractors. Send it to the developers: where the stack names one of their functions they have to correct it, else they pass it on to the maintainers of Millrace. ${safeRestart}`,
   find: (facts, now) => {
     // While the process waits for processors its threads are silent in turns, and whoever looks sees little of it.
     const dueMs = facts.missedMs + patienceMs + hopsOfACommit * facts.lateMs
@@ -115,7 +115,7 @@ const diskFull: StandstillRow = {
   title: 'The disk of the stores is full',
   when: 'Stores wait for room on the disk.',
   explains: ['LANE_DOES_NOT_RETURN', 'LANE_SLOW', ...everythingBehind],
-  next: 'Enlarge the volume that `engine.state.dir` is on, or delete other data on it, such as log files of programs. Never delete files of the stores: they are the state of the application. The engine goes on by itself as soon as there is room; no restart is needed. Where `df -h` and `df -i` show room, the disk itself may be faulty: call whoever operates it.',
+  next: 'Enlarge the volume that `engine.state.dir` is on, or delete other data on it, such as log files of programs. Delete nothing in that folder itself: it is the state of the application. The engine goes on by itself as soon as there is room; no restart is needed. Where `df -h` and `df -i` show room, the disk itself may be faulty: call whoever operates it.',
   nextBehind: 'It ends by itself when there is room.',
   find: (facts) =>
     facts.diskFull === null

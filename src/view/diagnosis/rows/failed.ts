@@ -53,7 +53,7 @@ const poisonRecord: StandstillRow = {
         : ''
     const running =
       current === undefined
-        ? ` This is attempt ${before.length + 1}. It has not yet got past that record.`
+        ? ` The process was started again, which makes this attempt ${before.length + 1}. It has not yet got past that record.`
         : ' This process processes nothing any more.'
     return [
       {

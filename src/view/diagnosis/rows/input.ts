@@ -146,7 +146,7 @@ const watermarkHeld: StandstillRow = {
         : `, although the idleness time-out (watermark.idleness-timeout), ${lasting(timeoutMs)}, has passed`
     return [
       {
-        sentence: `${what}. The engine does not leave ${these} out as idle${idleness}. Until records come there, windows give no results and timers do not fire.`,
+        sentence: `${what}. The engine does not leave ${these} out as idle${idleness}. Until records come there, windows give no results and timers do not fire. Nothing is lost meanwhile.`,
         next: `${askProducers(
           holding.map(({ topic }) => topic),
           holding.length === 1 ? names : ['each of these partitions'],
@@ -196,7 +196,7 @@ function holderNext(
         ? `Find out who it is: \`${tool} list\` shows the transactional id beside the producer id ${holder.producerId}. Then ask its owner whether so long a transaction is meant, and if not, to restart it: ${begins}`
         : `Find out who it is: \`${tool} describe-producers ${at}\` shows the producer id with an open transaction, and \`${tool} list\` the transactional id beside it. Then ask its owner whether so long a transaction is meant, and if not, to restart it: ${begins}`
   if (isEmbedded(facts.broker.address))
-    return `${find.replace(/, and if not, .*/, '.')} This is an embedded broker, which Kafka’s own tools cannot ask, and whoever writes to it may run within this process: restart neither, and call the developers.`
+    return `${find.replace(/, and if not, .*/, '.')} This is an embedded broker, which Kafka’s own tools cannot ask, and whoever writes to it may run within this process: call the developers, and restart neither this process nor the writer before they agree.${isInMemory(facts.broker.address) ? ' (The topics of the embedded broker are in memory, and a restart of its process loses them.)' : ''} The broker ends the transaction by itself after the time-out that the writer has set for it (1 min for most): nothing is lost meanwhile.`
   return `${find} ${byItself} \`${tool} find-hanging ${at}\` lists it. Only then, and if its owner agrees: \`${tool} abort ${at} --start-offset ${offset}\`. ${ownMarker}`
 }
 

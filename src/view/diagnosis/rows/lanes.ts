@@ -160,8 +160,8 @@ function stuckNext(facts: Facts, { lane, blocked }: LaneFacts): string {
     : ''
   const isLost = isInMemory(facts.broker.address)
   const instead = blocked
-    ? ' If no developer can be reached by then, end what it waits for: half a result of one record harms less than the loss of all topics.'
-    : ' Nothing prevents that but the end of the call, so save what is said above now. Without such a folder the topics are empty after that: whoever writes them has to write again.'
+    ? ' If no developer can be reached before that, and it waits for a child process of its own, end that one: half a result of one record harms less than the loss of all topics. End nothing else: locks and devices serve others, too.'
+    : ' Nothing prevents that but the end of the call, so save what is said above now. The topics are empty after that: whoever writes them has to write again.'
   const ends = ` If the function has still not returned some seconds later, the process exits with code 70, so that its supervisor restarts it.${isLost ? instead : ''}`
   const correct = blocked ? correctWait : correctLoop
   const way = isLost
@@ -269,7 +269,7 @@ function failingNext(facts: Facts, { node, nodeFunction, at }: NonNullable<LaneF
   if (at === null) return next
   const { processing } = facts.settings ?? {}
   const becomes = processing === undefined ? '' : `: ${fates[processing] ?? processing}`
-  return `${next} If it answers everybody else, it may not take this very record. ${toRead(facts, at)}Once other records have come through behind it, the engine does with it by itself what ${setting('errors.processing', processing)} says${becomes}. If no others come, it waits: call the developers with the place of the record.`
+  return `${next} If it answers everybody else, it may be refusing this very record. ${toRead(facts, at)}Once later records have come through, the engine itself does with this one what ${setting('errors.processing', processing)} says${becomes}. If no others come, this one waits: call the developers with the place of the record.`
 }
 
 /** What `errors.processing` makes of a record. */

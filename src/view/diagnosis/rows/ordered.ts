@@ -150,7 +150,7 @@ function noneActiveNext({ ha, settings }: Facts, noneMs: number, now: number): s
     '`millrace ha status --url` with the address of this process shows all pods, and for each why it does not take over.'
   if (ha === null) return `${look} \`millrace ha promote <pod> --wait\` makes one of them active.`
   if (isTakingOver(ha))
-    return 'Wait, and ask again in some seconds; `/state` shows how much is restored. Send no `millrace ha promote` meanwhile. Where nothing has changed after a minute, look at the log of this process.'
+    return 'Wait, and ask again in some seconds; `/state` shows how much is restored. Send no `millrace ha promote` meanwhile. Where nothing has changed after a minute, look at its log, and whether it reaches its broker: the last lines say what it waits for. It may be restarted then: another pod takes over, or this one anew, and nothing is lost.'
   const inState = (state: string): string[] => ha.others.filter((pod) => pod.state === state).map(({ podId }) => podId)
   const [failed, lost] = [inState('FAILED'), inState('LOST')]
   const timeout = setting('ha.failover-timeout', time(settings?.failoverTimeoutMs))
@@ -162,7 +162,7 @@ function noneActiveNext({ ha, settings }: Facts, noneMs: number, now: number): s
       : []),
     ...(ha.failoverPaused !== null
       ? [
-          `${pausedFailover(ha.failoverPaused, now)} so no pod takes over by itself: ask first who did, and why. \`millrace ha resume --wait\`, with the same \`--url\`, ends that. If nobody can be reached, \`millrace ha promote\` works all the same, and leaves it paused.`,
+          `${pausedFailover(ha.failoverPaused, now)} so no pod takes over by itself: ask first who did, and why. \`millrace ha resume --wait\`, with the same \`--url\`, ends that. If nobody can be reached, go on with the next step: \`millrace ha promote\` works all the same, and leaves it paused.`,
         ]
       : [
           noneMs > (settings?.failoverTimeoutMs ?? 0) + noneForMs / 2

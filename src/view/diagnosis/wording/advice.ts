@@ -24,8 +24,7 @@ export const isEmbedded = (address: string): boolean => address.startsWith('embe
 /** A broker in this process without a folder: its topics end with it. */
 export const isInMemory = (address: string): boolean => address === 'embedded:'
 
-const lostWithIt =
-  'the topics of its embedded broker are in memory, unless the program that starts it gives it a folder, and a restart loses all that is in them.'
+const lostWithIt = 'the topics of its embedded broker are in memory, and a restart loses all that is in them.'
 const notWithoutThem = `Do not restart the process without their word: ${lostWithIt}`
 
 /** Where an embedded broker is to be looked at, and what a restart of its process costs. */
@@ -35,7 +34,7 @@ export function embeddedNext(address: string): string {
   const save =
     'save the answer of GET `/debug/threads` (`millrace threads -o json`), which shows what the thread of the broker is at,'
   return isInMemory(address)
-    ? `${own} Check whether this host is short of processor time (\`top\`, the CPU limit of the container). If it is, take load off it: end or move other work on this host. (To raise the limit of a container mostly starts it again.) If it is not, ${save} and call the developers with it. ${notWithoutThem}`
+    ? `${own} Check whether this host is short of processor time (\`top\`, the CPU limit of the container). If the host is, move other work away from it, of which you know that it may be moved. If it is the container’s limit, call the developers: to raise it mostly starts the container again. If it is neither, ${save} and call the developers with it. ${notWithoutThem}`
     : `${own} Look at the disk of its folder ${folder}: is it full, slow or faulty (\`df -h\`, \`iostat -x\`, \`dmesg\`)? Delete nothing in that folder: it holds all topics. If the disk is all right, ${save} for the developers, and restart the process, which starts the broker again too.`
 }
 
@@ -53,7 +52,7 @@ export function toRead(facts: Pick<Facts, 'broker'>, record: RecordPlace): strin
 }
 
 const restartIsSafe =
-  'A restart loses nothing: what is committed stays, and all other records are read again. Stores in memory are restored first, and calls to other systems are made again.'
+  'A restart loses nothing: what is committed stays, and all other records are read again. Stores in memory are restored first, and calls to other systems are made again: what they do, such as a mail or a payment, may be done twice.'
 
 /** As the guide says it, which knows no process. */
 export const safeRestart = `Then restart the process. ${restartIsSafe} (Not so beside an embedded broker without a folder: its topics are in memory, and are lost with the process.)`
@@ -79,7 +78,7 @@ export function restartWarning({ broker }: Pick<Facts, 'broker'>, what: string):
     : ''
 }
 
-const restartIsTheirs = `Whatever takes a restart of this process (a setting, a release, another start) is for the developers to decide, also below: ${lostWithIt}`
+const restartIsTheirs = `Do not restart this process, and change no setting or release (which restarts it), before the developers agree: ${lostWithIt}`
 
 /** A restart, and what takes one: a release, a start, a setting. */
 const takesRestart =
@@ -133,7 +132,7 @@ export function failureAdvice(code: string, restartHelps: boolean, facts: Failur
 type FailureFacts = Pick<Facts, 'applicationId' | 'broker' | 'settings'>
 
 function laneStuckAdvice(facts: FailureFacts): string {
-  return `${saveThreads('the lane')} It is gone with the process, and the developers need it: a function of the application did not return. Then start the process again: it reads the same records again. ${restartCosts(facts)} If a lane hangs again, only a corrected program helps, or the release before, where it began with a new one.`
+  return `${saveThreads('the lane')} Do this before anything else: it is gone once the process ends, and the developers need it, for a function of the application did not return. Then start the process again: it reads the same records again. ${restartCosts(facts)} If a lane hangs again, only a corrected program helps, or the release before, where it began with a new one.`
 }
 
 function offsetsMissingAdvice(facts: FailureFacts): string {

@@ -143,7 +143,7 @@ export const terms: readonly Term[] = [
     word: 'embedded broker',
     met: /\bembedded broker\b/,
     meaning:
-      'a broker within this process, in place of Kafka, which no Kafka tool can ask; `broker.bootstrap-servers` is `embedded:` then, with a folder behind it where topics are kept in files',
+      'a broker within this process, in place of Kafka, which no Kafka tool can ask; `broker.bootstrap-servers` is `embedded:` then, which keeps topics in memory, or `embedded:<folder>`, which keeps them in files',
   },
   {
     word: 'fetch, dispatch',
