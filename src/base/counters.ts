@@ -1,6 +1,6 @@
 /**
- * Counters in shared memory. Every lane and the engine thread own one block and are its only writer; the control
- * thread reads them at any moment, also while the owner loops for ever. Plain stores of doubles: a reader may see a
+ * Counters in shared memory. Every lane and the engine thread own one block and are its only writer, but for the slots that
+ * say so; the control thread reads them at any moment, also while the owner loops for ever. Plain stores of doubles: a reader may see a
  * value that is one step old, never a torn one.
  */
 
@@ -136,16 +136,24 @@ export const engineIndex = Object.fromEntries(engineSlots.map((name, i) => [name
 export function laneBlockLength(layout: CounterLayout): number {
   return functionSlot(layout, layout.nodes, 'calls')
 }
+/** Records taken in, records done, drops by reason, what is known of the input. */
+const subtopologySlots = 5 + dropReasons.length
 export const nodeSlot = (_layout: CounterLayout, node: number): number => laneSlots.length + node
 export const subtopologySlot = (layout: CounterLayout, subtopology: number): number =>
-  laneSlots.length + layout.nodes + subtopology * (2 + dropReasons.length)
+  laneSlots.length + layout.nodes + subtopology * subtopologySlots
 /** Records that a sub-topology is done with, in this run. */
 export const finishedSlot = (layout: CounterLayout, subtopology: number): number =>
   subtopologySlot(layout, subtopology) + 1
 export const dropSlot = (layout: CounterLayout, subtopology: number, reason: number): number =>
   subtopologySlot(layout, subtopology) + 2 + reason
+/**
+ * Up to when it is known what came for a sub-topology. The next slots have for how long nobody could know, and how long one
+ * look proves that nothing comes. The engine sets them.
+ */
+export const knownInputSlot = (layout: CounterLayout, subtopology: number): number =>
+  dropSlot(layout, subtopology, dropReasons.length)
 export const storeSlot = (layout: CounterLayout, store: number, slot: number): number =>
-  laneSlots.length + layout.nodes + layout.subtopologies * (2 + dropReasons.length) + store * storeSlots.length + slot
+  subtopologySlot(layout, layout.subtopologies) + store * storeSlots.length + slot
 
 /** First slots of a lane's histograms: time per record by sub-topology, … */
 export const processHistogram = (layout: CounterLayout, subtopology: number): number =>

@@ -143,9 +143,9 @@ export class LaneCore {
 
   /** What tasks reach of the lane. */
   #makeHost(): TaskHostPort {
-    const { topology, applicationId, clock, policies, log, tracing, dropped: told } = this.#options
+    const { topology, applicationId, clock, policies, log, tracing, dropped: told, tellsInput } = this.#options
     return new TaskHostPort({
-      ...{ topology, applicationId, clock, policies, log, tracing, told },
+      ...{ topology, applicationId, clock, policies, log, tracing, told, tellsInput },
       outputs: this.#outputs,
       handoffs: this.#handoffs,
       deferred: this.#deferred,

@@ -6,6 +6,7 @@ import {
   dropReasons,
   dropSlot,
   finishedSlot,
+  knownInputSlot,
   type LaneDoing,
   laneDoings,
   laneIndex,
@@ -13,6 +14,7 @@ import {
   storeSlot,
   subtopologySlot,
 } from '../base/counters.ts'
+import type { InputKnowledge } from '../operators/contract.ts'
 import type { Probe } from '../operators/node-operator.ts'
 
 const [idle, busy, waiting, held] = laneDoings.map((_, i) => i) as [number, number, number, number]
@@ -57,6 +59,12 @@ export class LaneCounters {
     this.#block = block
     if (block[laneIndex.doingSinceMs] === 0) block[laneIndex.doingSinceMs] = now
     this.probe = new SharedProbe(layout, block)
+  }
+
+  /** What the engine has noted of the input of a sub-topology. */
+  inputOf(subtopology: () => number): InputKnowledge {
+    const at = (slot: number): number => this.#block[knownInputSlot(this.#layout, subtopology()) + slot] as number
+    return { knownTo: () => at(0), blindMs: (upTo) => at(1) + Math.max(0, upTo - at(0) - at(2)) }
   }
 
   add(slot: number, amount: number): void {

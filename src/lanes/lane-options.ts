@@ -34,6 +34,8 @@ export interface LaneOptions {
   readonly writeBehind?: WriteBehindOptions
   readonly layout: CounterLayout
   readonly counters: Float64Array
+  /** The engine notes in the counters what is known of the input; left out: all is known at any moment. */
+  readonly tellsInput?: boolean
   readonly toEngine: (message: FromLane, transfer: ArrayBuffer[]) => void
   readonly toLane: (lane: number, message: LaneToLane, transfer: ArrayBuffer[]) => void
   /** Asks that `run` be called again soon; called when a user function's promise settled. */

@@ -139,6 +139,7 @@ async function main(): Promise<void> {
     writeBehind: data.writeBehind,
     layout: data.layout,
     counters: data.counters,
+    tellsInput: true,
     toEngine: send,
     toLane: (to, message, transfer) => (peers[to] as MessagePort).postMessage(message, transfer),
     wake: () => turns.wake(),

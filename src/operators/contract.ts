@@ -154,6 +154,14 @@ export interface CallGate {
   run(origin: Origin, call: () => unknown): Promise<unknown>
 }
 
+/** What is known of the records that come to a task. A host that has none knows of all at any moment. */
+export interface InputKnowledge {
+  /** All that had come by this instant of the wall clock was processed. */
+  knownTo(): number
+  /** For how long, all in all up to this instant, nobody could have seen a record. */
+  blindMs(upTo: number): number
+}
+
 /** What a task offers its operators. */
 export interface TaskContext {
   readonly subtopology: number
@@ -172,6 +180,7 @@ export interface TaskContext {
   /** Event time of the timers that are firing; between timers the watermark that the task was advanced to. */
   timerTime(): number
   wallClock(): number
+  readonly input: InputKnowledge
   /**
    * True: each operator takes the largest timestamp that reached it for the time, as Kafka Streams does, and lets go of
    * what it holds back only when a record comes by. For comparisons; the engine itself goes by the watermark.

@@ -1,11 +1,21 @@
-/** Lets event time go on with the wall clock while no records come, for windows that ask for it. */
+/**
+ * Lets event time go on with the wall clock while no records come, for windows that ask for it. What waits in its topic, or
+ * before a slow function, has come, and time in which nobody could have seen a record is no quiet: both are the engine's to
+ * know (`InputKnowledge`).
+ */
 import type { Operator, TaskContext } from './contract.ts'
+
+/** Until what has come by a moment is known, it is asked for again no sooner than this, and no later. */
+const soonestMs = 100
+const latestMs = 1000
 
 export class QuietInput {
   readonly #operator: Operator
   readonly #context: TaskContext
   readonly #idleMs: number
   #lastArrival = 0
+  /** For how long nobody could have seen a record, up to then. */
+  #blindMs = 0
   #lastTime = Number.NEGATIVE_INFINITY
   /** Where silent partitions keep the watermark unknown, the records' own time stands in for it. */
   #newest = Number.NEGATIVE_INFINITY
@@ -21,7 +31,7 @@ export class QuietInput {
   /** A record has come at this event time, with this timestamp. */
   arrived(time: number, timestamp: number): void {
     this.#isNew = false
-    this.#lastArrival = this.#context.wallClock()
+    this.#cameAt(this.#context.wallClock())
     if (time > this.#lastTime) this.#lastTime = time
     if (timestamp > this.#newest) this.#newest = timestamp
     this.#context.wakeAtWallClock(this.#operator, this.#lastArrival + this.#idleMs)
@@ -37,23 +47,38 @@ export class QuietInput {
     this.#context.wakeAtWallClock(this.#operator, this.#context.wallClock())
   }
 
-  /** The event time that the quiet has come to, or undefined while there was none; asks to be called again for `next`. */
-  timeAt(nowMs: number, next: () => number): number | undefined {
+  /** The event time that the quiet has come to; undefined while there was none, or too little: then the clock is looked at again. */
+  timeAt(nowMs: number): number | undefined {
     if (this.#isNew) {
       this.#isNew = false
-      this.#lastArrival = nowMs
+      this.#cameAt(nowMs)
     }
-    const quiet = nowMs - this.#lastArrival
     if (this.#newest === Number.NEGATIVE_INFINITY) return undefined
+    const { input } = this.#context
+    const knownTo = input.knownTo()
+    const quiet = knownTo - this.#lastArrival - Math.max(0, input.blindMs(knownTo) - this.#blindMs)
     if (quiet < this.#idleMs) {
-      this.#context.wakeAtWallClock(this.#operator, this.#lastArrival + this.#idleMs)
+      this.#lookAgain(nowMs, this.#idleMs - quiet)
       return undefined
     }
     const known = Math.max(this.#lastTime, this.#context.settledTo())
-    const time = (known === Number.NEGATIVE_INFINITY ? this.#newest : known) + quiet
-    const due = next()
-    if (due !== Number.POSITIVE_INFINITY && due > time)
-      this.#context.wakeAtWallClock(this.#operator, nowMs + due - time)
-    return time
+    return (known === Number.NEGATIVE_INFINITY ? this.#newest : known) + quiet
+  }
+
+  /** Something is left that is due at this event time, of which `time` is known. */
+  waitsFor(due: number, time: number, nowMs: number): void {
+    if (due !== Number.POSITIVE_INFINITY) this.#lookAgain(nowMs, due - time)
+  }
+
+  #cameAt(nowMs: number): void {
+    this.#lastArrival = nowMs
+    this.#blindMs = this.#context.input.blindMs(nowMs)
+  }
+
+  #lookAgain(nowMs: number, leftMs: number): void {
+    // Where all is known at any moment it is known when the time has come.
+    const isBehind = this.#context.input.knownTo() < nowMs
+    const afterMs = isBehind ? Math.min(Math.max(leftMs, soonestMs), latestMs) : leftMs
+    this.#context.wakeAtWallClock(this.#operator, nowMs + afterMs)
   }
 }

@@ -71,8 +71,11 @@ export class SuppressOperator extends NodeOperator {
   }
 
   onWallClock(nowMs: number): Maybe {
-    const time = this.#quiet?.timeAt(nowMs, () => (this.#places.first?.time ?? Number.POSITIVE_INFINITY) + this.#delay)
-    if (time !== undefined) return this.onWatermark(time)
+    const time = this.#quiet?.timeAt(nowMs)
+    if (time === undefined) return
+    const released = this.onWatermark(time)
+    this.#quiet?.waitsFor((this.#places.first?.time ?? Number.POSITIVE_INFINITY) + this.#delay, time, nowMs)
+    return released
   }
 
   /** Its window's final result went out while the input was quiet. */

@@ -22,6 +22,7 @@ export interface TaskHost {
   defer?(deferral: Deferral, rec: Rec): void
   dropped(rec: Rec, reason: DropReason, node: string): void
   wallClock(): number
+  readonly input?: TaskContext['input'] | undefined
   requestCommit(): void
   fencingToken?(): number
   readonly log?: LogPort | undefined
@@ -220,6 +221,7 @@ export class Task {
       settledTo: () => this.#settledTo,
       timerTime: () => (Number.isNaN(this.#firing) ? this.#advancedTo : this.#firing),
       wallClock: () => host.wallClock(),
+      input: host.input ?? { knownTo: () => host.wallClock(), blindMs: () => 0 },
       wakeAt: (operator, time) => this.#wakeAt(this.#wakes, operator, time),
       wakeAfter: (operator, time) => this.#wakeAt(this.#schedules, operator, time),
       wakeAtWallClock: (operator, time) => this.#wakeAtWallClock(operator, time),
@@ -355,11 +357,8 @@ export class Task {
   #fireAt(time: number, wakes: Float64Array, how: Firing): Maybe {
     this.#firing = time
     const pending = this.#fire(wakes, time, 0, how)
-    if (pending === undefined) {
-      this.#firing = Number.NaN
-      return
-    }
-    return pending.then(() => {
+    if (pending === undefined) this.#firing = Number.NaN
+    return pending?.then(() => {
       this.#firing = Number.NaN
     })
   }
@@ -407,8 +406,7 @@ export class Task {
   }
 
   wallClock(now: number): Maybe {
-    if (now < this.nextWallClock) return
-    return this.#fire(this.#wallWakes, now, 0, 'onWallClock')
+    if (now >= this.nextWallClock) return this.#fire(this.#wallWakes, now, 0, 'onWallClock')
   }
 
   /** Calls the operators that are due, in node order, so that what one lets out meets the next before its turn. */

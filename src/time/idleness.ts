@@ -67,6 +67,11 @@ export class IdleClocks {
     return ((this.#flags[p] as number) & (fetched | caughtUp)) === (fetched | caughtUp)
   }
 
+  /** Up to when all that came was read and dispatched; undefined while something is buffered, before which it came to more. */
+  knownAt(p: number): number | undefined {
+    return ((this.#flags[p] as number) & buffered) === 0 ? this.#evidence[p] : undefined
+  }
+
   assign(p: number, timeoutMs: number): void {
     assert(timeoutMs >= 0, `a partition is idle after ${timeoutMs} ms`)
     this.#timeout[p] = timeoutMs

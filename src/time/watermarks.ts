@@ -217,10 +217,8 @@ export class Watermarks {
    * Only a partition seen empty can turn idle.
    */
   evidence(p: number, lag: number | undefined, fetchFailed: boolean, now: number): void {
-    if (lag === undefined) {
-      this.#sort(this.#heads.forgetLag(p, now), now)
-      return
-    }
+    if (lag === undefined) this.#sort(this.#heads.forgetLag(p, now), now)
+    if (lag === undefined) return
     this.#idle.evidence(p, lag, fetchFailed, now)
     this.#holds.refresh(p)
     if (!fetchFailed) this.#sort(this.#heads.fetched(p, lag, now), now)
@@ -311,6 +309,11 @@ export class Watermarks {
     this.#marks.setCeiling(p, epochMs)
     this.#refresh(p)
     this.#marks.advance()
+  }
+
+  /** See `IdleClocks.knownAt`. */
+  knownAt(p: number): number | undefined {
+    return this.#idle.knownAt(p)
   }
 
   isIdle(p: number): boolean {

@@ -2,6 +2,7 @@
 import type { CompiledTopology, WatermarkOptions } from './compiled.ts'
 import { type Copartitioned, copartitionedSources } from './copartition.ts'
 import { beginningsOf } from './changes/diff.ts'
+import type { OperatorSpec } from './operator-spec.ts'
 import { heldBackMs, isCircular } from './levels/held-back.ts'
 import { surroundingsOf } from './changes/surroundings.ts'
 
@@ -57,6 +58,8 @@ export interface SubtopologyPlan {
   readonly order: 'event-time' | 'arrival'
   readonly stores: readonly string[]
   readonly sources: readonly number[]
+  /** Has windows that close while nothing comes. */
+  readonly closesInQuiet?: boolean
 }
 
 export interface BoundaryPlan {
@@ -106,6 +109,13 @@ function storePlans(topology: CompiledTopology): StorePlan[] {
   return stores
 }
 
+function closesInQuiet(spec: OperatorSpec): boolean {
+  if (spec.op === 'suppress') return spec.until.type === 'windowCloses' && spec.until.closeAfterIdleMs !== undefined
+  return (
+    spec.op === 'windowAggregate' && 'closeAfterIdleMs' in spec.window && spec.window.closeAfterIdleMs !== undefined
+  )
+}
+
 export function planOf(topology: CompiledTopology): TopologyPlan {
   return {
     levels: topology.levels,
@@ -146,6 +156,7 @@ export function planOf(topology: CompiledTopology): TopologyPlan {
       order,
       stores,
       sources,
+      closesInQuiet: topology.nodes.some(({ subtopology, spec }) => subtopology === id && closesInQuiet(spec)),
     })),
     boundaries: topology.boundaries.map((boundary) => {
       const { index, name, topic, fromSubtopology, toSubtopology, toSource } = boundary

@@ -118,6 +118,7 @@ export class SimulatedProcess {
           ...(options.writeBehind && { writeBehind: options.writeBehind }),
           layout,
           counters: this.laneCounters[lane] as Float64Array,
+          tellsInput: true,
           toEngine: (message) => {
             const send = (m: FromLane): void => (toEngine[lane] as Channel<FromLane>).send(m)
             if (tamper.fromLane) tamper.fromLane(message, send)

@@ -82,7 +82,10 @@ export class Commits {
       tick: () => {
         host.watch.look()
         if (host.ended()) this.#pace.close()
-        else this.#committer?.tick()
+        else {
+          this.#committer?.tick()
+          this.#rests()
+        }
       },
       wanted: () => host.ready() && (this.#dirty || host.flow()?.moved() === true),
       caughtUp: () => host.flow()?.caughtUp === true,
@@ -146,6 +149,12 @@ export class Commits {
   /** Stores have rows past their time that the next commit removes. */
   get hasExpired(): boolean {
     return this.#forgets
+  }
+
+  /** Nothing is under way, and nothing to be committed. */
+  #rests(): void {
+    const flow = this.#host.flow()
+    if (flow && this.#committer?.machine.startedAtMs === null && !this.#dirty && !flow.moved()) flow.known.rests()
   }
 
   /** Outputs of a lane. */
@@ -246,6 +255,7 @@ export class Commits {
     const { sinceBarrier: dispatched } = flow.dispatcher
     assert(dispatched >= 0, `${dispatched} records were dispatched since the last barrier`)
     const positions = flow.freeze()
+    flow.known.mark()
     const { seq } = flow.dispatcher
     const { tokenEpoch } = this
     const [first] = positions
@@ -280,7 +290,9 @@ export class Commits {
   }
 
   #committed(frozen: Frozen, next: ReadonlyMap<string, number>): void {
-    this.#host.flow()?.committed(frozen.offsets)
+    const flow = this.#host.flow()
+    flow?.committed(frozen.offsets)
+    flow?.known.passed()
     for (const [id, offset] of next) this.changelogNext.set(id, offset)
     this.#ends.committed()
     this.#reports.tookEffect()

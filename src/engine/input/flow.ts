@@ -14,6 +14,7 @@ import type { EngineOptions } from '../engine-options.ts'
 import type { Fetcher, FetcherEvents } from './fetcher.ts'
 import { InputEnd, isExhausted, progressOf } from './input-end.ts'
 import { inputFetcher } from './input-fetcher.ts'
+import { evidenceTtlMs, KnownInput } from '../commit/known-input.ts'
 import { InputSources } from './input-sources.ts'
 import { firstWithheld, LogEnds } from './log-ends.ts'
 import { LongWait } from './long-wait.ts'
@@ -53,6 +54,7 @@ export class Flow {
   readonly #watermarks: Watermarks
   readonly #admission: Admission
   readonly dispatcher: Dispatcher
+  readonly known: KnownInput
   readonly #fetcher: Fetcher
   readonly #logEnds: LogEnds
   readonly #routes = new Map<PartitionKey, Route>()
@@ -74,12 +76,12 @@ export class Flow {
     this.#o = options
     this.#host = host
     const { settings, clock, timers, laneCounters, layout } = options
-    // An empty partition is proved empty once a fetch, which may wait as long as this.
     this.#watermarks = new Watermarks({
-      evidenceTtlMs: settings.fetchMaxWaitMs + 2500,
+      evidenceTtlMs: evidenceTtlMs(settings),
       maxTaskIdleMs: settings.maxTaskIdleMs,
       byTask: settings.split === 'repartition-topics',
     })
+    this.known = new KnownInput(options, () => this.#routes.values(), this.#watermarks)
     this.#sources = new InputSources(options, run)
     this.#deadline = new Alarm(timers, () => this.wake())
     this.#positions = new Positions(settings, this.#watermarks, this.#routes)
@@ -165,7 +167,6 @@ export class Flow {
       this.#routes.delete(partitionKey(route.topic, route.partition))
     }
     this.#announcements?.reassigned()
-    // What waited for one of them goes on.
     this.wake()
   }
 

@@ -43,6 +43,8 @@ export interface TaskHostOptions {
   readonly deferred: Deferred
   readonly counters: LaneCounters
   readonly clock: Clock
+  /** See `LaneOptions.tellsInput`. */
+  readonly tellsInput: boolean | undefined
   readonly policies: ErrorPolicies
   readonly affinity: () => Affinity
   readonly alive: (slot: TaskSlot) => boolean
@@ -123,6 +125,7 @@ export class TaskHostPort {
         if (alive(s)) this.dropped(s, rec, reason, node)
       },
       wallClock: () => clock.now(),
+      input: this.#options.tellsInput === true ? counters.inputOf(() => slot().subtopology) : undefined,
       requestCommit: () => this.#options.requestCommit(),
       fencingToken: () => this.#options.fencingToken(),
       log: this.#options.log,

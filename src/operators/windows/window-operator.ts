@@ -82,8 +82,11 @@ export abstract class WindowOperator extends NodeOperator {
 
   onWallClock(nowMs: number): Maybe {
     const { pending } = this
-    const time = pending && this.#quiet?.timeAt(nowMs, () => pending.nextClose)
-    if (time !== undefined) return this.#closeUpTo(time)
+    const time = pending && this.#quiet?.timeAt(nowMs)
+    if (time === undefined) return
+    const told = this.#closeUpTo(time)
+    this.#quiet?.waitsFor(pending?.nextClose ?? Number.POSITIVE_INFINITY, time, nowMs)
+    return told
   }
 
   #closeUpTo(time: number): Maybe {

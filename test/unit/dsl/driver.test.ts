@@ -376,6 +376,30 @@ describe('time', () => {
     })
   }
 
+  for (const suppressed of [false, true]) {
+    test(`all ${suppressed ? 'suppressed windows' : 'windows'} that are open close while the input is quiet, each at its time`, async () => {
+      const window = tumbling('10s', { grace: '30s', closeAfterIdle: '20s' })
+      const driver = driverOf((topology) => {
+        const grouped = topology.stream('in').groupByKey()
+        const closed = suppressed
+          ? grouped.windowedBy(window).count().suppress({ until: 'window-closes' })
+          : grouped.windowedBy(window, { emit: 'on-close' }).count()
+        closed.toStream().to('out')
+      })
+      await driver.input('in').pipe('a', 1, { timestamp: 1000 })
+      await driver.input('in').pipe('a', 1, { timestamp: 12_000 })
+      await driver.input('in').pipe('a', 1, { timestamp: 13_000 })
+      await driver.advanceWallClock('26s')
+      assert.deepEqual(values(driver), [])
+      await driver.advanceWallClock('2s')
+      assert.deepEqual(values(driver), [1])
+      await driver.advanceWallClock('8s')
+      assert.deepEqual(values(driver), [])
+      await driver.advanceWallClock('2s')
+      assert.deepEqual(values(driver), [2])
+    })
+  }
+
   test('scheduled sources fire on their grid', async () => {
     const driver = driverOf(
       (topology) =>

@@ -1,0 +1,155 @@
+/** What windows that close in quiet take for quiet: up to when it is known what came, and when nobody could know. */
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { knownInputSlot, laneBlockLength, newBlock } from '../../../src/base/counters.ts'
+import { KnownInput } from '../../../src/engine/commit/known-input.ts'
+import { LaneCounters } from '../../../src/lanes/lane-counters.ts'
+import type { InputKnowledge, Operator, TaskContext } from '../../../src/operators/contract.ts'
+import { QuietInput } from '../../../src/operators/quiet-input.ts'
+
+const layout = { nodes: 0, subtopologies: 2, stores: [], sourceTopics: [], sinkTopics: [] }
+const begun = 1_000_000
+const fetchMaxWaitMs = 500
+const provenMs = fetchMaxWaitMs + 2500
+
+/** Sub-topology 1 has windows and is fed by sub-topology 0, which reads the topics of the sources 0 and 1. */
+class World {
+  now = begun
+  readonly block = newBlock(laneBlockLength(layout))
+  readonly routes = [
+    { handle: 0, source: 0 },
+    { handle: 1, source: 1 },
+  ]
+  /** By partition: up to when it was read to its end; undefined while something of it waits. */
+  readonly seen: Array<number | undefined> = [0, 0]
+  readonly known: KnownInput
+
+  constructor() {
+    const source = (index: number, subtopology: number): object => ({ index, subtopology, kind: 'topics' })
+    const plan = {
+      sources: [source(0, 0), source(1, 0), { ...source(2, 1), kind: 'boundary' }],
+      boundaries: [{ fromSubtopology: 0, toSubtopology: 1 }],
+      subtopologies: [{ id: 0 }, { id: 1, closesInQuiet: true }],
+    }
+    this.known = new KnownInput(
+      {
+        clock: { now: () => this.now, monotonic: () => this.now - begun },
+        layout,
+        laneCounters: [this.block],
+        settings: { plan, fetchMaxWaitMs } as never,
+      },
+      () => this.routes as never,
+      { knownAt: (p) => this.seen[p] },
+    )
+  }
+
+  get input(): InputKnowledge {
+    return new LaneCounters(layout, this.block, this.now).inputOf(() => 1)
+  }
+
+  /** All was read to its end at this moment. */
+  readTo(ms: number): void {
+    this.now = begun + ms
+    this.seen.fill(ms)
+  }
+}
+
+describe('what is known of the input', () => {
+  test('is what was read to its end before the mark of a commit that has gone through', () => {
+    const world = new World()
+    world.readTo(100)
+    world.known.mark()
+    assert.equal(world.input.knownTo(), 0)
+    world.readTo(150)
+    world.known.passed()
+    assert.equal(world.input.knownTo(), begun + 100)
+    world.known.rests()
+    assert.equal(world.input.knownTo(), begun + 150)
+  })
+
+  test('goes no further than the partition that is behind, be it of another sub-topology above, or one with records that wait', () => {
+    const world = new World()
+    world.readTo(100)
+    world.known.rests()
+    world.readTo(200)
+    world.seen[1] = undefined
+    world.known.rests()
+    assert.equal(world.input.knownTo(), begun + 100)
+    world.seen[1] = 180
+    world.known.rests()
+    assert.equal(world.input.knownTo(), begun + 180)
+  })
+
+  test('is nothing where no window closes in quiet', () => {
+    const world = new World()
+    world.readTo(100)
+    world.known.rests()
+    assert.equal(world.block[knownInputSlot(layout, 0)], 0)
+  })
+
+  test('tells for how long nobody could have seen a record', () => {
+    const world = new World()
+    world.readTo(100)
+    world.known.rests()
+    world.now = begun + 60_000
+    assert.equal(world.input.blindMs(begun + 100), 0)
+    assert.equal(world.input.blindMs(world.now), 59_900 - provenMs)
+    world.readTo(60_000)
+    world.known.rests()
+    assert.equal(world.input.blindMs(begun + 60_000), 59_900 - provenMs)
+  })
+})
+
+describe('quiet', () => {
+  const idleMs = 10_000
+  const quietOf = (world: World): { quiet: QuietInput; wakes: number[] } => {
+    const wakes: number[] = []
+    const context = {
+      input: world.input,
+      wallClock: () => world.now,
+      settledTo: () => Number.NEGATIVE_INFINITY,
+      wakeAtWallClock: (_operator: Operator, at: number) => wakes.push(at - begun),
+    }
+    return { quiet: new QuietInput({} as Operator, context as unknown as TaskContext, idleMs), wakes }
+  }
+
+  /** Looked at every second, as long as all is read. */
+  const reads = (world: World, from: number, to: number): void => {
+    for (let ms = from; ms <= to; ms += 1000) {
+      world.readTo(ms)
+      world.known.rests()
+    }
+  }
+
+  test('is what is known of, from the last record on, and is asked for again until then', () => {
+    const world = new World()
+    const { quiet, wakes } = quietOf(world)
+    reads(world, 1000, 2000)
+    quiet.arrived(5000, 5000)
+    reads(world, 3000, 11_000)
+    world.now = begun + 12_000
+    assert.equal(quiet.timeAt(world.now), undefined)
+    assert.deepEqual(wakes, [12_000, 13_000])
+    reads(world, 12_000, 13_000)
+    assert.equal(quiet.timeAt(world.now), 5000 + 11_000)
+  })
+
+  // Of the time from a record to the next look at all of the input, nobody can tell how much was blind: none of it counts.
+  for (const [what, cameAt, countedMs] of [
+    ['before', 2000, provenMs],
+    ['during', 20_000, 0],
+  ] as const) {
+    test(`leaves out the time in which nobody could have seen a record, for one that came ${what} it`, () => {
+      const world = new World()
+      const { quiet } = quietOf(world)
+      reads(world, 1000, 2000)
+      world.now = begun + cameAt
+      quiet.arrived(5000, 5000)
+      const closesAt = 60_000 + idleMs - countedMs
+      reads(world, 60_000, closesAt - 1000)
+      assert.equal(quiet.timeAt(world.now), undefined)
+      reads(world, closesAt, closesAt)
+      assert.equal(quiet.timeAt(world.now), 5000 + idleMs)
+    })
+  }
+})
