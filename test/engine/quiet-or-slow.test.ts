@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { startEmbeddedBroker } from '../../src/runtime/index.ts'
 import { eventually } from '../support/millrace.ts'
 import { byKey, firstTime, type In, TestEngine } from './support/engine.ts'
 
@@ -10,20 +11,21 @@ const config = { 'broker.embedded.partitions': 1, 'watermark.idleness-timeout': 
 const inOneWindow = (count: number): In[] =>
   Array.from({ length: count }, (_, i) => ({ key: 'a', value: i, timestamp: firstTime + i }))
 
-test('behind a function that takes longer than the quiet, every record of a window is counted', async (t) => {
-  const engine = await TestEngine.start(t, 'quiet-or-slow', config)
-  await engine.put('blocked', inOneWindow(20))
-  await engine.put('called', inOneWindow(21))
-  const told = async (): Promise<number> => {
-    const topics = ['blocked-counts', 'called-counts', 're-keyed-counts']
-    return (await Promise.all(topics.map((topic) => engine.read(topic)))).flat().length
-  }
-  await eventually('five windows are told', async () => (await told()) >= 5, 60_000)
-  assert.deepEqual(byKey(await engine.read('blocked-counts')), { a: [20] })
-  assert.deepEqual(byKey(await engine.read('called-counts')), { a: [21] })
-  assert.deepEqual(byKey(await engine.read('re-keyed-counts')), { 'third-0': [7], 'third-1': [7], 'third-2': [7] })
-  assert.equal(engine.dropped('late'), 0)
-})
+for (const split of ['in-process', 'repartition-topics'] as const)
+  test(`behind a function that takes longer than the quiet, every record of a window is counted, ${split}`, async (t) => {
+    const engine = await TestEngine.start(t, 'quiet-or-slow', { ...config, 'topology.sub-topology-split': split })
+    await engine.put('blocked', inOneWindow(20))
+    await engine.put('called', inOneWindow(21))
+    const told = async (): Promise<number> => {
+      const topics = ['blocked-counts', 'called-counts', 're-keyed-counts']
+      return (await Promise.all(topics.map((topic) => engine.read(topic)))).flat().length
+    }
+    await eventually('five windows are told', async () => (await told()) >= 5, 60_000)
+    assert.deepEqual(byKey(await engine.read('blocked-counts')), { a: [20] })
+    assert.deepEqual(byKey(await engine.read('called-counts')), { a: [21] })
+    assert.deepEqual(byKey(await engine.read('re-keyed-counts')), { 'third-0': [7], 'third-1': [7], 'third-2': [7] })
+    assert.equal(engine.dropped('late'), 0)
+  })
 
 test('what comes during a pause is in its windows behind it', async (t) => {
   const engine = await TestEngine.start(t, 'quiet-or-slow', config)
@@ -40,4 +42,39 @@ test('what comes during a pause is in its windows behind it', async (t) => {
   await eventually('three windows are told', async () => (await engine.read('per-second')).length >= 3, 60_000)
   assert.deepEqual(byKey(await engine.read('per-second')), { a: [10, 10, 10] })
   assert.equal(engine.dropped('late'), 0)
+})
+
+test('what another process has yet to hand over through a topic is in its windows', async (t) => {
+  const broker = await startEmbeddedBroker({ partitions: 4 })
+  t.after(() => broker.close())
+  const processes = await Promise.all(
+    ['a', 'b'].map((id) => {
+      const own = { 'engine.instance-id': id, 'topology.sub-topology-split': 'repartition-topics' }
+      return TestEngine.start(t, 'quiet-or-slow', { 'watermark.idleness-timeout': '200ms', ...own }, broker)
+    }),
+  )
+  const [first, second] = processes as [TestEngine, TestEngine]
+  const partitionOf = (engine: TestEngine): number | undefined => {
+    const read = Object.keys(engine.runtime.view.consumer()?.assignment ?? {})
+    return read
+      .map((name) => /^called[:/-](\d+)$/.exec(name)?.[1])
+      .flatMap((found) => found ?? [])
+      .map(Number)[0]
+  }
+  await eventually('both have some of the input', () => processes.every((engine) => partitionOf(engine) !== undefined))
+  const partition = partitionOf(second) as number
+  const records = (from: number): In[] =>
+    Array.from({ length: 42 }, (_, i) => ({ key: `k${i}`, value: i, timestamp: firstTime + from + i }))
+  await first.put('called', records(0))
+  await eventually('the first windows are told', async () => (await first.read('re-keyed-counts')).length >= 3, 60_000)
+  second.runtime.commands.pause()
+  await eventually('one is paused', () => second.state === 'PAUSED')
+  await first.put(
+    'called',
+    records(100).map((record) => ({ ...record, partition })),
+  )
+  await sleep(4000)
+  second.runtime.commands.unpause()
+  await eventually('the long windows are told', async () => (await first.read('long-counts')).length >= 3, 60_000)
+  assert.deepEqual(byKey(await first.read('long-counts')), { 'third-0': [28], 'third-1': [28], 'third-2': [28] })
 })

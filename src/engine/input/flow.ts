@@ -60,7 +60,6 @@ export class Flow {
   readonly #routes = new Map<PartitionKey, Route>()
   readonly #positions: Positions
   readonly #sources: InputSources
-  #paused = false
   #begun = false
   #closed = false
   #scheduled = false
@@ -188,6 +187,7 @@ export class Flow {
     this.#announcements = announcementsOf(this.#o, {
       routes: this.#routes,
       sorted: this.#sorted,
+      known: this.known,
       topics: () => this.#topics as ResolvedTopics,
       wake: () => this.wake(),
       failed: (error) => this.#host.failed(error),
@@ -198,8 +198,7 @@ export class Flow {
   }
 
   setPaused(paused: boolean): void {
-    if (paused === this.#paused) return
-    this.#paused = paused
+    if (paused === this.dispatcher.paused) return
     this.dispatcher.paused = paused
     const now = this.#o.clock.monotonic()
     if (paused) {
@@ -433,7 +432,7 @@ export class Flow {
 
   /** Heads wait for a record of a partition that has none, and for nothing else. */
   #starving(): boolean {
-    if (this.#paused || this.#stalled) return false
+    if (this.dispatcher.paused || this.#stalled) return false
     if (this.#sorted.isReadingAgain) return true
     return this.#watermarks.holdMs(this.#o.clock.monotonic()) > 0 || this.#watermarks.longestWait() !== undefined
   }

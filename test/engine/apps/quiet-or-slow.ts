@@ -32,9 +32,13 @@ export default defineApp({
       .count()
       .toStream({ key: (_count, window) => window.key })
       .to('called-counts')
-    slow
-      .selectKey((value) => `third-${value % 3}`)
-      .groupByKey()
+    const reKeyed = slow.selectKey((value) => `third-${value % 3}`).groupByKey()
+    reKeyed
+      .windowedBy(tumbling('2s', { closeAfterIdle: '200ms' }), counted)
+      .count()
+      .toStream({ key: (_count, window) => window.key })
+      .to('long-counts')
+    reKeyed
       .windowedBy(brief)
       .count()
       .suppress({ until: 'window-closes' })

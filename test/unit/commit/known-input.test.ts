@@ -16,19 +16,21 @@ const provenMs = fetchMaxWaitMs + 2500
 class World {
   now = begun
   readonly block = newBlock(laneBlockLength(layout))
+  /** The second topic ends at 7 for those who read what is committed. */
+  readonly ends = { highWatermark: 7, logEndOffset: 7 }
   readonly routes = [
-    { handle: 0, source: 0 },
-    { handle: 1, source: 1 },
+    { handle: 0, source: 0, subtopology: 0, buffer: { highWatermark: 0, logEndOffset: 0 } },
+    { handle: 1, source: 1, subtopology: 0, buffer: this.ends },
   ]
   /** By partition: up to when it was read to its end; undefined while something of it waits. */
   readonly seen: Array<number | undefined> = [0, 0]
   readonly known: KnownInput
 
-  constructor() {
+  constructor(split = 'in-process') {
     const source = (index: number, subtopology: number): object => ({ index, subtopology, kind: 'topics' })
     const plan = {
-      sources: [source(0, 0), source(1, 0), { ...source(2, 1), kind: 'boundary' }],
-      boundaries: [{ fromSubtopology: 0, toSubtopology: 1 }],
+      sources: [source(0, 0), source(1, 0), { ...source(2, 1), kind: 'boundary', boundary: 0 }],
+      boundaries: [{ fromSubtopology: 0, toSubtopology: 1, isCircular: false }],
       subtopologies: [{ id: 0 }, { id: 1, closesInQuiet: true }],
     }
     this.known = new KnownInput(
@@ -36,7 +38,7 @@ class World {
         clock: { now: () => this.now, monotonic: () => this.now - begun },
         layout,
         laneCounters: [this.block],
-        settings: { plan, fetchMaxWaitMs } as never,
+        settings: { plan, fetchMaxWaitMs, split } as never,
       },
       () => this.routes as never,
       { knownAt: (p) => this.seen[p] },
@@ -67,7 +69,7 @@ describe('what is known of the input', () => {
     assert.equal(world.input.knownTo(), begun + 150)
   })
 
-  test('goes no further than the partition that is behind, be it of another sub-topology above, or one with records that wait', () => {
+  test('goes no further than the partition that is behind, be it of another sub-topology above, or one with records that wait or are held back', () => {
     const world = new World()
     world.readTo(100)
     world.known.rests()
@@ -76,8 +78,31 @@ describe('what is known of the input', () => {
     world.known.rests()
     assert.equal(world.input.knownTo(), begun + 100)
     world.seen[1] = 180
+    world.ends.highWatermark = 8
+    world.known.rests()
+    assert.equal(world.input.knownTo(), begun + 100)
+    world.ends.logEndOffset = 8
     world.known.rests()
     assert.equal(world.input.knownTo(), begun + 180)
+  })
+
+  test('behind a topic between sub-topologies is what has come through to it', () => {
+    const world = new World('repartition-topics')
+    world.routes.push({ handle: 2, source: 2, subtopology: 1, buffer: { highWatermark: 0, logEndOffset: 0 } })
+    world.seen.push(0)
+    world.readTo(100)
+    world.known.rests()
+    assert.equal(world.input.knownTo(), 0)
+    world.known.cameThrough(1, 40)
+    world.known.rests()
+    assert.equal(world.input.knownTo(), begun + 40)
+    world.seen[2] = undefined
+    world.known.cameThrough(1, 60)
+    world.known.rests()
+    assert.equal(world.input.knownTo(), begun + 40, 'some of it waits')
+    world.seen[2] = 100
+    world.known.rests()
+    assert.equal(world.input.knownTo(), begun + 60)
   })
 
   test('is nothing where no window closes in quiet', () => {

@@ -9,6 +9,7 @@ import type { TopologyPlan } from '../../../src/topology/plan.ts'
 import { World } from './world.ts'
 
 const plan = {
+  levels: 2,
   sources: [
     { index: 0, kind: 'topics', subtopology: 0, boundary: undefined },
     { index: 1, kind: 'boundary', subtopology: 1, boundary: 0 },
@@ -28,6 +29,8 @@ class Reader {
   readonly reached = new Map<PartitionKey, number>()
   /** Event times that heads were let go up to. */
   readonly gates: number[] = []
+  /** Moments up to which all input is at hand. */
+  readonly known: number[] = []
 
   constructor() {
     const { world } = this
@@ -46,6 +49,7 @@ class Reader {
         endsAtLeast: () => undefined,
         shows: () => undefined,
         cameTo: (_at, { upToMs }) => this.gates.push(upToMs),
+        knows: (_subtopology, at) => this.known.push(at),
         failed: (error) => assert.fail(error as Error),
       },
     )

@@ -6,6 +6,7 @@ import { Upstream } from '../../../src/engine/input/repartition/upstream.ts'
 import type { TopologyPlan } from '../../../src/topology/plan.ts'
 
 const plan = {
+  levels: 2,
   sources: [
     { index: 0, kind: 'topics', subtopology: 0, boundary: undefined },
     { index: 1, kind: 'boundary', subtopology: 1, boundary: 0 },
@@ -26,13 +27,13 @@ function upstream(): Upstream {
 type Offsets = Readonly<Record<'in' | 'between', readonly [number, number]>>
 
 /** A round that finds these offsets committed, and topics that end there. */
-function look(at: Upstream, committed: Offsets, ends: Offsets): void {
+function look(at: Upstream, committed: Offsets, ends: Offsets, now = 0): void {
   const flat = (offsets: Offsets) =>
     Object.entries(offsets).flatMap(([topic, each]) =>
       each.map((offset, p) => [partitionKey(topic, p), offset] as const),
     )
   const reached = flat(committed).map(([key, offset]) => [key, { offset, maxTimestamp: offset, idle: false }] as const)
-  at.look({ committed: new Map(reached), ends: new Map(flat(ends)), now: 0 })
+  at.look({ committed: new Map(reached), ends: new Map(flat(ends)), now })
 }
 
 test('a partition between sub-topologies that nobody reads, its owner just gone, keeps the group from being done', () => {
@@ -56,4 +57,20 @@ test('input that came through in this very round has still to be read behind its
   assert.equal(at.isAtRest, false)
   look(at, { in: [10, 10], between: [5, 5] }, { in: [10, 10], between: [5, 5] })
   assert.equal(at.isAtRest, true)
+})
+
+test('what lay in the input at a moment has come through once all that it ended with then is committed', () => {
+  const at = upstream()
+  const between = plan.sources[1] as (typeof plan.sources)[number]
+  const knownBehind = (done: number, end: number, now: number): number | undefined => {
+    look(at, { in: [done, done], between: [0, 0] }, { in: [end, end], between: [done, done] }, now)
+    return at.knownAt(between)
+  }
+  assert.equal(knownBehind(10, 10, 100), undefined)
+  assert.equal(knownBehind(10, 10, 200), undefined)
+  // Two rounds ago is the last moment of which it is sure that nothing came behind the ends that were looked up.
+  assert.equal(knownBehind(10, 10, 300), 100)
+  assert.equal(knownBehind(10, 12, 400), 200)
+  assert.equal(knownBehind(11, 12, 500), undefined)
+  assert.equal(knownBehind(12, 12, 600), 400)
 })

@@ -48,6 +48,8 @@ export interface AnnouncementsHost {
   shows(partition: TopicPartition, epochMs: number): void
   /** The heads of the partition's sub-topology may go so far; `known`: what of each partition was read when this was known. */
   cameTo(partition: TopicPartition, gate: Gate, known: ReadonlyMap<PartitionKey, number>): void
+  /** All that lay in the input at this moment is at hand, as far as it is for this sub-topology. */
+  knows(subtopology: number, at: number): void
   failed(error: unknown): void
 }
 
@@ -55,6 +57,8 @@ export interface AnnouncementsHost {
 interface Told {
   readonly partitions: ReadonlyArray<{ readonly at: OwnPartition; readonly end: number; readonly frontier: Frontier }>
   readonly known: ReadonlyMap<PartitionKey, number>
+  /** All that lay in the input then is in its topics; undefined: it is not yet. */
+  readonly throughAt: number | undefined
 }
 
 /** Soon enough for what waits, and not so soon that the broker does nothing else. */
@@ -146,7 +150,7 @@ export class Announcements {
         subtopology,
         told.filter((each) => !reached.includes(each)),
       )
-      for (const each of reached) this.#inForce(each)
+      for (const each of reached) this.#inForce(each, subtopology)
     }
   }
 
@@ -158,7 +162,8 @@ export class Announcements {
     return this.#upstream.isAtRest
   }
 
-  #inForce({ partitions, known }: Told): void {
+  #inForce({ partitions, known, throughAt }: Told, subtopology: number): void {
+    if (throughAt !== undefined) this.#host.knows(subtopology, throughAt)
     let upToMs = Number.POSITIVE_INFINITY
     let knownUpToMs = Number.POSITIVE_INFINITY
     let sorted: OwnPartition | undefined
@@ -234,10 +239,17 @@ export class Announcements {
           frontier: frontiers.get(at.source) as Frontier,
         })),
         known: this.#known,
+        throughAt: this.#throughAt(partitions),
       }
       const [oldest] = this.#waiting.get(subtopology) ?? []
       this.#waiting.set(subtopology, oldest === undefined ? [told] : [oldest, told])
     }
+  }
+
+  #throughAt(partitions: readonly OwnPartition[]): number | undefined {
+    const { sources } = this.#o.plan
+    const known = partitions.map(({ source }) => this.#upstream.knownAt(sources[source] as SourcePlan))
+    return known.every((at) => at !== undefined) ? Math.min(...known) : undefined
   }
 
   #partitionsOf({ index }: SourcePlan): TopicPartition[] {

@@ -3,6 +3,7 @@ import { type PartitionKey, partitionKey, type TopicPartition } from '../../../b
 import type { EngineOptions } from '../../engine-options.ts'
 import type { ResolvedTopics } from '../../group/topics.ts'
 import type { Route } from '../dispatcher.ts'
+import type { KnownInput } from '../../commit/known-input.ts'
 import { Announcements } from './announcements.ts'
 import type { SortedInput } from './sorted-input.ts'
 import { isAnnounced, isSorted } from './upstream.ts'
@@ -10,6 +11,7 @@ import { isAnnounced, isSorted } from './upstream.ts'
 export interface AnnouncingHost {
   readonly routes: ReadonlyMap<PartitionKey, Route>
   readonly sorted: SortedInput
+  readonly known: KnownInput
   topics(): ResolvedTopics
   wake(): void
   failed(error: unknown): void
@@ -40,6 +42,7 @@ export function announcementsOf(options: EngineOptions, host: AnnouncingHost): A
         sorted.cameTo(routeOf(tp), gate, known)
         host.wake()
       },
+      knows: (subtopology, at) => host.known.cameThrough(subtopology, at),
       failed: (error) => host.failed(error),
     },
   )

@@ -51,6 +51,8 @@ export class Upstream {
   /** Boundary sources all of whose feeders rested in the last round. */
   #drained: ReadonlySet<number> = new Set()
   #round: Round | undefined
+  /** When the last rounds were over: as many as it takes for the input of the first level to come through to the last, and one. */
+  #times: readonly number[] = []
   /** Since when partitions have rested where they are. */
   readonly #resting = new Map<PartitionKey, { readonly offset: number; readonly at: number }>()
 
@@ -83,6 +85,7 @@ export class Upstream {
     const own = this.#plan.sources.filter(({ kind }) => kind !== 'global')
     this.isAtRest = own.every((source) => this.#isAtEnd(source, round))
     this.#round = round
+    this.#times = [...this.#times, round.now].slice(-this.#plan.levels - 1)
     this.#drainedBefore = before
     this.#drained = drained
   }
@@ -93,6 +96,11 @@ export class Upstream {
    * of it is among what was looked at.
    */
   isAtRest = false
+
+  /** All that lay in the input at this moment has come through to the topic of this boundary; undefined where that is not known. */
+  knownAt({ index }: SourcePlan): number | undefined {
+    return this.#drained.has(index) && this.#times.length > this.#plan.levels ? this.#times[0] : undefined
+  }
 
   frontierOf(source: SourcePlan): Frontier {
     const round = this.#round as Round
