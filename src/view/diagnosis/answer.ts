@@ -112,7 +112,7 @@ function footer(said: string, width: number, url: string | undefined): string[] 
 }
 
 const flowLegend =
-  '\nFlow of the last 10 s (fetch reads from the broker, dispatch gives to the lanes):\n  # at work, ~ waiting for asynchronous calls, = held up, . idle\n'
+  '\nFlow of the last 10 s; fetch reads from the broker, dispatch gives to lanes:\n  # at work, ~ waiting for asynchronous calls, = held up, . idle\n'
 
 export function answerText(answer: WhyAnswer, width = 80, url?: string): string {
   const { application, process, verdict, status, since, findings, flow } = answer
