@@ -14,7 +14,7 @@ import {
   storeSlot,
   subtopologySlot,
 } from '../base/counters.ts'
-import type { InputKnowledge } from '../operators/contract.ts'
+import type { HostInput } from '../operators/quiet/input-knowledge.ts'
 import type { Probe } from '../operators/node-operator.ts'
 
 const [idle, busy, waiting, held] = laneDoings.map((_, i) => i) as [number, number, number, number]
@@ -62,9 +62,10 @@ export class LaneCounters {
   }
 
   /** What the engine has noted of the input of a sub-topology. */
-  inputOf(subtopology: () => number): InputKnowledge {
+  inputOf(subtopology: () => number): HostInput {
     const at = (slot: number): number => this.#block[knownInputSlot(this.#layout, subtopology()) + slot] as number
-    return { knownTo: () => at(0), blindMs: (upTo) => at(1) + Math.max(0, upTo - at(0) - at(2)) }
+    const blindMs = (upTo: number): number => at(1) + Math.max(0, upTo - at(0) - at(2))
+    return { knownTo: () => at(0), blindMs: (upTo) => (at(0) === 0 ? 0 : blindMs(upTo)) }
   }
 
   add(slot: number, amount: number): void {

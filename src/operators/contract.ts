@@ -154,12 +154,16 @@ export interface CallGate {
   run(origin: Origin, call: () => unknown): Promise<unknown>
 }
 
-/** What is known of the records that come to a task. A host that has none knows of all at any moment. */
+/** What is known of the records that come to a task. */
 export interface InputKnowledge {
   /** All that had come by this instant of the wall clock was processed. */
   knownTo(): number
   /** For how long, all in all up to this instant, nobody could have seen a record. */
   blindMs(upTo: number): number
+  /** When the last record came to the task; 0 before the first. */
+  cameAt(): number
+  /** How far event time stays behind the clock, so that what windows above tell when they close is there in time. */
+  readonly behindMs: number
 }
 
 /** What a task offers its operators. */

@@ -6,7 +6,7 @@ import type { Suppressed } from '../topology/internal-serdes.ts'
 import type { SpecOf } from '../topology/operator-spec.ts'
 import { Change, type Downstream, forward, type Maybe, type Origin, Rec } from './contract.ts'
 import { heldBackOrigin, NodeOperator, type OperatorEnv } from './node-operator.ts'
-import { QuietInput } from './quiet-input.ts'
+import { QuietInput } from './quiet/quiet-input.ts'
 import { bytesText, byText, SortedList } from './sorted-list.ts'
 
 interface Place {

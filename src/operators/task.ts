@@ -11,6 +11,7 @@ import { createOperator, type TaskParts } from './create.ts'
 import { decodeBytes } from './decode.ts'
 import { DeferOperator, type RowsBehind, RowsReached, sharedRows } from './defer.ts'
 import { type Emission, Emissions } from './emission.ts'
+import { type Arrivals, type HostInput, inputOf } from './quiet/input-knowledge.ts'
 import { type OperatorEnv, type Probe, processingFailed, toldOrigin } from './node-operator.ts'
 import { knownSerdes } from './sink.ts'
 
@@ -22,7 +23,7 @@ export interface TaskHost {
   defer?(deferral: Deferral, rec: Rec): void
   dropped(rec: Rec, reason: DropReason, node: string): void
   wallClock(): number
-  readonly input?: TaskContext['input'] | undefined
+  readonly input?: HostInput | undefined
   requestCommit(): void
   fencingToken?(): number
   readonly log?: LogPort | undefined
@@ -87,6 +88,7 @@ export class Task {
   #firing = Number.NaN
   /** Largest timestamp of the records that came while no watermark was known. */
   #newest = Number.NEGATIVE_INFINITY
+  readonly #arrivals: Arrivals = { at: 0, isNoted: false }
   /** Earliest event time, and wall-clock time, at which there is something to do. */
   nextWake = never
   nextWallClock = never
@@ -221,7 +223,7 @@ export class Task {
       settledTo: () => this.#settledTo,
       timerTime: () => (Number.isNaN(this.#firing) ? this.#advancedTo : this.#firing),
       wallClock: () => host.wallClock(),
-      input: host.input ?? { knownTo: () => host.wallClock(), blindMs: () => 0 },
+      input: inputOf(options, this.#arrivals),
       wakeAt: (operator, time) => this.#wakeAt(this.#wakes, operator, time),
       wakeAfter: (operator, time) => this.#wakeAt(this.#schedules, operator, time),
       wakeAtWallClock: (operator, time) => this.#wakeAtWallClock(operator, time),
@@ -272,6 +274,7 @@ export class Task {
 
   /** Runs a record through everything below its source. */
   process(source: number, rec: Rec): Maybe {
+    if (this.#arrivals.isNoted) this.#arrivals.at = this.#host.wallClock()
     const { watermark } = rec.origin
     if (watermark > this.#streamTime) this.#streamTime = watermark
     else if (watermark === Number.NEGATIVE_INFINITY && rec.timestamp > this.#newest) this.#newest = rec.timestamp
@@ -307,10 +310,9 @@ export class Task {
   }
 
   /**
-   * Event time has come this far: windows close, timers fire. They do so in the order of their times, each as if event
-   * time had come to it and no further, so that it does not matter in how many steps the watermark came here. It stops
-   * at what is still to be told to them (`Emissions.heldTo`). Cheap when nothing is due. Where the task begins, schedules
-   * wait for the next advance: lanes that are to take what these hand over may not have begun.
+   * Event time has come this far: windows close, timers fire, in the order of their times, each as if event time had come to
+   * it and no further: in how many steps the watermark came here does not matter. It stops at what is still to be told to them
+   * (`Emissions.heldTo`). Where the task begins, schedules wait for the next advance: other lanes may not have begun.
    */
   advance(to: number, begins = false): Maybe {
     const watermark = this.#allowed(to)

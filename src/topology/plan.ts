@@ -109,7 +109,8 @@ function storePlans(topology: CompiledTopology): StorePlan[] {
   return stores
 }
 
-function closesInQuiet(spec: OperatorSpec): boolean {
+/** Its windows close while nothing comes. */
+export function closesInQuiet(spec: OperatorSpec): boolean {
   if (spec.op === 'suppress') return spec.until.type === 'windowCloses' && spec.until.closeAfterIdleMs !== undefined
   return (
     spec.op === 'windowAggregate' && 'closeAfterIdleMs' in spec.window && spec.window.closeAfterIdleMs !== undefined

@@ -6,7 +6,7 @@ import type { Headers } from '../../broker/wire/headers.ts'
 import { Change, type Downstream, forward, type Maybe, type Origin, Rec } from '../contract.ts'
 import { heldBackOrigin, NodeOperator, type OperatorEnv } from '../node-operator.ts'
 import { type PendingWindow, PendingWindows } from './pending-windows.ts'
-import { QuietInput } from '../quiet-input.ts'
+import { QuietInput } from '../quiet/quiet-input.ts'
 import { bytesText } from '../sorted-list.ts'
 
 const noHeaders: Headers = []

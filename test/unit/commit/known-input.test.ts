@@ -5,7 +5,7 @@ import { knownInputSlot, laneBlockLength, newBlock } from '../../../src/base/cou
 import { KnownInput } from '../../../src/engine/commit/known-input.ts'
 import { LaneCounters } from '../../../src/lanes/lane-counters.ts'
 import type { InputKnowledge, Operator, TaskContext } from '../../../src/operators/contract.ts'
-import { QuietInput } from '../../../src/operators/quiet-input.ts'
+import { QuietInput } from '../../../src/operators/quiet/quiet-input.ts'
 
 const layout = { nodes: 0, subtopologies: 2, stores: [], sourceTopics: [], sinkTopics: [] }
 const begun = 1_000_000
@@ -46,7 +46,8 @@ class World {
   }
 
   get input(): InputKnowledge {
-    return new LaneCounters(layout, this.block, this.now).inputOf(() => 1)
+    const told = new LaneCounters(layout, this.block, this.now).inputOf(() => 1)
+    return { ...told, cameAt: () => 0, behindMs: 0 }
   }
 
   /** All was read to its end at this moment. */

@@ -400,6 +400,49 @@ describe('time', () => {
     })
   }
 
+  test('records that a filter keeps out are no quiet', async () => {
+    const driver = driverOf((topology) =>
+      topology
+        .stream('in', { value: serdes.json<number>() })
+        .filter((value) => value % 29 === 0)
+        .groupByKey()
+        .windowedBy(tumbling('60s', { closeAfterIdle: '10s' }), { emit: 'on-close' })
+        .count()
+        .toStream()
+        .to('out'),
+    )
+    for (let second = 0; second < 130; second++) {
+      await driver.input('in').pipe('a', second, { timestamp: 1000 * second })
+      await driver.advanceWallClock('1s')
+    }
+    assert.deepEqual(values(driver), [3, 2])
+    assert.deepEqual(driver.dropped(), [])
+  })
+
+  for (const first of [tumbling('10s'), tumbling('10s', { closeAfterIdle: '3s' })]) {
+    test('windows of windows wait for what those before them tell', async () => {
+      const driver = driverOf((topology) =>
+        topology
+          .stream('in')
+          .groupByKey()
+          .windowedBy(first, { emit: 'on-close' })
+          .count()
+          .toStream({ key: (_count, window) => window.key })
+          .groupByKey()
+          .windowedBy(tumbling('20s', { closeAfterIdle: '3s' }), { emit: 'on-close' })
+          .reduce((sum, count) => sum + count)
+          .toStream()
+          .to('out'),
+      )
+      for (let second = 0; second < 70; second++) {
+        await driver.input('in').pipe('a', 1, { timestamp: 1000 * second })
+        await driver.advanceWallClock('1s')
+      }
+      assert.deepEqual(values(driver), [20, 20, 20])
+      assert.deepEqual(driver.dropped(), [])
+    })
+  }
+
   test('scheduled sources fire on their grid', async () => {
     const driver = driverOf(
       (topology) =>

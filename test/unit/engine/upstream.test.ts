@@ -27,13 +27,13 @@ function upstream(): Upstream {
 type Offsets = Readonly<Record<'in' | 'between', readonly [number, number]>>
 
 /** A round that finds these offsets committed, and topics that end there. */
-function look(at: Upstream, committed: Offsets, ends: Offsets, now = 0): void {
+function look(at: Upstream, committed: Offsets, ends: Offsets, now = 0, isWithheld = false): void {
   const flat = (offsets: Offsets) =>
     Object.entries(offsets).flatMap(([topic, each]) =>
       each.map((offset, p) => [partitionKey(topic, p), offset] as const),
     )
   const reached = flat(committed).map(([key, offset]) => [key, { offset, maxTimestamp: offset, idle: false }] as const)
-  at.look({ committed: new Map(reached), ends: new Map(flat(ends)), now })
+  at.look({ committed: new Map(reached), ends: new Map(flat(ends)), now, isWithheld })
 }
 
 test('a partition between sub-topologies that nobody reads, its owner just gone, keeps the group from being done', () => {
@@ -62,8 +62,8 @@ test('input that came through in this very round has still to be read behind its
 test('what lay in the input at a moment has come through once all that it ended with then is committed', () => {
   const at = upstream()
   const between = plan.sources[1] as (typeof plan.sources)[number]
-  const knownBehind = (done: number, end: number, now: number): number | undefined => {
-    look(at, { in: [done, done], between: [0, 0] }, { in: [end, end], between: [done, done] }, now)
+  const knownBehind = (done: number, end: number, now: number, isWithheld = false): number | undefined => {
+    look(at, { in: [done, done], between: [0, 0] }, { in: [end, end], between: [done, done] }, now, isWithheld)
     return at.knownAt(between)
   }
   assert.equal(knownBehind(10, 10, 100), undefined)
@@ -73,4 +73,9 @@ test('what lay in the input at a moment has come through once all that it ended 
   assert.equal(knownBehind(10, 12, 400), 200)
   assert.equal(knownBehind(11, 12, 500), undefined)
   assert.equal(knownBehind(12, 12, 600), 400)
+  // What an open transaction holds back may have come before.
+  assert.equal(knownBehind(12, 12, 700, true), undefined)
+  assert.equal(knownBehind(12, 12, 800), undefined)
+  assert.equal(knownBehind(12, 12, 900), undefined)
+  assert.equal(knownBehind(12, 12, 1000), 800)
 })

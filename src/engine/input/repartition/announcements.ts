@@ -68,6 +68,7 @@ export class Announcements {
   readonly #o: AnnouncementsOptions
   readonly #host: AnnouncementsHost
   readonly #upstream: Upstream
+  readonly #closesInQuiet: boolean
   /** By sub-topology: the oldest that is not reached yet, and the newest. */
   readonly #waiting = new Map<number, readonly Told[]>()
   /** What of each partition was read before the round before. */
@@ -82,6 +83,7 @@ export class Announcements {
   constructor(options: AnnouncementsOptions, host: AnnouncementsHost) {
     this.#o = options
     this.#host = host
+    this.#closesInQuiet = options.plan.subtopologies.some(({ closesInQuiet }) => closesInQuiet === true)
     this.#upstream = new Upstream(options.plan, (source) => this.#partitionsOf(source), options.maxTaskIdleMs)
   }
 
@@ -200,9 +202,10 @@ export class Announcements {
     const asked = await broker.committedOffsets(groupId, [...through, ...first], false)
     // First what is committed, then how far the topics go: not the other way round. A commit's records may not be
     // readable yet while its offsets are, so it is the end of all that counts.
-    const [ends, readable] = await Promise.all([
+    const [ends, readable, all] = await Promise.all([
       through.length > 0 ? broker.listOffsets(through, 'latest') : [],
       first.length > 0 ? broker.listOffsets(first, 'stable') : [],
+      first.length > 0 && this.#closesInQuiet ? broker.listOffsets(first, 'latest') : [],
     ])
     if (this.#closed) return
     const endOf = new Map([...ends, ...readable].map((at) => [partitionKey(at.topic, at.partition), at.offset]))
@@ -214,7 +217,8 @@ export class Announcements {
     )
     // What is behind a topic was in the input before: tables beside it are read so far before anything goes for what is told.
     for (const { topic, partition, offset } of readable) this.#host.endsAtLeast({ topic, partition }, offset)
-    this.#upstream.look({ committed, ends: endOf, now: clock.monotonic() })
+    const isWithheld = all.some((at) => at.offset > (endOf.get(partitionKey(at.topic, at.partition)) ?? 0))
+    this.#upstream.look({ committed, ends: endOf, now: clock.monotonic(), isWithheld })
     if (reassigned === this.#reassigned) this.#tell(own, endOf)
     this.#known = known
     this.settle()

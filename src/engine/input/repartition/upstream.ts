@@ -21,6 +21,8 @@ export interface Round {
   /** Looked up behind what is committed. */
   readonly ends: ReadonlyMap<PartitionKey, number>
   readonly now: number
+  /** Records lie behind an open transaction of somebody else. */
+  readonly isWithheld?: boolean
 }
 
 /** How far the topic of a boundary has come, once it is read to the end of this round. */
@@ -51,8 +53,11 @@ export class Upstream {
   /** Boundary sources all of whose feeders rested in the last round. */
   #drained: ReadonlySet<number> = new Set()
   #round: Round | undefined
-  /** When the last rounds were over: as many as it takes for the input of the first level to come through to the last, and one. */
-  #times: readonly number[] = []
+  /**
+   * When the last rounds were over: as many as it takes for the input of the first level to come through to the last, and
+   * one. Undefined where not all that had come by then could be read.
+   */
+  #times: ReadonlyArray<number | undefined> = []
   /** Since when partitions have rested where they are. */
   readonly #resting = new Map<PartitionKey, { readonly offset: number; readonly at: number }>()
 
@@ -85,7 +90,7 @@ export class Upstream {
     const own = this.#plan.sources.filter(({ kind }) => kind !== 'global')
     this.isAtRest = own.every((source) => this.#isAtEnd(source, round))
     this.#round = round
-    this.#times = [...this.#times, round.now].slice(-this.#plan.levels - 1)
+    this.#times = [...this.#times, round.isWithheld === true ? undefined : round.now].slice(-this.#plan.levels - 1)
     this.#drainedBefore = before
     this.#drained = drained
   }
@@ -99,7 +104,8 @@ export class Upstream {
 
   /** All that lay in the input at this moment has come through to the topic of this boundary; undefined where that is not known. */
   knownAt({ index }: SourcePlan): number | undefined {
-    return this.#drained.has(index) && this.#times.length > this.#plan.levels ? this.#times[0] : undefined
+    const isKnown = this.#times.length > this.#plan.levels && !this.#times.includes(undefined)
+    return isKnown && this.#drained.has(index) ? this.#times[0] : undefined
   }
 
   frontierOf(source: SourcePlan): Frontier {

@@ -3,7 +3,7 @@
  * before a slow function, has come, and time in which nobody could have seen a record is no quiet: both are the engine's to
  * know (`InputKnowledge`).
  */
-import type { Operator, TaskContext } from './contract.ts'
+import type { Operator, TaskContext } from '../contract.ts'
 
 /** Until what has come by a moment is known, it is asked for again no sooner than this, and no later. */
 const soonestMs = 100
@@ -16,6 +16,7 @@ export class QuietInput {
   #lastArrival = 0
   /** For how long nobody could have seen a record, up to then. */
   #blindMs = 0
+  /** How far event time had come then. */
   #lastTime = Number.NEGATIVE_INFINITY
   /** Where silent partitions keep the watermark unknown, the records' own time stands in for it. */
   #newest = Number.NEGATIVE_INFINITY
@@ -31,8 +32,7 @@ export class QuietInput {
   /** A record has come at this event time, with this timestamp. */
   arrived(time: number, timestamp: number): void {
     this.#isNew = false
-    this.#cameAt(this.#context.wallClock())
-    if (time > this.#lastTime) this.#lastTime = time
+    this.#cameAt(this.#context.wallClock(), time)
     if (timestamp > this.#newest) this.#newest = timestamp
     this.#context.wakeAtWallClock(this.#operator, this.#lastArrival + this.#idleMs)
   }
@@ -49,20 +49,20 @@ export class QuietInput {
 
   /** The event time that the quiet has come to; undefined while there was none, or too little: then the clock is looked at again. */
   timeAt(nowMs: number): number | undefined {
-    if (this.#isNew) {
-      this.#isNew = false
-      this.#cameAt(nowMs)
-    }
-    if (this.#newest === Number.NEGATIVE_INFINITY) return undefined
     const { input } = this.#context
+    if (this.#newest === Number.NEGATIVE_INFINITY) return undefined
+    // Also one that went no further than to an operator above.
+    if (input.cameAt() > this.#lastArrival) this.#cameAt(input.cameAt(), this.#lastTime)
+    else if (this.#isNew) this.#cameAt(nowMs, this.#lastTime)
+    this.#isNew = false
     const knownTo = input.knownTo()
     const quiet = knownTo - this.#lastArrival - Math.max(0, input.blindMs(knownTo) - this.#blindMs)
     if (quiet < this.#idleMs) {
       this.#lookAgain(nowMs, this.#idleMs - quiet)
       return undefined
     }
-    const known = Math.max(this.#lastTime, this.#context.settledTo())
-    return (known === Number.NEGATIVE_INFINITY ? this.#newest : known) + quiet
+    const known = this.#lastTime === Number.NEGATIVE_INFINITY ? this.#newest : this.#lastTime
+    return Math.max(this.#context.settledTo(), known + quiet - input.behindMs)
   }
 
   /** Something is left that is due at this event time, of which `time` is known. */
@@ -70,9 +70,10 @@ export class QuietInput {
     if (due !== Number.POSITIVE_INFINITY) this.#lookAgain(nowMs, due - time)
   }
 
-  #cameAt(nowMs: number): void {
+  #cameAt(nowMs: number, time: number): void {
     this.#lastArrival = nowMs
     this.#blindMs = this.#context.input.blindMs(nowMs)
+    this.#lastTime = Math.max(this.#lastTime, time, this.#context.settledTo())
   }
 
   #lookAgain(nowMs: number, leftMs: number): void {

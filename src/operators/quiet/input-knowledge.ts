@@ -1,0 +1,43 @@
+/** What a task knows of the records that come to it, for windows that close while nothing comes. */
+import type { CompiledTopology } from '../../topology/compiled.ts'
+import { heldBackMs } from '../../topology/levels/held-back.ts'
+import { closesInQuiet } from '../../topology/plan.ts'
+import type { InputKnowledge } from '../contract.ts'
+
+/** When the last record came to a task; noted where somebody asks. */
+export interface Arrivals {
+  at: number
+  isNoted: boolean
+}
+
+interface Parts {
+  readonly topology: CompiledTopology
+  readonly subtopology: number
+  readonly host: { wallClock(): number; readonly input?: HostInput | undefined }
+}
+
+/** What the host knows. One that has none knows of all at any moment. */
+export type HostInput = Pick<InputKnowledge, 'knownTo' | 'blindMs'>
+
+export function inputOf({ topology, subtopology, host }: Parts, arrivals: Arrivals): InputKnowledge {
+  arrivals.isNoted = topology.nodes.some((node) => node.subtopology === subtopology && closesInQuiet(node.spec))
+  const { knownTo, blindMs } = host.input ?? { knownTo: () => host.wallClock(), blindMs: () => 0 }
+  const behindMs = arrivals.isNoted ? slackMs * holdingLevels(topology, subtopology, new Set()) : 0
+  return { knownTo, blindMs, behindMs, cameAt: () => arrivals.at }
+}
+
+/** What windows tell when they close has to get to those behind them. */
+const slackMs = 2000
+
+/** How many sub-topologies above this one, on the longest way, hold records back. */
+function holdingLevels(topology: CompiledTopology, subtopology: number, seen: ReadonlySet<number>): number {
+  if (seen.has(subtopology)) return 0
+  const path = new Set([...seen, subtopology])
+  return topology.boundaries
+    .filter(({ toSubtopology }) => toSubtopology === subtopology)
+    .map((boundary) => {
+      const own = heldBackMs(topology, boundary) === 0 ? 0 : 1
+      return own + holdingLevels(topology, boundary.fromSubtopology, path)
+    })
+    .reduce((most, levels) => Math.max(most, levels), 0)
+}
