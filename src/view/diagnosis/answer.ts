@@ -89,9 +89,9 @@ const command = /`millrace (barriers|ha|pause|resume|threads|watermarks|why)\b/
 const key = /`(broker|commit-barrier|consumer|engine|errors|ha|license|topology|watermark)\.[a-z]/
 
 /** What an operator who reads this for the first time has to know beside the findings. */
-function footer(said: string, width: number, url: string | undefined): string[] {
+function footer(said: string, around: string, width: number, url: string | undefined): string[] {
   const where = url === undefined ? 'on the host and port that gave this answer' : `of ${url}`
-  const used = terms.filter(({ met }) => met?.test(said))
+  const used = said === '' ? [] : terms.filter(({ met }) => met?.test(`${said} ${around}`))
   return [
     ...(path.test(said)
       ? [`Paths such as /debug/threads are ${where} (with a token: \`Authorization: Bearer <token>\`).`]
@@ -122,7 +122,7 @@ export function answerText(answer: WhyAnswer, width = 80, url?: string): string 
       ? ''
       : `Application ${[application, process].filter((name) => name !== undefined).join(', ')}`
   const said = findings.map(({ sentence, next }) => `${sentence} ${next}`).join(' ')
-  const notes = footer(said, width, url)
+  const notes = footer(said, `${who} ${flow.length === 0 ? '' : `${flowLegend} a commit`}`, width, url)
   return [
     ...(who === '' ? [] : [wrapped(who, width, '')]),
     wrapped(`${status} since ${since}: ${statusWords[status]}`, width, ''),
