@@ -47,8 +47,12 @@ test('members of the group that come and go are told by name, with how long they
     const before = seen()
     const member = joining(client)
     member.start()
-    await eventually('the engine has seen it come', () => seen() > before, patienceMs)
-    await member.leave()
+    try {
+      await eventually('the engine has seen it come', () => seen() > before, patienceMs)
+    } finally {
+      // One that stays keeps its process from ending.
+      await member.leave()
+    }
     await eventually('the engine has seen it go', () => seen() > before + 1, patienceMs)
   }
   const { first } = await meanwhile(comesAndGoes, () => found(engine, 'GROUP_UNSTEADY'))
