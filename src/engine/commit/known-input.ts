@@ -1,12 +1,12 @@
 /**
  * Up to when it is known what came. Windows that close while nothing comes go by it and not by the clock alone: a record
- * that waits in its topic, behind an open transaction or before a slow function, has come. Time in which nobody could have seen a record (a pause, a
- * broker that is gone) is told apart, for it is no quiet.
+ * that waits in its topic, behind an open transaction or before a slow function, has come. Time in which nobody could have
+ * seen a record (a pause, a broker that is gone) is told apart, for it is no quiet.
  *
  * Known is what each partition was last read to the end for, once all that was read until then is done: it was dispatched
- * before the mark of a commit that has gone through. Where sub-topologies exchange records
- * through topics, what lay in the input at some moment is known once those who write to the topic have it behind them, and
- * the topic is read up to the end that it had then.
+ * before the mark of a commit that has gone through. Where sub-topologies exchange records through topics, what lay in the
+ * input at some moment is known once those who write to the topic have it behind them, and the topic is read up to the end
+ * that it had then.
  */
 import { knownInputSlot } from '../../base/counters.ts'
 import type { Watermarks } from '../../time/watermarks.ts'
