@@ -78,3 +78,13 @@ test('what another process has yet to hand over through a topic is in its window
   await eventually('the long windows are told', async () => (await first.read('long-counts')).length >= 3, 60_000)
   assert.deepEqual(byKey(await first.read('long-counts')), { 'third-0': [28], 'third-1': [28], 'third-2': [28] })
 })
+
+test('the last window of windows has what the last of those before it tells', async (t) => {
+  const engine = await TestEngine.start(t, 'quiet-or-slow', config)
+  await engine.put(
+    'ticks',
+    Array.from({ length: 94 }, (_, i) => ({ key: 'a', value: i, timestamp: firstTime + 100 * i })),
+  )
+  await eventually('five windows are told', async () => (await engine.read('per-two-seconds')).length >= 5, 60_000)
+  assert.deepEqual(byKey(await engine.read('per-two-seconds')), { a: [20, 20, 20, 20, 14] })
+})

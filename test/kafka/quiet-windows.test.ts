@@ -10,7 +10,16 @@ import { eventually } from '../support/millrace.ts'
 const kafka = await kafkaForTests({ own: true })
 const skip = 'skip' in kafka ? kafka.skip : false
 const counted = ['long-counts', 'per-second']
-const topics = ['blocked', 'called', 'ticks', 'blocked-counts', 'called-counts', 're-keyed-counts', ...counted]
+const topics = [
+  'blocked',
+  'called',
+  'ticks',
+  'blocked-counts',
+  'called-counts',
+  're-keyed-counts',
+  'per-two-seconds',
+  ...counted,
+]
 
 describe('windows on Kafka that close in quiet', { skip }, () => {
   const broker = ('skip' in kafka ? undefined : kafka.broker) as LocalKafka

@@ -44,12 +44,18 @@ export default defineApp({
       .suppress({ until: 'window-closes' })
       .toStream({ key: (_count, window) => window.key })
       .to('re-keyed-counts')
-    topology
+    const perSecond = topology
       .stream('ticks', types)
       .groupByKey()
       .windowedBy(tumbling('1s', { closeAfterIdle: '100ms' }), counted)
       .count()
       .toStream({ key: (_count, window) => window.key })
-      .to('per-second')
+    perSecond.to('per-second')
+    perSecond
+      .groupByKey()
+      .windowedBy(tumbling('2s', { closeAfterIdle: '100ms' }), counted)
+      .reduce((sum, count) => sum + count)
+      .toStream({ key: (_sum, window) => window.key })
+      .to('per-two-seconds')
   },
 })
