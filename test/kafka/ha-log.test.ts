@@ -29,10 +29,10 @@ describe('the history of a hot-standby group', { skip }, () => {
     return topic
   }
 
-  /** Commits one after the other, each with a tag and an offset; `abort` ends the last one so. */
+  /** What is to be committed, in one transaction or in one each; `abort` ends the last one so. */
   async function committed(
     commits: ReadonlyArray<readonly [epoch: number, seq: number, offset: number]>,
-    abort = false,
+    { abort = false, together = false } = {},
   ) {
     const topic = await newTopic()
     const groupId = `g-${topic}`
@@ -42,7 +42,8 @@ describe('the history of a hot-standby group', { skip }, () => {
       const metadata = encodeTag({ tokenEpoch, seq, maxTimestamp: 1, watermark: 1 })
       const place = { topic, partition: 0, offset, metadata }
       await port.commitOffsetsInTransaction(`x-${topic}`, producer.identity, member, [place])
-      await producer.end(!(abort && i === commits.length - 1))
+      const isLast = i === commits.length - 1
+      if (isLast || !together) await producer.end(!(abort && isLast))
     }
     await port.committedOffsets(groupId, null, true)
     return await commitChain(port, groupId)
@@ -78,6 +79,24 @@ describe('the history of a hot-standby group', { skip }, () => {
     assert.match(errors.join('\n'), /at 1\.2 goes back from 9 to 7/)
   })
 
+  test('offsets that were sent again in their transaction, because an answer was lost, are one commit', async () => {
+    const again = [
+      [1, 7, 5],
+      [1, 7, 5],
+    ] as const
+    const chain = await committed(again, { together: true })
+    assert.deepEqual(chain, { commits: 1, tokenEpochs: [1], errors: [] })
+  })
+
+  test('two offsets of one place in a transaction are found', async () => {
+    const others = [
+      [1, 7, 5],
+      [1, 7, 6],
+    ] as const
+    const { errors } = await committed(others, { together: true })
+    assert.match(errors.join('\n'), /at 1\.7 follows 1\.7/)
+  })
+
   test('what was aborted is no part of the chain', async () => {
     const chain = await committed(
       [
@@ -85,7 +104,7 @@ describe('the history of a hot-standby group', { skip }, () => {
         [1, 1, 9],
         [1, 0, 1],
       ],
-      true,
+      { abort: true },
     )
     assert.deepEqual(chain, { commits: 2, tokenEpochs: [1], errors: [] })
   })

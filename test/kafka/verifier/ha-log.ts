@@ -47,29 +47,41 @@ export interface Chain {
   readonly errors: readonly string[]
 }
 
+interface Committed {
+  readonly tokenEpoch: number
+  readonly seq: number
+  readonly offset: number
+  readonly transaction: string
+}
+
 /**
  * The group's history in `__consumer_offsets`: of every partition the commit tags must grow and the offsets must not go
- * back, and no commit of an older token epoch may follow one of a newer.
+ * back, and no commit of an older token epoch may follow one of a newer. Within one transaction the same offsets may lie
+ * twice: where the answer to them was lost they are sent again, and Kafka tells no copies apart here.
  */
 export async function commitChain(port: BrokerPort, groupId: string): Promise<Chain> {
   const [topic] = await port.topics(['__consumer_offsets'])
-  const last = new Map<string, { tokenEpoch: number; seq: number; offset: number }>()
+  const last = new Map<string, Committed>()
   const ids = new Set<string>()
   const epochs: number[] = []
   const errors: string[] = []
   for (let partition = 0; partition < (topic?.partitions ?? 0); partition++) {
     const cursor = new RecordCursor()
+    const transactions = new Transactions()
     await walk(port, '__consumer_offsets', partition, 'read_committed', (fetched, offset) => {
+      transactions.take(fetched.records, offset)
       cursor.reset(fetched.records, offset, fetched.aborted, 'read_committed')
       while (cursor.next()) {
         const commit = offsetCommitOf(cursor)
         if (commit?.group !== groupId) continue
         const tag = decodeTag(commit.metadata)
         if (!tag) continue
-        const now = { tokenEpoch: tag.tokenEpoch, seq: tag.seq, offset: commit.offset }
+        const transaction = transactions.of(cursor.offset)
+        const now = { tokenEpoch: tag.tokenEpoch, seq: tag.seq, offset: commit.offset, transaction }
         const before = last.get(commit.place)
         const where = `${commit.place} at ${now.tokenEpoch}.${now.seq}`
-        if (before && compareTags(before, now) >= 0) errors.push(`${where} follows ${before.tokenEpoch}.${before.seq}`)
+        if (before && compareTags(before, now) >= 0 && !isSentAgain(before, now))
+          errors.push(`${where} follows ${before.tokenEpoch}.${before.seq}`)
         if (before && now.offset < before.offset)
           errors.push(`${where} goes back from ${before.offset} to ${now.offset}`)
         if (now.tokenEpoch < (epochs.at(-1) ?? 0)) errors.push(`${where} comes after epoch ${epochs.at(-1)}`)
@@ -81,6 +93,34 @@ export async function commitChain(port: BrokerPort, groupId: string): Promise<Ch
     })
   }
   return { commits: ids.size, tokenEpochs: epochs, errors: errors.slice(0, 10) }
+}
+
+function isSentAgain(before: Committed, now: Committed): boolean {
+  return compareTags(before, now) === 0 && before.offset === now.offset && before.transaction === now.transaction
+}
+
+/** Which batches of a partition are of one transaction: those of a producer between two of its markers. */
+class Transactions {
+  readonly #ended = new Map<bigint, number>()
+  readonly #batches: { readonly lastOffset: number; readonly transaction: string }[] = []
+
+  /** Takes what was fetched from `offset` on; a batch that was taken before may come again. */
+  take(records: Uint8Array, offset: number): void {
+    this.#batches.length = 0
+    for (let at = 0; batchSize(records, at) > 0; ) {
+      const { producerId, lastOffset, control, size } = batchHeader(records, at)
+      const ended = this.#ended.get(producerId) ?? 0
+      if (control && lastOffset >= offset) this.#ended.set(producerId, ended + 1)
+      this.#batches.push({ lastOffset, transaction: `${producerId}, its number ${ended}` })
+      at += size
+    }
+  }
+
+  of(offset: number): string {
+    const batch = this.#batches.find(({ lastOffset }) => lastOffset >= offset)
+    if (!batch) throw new TypeError(`no batch holds offset ${offset}`)
+    return batch.transaction
+  }
 }
 
 /** Kafka's own format of a committed offset; undefined for what is none. */
