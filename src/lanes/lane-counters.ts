@@ -65,7 +65,11 @@ export class LaneCounters {
   inputOf(subtopology: () => number): HostInput {
     const at = (slot: number): number => this.#block[knownInputSlot(this.#layout, subtopology()) + slot] as number
     const blindMs = (upTo: number): number => at(1) + Math.max(0, upTo - at(0) - at(2))
-    return { knownTo: () => at(0), blindMs: (upTo) => (at(0) === 0 ? 0 : blindMs(upTo)) }
+    return {
+      knownTo: () => at(0),
+      blindMs: (upTo) => (at(0) === 0 ? 0 : blindMs(upTo)),
+      heldFrom: () => at(3),
+    }
   }
 
   add(slot: number, amount: number): void {

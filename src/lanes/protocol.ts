@@ -199,6 +199,16 @@ export type LaneToLane =
       readonly sent: number
     }
 
+/** Earliest event time of what a task holds back. */
+export interface HeldTask extends TaskRef {
+  readonly from: number
+}
+
+export interface TellsHeld {
+  /** By the tasks of the lane, at the mark of this commit or where they start. Left out: nobody asks. */
+  readonly held?: readonly HeldTask[] | undefined
+}
+
 export type FromLane =
   | { readonly type: 'ready'; readonly lane: number }
   | {
@@ -224,7 +234,7 @@ export type FromLane =
       readonly next: Uint8Array | null
     } & StorePartition)
   | { readonly type: 'loaded'; readonly lane: number; readonly run: number; readonly source: number }
-  | { readonly type: 'started'; readonly lane: number; readonly run: number }
+  | ({ readonly type: 'started'; readonly lane: number; readonly run: number } & TellsHeld)
   | {
       readonly type: 'consumed'
       readonly lane: number
@@ -239,7 +249,7 @@ export type FromLane =
       readonly epoch: CommitEpoch
       readonly packs: readonly BatchPack[]
     }
-  | {
+  | ({
       readonly type: 'ack'
       readonly lane: number
       readonly run: number
@@ -250,7 +260,7 @@ export type FromLane =
       readonly taken: number
       readonly sent: number
       readonly received: number
-    }
+    } & TellsHeld)
   | { readonly type: 'applied'; readonly lane: number; readonly run: number; readonly epoch: CommitEpoch }
   /** Slots of the keys of records that are done; told once a function was asynchronous. */
   | { readonly type: 'finished'; readonly lane: number; readonly run: number; readonly keys: readonly number[] }

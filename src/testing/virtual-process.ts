@@ -12,8 +12,10 @@ import { type FunctionLine, LogLines } from '../lanes/tasks/log-lines.ts'
 import type { LaneOptions } from '../lanes/lane-options.ts'
 import type { FromLane, ToLane } from '../lanes/protocol.ts'
 import type { ErrorPolicies } from '../lanes/tasks/error-policy.ts'
+import { nothing } from '../operators/quiet/held-back.ts'
 import type { AnyStore } from '../state/contract.ts'
 import { memoryBackends } from '../state/backends/memory-backend.ts'
+import { subtopologiesAbove } from '../topology/levels/held-back.ts'
 import type { CompiledTopology } from '../topology/compiled.ts'
 import type { VirtualLoop } from './virtual-loop.ts'
 
@@ -138,12 +140,27 @@ export class VirtualProcess {
       maxDirtyRows: settings.maxDirtyRows,
       layout,
       counters,
+      heldAbove: (subtopology) => this.#heldAbove(subtopology),
       toEngine: (message) => this.#fromLane(message),
       toLane: (to, message) => this.#push(() => (this.#lanes[to] as LaneCore).receiveFromLane(message)),
       wake: () => this.#wake(lane),
       dropped,
       log: log && new LogLines(logLevel, lane, loop, log, Number.POSITIVE_INFINITY),
     })
+  }
+
+  /** As of now: what has just been told is there before the clock goes on. */
+  #heldAbove(subtopology: number): number {
+    const ways = this.#o.settings.plan.boundaries.filter(({ isCircular }) => !isCircular)
+    const above = subtopologiesAbove(ways, subtopology)
+    let least = nothing
+    for (const { tasks } of this.#lanes) {
+      for (const { task } of tasks.all()) {
+        task.held?.mark()
+        if (above.has(task.subtopology)) least = Math.min(least, task.held?.marked ?? nothing)
+      }
+    }
+    return least
   }
 
   #push(job: () => void): void {

@@ -9,11 +9,15 @@
  * that it had then.
  */
 import { knownInputSlot } from '../../base/counters.ts'
+import { type PartitionKey, partitionKey, type TopicPartition } from '../../base/ids.ts'
+import type { HeldTask } from '../../lanes/protocol.ts'
 import type { Watermarks } from '../../time/watermarks.ts'
+import { subtopologiesAbove } from '../../topology/levels/held-back.ts'
 import type { TopologyPlan } from '../../topology/plan.ts'
 import type { EngineOptions } from '../engine-options.ts'
 import type { EngineSettings } from '../settings.ts'
 import type { Route } from '../input/dispatcher.ts'
+import type { FrozenPosition } from '../input/positions.ts'
 import { isAnnounced, isSorted } from '../input/repartition/upstream.ts'
 
 /** How long a fetch that brought nothing proves a partition empty: a little more than it may wait. */
@@ -24,9 +28,27 @@ export const evidenceTtlMs = ({ fetchMaxWaitMs }: Pick<EngineSettings, 'fetchMax
 interface Fed {
   readonly subtopology: number
   readonly sources: ReadonlySet<number>
+  /** Those that hand records to it, directly or not. */
+  readonly above: ReadonlySet<number>
+}
+
+/** What those who write to the topics of a sub-topology have come to. */
+export interface CameThrough {
+  /** All that lay in the input at this moment of the monotonic clock is at hand. */
+  readonly at: number
+  /** Earliest event time of what they hold back. */
+  readonly heldFrom: number
+}
+
+interface Known {
+  /** By the wall clock. */
+  readonly at: number
+  /** Undefined: what the lanes say of the same mark. */
+  readonly heldFrom: number | undefined
 }
 
 const unknown = Number.NEGATIVE_INFINITY
+const nothing = Number.POSITIVE_INFINITY
 
 export class KnownInput {
   readonly #o: Pick<EngineOptions, 'clock' | 'layout' | 'laneCounters' | 'settings'>
@@ -36,11 +58,15 @@ export class KnownInput {
   /** Sources of which those who write to their topics tell. */
   readonly #told: ReadonlySet<number>
   /** Up to when all input has come through to the topics of a sub-topology, and is at hand. */
-  readonly #through = new Map<number, number>()
+  readonly #through = new Map<number, CameThrough>()
+  /** By lane: what its tasks held back at the last mark. */
+  readonly #held = new Map<number, readonly HeldTask[]>()
+  /** By partition of the input: what the last commit has told of that to others. */
+  readonly #heldTold = new Map<PartitionKey, number>()
   /** By partition, on the monotonic clock. */
   readonly #seen = new WeakMap<Route, number>()
-  /** What the mark of the commit under way closes in, by the wall clock. */
-  #marked: readonly number[] | undefined
+  /** What the mark of the commit under way closes in. */
+  #marked: readonly Known[] | undefined
 
   constructor(
     options: Pick<EngineOptions, 'clock' | 'layout' | 'laneCounters' | 'settings'>,
@@ -56,9 +82,35 @@ export class KnownInput {
     this.#told = new Set(split === 'repartition-topics' ? told.map(({ index }) => index) : [])
   }
 
-  /** All that lay in the input at this moment of the monotonic clock is at hand for this sub-topology. */
-  cameThrough(subtopology: number, at: number): void {
-    this.#through.set(subtopology, at)
+  cameThrough(subtopology: number, through: CameThrough): void {
+    this.#through.set(subtopology, through)
+  }
+
+  /** What the tasks of a lane held back when the mark came to each, or where they began. */
+  holds(lane: number, held: readonly HeldTask[] = []): void {
+    this.#held.set(lane, held)
+  }
+
+  /** The partition is read from where a commit has left it, with what was held back then. */
+  assigned(partition: TopicPartition, heldFrom = nothing): void {
+    this.#heldTold.set(partitionKey(partition.topic, partition.partition), heldFrom)
+  }
+
+  /**
+   * With what is held back of the records that came from the partition, which the next commit tells to others where
+   * sub-topologies exchange records through topics.
+   */
+  readonly withHeld = (position: FrozenPosition): FrozenPosition => {
+    if (this.#fed.length === 0 || this.#o.settings.split !== 'repartition-topics') return position
+    const { topic, partition, subtopology } = position
+    const key = partitionKey(topic, partition)
+    const before = this.#heldTold.get(key) ?? nothing
+    // Its lane may be about to say so.
+    const heldFrom = this.#isKnown
+      ? this.#leastHeld((task) => task.subtopology === subtopology && task.partition === partition)
+      : before
+    this.#heldTold.set(key, heldFrom)
+    return { ...position, heldFrom, isTold: position.isTold || heldFrom !== before }
   }
 
   /** The mark of a commit lies behind all that was dispatched. */
@@ -77,7 +129,7 @@ export class KnownInput {
     if (this.#fed.length > 0) this.#tell(this.#look())
   }
 
-  #look(): number[] {
+  #look(): Known[] {
     const { clock } = this.#o
     const ahead = clock.now() - clock.monotonic()
     const least = this.#fed.map(() => clock.monotonic())
@@ -86,23 +138,31 @@ export class KnownInput {
       const known = this.#watermarks.knownAt(handle)
       // What an open transaction holds back has come.
       const isWithheld = buffer.highWatermark > buffer.logEndOffset
-      const through = this.#told.has(route.source) ? (this.#through.get(route.subtopology) ?? unknown) : known
+      const through = this.#told.has(route.source) ? (this.#through.get(route.subtopology)?.at ?? unknown) : known
       if (known !== undefined && through !== undefined && !isWithheld) this.#seen.set(route, Math.min(known, through))
       const seen = this.#seen.get(route) ?? unknown
       for (const [i, { sources }] of this.#fed.entries())
         if (sources.has(route.source)) least[i] = Math.min(least[i] as number, seen)
     }
-    return least.map((at) => at + ahead)
+    // What others had told by now: of what they let go later it is not known that it is done here.
+    const { split } = this.#o.settings
+    const told = ({ subtopology }: Fed): number => this.#through.get(subtopology)?.heldFrom ?? nothing
+    return this.#fed.map((fed, i) => ({
+      at: (least[i] as number) + ahead,
+      heldFrom: split === 'repartition-topics' ? told(fed) : undefined,
+    }))
   }
 
-  #tell(known: readonly number[]): void {
+  #tell(known: readonly Known[]): void {
     const { layout, laneCounters, settings } = this.#o
-    for (const [i, { subtopology }] of this.#fed.entries()) {
-      const at = known[i] as number
+    for (const [i, fed] of this.#fed.entries()) {
+      const { at, heldFrom = this.#heldAbove(fed) } = known[i] as Known
       if (at === unknown) continue
-      const slot = knownInputSlot(layout, subtopology)
+      const slot = knownInputSlot(layout, fed.subtopology)
       for (const block of laneCounters) {
         const before = block[slot] as number
+        // Before the instant that it belongs to: a lane may look in between.
+        block[slot + 3] = heldFrom
         if (at <= before) continue
         const provenMs = evidenceTtlMs(settings)
         const blind = before === 0 ? 0 : Math.max(0, at - before - provenMs)
@@ -112,22 +172,36 @@ export class KnownInput {
       }
     }
   }
+
+  /** What those above a sub-topology held back at the last mark. */
+  #heldAbove({ above }: Fed): number {
+    return this.#isKnown ? this.#leastHeld((task) => above.has(task.subtopology)) : unknown
+  }
+
+  /** All lanes have said what they hold. */
+  get #isKnown(): boolean {
+    return this.#held.size === this.#o.settings.lanes
+  }
+
+  #leastHeld(counts: (task: HeldTask) => boolean): number {
+    let least = nothing
+    for (const held of this.#held.values())
+      for (const task of held) if (task.from < least && counts(task)) least = task.from
+    return least
+  }
 }
 
 function fedOf(plan: TopologyPlan): Fed[] {
   return plan.subtopologies
     .filter(({ closesInQuiet }) => closesInQuiet === true)
-    .map(({ id }) => ({ subtopology: id, sources: sourcesAbove(plan, id, new Set()) }))
-}
-
-/** Its own, and those of all sub-topologies that hand records to it. */
-function sourcesAbove(plan: TopologyPlan, subtopology: number, seen: Set<number>): Set<number> {
-  if (seen.has(subtopology)) return new Set()
-  seen.add(subtopology)
-  const own = plan.sources.filter((source) => source.subtopology === subtopology && source.kind !== 'global')
-  const above = plan.boundaries.filter(({ toSubtopology }) => toSubtopology === subtopology)
-  return new Set([
-    ...own.map(({ index }) => index),
-    ...above.flatMap(({ fromSubtopology }) => [...sourcesAbove(plan, fromSubtopology, seen)]),
-  ])
+    .map(({ id }) => {
+      const feeding = subtopologiesAbove(plan.boundaries, id).add(id)
+      const sources = plan.sources.filter(({ kind, subtopology }) => kind !== 'global' && feeding.has(subtopology))
+      // Those in a circle would wait for one another.
+      const above = subtopologiesAbove(
+        plan.boundaries.filter(({ isCircular }) => !isCircular),
+        id,
+      )
+      return { subtopology: id, sources: new Set(sources.map(({ index }) => index)), above }
+    })
 }

@@ -17,6 +17,8 @@ export interface CommitTag {
   readonly idle?: boolean
   /** What was done of the records behind the committed offset, where they are not taken in the order of offsets. */
   readonly kept?: Kept
+  /** Earliest event time of what the partition's task holds back of it; left out: of nothing. */
+  readonly heldFrom?: number
   /** What the commit remembers of the stores (`state-marks.ts`); one partition of each commit has it. */
   readonly stores?: string
   /** How far changelogs go (`changelog-ends.ts`). */
@@ -26,6 +28,7 @@ export interface CommitTag {
 const storesMark = 'stores='
 const endsMark = 'ends='
 const keptMark = 'kept='
+const heldMark = 'held='
 
 const time = (ms: number): string => (Number.isFinite(ms) ? String(ms) : '')
 const parseTime = (text: string | undefined): number => (text ? Number(text) : Number.NEGATIVE_INFINITY)
@@ -33,8 +36,10 @@ const parseTime = (text: string | undefined): number => (text ? Number(text) : N
 export function encodeTag(tag: CommitTag): string {
   const idle = tag.idle ? '|idle' : ''
   const kept = tag.kept ? `|${keptMark}${tag.kept.end},${time(tag.kept.timestamp)},${tag.kept.offset}` : ''
+  const { heldFrom = Number.POSITIVE_INFINITY } = tag
+  const held = heldFrom < Number.POSITIVE_INFINITY ? `|${heldMark}${time(heldFrom)}` : ''
   const stores = tag.stores ? `|${storesMark}${tag.stores}` : ''
-  return `v1|${tag.tokenEpoch}|${tag.seq}|${time(tag.maxTimestamp)}|${time(tag.watermark)}${idle}${kept}${stores}`
+  return `v1|${tag.tokenEpoch}|${tag.seq}|${time(tag.maxTimestamp)}|${time(tag.watermark)}${idle}${held}${kept}${stores}`
 }
 
 /** The encoded tag, with that beside it. */
@@ -48,6 +53,7 @@ export function decodeTag(metadata: string): CommitTag | undefined {
   const ends = parts.at(-1)?.startsWith(endsMark) ? parts.pop()?.slice(endsMark.length) : undefined
   const stores = parts.at(-1)?.startsWith(storesMark) ? parts.pop()?.slice(storesMark.length) : undefined
   const kept = parts.at(-1)?.startsWith(keptMark) ? parseKept(parts.pop()?.slice(keptMark.length) ?? '') : undefined
+  const held = parts.at(-1)?.startsWith(heldMark) ? parts.pop()?.slice(heldMark.length) : undefined
   const idle = parts.length === 6 && parts[5] === 'idle'
   if (parts[0] !== 'v1' || !(parts.length === 5 || idle)) return undefined
   const [, tokenEpoch, seq, maxTimestamp, watermark] = parts
@@ -57,6 +63,7 @@ export function decodeTag(metadata: string): CommitTag | undefined {
     maxTimestamp: parseTime(maxTimestamp),
     watermark: parseTime(watermark),
     ...(idle && { idle }),
+    ...(held !== undefined && { heldFrom: parseTime(held) }),
     ...(kept && { kept }),
     ...(stores && { stores }),
     ...(ends && { ends }),

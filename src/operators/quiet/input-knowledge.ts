@@ -3,6 +3,7 @@ import type { CompiledTopology } from '../../topology/compiled.ts'
 import { heldBackMs } from '../../topology/levels/held-back.ts'
 import { closesInQuiet } from '../../topology/plan.ts'
 import type { InputKnowledge } from '../contract.ts'
+import { type HeldBack, nothing } from './held-back.ts'
 
 /** When the last record came to a task; noted where somebody asks. */
 export interface Arrivals {
@@ -17,13 +18,29 @@ interface Parts {
 }
 
 /** What the host knows. One that has none knows of all at any moment. */
-export type HostInput = Pick<InputKnowledge, 'knownTo' | 'blindMs'>
+export interface HostInput extends Pick<InputKnowledge, 'knownTo' | 'blindMs'> {
+  /** Earliest event time of what sub-topologies above hold back. */
+  heldFrom(): number
+}
 
-export function inputOf({ topology, subtopology, host }: Parts, arrivals: Arrivals): InputKnowledge {
+export function inputOf(
+  { topology, subtopology, host }: Parts,
+  arrivals: Arrivals,
+  held: () => HeldBack | undefined,
+): InputKnowledge {
   arrivals.isNoted = topology.nodes.some((node) => node.subtopology === subtopology && closesInQuiet(node.spec))
-  const { knownTo, blindMs } = host.input ?? { knownTo: () => host.wallClock(), blindMs: () => 0 }
-  const behindMs = arrivals.isNoted ? slackMs * holdingLevels(topology, subtopology, new Set()) : 0
-  return { knownTo, blindMs, behindMs, cameAt: () => arrivals.at }
+  const { knownTo, blindMs, heldFrom } = host.input ?? {
+    knownTo: () => host.wallClock(),
+    blindMs: () => 0,
+    heldFrom: () => nothing,
+  }
+  return {
+    knownTo,
+    blindMs,
+    behindMs: arrivals.isNoted ? slackMs * holdingLevels(topology, subtopology, new Set()) : 0,
+    cameAt: () => arrivals.at,
+    heldFrom: (operator) => Math.min(heldFrom(), held()?.above(operator) ?? nothing),
+  }
 }
 
 /** What windows tell when they close has to get to those behind them. */

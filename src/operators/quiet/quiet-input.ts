@@ -62,7 +62,8 @@ export class QuietInput {
       return undefined
     }
     const known = this.#lastTime === Number.NEGATIVE_INFINITY ? this.#newest : this.#lastTime
-    return Math.max(this.#context.settledTo(), known + quiet - input.behindMs)
+    const time = Math.min(known + quiet - input.behindMs, input.heldFrom(this.#operator))
+    return Math.max(this.#context.settledTo(), time)
   }
 
   /** Something is left that is due at this event time, of which `time` is known. */

@@ -8,6 +8,7 @@ import type { InputKnowledge, Operator, TaskContext } from '../../../src/operato
 import { QuietInput } from '../../../src/operators/quiet/quiet-input.ts'
 
 const layout = { nodes: 0, subtopologies: 2, stores: [], sourceTopics: [], sinkTopics: [] }
+const nothing = Number.POSITIVE_INFINITY
 const begun = 1_000_000
 const fetchMaxWaitMs = 500
 const provenMs = fetchMaxWaitMs + 2500
@@ -26,7 +27,7 @@ class World {
   readonly seen: Array<number | undefined> = [0, 0]
   readonly known: KnownInput
 
-  constructor(split = 'in-process') {
+  constructor(split = 'in-process', lanes = 1) {
     const source = (index: number, subtopology: number): object => ({ index, subtopology, kind: 'topics' })
     const plan = {
       sources: [source(0, 0), source(1, 0), { ...source(2, 1), kind: 'boundary', boundary: 0 }],
@@ -38,16 +39,17 @@ class World {
         clock: { now: () => this.now, monotonic: () => this.now - begun },
         layout,
         laneCounters: [this.block],
-        settings: { plan, fetchMaxWaitMs, split } as never,
+        settings: { plan, fetchMaxWaitMs, split, lanes } as never,
       },
       () => this.routes as never,
       { knownAt: (p) => this.seen[p] },
     )
+    this.known.holds(0, [])
   }
 
-  get input(): InputKnowledge {
+  get input(): Omit<InputKnowledge, 'heldFrom'> & { heldFrom(): number } {
     const told = new LaneCounters(layout, this.block, this.now).inputOf(() => 1)
-    return { ...told, cameAt: () => 0, behindMs: 0 }
+    return { ...told, cameAt: () => 0, behindMs: 0, heldFrom: () => told.heldFrom() }
   }
 
   /** All was read to its end at this moment. */
@@ -94,16 +96,73 @@ describe('what is known of the input', () => {
     world.readTo(100)
     world.known.rests()
     assert.equal(world.input.knownTo(), 0)
-    world.known.cameThrough(1, 40)
+    world.known.cameThrough(1, { at: 40, heldFrom: nothing })
     world.known.rests()
     assert.equal(world.input.knownTo(), begun + 40)
     world.seen[2] = undefined
-    world.known.cameThrough(1, 60)
+    world.known.cameThrough(1, { at: 60, heldFrom: nothing })
     world.known.rests()
     assert.equal(world.input.knownTo(), begun + 40, 'some of it waits')
     world.seen[2] = 100
     world.known.rests()
     assert.equal(world.input.knownTo(), begun + 60)
+  })
+
+  test('has what is held back above, as of the mark of the commit that has gone through', () => {
+    const world = new World()
+    world.readTo(100)
+    world.known.mark()
+    const own = { subtopology: 1, partition: 0, from: 3 }
+    world.known.holds(0, [{ subtopology: 0, partition: 1, from: 70 }, { subtopology: 0, partition: 0, from: 50 }, own])
+    assert.equal(world.input.heldFrom(), 0, 'nothing is known before the first commit')
+    world.known.passed()
+    assert.equal(world.input.heldFrom(), 50)
+    world.known.holds(0, [own])
+    world.known.rests()
+    assert.equal(world.input.heldFrom(), nothing, 'what it holds back itself is not above it')
+  })
+
+  test('has nothing to go by before all lanes have said what they hold back', () => {
+    const world = new World('in-process', 2)
+    world.readTo(100)
+    world.known.rests()
+    assert.equal(world.input.heldFrom(), Number.NEGATIVE_INFINITY)
+    world.known.holds(1, [])
+    world.known.rests()
+    assert.equal(world.input.heldFrom(), nothing)
+  })
+
+  test('behind a topic has what others had told by the mark', () => {
+    const world = new World('repartition-topics')
+    world.routes.push({ handle: 2, source: 2, subtopology: 1, buffer: { highWatermark: 0, logEndOffset: 0 } })
+    world.seen.push(0)
+    world.readTo(100)
+    world.known.cameThrough(1, { at: 40, heldFrom: 7 })
+    world.known.mark()
+    world.known.cameThrough(1, { at: 60, heldFrom: nothing })
+    world.known.passed()
+    assert.deepEqual([world.input.knownTo(), world.input.heldFrom()], [begun + 40, 7])
+    world.known.rests()
+    assert.deepEqual([world.input.knownTo(), world.input.heldFrom()], [begun + 60, nothing])
+  })
+
+  test('is told to others with the commit, also where nothing else is to be told of a partition', () => {
+    const world = new World('repartition-topics')
+    const told = (isTold = false) => {
+      const position = { topic: 'in', partition: 0, subtopology: 0, offset: 9, maxTimestamp: 1, watermark: 1 }
+      const { heldFrom, isTold: tells } = world.known.withHeld({ ...position, idle: false, isTold })
+      return [heldFrom, tells]
+    }
+    world.known.assigned({ topic: 'in', partition: 0 }, 30)
+    assert.deepEqual(told(), [nothing, true], 'it was held back when the partition came')
+    assert.deepEqual(told(), [nothing, false])
+    world.known.holds(0, [
+      { subtopology: 0, partition: 0, from: 50 },
+      { subtopology: 0, partition: 1, from: 20 },
+    ])
+    assert.deepEqual(told(), [50, true])
+    assert.deepEqual(told(), [50, false])
+    assert.deepEqual(told(true), [50, true])
   })
 
   test('is nothing where no window closes in quiet', () => {

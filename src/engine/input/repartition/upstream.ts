@@ -14,6 +14,8 @@ export interface Reached {
   /** Highest event time that was dispatched. */
   readonly maxTimestamp: number
   readonly idle: boolean
+  /** Earliest event time of what is held back of it; Infinity: of nothing. */
+  readonly heldFrom: number
 }
 
 export interface Round {
@@ -106,6 +108,18 @@ export class Upstream {
   knownAt({ index }: SourcePlan): number | undefined {
     const isKnown = this.#times.length > this.#plan.levels && !this.#times.includes(undefined)
     return isKnown && this.#drained.has(index) ? this.#times[0] : undefined
+  }
+
+  /** Earliest event time of what those hold back who feed the topic of this boundary, directly or through others. */
+  heldFrom(source: SourcePlan): number {
+    let least = everything
+    if (this.#plan.boundaries[source.boundary ?? -1]?.isCircular === true) return least
+    for (const feeder of this.feeding(source)) {
+      if (feeder.kind === 'boundary') least = Math.min(least, this.heldFrom(feeder))
+      for (const { topic, partition } of this.#partitionsOf(feeder))
+        least = Math.min(least, this.#round?.committed.get(partitionKey(topic, partition))?.heldFrom ?? everything)
+    }
+    return least
   }
 
   frontierOf(source: SourcePlan): Frontier {
