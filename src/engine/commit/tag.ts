@@ -25,38 +25,34 @@ export interface CommitTag {
   readonly ends?: string
 }
 
-const storesMark = 'stores='
-const endsMark = 'ends='
-const keptMark = 'kept='
-const heldMark = 'held='
-
 const time = (ms: number): string => (Number.isFinite(ms) ? String(ms) : '')
 const parseTime = (text: string | undefined): number => (text ? Number(text) : Number.NEGATIVE_INFINITY)
 
 export function encodeTag(tag: CommitTag): string {
   const idle = tag.idle ? '|idle' : ''
-  const kept = tag.kept ? `|${keptMark}${tag.kept.end},${time(tag.kept.timestamp)},${tag.kept.offset}` : ''
-  const { heldFrom = Number.POSITIVE_INFINITY } = tag
-  const held = heldFrom < Number.POSITIVE_INFINITY ? `|${heldMark}${time(heldFrom)}` : ''
-  const stores = tag.stores ? `|${storesMark}${tag.stores}` : ''
-  return `v1|${tag.tokenEpoch}|${tag.seq}|${time(tag.maxTimestamp)}|${time(tag.watermark)}${idle}${held}${kept}${stores}`
+  const { kept, heldFrom = Number.POSITIVE_INFINITY, stores } = tag
+  const marks = [
+    heldFrom < Number.POSITIVE_INFINITY && `|held=${time(heldFrom)}`,
+    kept && `|kept=${kept.end},${time(kept.timestamp)},${kept.offset}`,
+    stores && `|stores=${stores}`,
+  ]
+  const all = marks.filter((mark) => typeof mark === 'string').join('')
+  return `v1|${tag.tokenEpoch}|${tag.seq}|${time(tag.maxTimestamp)}|${time(tag.watermark)}${idle}${all}`
 }
 
 /** The encoded tag, with that beside it. */
 export function withEnds(tag: string, ends: string): string {
-  return ends === '' ? tag : `${tag}|${endsMark}${ends}`
+  return ends === '' ? tag : `${tag}|ends=${ends}`
 }
 
 /** Undefined for metadata that is not ours. */
 export function decodeTag(metadata: string): CommitTag | undefined {
   const parts = metadata.split('|')
-  const ends = parts.at(-1)?.startsWith(endsMark) ? parts.pop()?.slice(endsMark.length) : undefined
-  const stores = parts.at(-1)?.startsWith(storesMark) ? parts.pop()?.slice(storesMark.length) : undefined
-  const kept = parts.at(-1)?.startsWith(keptMark) ? parseKept(parts.pop()?.slice(keptMark.length) ?? '') : undefined
-  const held = parts.at(-1)?.startsWith(heldMark) ? parts.pop()?.slice(heldMark.length) : undefined
+  const marks = marksOf(parts)
   const idle = parts.length === 6 && parts[5] === 'idle'
   if (parts[0] !== 'v1' || !(parts.length === 5 || idle)) return undefined
   const [, tokenEpoch, seq, maxTimestamp, watermark] = parts
+  const { held, kept, stores, ends } = marks
   const tag = {
     tokenEpoch: Number(tokenEpoch),
     seq: Number(seq),
@@ -64,11 +60,22 @@ export function decodeTag(metadata: string): CommitTag | undefined {
     watermark: parseTime(watermark),
     ...(idle && { idle }),
     ...(held !== undefined && { heldFrom: parseTime(held) }),
-    ...(kept && { kept }),
+    ...(kept && { kept: parseKept(kept) }),
     ...(stores && { stores }),
     ...(ends && { ends }),
   }
   return Number.isSafeInteger(tag.tokenEpoch) && Number.isSafeInteger(tag.seq) ? tag : undefined
+}
+
+/** Takes what has a name from the end. One that another version has written may be unknown here. */
+function marksOf(parts: string[]): Readonly<Partial<Record<string, string>>> {
+  const marks: Partial<Record<string, string>> = {}
+  for (let last = parts.at(-1); last?.includes('='); last = parts.at(-1)) {
+    parts.pop()
+    const at = last.indexOf('=')
+    marks[last.slice(0, at)] = last.slice(at + 1)
+  }
+  return marks
 }
 
 function parseKept(text: string): Kept {
