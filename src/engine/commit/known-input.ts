@@ -4,9 +4,10 @@
  * seen a record (a pause, a broker that is gone) is told apart, for it is no quiet.
  *
  * Known is what each partition was last read to the end for, once all that was read until then is done: it was dispatched
- * before the mark of a commit that has gone through. What operators above still held back at that mark is told beside it. Where sub-topologies exchange records through topics, what lay in the
- * input at some moment is known once those who write to the topic have it behind them, and the topic is read up to the end
- * that it had then.
+ * before the mark of a commit that has gone through. Beside it is told what operators above still held back at that mark.
+ *
+ * Where sub-topologies exchange records through topics, what lay in the input at some moment is known once those who write
+ * to the topic have it behind them, and the topic is read up to the end that it had then.
  */
 import { knownInputSlot } from '../../base/counters.ts'
 import { type PartitionKey, partitionKey, type TopicPartition } from '../../base/ids.ts'
