@@ -137,18 +137,20 @@ export function laneBlockLength(layout: CounterLayout): number {
   return functionSlot(layout, layout.nodes, 'calls')
 }
 /** Records taken in, records done, drops by reason, what is known of the input. */
-const subtopologySlots = 6 + dropReasons.length
+const subtopologySlots = 5 + dropReasons.length
 export const nodeSlot = (_layout: CounterLayout, node: number): number => laneSlots.length + node
+/** Of a node whose windows close in quiet: the earliest event time of what was held back above it then. The engine sets it. */
+export const heldSlot = (layout: CounterLayout, node: number): number => laneSlots.length + layout.nodes + node
 export const subtopologySlot = (layout: CounterLayout, subtopology: number): number =>
-  laneSlots.length + layout.nodes + subtopology * subtopologySlots
+  laneSlots.length + 2 * layout.nodes + subtopology * subtopologySlots
 /** Records that a sub-topology is done with, in this run. */
 export const finishedSlot = (layout: CounterLayout, subtopology: number): number =>
   subtopologySlot(layout, subtopology) + 1
 export const dropSlot = (layout: CounterLayout, subtopology: number, reason: number): number =>
   subtopologySlot(layout, subtopology) + 2 + reason
 /**
- * Up to when it is known what came for a sub-topology. The next slots have for how long nobody could know, how long one look
- * proves that nothing comes, and the earliest event time of what sub-topologies above it held back then. The engine sets them.
+ * Up to when it is known what came for a sub-topology. The next slots have for how long nobody could know, and how long one
+ * look proves that nothing comes. The engine sets them.
  */
 export const knownInputSlot = (layout: CounterLayout, subtopology: number): number =>
   dropSlot(layout, subtopology, dropReasons.length)

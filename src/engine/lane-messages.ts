@@ -31,7 +31,7 @@ export function takeLaneMessage(options: EngineOptions, to: LaneReceivers, run: 
       to.restorer.laneMessage(message)
       return
     case 'started':
-      to.processing.flow?.known.holds(message.lane, message.held)
+      to.processing.flow?.known.held.holds(message.lane, message.held)
       to.restorer.laneMessage(message)
       return
     case 'consumed':
@@ -44,7 +44,7 @@ export function takeLaneMessage(options: EngineOptions, to: LaneReceivers, run: 
       to.commits.written(message.epoch, message.packs)
       return
     case 'ack':
-      to.processing.flow?.known.holds(message.lane, message.held)
+      to.processing.flow?.known.held.holds(message.lane, message.held)
       to.commits.committer?.laneMessage(message)
       return
     case 'applied':

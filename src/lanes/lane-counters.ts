@@ -6,6 +6,7 @@ import {
   dropReasons,
   dropSlot,
   finishedSlot,
+  heldSlot,
   knownInputSlot,
   type LaneDoing,
   laneDoings,
@@ -75,7 +76,7 @@ export class LaneCounters {
     return {
       knownTo: () => at(0),
       blindMs: (upTo) => (at(0) === 0 ? 0 : blindMs(upTo)),
-      heldFrom: () => at(3),
+      heldFrom: (node) => this.#block[heldSlot(this.#layout, node)] as number,
     }
   }
 

@@ -7,6 +7,7 @@ import type { BatchPack } from '../broker/wire/batch-pack.ts'
 import type { AbortedRange as AbortedTransaction } from '../broker/wire/record-batch.ts'
 import type { WireError } from '../base/errors.ts'
 import type { Checkpoint } from '../state/contract.ts'
+import type { HeldByNode } from '../operators/quiet/held-back.ts'
 import type { AffinityPlan, TaskRef } from '../topology/affinity.ts'
 import type { FunctionLine } from './tasks/log-lines.ts'
 import type { Place } from './levels/place.ts'
@@ -199,14 +200,13 @@ export type LaneToLane =
       readonly sent: number
     }
 
-/** Earliest event time of what a task holds back. */
-export interface HeldTask extends TaskRef {
-  readonly from: number
+export interface Held extends HeldByNode {
+  readonly partition: number
 }
 
 export interface TellsHeld {
-  /** By the tasks of the lane, at the mark of this commit or where they start. Left out: nobody asks. */
-  readonly held?: readonly HeldTask[] | undefined
+  /** What the tasks of the lane hold back, at the mark of this commit or where they start. Left out: nobody asks. */
+  readonly held?: readonly Held[] | undefined
 }
 
 export type FromLane =

@@ -249,7 +249,7 @@ export interface Operator {
   /** The watermark was advanced to this time, all at once; asked for by `wakeAfter`. */
   onAdvanced?(watermarkMs: number): Maybe
   onWallClock?(nowMs: number): Maybe
-  /** Earliest event time of what it holds back; Infinity: nothing. Left out: what its timers tell. */
+  /** Earliest event time of what it holds back; Infinity: nothing. Left out: it passes on what comes at once. */
   heldFrom?(): number
   close?(): void
 }

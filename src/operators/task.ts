@@ -115,7 +115,7 @@ export class Task {
     const made = nodes.map((index) => topology.nodes[index] as CompiledNode)
     this.emissions = new Emissions(made, topology.perCommit, options.stores, () => this.#advancedTo)
     this.#make(made, options)
-    this.held = heldBackOf(options, made, this.#operators, this.#wakes)
+    this.held = heldBackOf(options, made, this.#operators)
   }
 
   /** Largest watermark seen; -Infinity before the first. */

@@ -7,13 +7,14 @@
 import { Random } from '../../src/base/random.ts'
 import { type Application, defineApp } from '../../src/dsl/app.ts'
 import { tumbling } from '../../src/dsl/windows.ts'
-import { KnownInput } from '../../src/engine/commit/known-input.ts'
+import { HeldInput } from '../../src/engine/commit/held-input.ts'
+import { decodeTag } from '../../src/engine/commit/tag.ts'
 import { Upstream } from '../../src/engine/input/repartition/upstream.ts'
 import { LaneCounters } from '../../src/lanes/lane-counters.ts'
 import { HeldBack } from '../../src/operators/quiet/held-back.ts'
 import { QuietInput } from '../../src/operators/quiet/quiet-input.ts'
 import { serdes } from '../../src/serde/index.ts'
-import { committed } from './checkers.ts'
+import { committed as results } from './checkers.ts'
 import { type Broken, played, replaced } from './level-order.ts'
 import type { Verdict } from './run-seed.ts'
 import type { Delays } from './workload.ts'
@@ -121,6 +122,10 @@ class QuietWorld extends World {
   }
 
   async check(): Promise<void> {
+    const places = Array.from({ length: this.derived.partitions }, (_, partition) => ({ topic: 'in', partition }))
+    const committed = await this.client.committedOffsets('sim', places, true)
+    if (!committed.some(({ metadata }) => decodeTag(metadata)?.stores !== undefined))
+      this.violate('no commit says which stores there are')
     for (const [output, sizeMs] of Object.entries(outputs)) {
       const expected = new Map<string, number>()
       for (const { key, value, timestamp } of this.inputs) {
@@ -129,7 +134,7 @@ class QuietWorld extends World {
         expected.set(window, (expected.get(window) ?? 0) + 1)
       }
       const told = new Map<string, number[]>()
-      for (const { key, value } of await committed(this.cluster, output))
+      for (const { key, value } of await results(this.cluster, output))
         told.set(String(key), [...(told.get(String(key)) ?? []), Number(String(value))])
       for (const window of new Set([...expected.keys(), ...told.keys()])) {
         const [count, found = []] = [expected.get(window), told.get(window)]
@@ -186,9 +191,9 @@ export const mutants: readonly Broken[] = [
       brokerMs: 3,
     },
     breaks: () => {
-      const { holds } = KnownInput.prototype
-      return replaced(KnownInput.prototype, 'holds', {
-        value(this: KnownInput, lane: number) {
+      const { holds } = HeldInput.prototype
+      return replaced(HeldInput.prototype, 'holds', {
+        value(this: HeldInput, lane: number) {
           holds.call(this, lane)
         },
       })
@@ -207,7 +212,7 @@ export const mutants: readonly Broken[] = [
       asyncShare: 0,
       brokerMs: 3,
     },
-    breaks: () => replaced(Upstream.prototype, 'heldFrom', { value: () => Number.POSITIVE_INFINITY }),
+    breaks: () => replaced(Upstream.prototype, 'heldBefore', { value: () => Number.POSITIVE_INFINITY }),
   },
   {
     name: 'windows-forgotten',

@@ -260,10 +260,10 @@ export class Commits {
     const { tokenEpoch } = this
     const [first] = positions
     const encode = (position: FrozenPosition): OffsetToCommit => {
-      const { topic, partition, offset, maxTimestamp, watermark, idle, kept, heldFrom } = position
+      const { topic, partition, offset, maxTimestamp, watermark, idle, kept, held } = position
       // The first one is committed every time.
-      const stores = position === first ? this.#stores : ''
-      const done = { ...(kept && { kept }), ...(heldFrom !== undefined && { heldFrom }) }
+      const stores = topic === first?.topic && partition === first.partition ? this.#stores : ''
+      const done = { ...(kept && { kept }), ...(held && { held }) }
       const metadata = encodeTag({ tokenEpoch, seq: epoch, maxTimestamp, watermark, idle, ...done, stores })
       return { topic, partition, offset, metadata }
     }
@@ -276,7 +276,7 @@ export class Commits {
       tell: (written, next, from) => {
         this.#refuseCut(topics, written, from)
         // Only now have all lanes said what they hold back.
-        return this.#ends.tell(topics, endsOf(written, next), positions.map(flow.known.withHeld), encode)
+        return this.#ends.tell(topics, endsOf(written, next), positions.map(flow.known.held.withHeld), encode)
       },
     }
   }

@@ -9,17 +9,14 @@
  * Where sub-topologies exchange records through topics, what lay in the input at some moment is known once those who write
  * to the topic have it behind them, and the topic is read up to the end that it had then.
  */
-import { knownInputSlot } from '../../base/counters.ts'
-import { type PartitionKey, partitionKey, type TopicPartition } from '../../base/ids.ts'
-import type { HeldTask } from '../../lanes/protocol.ts'
+import { heldSlot, knownInputSlot } from '../../base/counters.ts'
 import type { Watermarks } from '../../time/watermarks.ts'
-import { subtopologiesAbove } from '../../topology/levels/held-back.ts'
 import type { TopologyPlan } from '../../topology/plan.ts'
 import type { EngineOptions } from '../engine-options.ts'
 import type { EngineSettings } from '../settings.ts'
 import type { Route } from '../input/dispatcher.ts'
-import type { FrozenPosition } from '../input/positions.ts'
 import { isAnnounced, isSorted } from '../input/repartition/upstream.ts'
+import { type HeldFrom, HeldInput } from './held-input.ts'
 
 /** How long a fetch that brought nothing proves a partition empty: a little more than it may wait. */
 export const evidenceTtlMs = ({ fetchMaxWaitMs }: Pick<EngineSettings, 'fetchMaxWaitMs'>): number =>
@@ -29,29 +26,30 @@ export const evidenceTtlMs = ({ fetchMaxWaitMs }: Pick<EngineSettings, 'fetchMax
 interface Fed {
   readonly subtopology: number
   readonly sources: ReadonlySet<number>
-  /** Those that hand records to it, directly or not. */
-  readonly above: ReadonlySet<number>
+  /** Its nodes that close in quiet. */
+  readonly nodes: readonly number[]
 }
 
 /** What those who write to the topics of a sub-topology have come to. */
 export interface CameThrough {
   /** All that lay in the input at this moment of the monotonic clock is at hand. */
   readonly at: number
-  /** Earliest event time of what they hold back. */
-  readonly heldFrom: number
+  /** What they hold back. */
+  readonly held: HeldFrom
 }
 
 interface Known {
   /** By the wall clock. */
   readonly at: number
   /** Undefined: what the lanes say of the same mark. */
-  readonly heldFrom: number | undefined
+  readonly held: HeldFrom | undefined
 }
 
 const unknown = Number.NEGATIVE_INFINITY
 const nothing = Number.POSITIVE_INFINITY
 
 export class KnownInput {
+  readonly held: HeldInput
   readonly #o: Pick<EngineOptions, 'clock' | 'layout' | 'laneCounters' | 'settings'>
   readonly #routes: () => Iterable<Route>
   readonly #watermarks: Pick<Watermarks, 'knownAt'>
@@ -60,10 +58,6 @@ export class KnownInput {
   readonly #told: ReadonlySet<number>
   /** Up to when all input has come through to the topics of a sub-topology, and is at hand. */
   readonly #through = new Map<number, CameThrough>()
-  /** By lane: what its tasks held back at the last mark. */
-  readonly #held = new Map<number, readonly HeldTask[]>()
-  /** By partition of the input: what the last commit has told of that to others. */
-  readonly #heldTold = new Map<PartitionKey, number>()
   /** By partition, on the monotonic clock. */
   readonly #seen = new WeakMap<Route, number>()
   /** What the mark of the commit under way closes in. */
@@ -78,6 +72,7 @@ export class KnownInput {
     this.#routes = routes
     this.#watermarks = watermarks
     const { plan, split } = options.settings
+    this.held = new HeldInput(options.settings)
     this.#fed = fedOf(plan)
     const told = plan.sources.filter((source) => isAnnounced(plan, source) || isSorted(plan, source))
     this.#told = new Set(split === 'repartition-topics' ? told.map(({ index }) => index) : [])
@@ -85,33 +80,6 @@ export class KnownInput {
 
   cameThrough(subtopology: number, through: CameThrough): void {
     this.#through.set(subtopology, through)
-  }
-
-  /** What the tasks of a lane held back when the mark came to each, or where they began. */
-  holds(lane: number, held: readonly HeldTask[] = []): void {
-    this.#held.set(lane, held)
-  }
-
-  /** The partition is read from where a commit has left it, with what was held back then. */
-  assigned(partition: TopicPartition, heldFrom = nothing): void {
-    this.#heldTold.set(partitionKey(partition.topic, partition.partition), heldFrom)
-  }
-
-  /**
-   * With what is held back of the records that came from the partition, which the next commit tells to others where
-   * sub-topologies exchange records through topics.
-   */
-  readonly withHeld = (position: FrozenPosition): FrozenPosition => {
-    if (this.#fed.length === 0 || this.#o.settings.split !== 'repartition-topics') return position
-    const { topic, partition, subtopology } = position
-    const key = partitionKey(topic, partition)
-    const before = this.#heldTold.get(key) ?? nothing
-    // Its lane may be about to say so.
-    const heldFrom = this.#isKnown
-      ? this.#leastHeld((task) => task.subtopology === subtopology && task.partition === partition)
-      : before
-    this.#heldTold.set(key, heldFrom)
-    return { ...position, heldFrom, isTold: position.isTold || heldFrom !== before }
   }
 
   /** The mark of a commit lies behind all that was dispatched. */
@@ -146,24 +114,22 @@ export class KnownInput {
         if (sources.has(route.source)) least[i] = Math.min(least[i] as number, seen)
     }
     // What others had told by now: of what they let go later it is not known that it is done here.
-    const { split } = this.#o.settings
-    const told = ({ subtopology }: Fed): number => this.#through.get(subtopology)?.heldFrom ?? nothing
-    return this.#fed.map((fed, i) => ({
-      at: (least[i] as number) + ahead,
-      heldFrom: split === 'repartition-topics' ? told(fed) : undefined,
-    }))
+    const told = ({ subtopology }: Fed): HeldFrom => this.#through.get(subtopology)?.held ?? new Map()
+    const isTold = this.#o.settings.split === 'repartition-topics'
+    return this.#fed.map((fed, i) => ({ at: (least[i] as number) + ahead, held: isTold ? told(fed) : undefined }))
   }
 
   #tell(known: readonly Known[]): void {
     const { layout, laneCounters, settings } = this.#o
     for (const [i, fed] of this.#fed.entries()) {
-      const { at, heldFrom = this.#heldAbove(fed) } = known[i] as Known
+      const { at, held } = known[i] as Known
       if (at === unknown) continue
       const slot = knownInputSlot(layout, fed.subtopology)
       for (const block of laneCounters) {
-        const before = block[slot] as number
         // Before the instant that it belongs to: a lane may look in between.
-        block[slot + 3] = heldFrom
+        for (const node of fed.nodes)
+          block[heldSlot(layout, node)] = held === undefined ? this.held.above(node) : (held.get(node) ?? nothing)
+        const before = block[slot] as number
         if (at <= before) continue
         const provenMs = evidenceTtlMs(settings)
         const blind = before === 0 ? 0 : Math.max(0, at - before - provenMs)
@@ -173,36 +139,28 @@ export class KnownInput {
       }
     }
   }
-
-  /** What those above a sub-topology held back at the last mark. */
-  #heldAbove({ above }: Fed): number {
-    return this.#isKnown ? this.#leastHeld((task) => above.has(task.subtopology)) : unknown
-  }
-
-  /** All lanes have said what they hold. */
-  get #isKnown(): boolean {
-    return this.#held.size === this.#o.settings.lanes
-  }
-
-  #leastHeld(counts: (task: HeldTask) => boolean): number {
-    let least = nothing
-    for (const held of this.#held.values())
-      for (const task of held) if (task.from < least && counts(task)) least = task.from
-    return least
-  }
 }
 
 function fedOf(plan: TopologyPlan): Fed[] {
   return plan.subtopologies
     .filter(({ closesInQuiet }) => closesInQuiet === true)
     .map(({ id }) => {
-      const feeding = subtopologiesAbove(plan.boundaries, id).add(id)
+      const feeding = subtopologiesAbove(plan, id)
       const sources = plan.sources.filter(({ kind, subtopology }) => kind !== 'global' && feeding.has(subtopology))
-      // Those in a circle would wait for one another.
-      const above = subtopologiesAbove(
-        plan.boundaries.filter(({ isCircular }) => !isCircular),
-        id,
-      )
-      return { subtopology: id, sources: new Set(sources.map(({ index }) => index)), above }
+      const nodes = (plan.quiet ?? []).filter(({ subtopology }) => subtopology === id)
+      return {
+        subtopology: id,
+        sources: new Set(sources.map(({ index }) => index)),
+        nodes: nodes.map(({ node }) => node),
+      }
     })
+}
+
+/** It, and all that hand records to it, directly or not. */
+function subtopologiesAbove(plan: TopologyPlan, subtopology: number, found = new Set<number>()): Set<number> {
+  if (found.has(subtopology)) return found
+  found.add(subtopology)
+  for (const { fromSubtopology, toSubtopology } of plan.boundaries)
+    if (toSubtopology === subtopology) subtopologiesAbove(plan, fromSubtopology, found)
+  return found
 }

@@ -17,8 +17,8 @@ export interface CommitTag {
   readonly idle?: boolean
   /** What was done of the records behind the committed offset, where they are not taken in the order of offsets. */
   readonly kept?: Kept
-  /** Earliest event time of what the partition's task holds back of it; left out: of nothing. */
-  readonly heldFrom?: number
+  /** What the partition's task holds back of it (`held-input.ts`); left out: nothing. */
+  readonly held?: string
   /** What the commit remembers of the stores (`state-marks.ts`); one partition of each commit has it. */
   readonly stores?: string
   /** How far changelogs go (`changelog-ends.ts`). */
@@ -30,9 +30,9 @@ const parseTime = (text: string | undefined): number => (text ? Number(text) : N
 
 export function encodeTag(tag: CommitTag): string {
   const idle = tag.idle ? '|idle' : ''
-  const { kept, heldFrom = Number.POSITIVE_INFINITY, stores } = tag
+  const { kept, held, stores } = tag
   const marks = [
-    heldFrom < Number.POSITIVE_INFINITY && `|held=${time(heldFrom)}`,
+    held && `|held=${held}`,
     kept && `|kept=${kept.end},${time(kept.timestamp)},${kept.offset}`,
     stores && `|stores=${stores}`,
   ]
@@ -59,7 +59,7 @@ export function decodeTag(metadata: string): CommitTag | undefined {
     maxTimestamp: parseTime(maxTimestamp),
     watermark: parseTime(watermark),
     ...(idle && { idle }),
-    ...(held !== undefined && { heldFrom: parseTime(held) }),
+    ...(held && { held }),
     ...(kept && { kept: parseKept(kept) }),
     ...(stores && { stores }),
     ...(ends && { ends }),

@@ -18,8 +18,8 @@ export interface FrozenPosition extends TopicPartition {
   /** What is done of the records behind the offset. */
   readonly kept?: Kept | undefined
   readonly subtopology: number
-  /** See `CommitTag.heldFrom`. */
-  readonly heldFrom?: number
+  /** See `CommitTag.held`. */
+  readonly held?: string
 }
 
 /** The oldest offset of the partition that is not done. */

@@ -14,8 +14,8 @@ import type { LaneTimings } from '../lane-timings.ts'
 import type { LevelState } from './level-state.ts'
 import type { Frontier } from './place.ts'
 import type { Outputs } from '../outputs.ts'
-import type { HeldTask } from '../protocol.ts'
-import { heldTasks } from '../tasks/held-tasks.ts'
+import type { Held } from '../protocol.ts'
+import { heldByTasks } from '../tasks/held-tasks.ts'
 import type { TaskRunner } from '../tasks/task-runner.ts'
 import type { TaskSet } from '../tasks/task-set.ts'
 import type { TaskSlot } from '../tasks/task-slot.ts'
@@ -56,8 +56,8 @@ export class LaneBarrier {
   }
 
   /** What tasks held back when they were sealed, or where they began; undefined: nobody asks. */
-  get held(): HeldTask[] | undefined {
-    return heldTasks(this.#parts.tasks.all())
+  get held(): Held[] | undefined {
+    return heldByTasks(this.#parts.tasks.all())
   }
 
   begin(epoch: CommitEpoch): void {

@@ -149,7 +149,7 @@ export class TaskHostPort {
     const { tellsInput, heldAbove } = about
     if (tellsInput === true) return counters.inputOf(subtopology)
     if (heldAbove === undefined) return undefined
-    return { knownTo: () => clock.now(), blindMs: () => 0, heldFrom: () => heldAbove(subtopology()) }
+    return { knownTo: () => clock.now(), blindMs: () => 0, heldFrom: heldAbove }
   }
 
   /** Undefined: each operator is called as it is. */

@@ -2,63 +2,67 @@
  * What the operators of a task hold back: windows that have not told their result, records that wait for a partner, timers.
  * Windows behind them that close in quiet must not close over it: it has come, though not to them.
  */
-import { smallest } from '../../base/smallest.ts'
 import type { CompiledNode, CompiledTopology } from '../../topology/compiled.ts'
-import { heldBackBy } from '../../topology/levels/held-back.ts'
-import { closesInQuiet } from '../../topology/plan.ts'
+import { nodesAbove, quietNodes } from '../../topology/levels/quiet-ways.ts'
 import type { Operator } from '../contract.ts'
 
 /** Nothing is held back. */
 export const nothing = Number.POSITIVE_INFINITY
 
+/** A node and the earliest event time of what it holds back. */
+export interface HeldByNode {
+  readonly node: number
+  readonly from: number
+}
+
 export class HeldBack {
   readonly #operators: readonly Operator[]
-  readonly #wakes: Float64Array
-  /** By operator: the time from a record's own until the timer that lets it go. */
-  readonly #spans: readonly number[]
-  /** By operator that closes in quiet: the places of those above it. */
-  readonly #above: ReadonlyMap<Operator, readonly number[]>
-  /** Shallower stages of the same task. */
-  readonly #before: readonly HeldBack[]
-  /** By operator, at the last mark. */
-  readonly #marked: Float64Array
+  readonly #nodes: readonly number[]
+  /** By operator that closes in quiet: its node, and those from which records come to it here. */
+  readonly #above = new Map<Operator, { readonly node: number; readonly above: ReadonlySet<number> }>()
+  /** All stages of the task. */
+  readonly #stages: readonly HeldBack[]
+  /** As of the last mark: those that hold something back. */
+  #marked: readonly HeldByNode[] = []
 
-  /** `wakes`: the event time at which each operator wants to be called. All come in node order. */
+  /** `before`: shallower stages of the same task. */
   constructor(
+    topology: CompiledTopology,
     nodes: readonly CompiledNode[],
     operators: readonly Operator[],
-    wakes: Float64Array,
     before: readonly HeldBack[],
   ) {
     this.#operators = operators
-    this.#wakes = wakes
-    this.#before = before
-    this.#spans = nodes.map(({ spec }) => heldBackBy(spec) ?? 0)
-    this.#marked = new Float64Array(nodes.length).fill(nothing)
-    const quiet = nodes.flatMap((node, i) => (closesInQuiet(node.spec) ? [i] : []))
-    this.#above = new Map(quiet.map((i) => [operators[i] as Operator, placesAbove(nodes, i)]))
+    this.#nodes = nodes.map(({ index }) => index)
+    this.#stages = [...before, this]
+    for (const { node } of quietNodes(topology)) {
+      const operator = operators[this.#nodes.indexOf(node)]
+      if (operator !== undefined) this.#above.set(operator, { node, above: nodesAbove(topology, node) })
+    }
   }
 
   /** A commit's mark has come, behind all that was processed: what is held back now counts until the next one. */
   mark(): void {
-    for (let i = 0; i < this.#marked.length; i++) this.#marked[i] = this.#from(i)
+    const marked: HeldByNode[] = []
+    for (const [i, operator] of this.#operators.entries()) {
+      const from = operator.heldFrom?.() ?? nothing
+      if (from !== nothing) marked.push({ node: this.#nodes[i] as number, from })
+    }
+    this.#marked = marked
   }
 
-  /** The earliest event time of what was held back at the last mark. */
-  get marked(): number {
-    return smallest(this.#marked)
+  get marked(): readonly HeldByNode[] {
+    return this.#marked
   }
 
-  /** The same, of those above an operator of this task. */
-  above(operator: Operator): number {
-    let least = nothing
-    for (const { marked } of this.#before) least = Math.min(least, marked)
-    for (const i of this.#above.get(operator) ?? []) least = Math.min(least, this.#marked[i] as number)
+  /** What is held back above this operator; `elsewhere`: in other sub-topologies, from which records come to a node. */
+  above(operator: Operator, elsewhere: (node: number) => number): number {
+    const at = this.#above.get(operator)
+    if (at === undefined) return nothing
+    let least = elsewhere(at.node)
+    for (const { marked } of this.#stages)
+      for (const { node, from } of marked) if (from < least && at.above.has(node)) least = from
     return least
-  }
-
-  #from(i: number): number {
-    return this.#operators[i]?.heldFrom?.() ?? (this.#wakes[i] as number) - (this.#spans[i] as number)
   }
 }
 
@@ -70,23 +74,8 @@ export function heldBackOf(
   }: { topology: CompiledTopology; before?: readonly { readonly held: HeldBack | undefined }[] },
   nodes: readonly CompiledNode[],
   operators: readonly Operator[],
-  wakes: Float64Array,
 ): HeldBack | undefined {
-  if (!topology.nodes.some(({ spec }) => closesInQuiet(spec))) return undefined
+  if (quietNodes(topology).length === 0) return undefined
   const shallower = before.flatMap(({ held }) => held ?? [])
-  return new HeldBack(nodes, operators, wakes, shallower)
-}
-
-/** Places of the nodes from which records come to this one. */
-function placesAbove(nodes: readonly CompiledNode[], place: number): number[] {
-  const reaching = new Set([(nodes[place] as CompiledNode).index])
-  const above: number[] = []
-  // Parents stand before their children.
-  for (let i = place - 1; i >= 0; i--) {
-    const { index, children } = nodes[i] as CompiledNode
-    if (!children.some((child) => reaching.has(child))) continue
-    reaching.add(index)
-    above.push(i)
-  }
-  return above
+  return new HeldBack(topology, nodes, operators, shallower)
 }

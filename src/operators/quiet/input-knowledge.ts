@@ -1,7 +1,7 @@
 /** What a task knows of the records that come to it, for windows that close while nothing comes. */
 import type { CompiledTopology } from '../../topology/compiled.ts'
 import { heldBackMs } from '../../topology/levels/held-back.ts'
-import { closesInQuiet } from '../../topology/plan.ts'
+import { quietNodes } from '../../topology/levels/quiet-ways.ts'
 import type { InputKnowledge } from '../contract.ts'
 import { type HeldBack, nothing } from './held-back.ts'
 
@@ -19,8 +19,8 @@ interface Parts {
 
 /** What the host knows. One that has none knows of all at any moment. */
 export interface HostInput extends Pick<InputKnowledge, 'knownTo' | 'blindMs'> {
-  /** Earliest event time of what sub-topologies above hold back. */
-  heldFrom(): number
+  /** Earliest event time of what other sub-topologies hold back from which records come to this node. */
+  heldFrom(node: number): number
 }
 
 export function inputOf(
@@ -28,7 +28,7 @@ export function inputOf(
   arrivals: Arrivals,
   held: () => HeldBack | undefined,
 ): InputKnowledge {
-  arrivals.isNoted = topology.nodes.some((node) => node.subtopology === subtopology && closesInQuiet(node.spec))
+  arrivals.isNoted = quietNodes(topology).some((node) => node.subtopology === subtopology)
   const { knownTo, blindMs, heldFrom } = host.input ?? {
     knownTo: () => host.wallClock(),
     blindMs: () => 0,
@@ -39,7 +39,7 @@ export function inputOf(
     blindMs,
     behindMs: arrivals.isNoted ? slackMs * holdingLevels(topology, subtopology, new Set()) : 0,
     cameAt: () => arrivals.at,
-    heldFrom: (operator) => Math.min(heldFrom(), held()?.above(operator) ?? nothing),
+    heldFrom: (operator) => held()?.above(operator, heldFrom) ?? nothing,
   }
 }
 

@@ -14,7 +14,10 @@ const prompt: ReadonlySet<string> = new Set<OperatorSpec['op']>([...promptOperat
  * Undefined where a processor may emit whatever it likes, or where a circle would make the sub-topology wait for
  * itself.
  */
-export function heldBackMs(topology: CompiledTopology, { fromSubtopology, toSubtopology }: Way): number | undefined {
+export function heldBackMs(
+  topology: CompiledTopology,
+  { fromSubtopology, toSubtopology }: Pick<Boundary, 'fromSubtopology' | 'toSubtopology'>,
+): number | undefined {
   if (isCircular(topology, { fromSubtopology, toSubtopology })) return undefined
   const { nodes } = topology.subtopologies[fromSubtopology] as CompiledSubtopology
   const specs = nodes.map((node) => (topology.nodes[node] as CompiledNode).spec)
@@ -29,7 +32,7 @@ export function heldBackMs(topology: CompiledTopology, { fromSubtopology, toSubt
 }
 
 /** For how long at most one operator holds a record back; undefined: nobody knows. */
-export function heldBackBy(spec: OperatorSpec, suppresses = false): number | undefined {
+export function heldBackBy(spec: OperatorSpec, suppresses: boolean): number | undefined {
   if (prompt.has(spec.op)) return 0
   switch (spec.op) {
     case 'windowAggregate':
@@ -60,7 +63,10 @@ function spanOf(window: WindowSpec): number | undefined {
 }
 
 /** Whether what goes over the boundary may come back to it: nobody there can wait for those who feed it. */
-export function isCircular(topology: CompiledTopology, { fromSubtopology, toSubtopology }: Way): boolean {
+export function isCircular(
+  topology: CompiledTopology,
+  { fromSubtopology, toSubtopology }: Pick<Boundary, 'fromSubtopology' | 'toSubtopology'>,
+): boolean {
   return leadsTo(topology, toSubtopology, fromSubtopology)
 }
 
@@ -71,20 +77,4 @@ function leadsTo({ boundaries }: CompiledTopology, from: number, to: number): bo
     for (const boundary of boundaries) if (boundary.fromSubtopology === each) reached.add(boundary.toSubtopology)
   }
   return reached.has(to)
-}
-
-type Way = Pick<Boundary, 'fromSubtopology' | 'toSubtopology'>
-
-/** All that hand records to a sub-topology over these boundaries, directly or not. */
-export function subtopologiesAbove(boundaries: readonly Way[], subtopology: number): Set<number> {
-  const above = new Set<number>()
-  const add = (of: number): void => {
-    for (const { fromSubtopology, toSubtopology } of boundaries) {
-      if (toSubtopology !== of || above.has(fromSubtopology)) continue
-      above.add(fromSubtopology)
-      add(fromSubtopology)
-    }
-  }
-  add(subtopology)
-  return above
 }

@@ -444,34 +444,6 @@ describe('time', () => {
     })
   }
 
-  // In their task each of the first windows is a key of its own.
-  for (const [how, told] of [
-    ['in their task', [3, 1]],
-    ['behind a change of key', [4]],
-  ] as const) {
-    test(`windows that would close sooner than those before them wait for these, ${how}`, async () => {
-      const driver = driverOf((topology) => {
-        const first = topology
-          .stream('in')
-          .groupByKey()
-          .windowedBy(tumbling('1s', { closeAfterIdle: '30s' }), { emit: 'on-close' })
-          .count()
-        const counts = how === 'in their task' ? first.toStream() : first.toStream({ key: () => 'all' })
-        counts
-          .groupByKey()
-          .windowedBy(tumbling('10s', { closeAfterIdle: '1s' }), { emit: 'on-close' })
-          .reduce((sum: number, count: number) => sum + count)
-          .toStream()
-          .to('out')
-      })
-      // The last one closes the first window, and its own stays open while nothing comes.
-      for (const timestamp of [0, 100, 200, 1500]) await driver.input('in').pipe('a', 1, { timestamp })
-      await driver.advanceWallClock('1m')
-      assert.deepEqual(values(driver), told)
-      assert.deepEqual(driver.dropped(), [])
-    })
-  }
-
   test('the last windows of windows wait for the last of those before them, behind a restart too', async () => {
     const driver = driverOf((topology) =>
       topology

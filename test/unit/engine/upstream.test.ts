@@ -32,10 +32,7 @@ function look(at: Upstream, committed: Offsets, ends: Offsets, now = 0, isWithhe
     Object.entries(offsets).flatMap(([topic, each]) =>
       each.map((offset, p) => [partitionKey(topic, p), offset] as const),
     )
-  const reached = flat(committed).map(
-    ([key, offset]) =>
-      [key, { offset, maxTimestamp: offset, idle: false, heldFrom: Number.POSITIVE_INFINITY }] as const,
-  )
+  const reached = flat(committed).map(([key, offset]) => [key, { offset, maxTimestamp: offset, idle: false }] as const)
   at.look({ committed: new Map(reached), ends: new Map(flat(ends)), now, isWithheld })
 }
 

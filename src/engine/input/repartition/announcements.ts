@@ -212,9 +212,8 @@ export class Announcements {
     const endOf = new Map([...ends, ...readable].map((at) => [partitionKey(at.topic, at.partition), at.offset]))
     const committed = new Map(
       asked.map(({ topic, partition, offset, metadata }): [PartitionKey, Reached] => {
-        const tag = decodeTag(metadata)
-        const { maxTimestamp = Number.NEGATIVE_INFINITY, idle = false, heldFrom = Number.POSITIVE_INFINITY } = tag ?? {}
-        return [partitionKey(topic, partition), { offset, maxTimestamp, idle, heldFrom }]
+        const { maxTimestamp = Number.NEGATIVE_INFINITY, idle = false, held } = decodeTag(metadata) ?? {}
+        return [partitionKey(topic, partition), { offset, maxTimestamp, idle, held }]
       }),
     )
     // What is behind a topic was in the input before: tables beside it are read so far before anything goes for what is told.
@@ -245,18 +244,21 @@ export class Announcements {
           frontier: frontiers.get(at.source) as Frontier,
         })),
         known: this.#known,
-        through: this.#through(partitions),
+        through: this.#through(subtopology, partitions),
       }
       const [oldest] = this.#waiting.get(subtopology) ?? []
       this.#waiting.set(subtopology, oldest === undefined ? [told] : [oldest, told])
     }
   }
 
-  #through(partitions: readonly OwnPartition[]): CameThrough | undefined {
-    const sources = [...new Set(partitions.map(({ source }) => this.#o.plan.sources[source] as SourcePlan))]
-    const known = sources.map((source) => this.#upstream.knownAt(source))
+  #through(subtopology: number, partitions: readonly OwnPartition[]): CameThrough | undefined {
+    const { sources, quiet = [] } = this.#o.plan
+    const known = partitions.map(({ source }) => this.#upstream.knownAt(sources[source] as SourcePlan))
     if (!known.every((at) => at !== undefined)) return undefined
-    return { at: Math.min(...known), heldFrom: Math.min(...sources.map((source) => this.#upstream.heldFrom(source))) }
+    const held = new Map<number, number>()
+    for (const { node, subtopology: of, boundaries } of quiet)
+      if (of === subtopology) held.set(node, Math.min(...boundaries.map((each) => this.#upstream.heldBefore(each))))
+    return { at: Math.min(...known), held }
   }
 
   #partitionsOf({ index }: SourcePlan): TopicPartition[] {
