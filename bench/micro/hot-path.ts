@@ -7,7 +7,9 @@
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { laneBlockLength, newBlock } from '../../src/base/counters.ts'
 import { keySlot } from '../../src/base/hash.ts'
+import { LaneCounters } from '../../src/lanes/lane-counters.ts'
 import { TransferReader, TransferWriter } from '../../src/lanes/transfer.ts'
 import { serdes } from '../../src/serde/index.ts'
 import type { StoreLifecycle, StoreSpec, TimestampedKeyValueStore } from '../../src/state/contract.ts'
@@ -59,6 +61,10 @@ const counts = openStore(spec, new MemoryBackend(), 0, {
   streamTime: () => firstTimestamp,
 }) as unknown as TimestampedKeyValueStore<string, number> & StoreLifecycle
 const users = Array.from({ length: 100_000 }, (_, i) => `u${i}`)
+/** As many as the workload `map` of the benchmark has. */
+const nodes = 4
+const layout = { nodes, subtopologies: 1, stores: [], sourceTopics: ['in'], sinkTopics: ['out'] }
+const noted = new LaneCounters(layout, newBlock(laneBlockLength(layout)), 0)
 let counted = 0
 let epoch = 0
 
@@ -80,6 +86,16 @@ const pieces: Readonly<Record<string, () => void>> = {
   'read what was packed': () => {
     const reader = new TransferReader(handed.buffer, handed.length)
     while (reader.next()) sink += reader.keyStart
+  },
+  'note where a lane is': () => {
+    for (let i = 0; i < perRound; i++) {
+      noted.at(0, i & 3, i, 0)
+      for (let node = 0; node < nodes; node++) {
+        noted.probe.currentNode = node
+        noted.probe.counts[node] = (noted.probe.counts[node] as number) + 1
+      }
+      noted.probe.currentNode = -1
+    }
   },
   'decode JSON': () => {
     for (let i = 0; i < perRound; i++) sink += json.deserialize(value).ms

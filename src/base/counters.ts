@@ -139,8 +139,10 @@ export function laneBlockLength(layout: CounterLayout): number {
 /** Records taken in, records done, drops by reason, what is known of the input. */
 const subtopologySlots = 5 + dropReasons.length
 export const nodeSlot = (_layout: CounterLayout, node: number): number => laneSlots.length + node
+/** Of a node whose windows close in quiet: the earliest event time of what was held back above it then. The engine sets it. */
+export const heldSlot = (layout: CounterLayout, node: number): number => laneSlots.length + layout.nodes + node
 export const subtopologySlot = (layout: CounterLayout, subtopology: number): number =>
-  laneSlots.length + layout.nodes + subtopology * subtopologySlots
+  laneSlots.length + 2 * layout.nodes + subtopology * subtopologySlots
 /** Records that a sub-topology is done with, in this run. */
 export const finishedSlot = (layout: CounterLayout, subtopology: number): number =>
   subtopologySlot(layout, subtopology) + 1

@@ -11,7 +11,8 @@ export interface WindowSettings {
    * Closes windows also while the input is quiet: once no record has come for this long by the wall clock, event time
    * goes on with the clock. A record that waits in its topic, or before a slow function, has come; time in which nobody
    * could have seen one (a pause, a broker that is gone) does not count. Windows close up to a second later than that, and
-   * behind a re-key of other windows two seconds more. Default: only records close windows.
+   * behind a re-key of other windows two seconds more. They wait for what operators above them hold back, however long
+   * that is. Default: only records close windows.
    */
   readonly closeAfterIdle?: Duration
 }

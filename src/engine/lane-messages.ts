@@ -28,7 +28,10 @@ export function takeLaneMessage(options: EngineOptions, to: LaneReceivers, run: 
     case 'restored':
     case 'loaded':
     case 'dumped':
+      to.restorer.laneMessage(message)
+      return
     case 'started':
+      to.processing.flow?.known.held.holds(message.lane, message.held)
       to.restorer.laneMessage(message)
       return
     case 'consumed':
@@ -41,6 +44,9 @@ export function takeLaneMessage(options: EngineOptions, to: LaneReceivers, run: 
       to.commits.written(message.epoch, message.packs)
       return
     case 'ack':
+      to.processing.flow?.known.held.holds(message.lane, message.held)
+      to.commits.committer?.laneMessage(message)
+      return
     case 'applied':
       to.commits.committer?.laneMessage(message)
       return

@@ -143,9 +143,9 @@ export class LaneCore {
 
   /** What tasks reach of the lane. */
   #makeHost(): TaskHostPort {
-    const { topology, applicationId, clock, policies, log, tracing, dropped: told, tellsInput } = this.#options
+    const { topology, applicationId, clock, policies, log, tracing, dropped: told } = this.#options
     return new TaskHostPort({
-      ...{ topology, applicationId, clock, policies, log, tracing, told, tellsInput },
+      ...{ topology, applicationId, clock, policies, log, tracing, told, about: this.#options },
       outputs: this.#outputs,
       handoffs: this.#handoffs,
       deferred: this.#deferred,
@@ -356,7 +356,7 @@ export class LaneCore {
     this.#started = true
     this.#room.tell()
     this.#timePassed = true
-    toEngine({ type: 'started', lane, run: this.#run }, [])
+    toEngine({ type: 'started', lane, run: this.#run, held: this.#barrier.held }, [])
     this.#options.wake()
   }
 

@@ -6,6 +6,7 @@ import {
   dropReasons,
   dropSlot,
   finishedSlot,
+  heldSlot,
   knownInputSlot,
   type LaneDoing,
   laneDoings,
@@ -17,6 +18,8 @@ import {
 import type { HostInput } from '../operators/quiet/input-knowledge.ts'
 import type { Probe } from '../operators/node-operator.ts'
 
+/** Written for every record: looked up by name once, and not each time. */
+const { currentNode, currentTopic, currentPartition, currentOffset, steps } = laneIndex
 const [idle, busy, waiting, held] = laneDoings.map((_, i) => i) as [number, number, number, number]
 const dropIndex = new Map<string, number>(dropReasons.map((reason, i) => [reason, i]))
 
@@ -32,19 +35,19 @@ class SharedProbe implements Probe {
   }
 
   get currentNode(): number {
-    return this.#block[laneIndex.currentNode] as number
+    return this.#block[currentNode] as number
   }
 
   set currentNode(node: number) {
-    this.#block[laneIndex.currentNode] = node
+    this.#block[currentNode] = node
   }
 
   get steps(): number {
-    return this.#block[laneIndex.steps] as number
+    return this.#block[steps] as number
   }
 
-  set steps(steps: number) {
-    this.#block[laneIndex.steps] = steps
+  set steps(count: number) {
+    this.#block[steps] = count
   }
 }
 
@@ -52,11 +55,16 @@ export class LaneCounters {
   readonly probe: Probe
   readonly #layout: CounterLayout
   readonly #block: Float64Array
+  /** Where the records of the first sub-topology are counted, and how far the next one's are from there. */
+  readonly #firstTaken: number
+  readonly #toNext: number
 
   /** From `now` on the lane's time counts, unless it did before an in-place restart. */
   constructor(layout: CounterLayout, block: Float64Array, now: number) {
     this.#layout = layout
     this.#block = block
+    this.#firstTaken = subtopologySlot(layout, 0)
+    this.#toNext = subtopologySlot(layout, 1) - this.#firstTaken
     if (block[laneIndex.doingSinceMs] === 0) block[laneIndex.doingSinceMs] = now
     this.probe = new SharedProbe(layout, block)
   }
@@ -65,7 +73,11 @@ export class LaneCounters {
   inputOf(subtopology: () => number): HostInput {
     const at = (slot: number): number => this.#block[knownInputSlot(this.#layout, subtopology()) + slot] as number
     const blindMs = (upTo: number): number => at(1) + Math.max(0, upTo - at(0) - at(2))
-    return { knownTo: () => at(0), blindMs: (upTo) => (at(0) === 0 ? 0 : blindMs(upTo)) }
+    return {
+      knownTo: () => at(0),
+      blindMs: (upTo) => (at(0) === 0 ? 0 : blindMs(upTo)),
+      heldFrom: (node) => this.#block[heldSlot(this.#layout, node)] as number,
+    }
   }
 
   add(slot: number, amount: number): void {
@@ -88,10 +100,10 @@ export class LaneCounters {
   /** The record that is about to be worked on: what a stuck lane shows. */
   at(topic: number, partition: number, offset: number, subtopology: number): void {
     const block = this.#block
-    block[laneIndex.currentTopic] = topic
-    block[laneIndex.currentPartition] = partition
-    block[laneIndex.currentOffset] = offset
-    const slot = subtopologySlot(this.#layout, subtopology)
+    block[currentTopic] = topic
+    block[currentPartition] = partition
+    block[currentOffset] = offset
+    const slot = this.#firstTaken + subtopology * this.#toNext
     block[slot] = (block[slot] as number) + 1
   }
 

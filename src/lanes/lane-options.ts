@@ -36,6 +36,8 @@ export interface LaneOptions {
   readonly counters: Float64Array
   /** The engine notes in the counters what is known of the input; left out: all is known at any moment. */
   readonly tellsInput?: boolean
+  /** Where all is known at any moment: the earliest event time of what other sub-topologies hold back above this node. */
+  readonly heldAbove?: ((node: number) => number) | undefined
   readonly toEngine: (message: FromLane, transfer: ArrayBuffer[]) => void
   readonly toLane: (lane: number, message: LaneToLane, transfer: ArrayBuffer[]) => void
   /** Asks that `run` be called again soon; called when a user function's promise settled. */

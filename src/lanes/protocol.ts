@@ -7,6 +7,7 @@ import type { BatchPack } from '../broker/wire/batch-pack.ts'
 import type { AbortedRange as AbortedTransaction } from '../broker/wire/record-batch.ts'
 import type { WireError } from '../base/errors.ts'
 import type { Checkpoint } from '../state/contract.ts'
+import type { HeldByNode } from '../operators/quiet/held-back.ts'
 import type { AffinityPlan, TaskRef } from '../topology/affinity.ts'
 import type { FunctionLine } from './tasks/log-lines.ts'
 import type { Place } from './levels/place.ts'
@@ -199,6 +200,15 @@ export type LaneToLane =
       readonly sent: number
     }
 
+export interface Held extends HeldByNode {
+  readonly partition: number
+}
+
+export interface TellsHeld {
+  /** What the tasks of the lane hold back, at the mark of this commit or where they start. Left out: nobody asks. */
+  readonly held?: readonly Held[] | undefined
+}
+
 export type FromLane =
   | { readonly type: 'ready'; readonly lane: number }
   | {
@@ -224,7 +234,7 @@ export type FromLane =
       readonly next: Uint8Array | null
     } & StorePartition)
   | { readonly type: 'loaded'; readonly lane: number; readonly run: number; readonly source: number }
-  | { readonly type: 'started'; readonly lane: number; readonly run: number }
+  | ({ readonly type: 'started'; readonly lane: number; readonly run: number } & TellsHeld)
   | {
       readonly type: 'consumed'
       readonly lane: number
@@ -239,7 +249,7 @@ export type FromLane =
       readonly epoch: CommitEpoch
       readonly packs: readonly BatchPack[]
     }
-  | {
+  | ({
       readonly type: 'ack'
       readonly lane: number
       readonly run: number
@@ -250,7 +260,7 @@ export type FromLane =
       readonly taken: number
       readonly sent: number
       readonly received: number
-    }
+    } & TellsHeld)
   | { readonly type: 'applied'; readonly lane: number; readonly run: number; readonly epoch: CommitEpoch }
   /** Slots of the keys of records that are done; told once a function was asynchronous. */
   | { readonly type: 'finished'; readonly lane: number; readonly run: number; readonly keys: readonly number[] }

@@ -162,6 +162,8 @@ export interface InputKnowledge {
   blindMs(upTo: number): number
   /** When the last record came to the task; 0 before the first. */
   cameAt(): number
+  /** Earliest event time of what is held back above this operator, as far as is known to have come; Infinity: nothing. */
+  heldFrom(operator: Operator): number
   /** How far event time stays behind the clock, so that what windows above tell when they close is there in time. */
   readonly behindMs: number
 }
@@ -247,6 +249,8 @@ export interface Operator {
   /** The watermark was advanced to this time, all at once; asked for by `wakeAfter`. */
   onAdvanced?(watermarkMs: number): Maybe
   onWallClock?(nowMs: number): Maybe
+  /** Earliest event time of what it holds back; Infinity: nothing. Left out: it passes on what comes at once. */
+  heldFrom?(): number
   close?(): void
 }
 

@@ -179,6 +179,10 @@ export class ProcessOperator extends NodeOperator {
       : this.#firstPromise(done, firing, undefined)
   }
 
+  heldFrom(): number {
+    return this.#timers.first?.at ?? Number.POSITIVE_INFINITY
+  }
+
   #wake(): void {
     const first = this.#timers.first
     if (first) this.context.wakeAt(this, first.at)

@@ -78,6 +78,12 @@ export class SuppressOperator extends NodeOperator {
     return released
   }
 
+  heldFrom(): number {
+    const { first } = this.#places
+    if (first === undefined) return Number.POSITIVE_INFINITY
+    return this.#spec.until.type === 'windowCloses' ? (first.key as Windowed<unknown>).start : first.time
+  }
+
   /** Its window's final result went out while the input was quiet. */
   #told(rec: Rec): boolean {
     return (rec.key as Windowed<unknown>).end + this.#delay <= this.#letOut && rec.origin.watermark < this.#letOut

@@ -1,6 +1,7 @@
 /** All operators of one sub-topology at work for one partition. */
 import type { LogPort } from '../base/logger.ts'
 import { assert } from '../base/assert.ts'
+import { smallest } from '../base/smallest.ts'
 import type { AnyStore, StoreSpec } from '../state/contract.ts'
 import type { CompiledNode, CompiledSource, CompiledTopology } from '../topology/compiled.ts'
 import { type Deferral, type Stage, stagesOf } from '../topology/levels/stages.ts'
@@ -11,6 +12,7 @@ import { createOperator, type TaskParts } from './create.ts'
 import { decodeBytes } from './decode.ts'
 import { DeferOperator, type RowsBehind, RowsReached, sharedRows } from './defer.ts'
 import { type Emission, Emissions } from './emission.ts'
+import { type HeldBack, heldBackOf } from './quiet/held-back.ts'
 import { type Arrivals, type HostInput, inputOf } from './quiet/input-knowledge.ts'
 import { type OperatorEnv, type Probe, processingFailed, toldOrigin } from './node-operator.ts'
 import { knownSerdes } from './sink.ts'
@@ -47,6 +49,8 @@ export interface TaskOptions {
   readonly stage?: Stage
   /** What stages of one task show each other of their rows, by deferral. */
   readonly rowsBehind?: ReadonlyMap<number, RowsBehind>
+  /** Shallower stages of the same task. */
+  readonly before?: readonly Task[]
   /** The changelog partition, or the lane's index in a sub-topology without stores. */
   readonly partition: number
   readonly stores: ReadonlyMap<string, AnyStore>
@@ -89,6 +93,7 @@ export class Task {
   /** Largest timestamp of the records that came while no watermark was known. */
   #newest = Number.NEGATIVE_INFINITY
   readonly #arrivals: Arrivals = { at: 0, isNoted: false }
+  readonly held: HeldBack | undefined
   /** Earliest event time, and wall-clock time, at which there is something to do. */
   nextWake = never
   nextWallClock = never
@@ -110,6 +115,7 @@ export class Task {
     const made = nodes.map((index) => topology.nodes[index] as CompiledNode)
     this.emissions = new Emissions(made, topology.perCommit, options.stores, () => this.#advancedTo)
     this.#make(made, options)
+    this.held = heldBackOf(options, made, this.#operators)
   }
 
   /** Largest watermark seen; -Infinity before the first. */
@@ -223,7 +229,7 @@ export class Task {
       settledTo: () => this.#settledTo,
       timerTime: () => (Number.isNaN(this.#firing) ? this.#advancedTo : this.#firing),
       wallClock: () => host.wallClock(),
-      input: inputOf(options, this.#arrivals),
+      input: inputOf(options, this.#arrivals, () => this.held),
       wakeAt: (operator, time) => this.#wakeAt(this.#wakes, operator, time),
       wakeAfter: (operator, time) => this.#wakeAt(this.#schedules, operator, time),
       wakeAtWallClock: (operator, time) => this.#wakeAtWallClock(operator, time),
@@ -441,10 +447,4 @@ export class Task {
   close(): void {
     for (const operator of this.#operators) operator.close?.()
   }
-}
-
-function smallest(times: Float64Array): number {
-  let least = never
-  for (const time of times) if (time < least) least = time
-  return least
 }

@@ -11,10 +11,13 @@ import { LaneCore } from '../lanes/lane-core.ts'
 import { type FunctionLine, LogLines } from '../lanes/tasks/log-lines.ts'
 import type { LaneOptions } from '../lanes/lane-options.ts'
 import type { FromLane, ToLane } from '../lanes/protocol.ts'
+import { heldByTasks } from '../lanes/tasks/held-tasks.ts'
 import type { ErrorPolicies } from '../lanes/tasks/error-policy.ts'
+import { nothing } from '../operators/quiet/held-back.ts'
 import type { AnyStore } from '../state/contract.ts'
 import { memoryBackends } from '../state/backends/memory-backend.ts'
 import type { CompiledTopology } from '../topology/compiled.ts'
+import { nodesElsewhere } from '../topology/plan.ts'
 import type { VirtualLoop } from './virtual-loop.ts'
 
 /** A lane's turn takes some time, if next to none: how much is let in ahead follows from how fast a lane has been. */
@@ -138,12 +141,23 @@ export class VirtualProcess {
       maxDirtyRows: settings.maxDirtyRows,
       layout,
       counters,
+      heldAbove: (node) => this.#heldAbove(node),
       toEngine: (message) => this.#fromLane(message),
       toLane: (to, message) => this.#push(() => (this.#lanes[to] as LaneCore).receiveFromLane(message)),
       wake: () => this.#wake(lane),
       dropped,
       log: log && new LogLines(logLevel, lane, loop, log, Number.POSITIVE_INFINITY),
     })
+  }
+
+  /** As of now: what has just been told is there before the clock goes on. */
+  #heldAbove(node: number): number {
+    for (const { tasks } of this.#lanes) for (const { task } of tasks.all()) task.held?.mark()
+    const above = nodesElsewhere(this.#o.settings.plan, node)
+    let least = nothing
+    for (const { tasks } of this.#lanes)
+      for (const held of heldByTasks(tasks.all()) ?? []) if (above.has(held.node)) least = Math.min(least, held.from)
+    return least
   }
 
   #push(job: () => void): void {

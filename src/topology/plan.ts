@@ -2,8 +2,8 @@
 import type { CompiledTopology, WatermarkOptions } from './compiled.ts'
 import { type Copartitioned, copartitionedSources } from './copartition.ts'
 import { beginningsOf } from './changes/diff.ts'
-import type { OperatorSpec } from './operator-spec.ts'
 import { heldBackMs, isCircular } from './levels/held-back.ts'
+import { nodesBefore, type QuietNode, quietNodes } from './levels/quiet-ways.ts'
 import { surroundingsOf } from './changes/surroundings.ts'
 
 export interface SourcePlan {
@@ -74,6 +74,8 @@ export interface BoundaryPlan {
   readonly heldBackMs?: number | undefined
   /** What goes over it may come back to it: nobody behind it can wait for those who feed it. */
   readonly isCircular?: boolean
+  /** Nodes from which records go over it; of interest where windows behind it close in quiet. */
+  readonly nodesBefore?: readonly number[]
 }
 
 export interface TopologyPlan {
@@ -83,6 +85,8 @@ export interface TopologyPlan {
   readonly boundaries: readonly BoundaryPlan[]
   readonly stores: readonly StorePlan[]
   readonly copartitioned?: readonly Copartitioned[]
+  /** Nodes with windows that close while nothing comes. */
+  readonly quiet?: readonly QuietNode[]
 }
 
 function storePlans(topology: CompiledTopology): StorePlan[] {
@@ -109,15 +113,8 @@ function storePlans(topology: CompiledTopology): StorePlan[] {
   return stores
 }
 
-/** Its windows close while nothing comes. */
-export function closesInQuiet(spec: OperatorSpec): boolean {
-  if (spec.op === 'suppress') return spec.until.type === 'windowCloses' && spec.until.closeAfterIdleMs !== undefined
-  return (
-    spec.op === 'windowAggregate' && 'closeAfterIdleMs' in spec.window && spec.window.closeAfterIdleMs !== undefined
-  )
-}
-
 export function planOf(topology: CompiledTopology): TopologyPlan {
+  const quiet = quietNodes(topology)
   return {
     levels: topology.levels,
     sources: topology.sources.map(
@@ -157,16 +154,25 @@ export function planOf(topology: CompiledTopology): TopologyPlan {
       order,
       stores,
       sources,
-      closesInQuiet: topology.nodes.some(({ subtopology, spec }) => subtopology === id && closesInQuiet(spec)),
+      closesInQuiet: quiet.some(({ subtopology }) => subtopology === id),
     })),
     boundaries: topology.boundaries.map((boundary) => {
       const { index, name, topic, fromSubtopology, toSubtopology, toSource } = boundary
       const heldBack = heldBackMs(topology, boundary)
       const circular = isCircular(topology, boundary)
       const ends = { fromSubtopology, toSubtopology, toSource }
-      return { index, name, topic, ...ends, heldBackMs: heldBack, isCircular: circular }
+      const before = quiet.some(({ boundaries }) => boundaries.includes(index)) && [...nodesBefore(topology, index)]
+      const told = { heldBackMs: heldBack, isCircular: circular, ...(before && { nodesBefore: before }) }
+      return { index, name, topic, ...ends, ...told }
     }),
     stores: storePlans(topology),
     copartitioned: copartitionedSources(topology),
+    quiet,
   }
+}
+
+/** Nodes of other sub-topologies from which records come to a node whose windows close in quiet. */
+export function nodesElsewhere({ quiet = [], boundaries }: TopologyPlan, node: number): Set<number> {
+  const ways = quiet.find((each) => each.node === node)?.boundaries ?? []
+  return new Set(ways.flatMap((index) => boundaries[index]?.nodesBefore ?? []))
 }

@@ -44,6 +44,23 @@ test('what comes during a pause is in its windows behind it', async (t) => {
   assert.equal(engine.dropped('late'), 0)
 })
 
+for (const split of ['in-process', 'repartition-topics'] as const)
+  test(`windows that would close sooner than those before them wait for these, ${split}`, async (t) => {
+    const engine = await TestEngine.start(t, 'quiet-or-slow', { ...config, 'topology.sub-topology-split': split })
+    // The last one closes the first window, and its own stays open while nothing comes.
+    const times = [0, 100, 200, 1500].map((ms) => Math.ceil(firstTime / 3000) * 3000 + ms)
+    await engine.put(
+      'ticks',
+      times.map((timestamp) => ({ key: 'a', value: 1, timestamp })),
+    )
+    await eventually('all is told', async () => (await engine.read('soon-elsewhere')).length >= 1, 60_000)
+    assert.deepEqual(byKey(await engine.read('soon-elsewhere')), { a: [4] })
+    const [first, second] = times.map((ms) => String(Math.floor(ms / 1000) * 1000)).slice(2)
+    await eventually('all is told', async () => (await engine.read('soon-in-task')).length >= 2, 60_000)
+    assert.deepEqual(byKey(await engine.read('soon-in-task')), { [first as string]: [3], [second as string]: [1] })
+    assert.equal(engine.dropped('late'), 0)
+  })
+
 test('what another process has yet to hand over through a topic is in its windows', async (t) => {
   const broker = await startEmbeddedBroker({ partitions: 4 })
   t.after(() => broker.close())

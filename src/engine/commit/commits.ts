@@ -260,10 +260,10 @@ export class Commits {
     const { tokenEpoch } = this
     const [first] = positions
     const encode = (position: FrozenPosition): OffsetToCommit => {
-      const { topic, partition, offset, maxTimestamp, watermark, idle, kept } = position
+      const { topic, partition, offset, maxTimestamp, watermark, idle, kept, held } = position
       // The first one is committed every time.
-      const stores = position === first ? this.#stores : ''
-      const done = kept && { kept }
+      const stores = topic === first?.topic && partition === first.partition ? this.#stores : ''
+      const done = { ...(kept && { kept }), ...(held && { held }) }
       const metadata = encodeTag({ tokenEpoch, seq: epoch, maxTimestamp, watermark, idle, ...done, stores })
       return { topic, partition, offset, metadata }
     }
@@ -275,7 +275,8 @@ export class Commits {
       extra: this.#host.extra(),
       tell: (written, next, from) => {
         this.#refuseCut(topics, written, from)
-        return this.#ends.tell(topics, endsOf(written, next), positions, encode)
+        // Only now have all lanes said what they hold back.
+        return this.#ends.tell(topics, endsOf(written, next), positions.map(flow.known.held.withHeld), encode)
       },
     }
   }

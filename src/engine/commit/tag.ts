@@ -17,51 +17,65 @@ export interface CommitTag {
   readonly idle?: boolean
   /** What was done of the records behind the committed offset, where they are not taken in the order of offsets. */
   readonly kept?: Kept
+  /** What the partition's task holds back of it (`held-input.ts`); left out: nothing. */
+  readonly held?: string
   /** What the commit remembers of the stores (`state-marks.ts`); one partition of each commit has it. */
   readonly stores?: string
   /** How far changelogs go (`changelog-ends.ts`). */
   readonly ends?: string
 }
 
-const storesMark = 'stores='
-const endsMark = 'ends='
-const keptMark = 'kept='
-
 const time = (ms: number): string => (Number.isFinite(ms) ? String(ms) : '')
 const parseTime = (text: string | undefined): number => (text ? Number(text) : Number.NEGATIVE_INFINITY)
 
 export function encodeTag(tag: CommitTag): string {
   const idle = tag.idle ? '|idle' : ''
-  const kept = tag.kept ? `|${keptMark}${tag.kept.end},${time(tag.kept.timestamp)},${tag.kept.offset}` : ''
-  const stores = tag.stores ? `|${storesMark}${tag.stores}` : ''
-  return `v1|${tag.tokenEpoch}|${tag.seq}|${time(tag.maxTimestamp)}|${time(tag.watermark)}${idle}${kept}${stores}`
+  const { kept, held, stores } = tag
+  const marks = [
+    held && `|held=${held}`,
+    kept && `|kept=${kept.end},${time(kept.timestamp)},${kept.offset}`,
+    stores && `|stores=${stores}`,
+  ]
+  const all = marks.filter((mark) => typeof mark === 'string').join('')
+  return `v1|${tag.tokenEpoch}|${tag.seq}|${time(tag.maxTimestamp)}|${time(tag.watermark)}${idle}${all}`
 }
 
 /** The encoded tag, with that beside it. */
 export function withEnds(tag: string, ends: string): string {
-  return ends === '' ? tag : `${tag}|${endsMark}${ends}`
+  return ends === '' ? tag : `${tag}|ends=${ends}`
 }
 
 /** Undefined for metadata that is not ours. */
 export function decodeTag(metadata: string): CommitTag | undefined {
   const parts = metadata.split('|')
-  const ends = parts.at(-1)?.startsWith(endsMark) ? parts.pop()?.slice(endsMark.length) : undefined
-  const stores = parts.at(-1)?.startsWith(storesMark) ? parts.pop()?.slice(storesMark.length) : undefined
-  const kept = parts.at(-1)?.startsWith(keptMark) ? parseKept(parts.pop()?.slice(keptMark.length) ?? '') : undefined
+  const marks = marksOf(parts)
   const idle = parts.length === 6 && parts[5] === 'idle'
   if (parts[0] !== 'v1' || !(parts.length === 5 || idle)) return undefined
   const [, tokenEpoch, seq, maxTimestamp, watermark] = parts
+  const { held, kept, stores, ends } = marks
   const tag = {
     tokenEpoch: Number(tokenEpoch),
     seq: Number(seq),
     maxTimestamp: parseTime(maxTimestamp),
     watermark: parseTime(watermark),
     ...(idle && { idle }),
-    ...(kept && { kept }),
+    ...(held && { held }),
+    ...(kept && { kept: parseKept(kept) }),
     ...(stores && { stores }),
     ...(ends && { ends }),
   }
   return Number.isSafeInteger(tag.tokenEpoch) && Number.isSafeInteger(tag.seq) ? tag : undefined
+}
+
+/** Takes what has a name from the end. One that another version has written may be unknown here. */
+function marksOf(parts: string[]): Readonly<Partial<Record<string, string>>> {
+  const marks: Partial<Record<string, string>> = {}
+  for (let last = parts.at(-1); last?.includes('='); last = parts.at(-1)) {
+    parts.pop()
+    const at = last.indexOf('=')
+    marks[last.slice(0, at)] = last.slice(at + 1)
+  }
+  return marks
 }
 
 function parseKept(text: string): Kept {

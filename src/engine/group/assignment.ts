@@ -18,6 +18,8 @@ export interface StartingPoint extends TopicPartition {
   readonly watermark: number
   /** What that commit had done of the records behind its offset. */
   readonly kept?: Kept | undefined
+  /** What was held back then of what came from it; undefined: nothing. */
+  readonly held?: string | undefined
   /** Whether the group has an offset of it; else the next commit says where it began. */
   readonly committed: boolean
   /** End of what can be read of it at this moment: how far behind the start is, before anything is fetched. */
@@ -60,6 +62,7 @@ export async function groupPosition(
     maxTimestamp: decodeTag(c.metadata)?.maxTimestamp ?? unknown,
     watermark: decodeTag(c.metadata)?.watermark ?? unknown,
     kept: c.offset >= 0 ? decodeTag(c.metadata)?.kept : undefined,
+    held: decodeTag(c.metadata)?.held,
     committed: c.offset >= 0,
     logEnd: ends.get(partitionKey(c.topic, c.partition)) ?? -1,
     highWatermark: highWatermarks.get(partitionKey(c.topic, c.partition)) ?? -1,

@@ -131,6 +131,7 @@ export class Flow {
       const source = this.#sources.sourceOf(topic, topics)
       assert(source >= 0, `${topic} is assigned, which no source reads`)
       const task = taskOf(source, partition)
+      this.known.held.assigned(start, start.held)
       const waits = this.#o.settings.maxTaskIdleMs === neverWait ? undefined : task
       const buffer = this.#fetcher.add(start, offset, ...this.#sources.reading(source, topic, partition), waits)
       buffer.sawEnds(logEnd, highWatermark, now)

@@ -17,6 +17,9 @@ export interface FrozenPosition extends TopicPartition {
   readonly isTold: boolean
   /** What is done of the records behind the offset. */
   readonly kept?: Kept | undefined
+  readonly subtopology: number
+  /** See `CommitTag.held`. */
+  readonly held?: string
 }
 
 /** The oldest offset of the partition that is not done. */
@@ -65,13 +68,14 @@ export class Positions {
   }
 
   revoked(route: Route): void {
-    const { topic, partition, handle, sorted } = route
+    const { topic, partition, handle, sorted, subtopology } = route
     const maxTimestamp = this.#watermarks.maxTs(handle)
     const offset = nextOffsetOf(route)
     assert(offset >= 0, `${topic}:${partition} is given away at offset ${offset}`)
     const watermark = this.#watermarks.inForce(handle)
     const kept = sorted?.kept
-    this.#revoked.push({ topic, partition, offset, maxTimestamp, watermark, idle: false, isTold: true, kept })
+    const place = { topic, partition, subtopology, offset, kept }
+    this.#revoked.push({ ...place, maxTimestamp, watermark, idle: false, isTold: true })
   }
 
   /** The next commit tells of this partition, though nothing of it was read. */
@@ -100,7 +104,7 @@ export class Positions {
     const positions: FrozenPosition[] = []
     let anchored = false
     for (const [key, route] of [...this.#routes].sort(([a], [b]) => (a < b ? -1 : 1))) {
-      const { topic, partition, handle, sorted } = route
+      const { topic, partition, handle, sorted, subtopology } = route
       const offset = nextOffsetOf(route)
       const kept = sorted?.kept
       // The first partition is committed every time: its metadata carries the tag of each commit.
@@ -117,7 +121,7 @@ export class Positions {
         this.#kept.set(key, kept)
       }
       const watermark = this.#watermarks.inForce(handle)
-      positions.push({ topic, partition, offset, maxTimestamp, watermark, idle, isTold, kept })
+      positions.push({ topic, partition, subtopology, offset, maxTimestamp, watermark, idle, isTold, kept })
     }
     positions.push(...this.#revoked)
     this.#revoked = []

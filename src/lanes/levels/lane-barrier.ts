@@ -14,6 +14,8 @@ import type { LaneTimings } from '../lane-timings.ts'
 import type { LevelState } from './level-state.ts'
 import type { Frontier } from './place.ts'
 import type { Outputs } from '../outputs.ts'
+import type { Held } from '../protocol.ts'
+import { heldByTasks } from '../tasks/held-tasks.ts'
 import type { TaskRunner } from '../tasks/task-runner.ts'
 import type { TaskSet } from '../tasks/task-set.ts'
 import type { TaskSlot } from '../tasks/task-slot.ts'
@@ -51,6 +53,11 @@ export class LaneBarrier {
   /** The oldest epoch that is not acknowledged. */
   get epoch(): CommitEpoch {
     return this.#epoch
+  }
+
+  /** What tasks held back when they were sealed, or where they began; undefined: nobody asks. */
+  get held(): Held[] | undefined {
+    return heldByTasks(this.#parts.tasks.all())
   }
 
   begin(epoch: CommitEpoch): void {
@@ -128,6 +135,7 @@ export class LaneBarrier {
       tasks.seal(slot, epoch, this.#changelogs)
       slot.task.sealed()
     }
+    slot.task.held?.mark()
     slot.epoch = epoch + 1
     slot.epochEndsAt = Number.POSITIVE_INFINITY
     slot.straddling = false
@@ -154,7 +162,8 @@ export class LaneBarrier {
     }
     const sent = handoffs.total[parity] as number
     handoffs.total[parity] = 0
-    const ack = { type: 'ack', lane, run: this.#host.run(), epoch, changelogs, taken, sent, received } as const
+    const counts = { taken, sent, received }
+    const ack = { type: 'ack', lane, run: this.#host.run(), epoch, changelogs, ...counts, held: this.held } as const
     toEngine(ack, buffersOf(changelogs))
   }
 

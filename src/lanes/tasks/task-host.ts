@@ -13,7 +13,9 @@ import {
   Rec,
   type Tracing,
 } from '../../operators/contract.ts'
+import type { HostInput } from '../../operators/quiet/input-knowledge.ts'
 import type { TaskHost } from '../../operators/task.ts'
+import type { LaneOptions } from '../lane-options.ts'
 import type { CompiledNode, CompiledTopology } from '../../topology/compiled.ts'
 import type { Deferral } from '../../topology/levels/stages.ts'
 import type { Headers } from '../../broker/wire/headers.ts'
@@ -43,8 +45,8 @@ export interface TaskHostOptions {
   readonly deferred: Deferred
   readonly counters: LaneCounters
   readonly clock: Clock
-  /** See `LaneOptions.tellsInput`. */
-  readonly tellsInput: boolean | undefined
+  /** What of the lane's options says how the input is known. */
+  readonly about: Pick<LaneOptions, 'tellsInput' | 'heldAbove'>
   readonly policies: ErrorPolicies
   readonly affinity: () => Affinity
   readonly alive: (slot: TaskSlot) => boolean
@@ -125,7 +127,7 @@ export class TaskHostPort {
         if (alive(s)) this.dropped(s, rec, reason, node)
       },
       wallClock: () => clock.now(),
-      input: this.#options.tellsInput === true ? counters.inputOf(() => slot().subtopology) : undefined,
+      input: this.#input(() => slot().subtopology),
       requestCommit: () => this.#options.requestCommit(),
       fencingToken: () => this.#options.fencingToken(),
       log: this.#options.log,
@@ -140,6 +142,14 @@ export class TaskHostPort {
         counters.add(kind === 'event-time' ? laneIndex.eventTimersFired : laneIndex.wallClockTimersFired, 1),
       probe: counters.probe,
     }
+  }
+
+  #input(subtopology: () => number): HostInput | undefined {
+    const { counters, clock, about } = this.#options
+    const { tellsInput, heldAbove } = about
+    if (tellsInput === true) return counters.inputOf(subtopology)
+    if (heldAbove === undefined) return undefined
+    return { knownTo: () => clock.now(), blindMs: () => 0, heldFrom: heldAbove }
   }
 
   /** Undefined: each operator is called as it is. */

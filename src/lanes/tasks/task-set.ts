@@ -3,8 +3,8 @@ import { assert } from '../../base/assert.ts'
 import { laneIndex, storeSlot, storeSlots } from '../../base/counters.ts'
 import type { CommitEpoch } from '../../base/ids.ts'
 import { usualSizes } from '../../base/sizes.ts'
-import { type RowsBehind, rowsBehindOf } from '../../operators/defer.ts'
-import { Task } from '../../operators/task.ts'
+import { rowsBehindOf } from '../../operators/defer.ts'
+import { Task, type TaskOptions } from '../../operators/task.ts'
 import { packChangelog } from '../stores/changelog-batches.ts'
 import type { AnyStore, Checkpoint, StoreBackend, StoreLifecycle, StoreSpec } from '../../state/contract.ts'
 import { WriteBehind } from '../../state/backends/write-behind.ts'
@@ -159,26 +159,27 @@ export class TaskSet {
       }
       const ways = this.stages.deferrals.filter(({ stage }) => stages.some(({ index }) => index === stage))
       const rowsBehind = rowsBehindOf(ways)
-      for (const stage of stages) this.#startStage(stage, partition, stores, rowsBehind, epoch, watermark)
+      const before: Task[] = []
+      for (const stage of stages)
+        before.push(this.#startStage(stage, { partition, rowsBehind, before: [...before] }, stores, epoch, watermark))
       for (const store of stores.values()) store.begin(watermark)
     }
   }
 
   #startStage(
     stage: Stage,
-    partition: number,
+    place: Required<Pick<TaskOptions, 'partition' | 'rowsBehind' | 'before'>>,
     stores: ReadonlyMap<string, OpenStore>,
-    rowsBehind: ReadonlyMap<number, RowsBehind>,
     epoch: CommitEpoch,
     watermark: number,
-  ): void {
+  ): Task {
     const { topology, applicationId } = this.#options
     const { subtopology } = stage
+    const { partition } = place
     const compiled = topology.subtopologies[subtopology] as CompiledSubtopology
     const globalStores = this.#globals.stores
     const host = this.host.for(() => slot)
-    const place = { topology, applicationId, subtopology, partition, stage, rowsBehind }
-    const task = new Task({ ...place, stores, globalStores, host })
+    const task = new Task({ topology, applicationId, subtopology, stage, ...place, stores, globalStores, host })
     const levels = new Set(stage.nodes.flatMap((node) => levelsFeeding(topology, node)))
     if (levels.size === 0) levels.add(stage.level)
     const own = new Map([...stores].filter(([name]) => stage.stores.includes(name)))
@@ -206,6 +207,8 @@ export class TaskSet {
     task.init()
     // All timers up to there fired before the commit: there is nothing to wait for.
     if (watermark > Number.NEGATIVE_INFINITY) void task.advance(watermark, true)
+    task.held?.mark()
+    return task
   }
 
   /** What the task changed in this epoch, as changelog batches; later changes belong to the next epoch. */

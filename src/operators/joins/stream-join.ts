@@ -276,6 +276,10 @@ export class StreamJoinOperator extends NodeOperator {
     return this.whenDone(joined, rec, (result) => this.#send(rec, result, rec.timestamp))
   }
 
+  heldFrom(): number {
+    return this.#waiting?.first?.timestamp ?? Number.POSITIVE_INFINITY
+  }
+
   #wake(): void {
     if (!this.#waiting?.first) return
     const { beforeMs, afterMs, graceMs } = this.#spec

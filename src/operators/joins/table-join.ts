@@ -155,6 +155,10 @@ export class StreamTableJoinOperator extends NodeOperator {
     })
   }
 
+  heldFrom(): number {
+    return this.#held.first?.timestamp ?? Number.POSITIVE_INFINITY
+  }
+
   #wake(): void {
     const first = this.#held.first
     if (first) this.wakeAt(first.timestamp + (this.#spec.grace?.ms ?? 0))

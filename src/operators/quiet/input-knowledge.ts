@@ -1,8 +1,9 @@
 /** What a task knows of the records that come to it, for windows that close while nothing comes. */
 import type { CompiledTopology } from '../../topology/compiled.ts'
 import { heldBackMs } from '../../topology/levels/held-back.ts'
-import { closesInQuiet } from '../../topology/plan.ts'
+import { quietNodes } from '../../topology/levels/quiet-ways.ts'
 import type { InputKnowledge } from '../contract.ts'
+import { type HeldBack, nothing } from './held-back.ts'
 
 /** When the last record came to a task; noted where somebody asks. */
 export interface Arrivals {
@@ -17,13 +18,29 @@ interface Parts {
 }
 
 /** What the host knows. One that has none knows of all at any moment. */
-export type HostInput = Pick<InputKnowledge, 'knownTo' | 'blindMs'>
+export interface HostInput extends Pick<InputKnowledge, 'knownTo' | 'blindMs'> {
+  /** Earliest event time of what other sub-topologies hold back from which records come to this node. */
+  heldFrom(node: number): number
+}
 
-export function inputOf({ topology, subtopology, host }: Parts, arrivals: Arrivals): InputKnowledge {
-  arrivals.isNoted = topology.nodes.some((node) => node.subtopology === subtopology && closesInQuiet(node.spec))
-  const { knownTo, blindMs } = host.input ?? { knownTo: () => host.wallClock(), blindMs: () => 0 }
-  const behindMs = arrivals.isNoted ? slackMs * holdingLevels(topology, subtopology, new Set()) : 0
-  return { knownTo, blindMs, behindMs, cameAt: () => arrivals.at }
+export function inputOf(
+  { topology, subtopology, host }: Parts,
+  arrivals: Arrivals,
+  held: () => HeldBack | undefined,
+): InputKnowledge {
+  arrivals.isNoted = quietNodes(topology).some((node) => node.subtopology === subtopology)
+  const { knownTo, blindMs, heldFrom } = host.input ?? {
+    knownTo: () => host.wallClock(),
+    blindMs: () => 0,
+    heldFrom: () => nothing,
+  }
+  return {
+    knownTo,
+    blindMs,
+    behindMs: arrivals.isNoted ? slackMs * holdingLevels(topology, subtopology, new Set()) : 0,
+    cameAt: () => arrivals.at,
+    heldFrom: (operator) => held()?.above(operator, heldFrom) ?? nothing,
+  }
 }
 
 /** What windows tell when they close has to get to those behind them. */

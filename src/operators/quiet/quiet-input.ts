@@ -8,6 +8,8 @@ import type { Operator, TaskContext } from '../contract.ts'
 /** Until what has come by a moment is known, it is asked for again no sooner than this, and no later. */
 const soonestMs = 100
 const latestMs = 1000
+/** So often it is looked whether something is still held back above. */
+const heldLookMs = 5000
 
 export class QuietInput {
   readonly #operator: Operator
@@ -22,6 +24,8 @@ export class QuietInput {
   #newest = Number.NEGATIVE_INFINITY
   /** Nothing has come since the start, and the clock has not been looked at. */
   #isNew = false
+  /** At the last look event time was kept back by what operators above hold. */
+  #isHeld = false
 
   constructor(operator: Operator, context: TaskContext, idleMs: number) {
     this.#operator = operator
@@ -57,12 +61,16 @@ export class QuietInput {
     this.#isNew = false
     const knownTo = input.knownTo()
     const quiet = knownTo - this.#lastArrival - Math.max(0, input.blindMs(knownTo) - this.#blindMs)
+    this.#isHeld = false
     if (quiet < this.#idleMs) {
       this.#lookAgain(nowMs, this.#idleMs - quiet)
       return undefined
     }
     const known = this.#lastTime === Number.NEGATIVE_INFINITY ? this.#newest : this.#lastTime
-    return Math.max(this.#context.settledTo(), known + quiet - input.behindMs)
+    const time = known + quiet - input.behindMs
+    const heldFrom = input.heldFrom(this.#operator)
+    this.#isHeld = heldFrom < time
+    return Math.max(this.#context.settledTo(), Math.min(time, heldFrom))
   }
 
   /** Something is left that is due at this event time, of which `time` is known. */
@@ -79,7 +87,8 @@ export class QuietInput {
   #lookAgain(nowMs: number, leftMs: number): void {
     // Where all is known at any moment it is known when the time has come.
     const isBehind = this.#context.input.knownTo() < nowMs
-    const afterMs = isBehind ? Math.min(Math.max(leftMs, soonestMs), latestMs) : leftMs
+    // What is let go comes as a record, which is heard of by itself. But it may be kept from here by a filter.
+    const afterMs = this.#isHeld ? heldLookMs : isBehind ? Math.min(Math.max(leftMs, soonestMs), latestMs) : leftMs
     this.#context.wakeAtWallClock(this.#operator, nowMs + afterMs)
   }
 }

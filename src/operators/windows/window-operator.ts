@@ -1,6 +1,7 @@
 /** What tumbling, hopping, sliding, unlimited and session aggregates share: final results and quiet input. */
 import type { KeyValueStore } from '../../state/contract.ts'
 import type { Serde } from '../../serde/serde.ts'
+import { heldBackBy } from '../../topology/levels/held-back.ts'
 import type { SpecOf } from '../../topology/operator-spec.ts'
 import type { Headers } from '../../broker/wire/headers.ts'
 import { Change, type Downstream, forward, type Maybe, type Origin, Rec } from '../contract.ts'
@@ -87,6 +88,10 @@ export abstract class WindowOperator extends NodeOperator {
     const told = this.#closeUpTo(time)
     this.#quiet?.waitsFor(pending?.nextClose ?? Number.POSITIVE_INFINITY, time, nowMs)
     return told
+  }
+
+  heldFrom(): number {
+    return (this.pending?.nextClose ?? Number.POSITIVE_INFINITY) - (heldBackBy(this.spec, true) ?? 0)
   }
 
   #closeUpTo(time: number): Maybe {

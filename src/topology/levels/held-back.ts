@@ -31,7 +31,8 @@ export function heldBackMs(
   return sum
 }
 
-function heldBackBy(spec: OperatorSpec, suppresses: boolean): number | undefined {
+/** For how long at most one operator holds a record back; undefined: nobody knows. */
+export function heldBackBy(spec: OperatorSpec, suppresses: boolean): number | undefined {
   if (prompt.has(spec.op)) return 0
   switch (spec.op) {
     case 'windowAggregate':

@@ -57,5 +57,25 @@ export default defineApp({
       .reduce((sum, count) => sum + count)
       .toStream({ key: (_sum, window) => window.key })
       .to('per-two-seconds')
+    const late = topology
+      .stream('ticks', types)
+      .groupByKey()
+      .windowedBy(tumbling('1s', { closeAfterIdle: '8s' }), counted)
+      .count()
+      .toStream()
+    const soon = tumbling('3s', { closeAfterIdle: '100ms' })
+    late
+      .groupByKey()
+      .windowedBy(soon, counted)
+      .reduce((sum, count) => sum + count)
+      .toStream({ key: (_sum, window) => String(window.key.start) })
+      .to('soon-in-task')
+    late
+      .selectKey((_count, window) => window.key)
+      .groupByKey(types)
+      .windowedBy(soon, counted)
+      .reduce((sum, count) => sum + count)
+      .toStream({ key: (_sum, window) => window.key })
+      .to('soon-elsewhere')
   },
 })

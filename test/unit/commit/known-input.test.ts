@@ -2,12 +2,16 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { knownInputSlot, laneBlockLength, newBlock } from '../../../src/base/counters.ts'
+import { heldBefore } from '../../../src/engine/commit/held-input.ts'
 import { KnownInput } from '../../../src/engine/commit/known-input.ts'
 import { LaneCounters } from '../../../src/lanes/lane-counters.ts'
 import type { InputKnowledge, Operator, TaskContext } from '../../../src/operators/contract.ts'
 import { QuietInput } from '../../../src/operators/quiet/quiet-input.ts'
 
-const layout = { nodes: 0, subtopologies: 2, stores: [], sourceTopics: [], sinkTopics: [] }
+/** Node 1 has the windows, nodes 0 and 2 are before it and beside that. */
+const layout = { nodes: 3, subtopologies: 2, stores: [], sourceTopics: [], sinkTopics: [] }
+const nothing = Number.POSITIVE_INFINITY
+const free = new Map<number, number>()
 const begun = 1_000_000
 const fetchMaxWaitMs = 500
 const provenMs = fetchMaxWaitMs + 2500
@@ -26,11 +30,12 @@ class World {
   readonly seen: Array<number | undefined> = [0, 0]
   readonly known: KnownInput
 
-  constructor(split = 'in-process') {
+  constructor(split = 'in-process', lanes = 1) {
     const source = (index: number, subtopology: number): object => ({ index, subtopology, kind: 'topics' })
     const plan = {
       sources: [source(0, 0), source(1, 0), { ...source(2, 1), kind: 'boundary', boundary: 0 }],
-      boundaries: [{ fromSubtopology: 0, toSubtopology: 1, isCircular: false }],
+      boundaries: [{ fromSubtopology: 0, toSubtopology: 1, isCircular: false, topic: 'between', nodesBefore: [0] }],
+      quiet: [{ node: 1, subtopology: 1, boundaries: [0] }],
       subtopologies: [{ id: 0 }, { id: 1, closesInQuiet: true }],
     }
     this.known = new KnownInput(
@@ -38,16 +43,17 @@ class World {
         clock: { now: () => this.now, monotonic: () => this.now - begun },
         layout,
         laneCounters: [this.block],
-        settings: { plan, fetchMaxWaitMs, split } as never,
+        settings: { plan, fetchMaxWaitMs, split, lanes } as never,
       },
       () => this.routes as never,
       { knownAt: (p) => this.seen[p] },
     )
+    this.known.held.holds(0, [])
   }
 
-  get input(): InputKnowledge {
+  get input(): Omit<InputKnowledge, 'heldFrom'> & { heldFrom(): number } {
     const told = new LaneCounters(layout, this.block, this.now).inputOf(() => 1)
-    return { ...told, cameAt: () => 0, behindMs: 0 }
+    return { ...told, cameAt: () => 0, behindMs: 0, heldFrom: () => told.heldFrom(1) }
   }
 
   /** All was read to its end at this moment. */
@@ -94,16 +100,77 @@ describe('what is known of the input', () => {
     world.readTo(100)
     world.known.rests()
     assert.equal(world.input.knownTo(), 0)
-    world.known.cameThrough(1, 40)
+    world.known.cameThrough(1, { at: 40, held: free })
     world.known.rests()
     assert.equal(world.input.knownTo(), begun + 40)
     world.seen[2] = undefined
-    world.known.cameThrough(1, 60)
+    world.known.cameThrough(1, { at: 60, held: free })
     world.known.rests()
     assert.equal(world.input.knownTo(), begun + 40, 'some of it waits')
     world.seen[2] = 100
     world.known.rests()
     assert.equal(world.input.knownTo(), begun + 60)
+  })
+
+  test('has what is held back above, as of the mark of the commit that has gone through', () => {
+    const world = new World()
+    world.readTo(100)
+    world.known.mark()
+    const beside = [1, 2].map((node) => ({ node, partition: 0, from: 3 }))
+    const above = [50, 70].map((from, partition) => ({ node: 0, partition, from }))
+    world.known.held.holds(0, [...above, ...beside])
+    assert.equal(world.input.heldFrom(), 0, 'nothing is known before the first commit')
+    world.known.passed()
+    assert.equal(world.input.heldFrom(), 50)
+    world.known.held.holds(0, beside)
+    world.known.rests()
+    assert.equal(world.input.heldFrom(), nothing, 'what it holds back itself is not above it')
+  })
+
+  test('has nothing to go by before all lanes have said what they hold back', () => {
+    const world = new World('in-process', 2)
+    world.readTo(100)
+    world.known.rests()
+    assert.equal(world.input.heldFrom(), Number.NEGATIVE_INFINITY)
+    world.known.held.holds(1, [])
+    world.known.rests()
+    assert.equal(world.input.heldFrom(), nothing)
+  })
+
+  test('behind a topic has what others had told by the mark', () => {
+    const world = new World('repartition-topics')
+    world.routes.push({ handle: 2, source: 2, subtopology: 1, buffer: { highWatermark: 0, logEndOffset: 0 } })
+    world.seen.push(0)
+    world.readTo(100)
+    world.known.cameThrough(1, { at: 40, held: new Map([[1, 7]]) })
+    world.known.mark()
+    world.known.cameThrough(1, { at: 60, held: free })
+    world.known.passed()
+    assert.deepEqual([world.input.knownTo(), world.input.heldFrom()], [begun + 40, 7])
+    world.known.rests()
+    assert.deepEqual([world.input.knownTo(), world.input.heldFrom()], [begun + 60, nothing])
+  })
+
+  test('is told to others with the commit, also where nothing else is to be told of a partition', () => {
+    const world = new World('repartition-topics')
+    const told = (isTold = false) => {
+      const position = { topic: 'in', partition: 0, subtopology: 0, offset: 9, maxTimestamp: 1, watermark: 1 }
+      const { held, isTold: tells } = world.known.held.withHeld({ ...position, idle: false, isTold })
+      return [heldBefore('between', held), tells]
+    }
+    assert.deepEqual(told(), [nothing, false])
+    world.known.held.holds(0, [
+      { node: 0, partition: 0, from: 50.5 },
+      { node: 0, partition: 1, from: 20 },
+      { node: 2, partition: 0, from: 10 },
+    ])
+    assert.deepEqual(told(), [50, true])
+    assert.deepEqual(told(), [50, false])
+    assert.deepEqual(told(true), [50, true])
+    world.known.held.holds(0, [])
+    assert.deepEqual(told(), [nothing, true])
+    world.known.held.assigned({ topic: 'in', partition: 0 }, 'abcdef.1')
+    assert.deepEqual(told(), [nothing, true], 'something was held back when the partition came')
   })
 
   test('is nothing where no window closes in quiet', () => {

@@ -49,7 +49,7 @@ class Reader {
         endsAtLeast: () => undefined,
         shows: () => undefined,
         cameTo: (_at, { upToMs }) => this.gates.push(upToMs),
-        knows: (_subtopology, at) => this.known.push(at),
+        knows: (_subtopology, { at }) => this.known.push(at),
         failed: (error) => assert.fail(error as Error),
       },
     )

@@ -12,6 +12,7 @@ import { type PartitionKey, partitionKey, type TopicPartition } from '../../../b
 import type { Clock } from '../../../base/clock.ts'
 import type { Timers } from '../../../base/timers.ts'
 import { BrokerError, type BrokerPort } from '../../../broker/port.ts'
+import type { CameThrough } from '../../commit/known-input.ts'
 import { decodeTag } from '../../commit/tag.ts'
 import type { Gate } from '../../../time/gates.ts'
 import type { SourcePlan, TopologyPlan } from '../../../topology/plan.ts'
@@ -48,8 +49,8 @@ export interface AnnouncementsHost {
   shows(partition: TopicPartition, epochMs: number): void
   /** The heads of the partition's sub-topology may go so far; `known`: what of each partition was read when this was known. */
   cameTo(partition: TopicPartition, gate: Gate, known: ReadonlyMap<PartitionKey, number>): void
-  /** All that lay in the input at this moment is at hand, as far as it is for this sub-topology. */
-  knows(subtopology: number, at: number): void
+  /** What has come through of the input is at hand, as far as it is for this sub-topology. */
+  knows(subtopology: number, through: CameThrough): void
   failed(error: unknown): void
 }
 
@@ -57,8 +58,8 @@ export interface AnnouncementsHost {
 interface Told {
   readonly partitions: ReadonlyArray<{ readonly at: OwnPartition; readonly end: number; readonly frontier: Frontier }>
   readonly known: ReadonlyMap<PartitionKey, number>
-  /** All that lay in the input then is in its topics; undefined: it is not yet. */
-  readonly throughAt: number | undefined
+  /** Undefined: what lay in the input is not in its topics yet. */
+  readonly through: CameThrough | undefined
 }
 
 /** Soon enough for what waits, and not so soon that the broker does nothing else. */
@@ -164,8 +165,8 @@ export class Announcements {
     return this.#upstream.isAtRest
   }
 
-  #inForce({ partitions, known, throughAt }: Told, subtopology: number): void {
-    if (throughAt !== undefined) this.#host.knows(subtopology, throughAt)
+  #inForce({ partitions, known, through }: Told, subtopology: number): void {
+    if (through !== undefined) this.#host.knows(subtopology, through)
     let upToMs = Number.POSITIVE_INFINITY
     let knownUpToMs = Number.POSITIVE_INFINITY
     let sorted: OwnPartition | undefined
@@ -211,8 +212,8 @@ export class Announcements {
     const endOf = new Map([...ends, ...readable].map((at) => [partitionKey(at.topic, at.partition), at.offset]))
     const committed = new Map(
       asked.map(({ topic, partition, offset, metadata }): [PartitionKey, Reached] => {
-        const { maxTimestamp = Number.NEGATIVE_INFINITY, idle = false } = decodeTag(metadata) ?? {}
-        return [partitionKey(topic, partition), { offset, maxTimestamp, idle }]
+        const { maxTimestamp = Number.NEGATIVE_INFINITY, idle = false, held } = decodeTag(metadata) ?? {}
+        return [partitionKey(topic, partition), { offset, maxTimestamp, idle, held }]
       }),
     )
     // What is behind a topic was in the input before: tables beside it are read so far before anything goes for what is told.
@@ -243,17 +244,21 @@ export class Announcements {
           frontier: frontiers.get(at.source) as Frontier,
         })),
         known: this.#known,
-        throughAt: this.#throughAt(partitions),
+        through: this.#through(subtopology, partitions),
       }
       const [oldest] = this.#waiting.get(subtopology) ?? []
       this.#waiting.set(subtopology, oldest === undefined ? [told] : [oldest, told])
     }
   }
 
-  #throughAt(partitions: readonly OwnPartition[]): number | undefined {
-    const { sources } = this.#o.plan
+  #through(subtopology: number, partitions: readonly OwnPartition[]): CameThrough | undefined {
+    const { sources, quiet = [] } = this.#o.plan
     const known = partitions.map(({ source }) => this.#upstream.knownAt(sources[source] as SourcePlan))
-    return known.every((at) => at !== undefined) ? Math.min(...known) : undefined
+    if (!known.every((at) => at !== undefined)) return undefined
+    const held = new Map<number, number>()
+    for (const { node, subtopology: of, boundaries } of quiet)
+      if (of === subtopology) held.set(node, Math.min(...boundaries.map((each) => this.#upstream.heldBefore(each))))
+    return { at: Math.min(...known), held }
   }
 
   #partitionsOf({ index }: SourcePlan): TopicPartition[] {

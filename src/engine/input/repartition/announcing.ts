@@ -42,7 +42,7 @@ export function announcementsOf(options: EngineOptions, host: AnnouncingHost): A
         sorted.cameTo(routeOf(tp), gate, known)
         host.wake()
       },
-      knows: (subtopology, at) => host.known.cameThrough(subtopology, at),
+      knows: (subtopology, through) => host.known.cameThrough(subtopology, through),
       failed: (error) => host.failed(error),
     },
   )

@@ -5,7 +5,8 @@
  */
 import { type PartitionKey, partitionKey, type TopicPartition } from '../../../base/ids.ts'
 import type { Gate } from '../../../time/gates.ts'
-import type { SourcePlan, TopologyPlan } from '../../../topology/plan.ts'
+import { heldBefore } from '../../commit/held-input.ts'
+import type { BoundaryPlan, SourcePlan, TopologyPlan } from '../../../topology/plan.ts'
 
 /** What a commit says of a partition. */
 export interface Reached {
@@ -14,6 +15,8 @@ export interface Reached {
   /** Highest event time that was dispatched. */
   readonly maxTimestamp: number
   readonly idle: boolean
+  /** What is held back of it, as the commit tells it. */
+  readonly held?: string | undefined
 }
 
 export interface Round {
@@ -106,6 +109,20 @@ export class Upstream {
   knownAt({ index }: SourcePlan): number | undefined {
     const isKnown = this.#times.length > this.#plan.levels && !this.#times.includes(undefined)
     return isKnown && this.#drained.has(index) ? this.#times[0] : undefined
+  }
+
+  /** Earliest event time of what is held back before the topic of this boundary, by whoever feeds it. */
+  heldBefore(index: number): number {
+    const { fromSubtopology, topic: between } = this.#plan.boundaries[index] as BoundaryPlan
+    let least = everything
+    for (const source of this.#plan.sources) {
+      if (source.subtopology !== fromSubtopology || source.kind === 'global') continue
+      for (const { topic, partition } of this.#partitionsOf(source)) {
+        const told = this.#round?.committed.get(partitionKey(topic, partition))?.held
+        least = Math.min(least, heldBefore(between, told))
+      }
+    }
+    return least
   }
 
   frontierOf(source: SourcePlan): Frontier {
