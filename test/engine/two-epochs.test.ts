@@ -1,0 +1,49 @@
+/**
+ * A task of two levels: records of the next epoch come to it from its topic while the last ones of this epoch are still
+ * on their way to it from other lanes. Its topic is full when it starts.
+ */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { startEmbeddedBroker } from '../../src/runtime/index.ts'
+import { firstTime, type Out, produce, TestEngine } from './support/engine.ts'
+
+const count = 20_000
+const asks = Array.from({ length: count }, (_, i) => ({
+  key: `customer-${i % 50}`,
+  value: { i, product: `product-${(i * 7) % 20}` },
+  timestamp: firstTime + i * 1000,
+}))
+
+/** For each key the numbers 1, 2, 3 … as often as it is in the input. */
+function told(records: readonly Out[]): Record<string, number> {
+  const last: Record<string, number> = {}
+  for (const { key, value } of records) {
+    const { nth } = value as { nth: number }
+    assert.equal(nth, (last[key as string] ?? 0) + 1, `${key} is noted one by one`)
+    last[key as string] = nth
+  }
+  return last
+}
+
+for (const lanes of [2, 4]) {
+  test(`nothing of an epoch waits behind what belongs to the next: ${lanes} lanes`, async (t) => {
+    const broker = await startEmbeddedBroker({ partitions: 4 })
+    t.after(() => broker.close())
+    await produce(broker.client(), 'asks', asks)
+
+    // A lane that waits for itself ends the test, instead of beginning again.
+    const atOnce = { 'commit-barrier.timeout-ms': 5000, 'commit-barrier.max-engine-restarts': 0 }
+    const engine = await TestEngine.start(t, 'noted-twice', { 'engine.lanes.count': lanes, ...atOnce }, broker)
+    await engine.idle()
+    const byCustomer = asks.map(({ key }) => key)
+    const byProduct = asks.map(({ value }) => value.product)
+    assert.deepEqual(told(await engine.read('by-customer')), Object.fromEntries(tally(byCustomer)))
+    assert.deepEqual(told(await engine.read('by-product')), Object.fromEntries(tally(byProduct)))
+  })
+}
+
+function tally(keys: readonly string[]): Map<string, number> {
+  const counted = new Map<string, number>()
+  for (const key of keys) counted.set(key, (counted.get(key) ?? 0) + 1)
+  return counted
+}
