@@ -12,7 +12,7 @@ export interface WindowSettings {
    * goes on with the clock. A record that waits in its topic, or before a slow function, has come; time in which nobody
    * could have seen one (a pause, a broker that is gone) does not count. Windows close up to a second later than that, and
    * behind a re-key of other windows two seconds more. They wait for what operators above them hold back, however long
-   * that is. Default: only records close windows.
+   * that is, and see within five seconds that it has gone. Default: only records close windows.
    */
   readonly closeAfterIdle?: Duration
 }

@@ -10,7 +10,7 @@ import { extractorsOf } from '../lanes/extraction.ts'
 import { LaneCore } from '../lanes/lane-core.ts'
 import { type FunctionLine, LogLines } from '../lanes/tasks/log-lines.ts'
 import type { LaneOptions } from '../lanes/lane-options.ts'
-import type { FromLane, ToLane } from '../lanes/protocol.ts'
+import type { FromLane, Held, ToLane } from '../lanes/protocol.ts'
 import { heldByTasks } from '../lanes/tasks/held-tasks.ts'
 import type { ErrorPolicies } from '../lanes/tasks/error-policy.ts'
 import { nothing } from '../operators/quiet/held-back.ts'
@@ -49,6 +49,8 @@ export class VirtualProcess {
   /** Functions of scheduled sources that have not answered. */
   #ticks = 0
   #alive = true
+  /** What operators held back when the clock came to this moment. */
+  #held: readonly Held[] = []
 
   constructor(options: VirtualProcessOptions) {
     this.#o = options
@@ -113,6 +115,7 @@ export class VirtualProcess {
   /** Fires the application's wall-clock timers that are due. */
   tick(): void {
     const now = this.#o.loop.now()
+    this.#mark()
     for (const [index, lane] of this.#lanes.entries()) {
       if (lane.nextWallClock() > now) continue
       lane.tick(now)
@@ -150,14 +153,17 @@ export class VirtualProcess {
     })
   }
 
-  /** As of now: what has just been told is there before the clock goes on. */
+  /** As of when the clock came to this moment: what is told at this moment is on its way until the next one. */
   #heldAbove(node: number): number {
-    for (const { tasks } of this.#lanes) for (const { task } of tasks.all()) task.held?.mark()
     const above = nodesElsewhere(this.#o.settings.plan, node)
     let least = nothing
-    for (const { tasks } of this.#lanes)
-      for (const held of heldByTasks(tasks.all()) ?? []) if (above.has(held.node)) least = Math.min(least, held.from)
+    for (const held of this.#held) if (above.has(held.node)) least = Math.min(least, held.from)
     return least
+  }
+
+  #mark(): void {
+    for (const { tasks } of this.#lanes) for (const { task } of tasks.all()) task.held?.mark()
+    this.#held = this.#lanes.flatMap(({ tasks }) => heldByTasks(tasks.all()) ?? [])
   }
 
   #push(job: () => void): void {

@@ -76,6 +76,8 @@ export interface BoundaryPlan {
   readonly isCircular?: boolean
   /** Nodes from which records go over it; of interest where windows behind it close in quiet. */
   readonly nodesBefore?: readonly number[]
+  /** Sources among these, by index. */
+  readonly sourcesBefore?: readonly number[]
 }
 
 export interface TopologyPlan {
@@ -161,14 +163,20 @@ export function planOf(topology: CompiledTopology): TopologyPlan {
       const heldBack = heldBackMs(topology, boundary)
       const circular = isCircular(topology, boundary)
       const ends = { fromSubtopology, toSubtopology, toSource }
-      const before = quiet.some(({ boundaries }) => boundaries.includes(index)) && [...nodesBefore(topology, index)]
-      const told = { heldBackMs: heldBack, isCircular: circular, ...(before && { nodesBefore: before }) }
-      return { index, name, topic, ...ends, ...told }
+      const told = { heldBackMs: heldBack, isCircular: circular }
+      const isAbove = quiet.some(({ boundaries }) => boundaries.includes(index))
+      return { index, name, topic, ...ends, ...told, ...(isAbove && before(topology, index)) }
     }),
     stores: storePlans(topology),
     copartitioned: copartitionedSources(topology),
     quiet,
   }
+}
+
+function before(topology: CompiledTopology, boundary: number): Pick<BoundaryPlan, 'nodesBefore' | 'sourcesBefore'> {
+  const nodes = nodesBefore(topology, boundary)
+  const sources = topology.sources.filter(({ node, kind }) => kind !== 'global' && nodes.has(node))
+  return { nodesBefore: [...nodes], sourcesBefore: sources.map(({ index }) => index) }
 }
 
 /** Nodes of other sub-topologies from which records come to a node whose windows close in quiet. */

@@ -61,6 +61,37 @@ for (const split of ['in-process', 'repartition-topics'] as const)
     assert.equal(engine.dropped('late'), 0)
   })
 
+test('windows wait for those before them in another process', async (t) => {
+  const broker = await startEmbeddedBroker({ partitions: 4 })
+  t.after(() => broker.close())
+  const processes = await Promise.all(
+    ['a', 'b'].map((id) => {
+      const own = { 'engine.instance-id': id, 'topology.sub-topology-split': 'repartition-topics' }
+      return TestEngine.start(t, 'quiet-or-slow', { 'watermark.idleness-timeout': '200ms', ...own }, broker)
+    }),
+  )
+  const [engine] = processes as [TestEngine, TestEngine]
+  const ticksOf = ({ runtime }: TestEngine): number[] =>
+    Object.keys(runtime.view.consumer()?.assignment ?? {})
+      .flatMap((name) => /^ticks[:/-](\d+)$/.exec(name)?.[1] ?? [])
+      .map(Number)
+  await eventually('both have some of the input', () => processes.every((each) => ticksOf(each).length > 0))
+  // What the other one reads leaves it to that one alone to say what it holds back.
+  const partition = processes.map(ticksOf).find((read) => !read.includes(0))?.[0] as number
+  const keys = Array.from({ length: 12 }, (_, n) => `k${n}`)
+  const start = Math.ceil(firstTime / 3000) * 3000
+  await engine.put(
+    'ticks',
+    [0, 100, 200, 1500].flatMap((ms) => keys.map((key) => ({ key, value: 1, timestamp: start + ms, partition }))),
+  )
+  await eventually('all is told', async () => (await engine.read('soon-elsewhere')).length >= keys.length, 60_000)
+  assert.deepEqual(byKey(await engine.read('soon-elsewhere')), Object.fromEntries(keys.map((key) => [key, [4]])))
+  assert.deepEqual(
+    processes.map((each) => each.dropped('late')),
+    [0, 0],
+  )
+})
+
 test('what another process has yet to hand over through a topic is in its windows', async (t) => {
   const broker = await startEmbeddedBroker({ partitions: 4 })
   t.after(() => broker.close())

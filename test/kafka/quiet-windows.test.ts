@@ -18,6 +18,8 @@ const topics = [
   'called-counts',
   're-keyed-counts',
   'per-two-seconds',
+  'soon-in-task',
+  'soon-elsewhere',
   ...counted,
 ]
 

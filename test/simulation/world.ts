@@ -298,7 +298,7 @@ export class World {
     const { random } = this.scheduler
     const { crashes, pauses, clockJumps } = this.derived
     for (let i = 0; i < crashes; i++) {
-      this.scheduler.at(random.next() * faultsEndMs, 0, () => this.#crash())
+      this.scheduler.at(random.next() * faultsEndMs, 0, () => this.crash())
     }
     for (let i = 0; !this.#asks.isAsked && i < pauses; i++) {
       this.scheduler.at(random.next() * faultsEndMs, 0, () => {
@@ -317,10 +317,10 @@ export class World {
   #written(checkpoint: Checkpoint | undefined): void {
     if (checkpoint?.ahead === undefined || this.#cuts === 0 || this.scheduler.now > faultsEndMs) return
     this.#cuts--
-    this.scheduler.at(0, 0, () => this.#crash())
+    this.scheduler.at(0, 0, () => this.crash())
   }
 
-  #crash(): void {
+  protected crash(): void {
     const dying = this.#process
     if (this.scheduler.random.chance(this.derived.zombies)) {
       this.#zombie = dying

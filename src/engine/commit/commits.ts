@@ -276,7 +276,7 @@ export class Commits {
       tell: (written, next, from) => {
         this.#refuseCut(topics, written, from)
         // Only now have all lanes said what they hold back.
-        return this.#ends.tell(topics, endsOf(written, next), positions.map(flow.known.held.withHeld), encode)
+        return this.#ends.tell(topics, endsOf(written, next), flow.known.held.withHeld(positions), encode)
       },
     }
   }

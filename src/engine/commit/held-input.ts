@@ -13,40 +13,47 @@ import { digestOf } from './state-marks.ts'
 /** By node that closes in quiet: the earliest event time of what is held back above it. */
 export type HeldFrom = ReadonlyMap<number, number>
 
+/** By short name of a topic between sub-topologies: the earliest event time of what is held back before it. */
+export type HeldBefore = ReadonlyMap<string, number>
+
 const unknown = Number.NEGATIVE_INFINITY
 const nothing = Number.POSITIVE_INFINITY
-/** Of the name of a topic between sub-topologies, in a commit. */
-const nameLength = 6
 
-const nameOf = (topic: string): string => digestOf(topic).slice(0, nameLength)
+/** Of a topic between sub-topologies, in a commit. */
+export const shortName = (topic: string): string => digestOf(topic).slice(0, 6)
 
-/** What is held back of a partition before each topic, as a commit tells it; empty: nothing. */
-function textOf(heldBefore: ReadonlyMap<string, number>): string {
-  return [...heldBefore].map(([topic, from]) => `${nameOf(topic)}.${Math.floor(from).toString(36)}`).join(';')
+/** The same is held back: the same text. Empty: nothing is. */
+function textOf(heldBefore: HeldBefore | undefined): string {
+  const told = [...(heldBefore ?? [])].map(([name, from]) => `${name}.${Math.floor(from).toString(36)}`)
+  return told.sort().join(';')
 }
 
-/** The earliest event time of what is held back of a partition before this topic, by what a commit has told of it. */
-export function heldBefore(topic: string, text: string | undefined): number {
-  const start = `${nameOf(topic)}.`
-  const told = text?.split(';').find((each) => each.startsWith(start))
-  return told === undefined ? nothing : Number.parseInt(told.slice(start.length), 36)
+/** What a commit tells of a partition; undefined: nothing is held back. */
+export function decodeHeld(text: string | undefined): HeldBefore | undefined {
+  if (text === undefined || text === '') return undefined
+  const entries = text.split(';').map((each): [string, number] => {
+    const dot = each.indexOf('.')
+    return [each.slice(0, dot), Number.parseInt(each.slice(dot + 1), 36)]
+  })
+  return new Map(entries.filter(([, from]) => !Number.isNaN(from)))
 }
 
 export class HeldInput {
-  readonly #plan: TopologyPlan
   readonly #throughTopics: boolean
   readonly #lanes: number
   readonly #above: ReadonlyMap<number, ReadonlySet<number>>
+  /** By node: the sub-topology, and the topics to which its records go on the way to such windows, by short name. */
+  readonly #ways = new Map<number, { readonly subtopology: number; readonly topics: string[] }>()
   /** By lane: what its tasks held back at the last mark. */
   readonly #held = new Map<number, readonly Held[]>()
   /** By partition: what the last commit has told of it. */
   readonly #told = new Map<PartitionKey, string>()
 
   constructor({ plan, split, lanes }: Pick<EngineSettings, 'plan' | 'split' | 'lanes'>) {
-    this.#plan = plan
     this.#throughTopics = split === 'repartition-topics'
     this.#lanes = lanes
     this.#above = new Map((plan.quiet ?? []).map(({ node }) => [node, nodesElsewhere(plan, node)]))
+    this.#findWays(plan)
   }
 
   /** What the tasks of a lane held back when the mark came to each, or where they began. */
@@ -60,36 +67,59 @@ export class HeldInput {
   }
 
   /**
-   * With what is held back of what came from the partition, where the commit has to tell that to others. Only to be asked
+   * With what is held back of what came from the partitions, where the commit has to tell that to others. Only to be asked
    * once all lanes have acknowledged the mark.
    */
-  readonly withHeld = (position: FrozenPosition): FrozenPosition => {
-    if (this.#above.size === 0 || !this.#throughTopics) return position
-    const { topic, partition, subtopology } = position
-    const key = partitionKey(topic, partition)
-    const before = this.#told.get(key) ?? ''
-    const from = new Map<string, number>()
-    for (const { fromSubtopology, topic: between, nodesBefore } of this.#plan.boundaries) {
-      if (fromSubtopology !== subtopology || nodesBefore === undefined) continue
-      const least = this.#least((held) => held.partition === partition && nodesBefore.includes(held.node))
-      if (least !== nothing) from.set(between, least)
-    }
-    const held = textOf(from)
-    this.#told.set(key, held)
-    return { ...position, held, isTold: position.isTold || held !== before }
+  withHeld(positions: readonly FrozenPosition[]): readonly FrozenPosition[] {
+    if (this.#ways.size === 0 || !this.#throughTopics) return positions
+    const byTask = this.#byTask()
+    return positions.map((position) => {
+      const { topic, partition, subtopology } = position
+      const key = partitionKey(topic, partition)
+      const before = this.#told.get(key) ?? ''
+      const held = textOf(byTask.get(taskKey(subtopology, partition)))
+      this.#told.set(key, held)
+      return { ...position, held, isTold: position.isTold || held !== before }
+    })
   }
 
-  /** By what the lanes have said last. */
-  above(node: number): number {
-    const above = this.#above.get(node)
-    if (above === undefined || above.size === 0) return nothing
-    return this.#held.size < this.#lanes ? unknown : this.#least((held) => above.has(held.node))
-  }
-
-  #least(counts: (held: Held) => boolean): number {
-    let least = nothing
-    for (const ofLane of this.#held.values())
-      for (const held of ofLane) if (held.from < least && counts(held)) least = held.from
+  /** By what the lanes have said last; by node that closes in quiet. */
+  above(): HeldFrom {
+    const least = new Map([...this.#above].map(([node, above]) => [node, above.size === 0 ? nothing : unknown]))
+    if (this.#held.size < this.#lanes) return least
+    const byNode = new Map<number, number>()
+    for (const { node, from } of this.#all()) if (from < (byNode.get(node) ?? nothing)) byNode.set(node, from)
+    for (const [node, above] of this.#above)
+      least.set(node, Math.min(...[...above].map((each) => byNode.get(each) ?? nothing)))
     return least
   }
+
+  #findWays({ boundaries }: TopologyPlan): void {
+    for (const { fromSubtopology: subtopology, topic, nodesBefore = [] } of boundaries) {
+      for (const node of nodesBefore) {
+        const way = this.#ways.get(node) ?? { subtopology, topics: [] }
+        way.topics.push(shortName(topic))
+        this.#ways.set(node, way)
+      }
+    }
+  }
+
+  #byTask(): Map<string, Map<string, number>> {
+    const byTask = new Map<string, Map<string, number>>()
+    for (const { node, partition, from } of this.#all()) {
+      const way = this.#ways.get(node)
+      if (way === undefined) continue
+      const key = taskKey(way.subtopology, partition)
+      const before = byTask.get(key) ?? new Map<string, number>()
+      byTask.set(key, before)
+      for (const topic of way.topics) if (from < (before.get(topic) ?? nothing)) before.set(topic, from)
+    }
+    return byTask
+  }
+
+  *#all(): Iterable<Held> {
+    for (const held of this.#held.values()) yield* held
+  }
 }
+
+const taskKey = (subtopology: number, partition: number): string => `${subtopology}_${partition}`

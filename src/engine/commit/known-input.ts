@@ -15,7 +15,7 @@ import type { TopologyPlan } from '../../topology/plan.ts'
 import type { EngineOptions } from '../engine-options.ts'
 import type { EngineSettings } from '../settings.ts'
 import type { Route } from '../input/dispatcher.ts'
-import { isAnnounced, isSorted } from '../input/repartition/upstream.ts'
+import { tellsOfInput } from '../input/repartition/upstream.ts'
 import { type HeldFrom, HeldInput } from './held-input.ts'
 
 /** How long a fetch that brought nothing proves a partition empty: a little more than it may wait. */
@@ -74,7 +74,7 @@ export class KnownInput {
     const { plan, split } = options.settings
     this.held = new HeldInput(options.settings)
     this.#fed = fedOf(plan)
-    const told = plan.sources.filter((source) => isAnnounced(plan, source) || isSorted(plan, source))
+    const told = plan.sources.filter((source) => tellsOfInput(plan, source))
     this.#told = new Set(split === 'repartition-topics' ? told.map(({ index }) => index) : [])
   }
 
@@ -121,14 +121,14 @@ export class KnownInput {
 
   #tell(known: readonly Known[]): void {
     const { layout, laneCounters, settings } = this.#o
+    const here = known.some(({ held }) => held === undefined) ? this.held.above() : undefined
     for (const [i, fed] of this.#fed.entries()) {
-      const { at, held } = known[i] as Known
+      const { at, held = here } = known[i] as Known
       if (at === unknown) continue
       const slot = knownInputSlot(layout, fed.subtopology)
       for (const block of laneCounters) {
         // Before the instant that it belongs to: a lane may look in between.
-        for (const node of fed.nodes)
-          block[heldSlot(layout, node)] = held === undefined ? this.held.above(node) : (held.get(node) ?? nothing)
+        for (const node of fed.nodes) block[heldSlot(layout, node)] = held?.get(node) ?? nothing
         const before = block[slot] as number
         if (at <= before) continue
         const provenMs = evidenceTtlMs(settings)

@@ -20,10 +20,12 @@ export class HeldBack {
   readonly #nodes: readonly number[]
   /** By operator that closes in quiet: its node, and those from which records come to it here. */
   readonly #above = new Map<Operator, { readonly node: number; readonly above: ReadonlySet<number> }>()
-  /** All stages of the task. */
-  readonly #stages: readonly HeldBack[]
+  /** Shallower stages of the task. */
+  readonly #before: readonly HeldBack[]
   /** As of the last mark: those that hold something back. */
   #marked: readonly HeldByNode[] = []
+  /** What shallower stages held back as of that mark, which came to them earlier: what they let go since is on its way. */
+  #markedBefore: readonly HeldByNode[] = []
 
   /** `before`: shallower stages of the same task. */
   constructor(
@@ -34,7 +36,7 @@ export class HeldBack {
   ) {
     this.#operators = operators
     this.#nodes = nodes.map(({ index }) => index)
-    this.#stages = [...before, this]
+    this.#before = before
     for (const { node } of quietNodes(topology)) {
       const operator = operators[this.#nodes.indexOf(node)]
       if (operator !== undefined) this.#above.set(operator, { node, above: nodesAbove(topology, node) })
@@ -49,6 +51,7 @@ export class HeldBack {
       if (from !== nothing) marked.push({ node: this.#nodes[i] as number, from })
     }
     this.#marked = marked
+    this.#markedBefore = this.#before.flatMap((stage) => stage.marked)
   }
 
   get marked(): readonly HeldByNode[] {
@@ -60,7 +63,7 @@ export class HeldBack {
     const at = this.#above.get(operator)
     if (at === undefined) return nothing
     let least = elsewhere(at.node)
-    for (const { marked } of this.#stages)
+    for (const marked of [this.#marked, this.#markedBefore])
       for (const { node, from } of marked) if (from < least && at.above.has(node)) least = from
     return least
   }

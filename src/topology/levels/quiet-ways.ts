@@ -4,12 +4,14 @@
  */
 import type { CompiledNode, CompiledTopology } from '../compiled.ts'
 import type { OperatorSpec } from '../operator-spec.ts'
-import { isCircular } from './held-back.ts'
 
 export interface QuietNode {
   readonly node: number
   readonly subtopology: number
-  /** Boundaries over which its records come, also from further above. Those of a circle are none: all in it would wait. */
+  /**
+   * Boundaries over which its records come, also from further above. Sub-topologies may feed one another in a circle; nodes
+   * never do, so nobody waits for itself.
+   */
   readonly boundaries: readonly number[]
 }
 
@@ -67,8 +69,6 @@ function boundariesAbove(topology: CompiledTopology, node: number, found = new S
   const nodes = nodesAbove(topology, node).add(node)
   for (const { kind, boundary, node: at } of topology.sources) {
     if (kind !== 'boundary' || boundary === undefined || !nodes.has(at) || found.has(boundary)) continue
-    const way = topology.boundaries[boundary]
-    if (way === undefined || isCircular(topology, way)) continue
     found.add(boundary)
     for (const { index, spec } of topology.nodes)
       if (spec.op === 'handOff' && spec.boundary === boundary) boundariesAbove(topology, index, found)

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { knownInputSlot, laneBlockLength, newBlock } from '../../../src/base/counters.ts'
-import { heldBefore } from '../../../src/engine/commit/held-input.ts'
+import { decodeHeld, shortName } from '../../../src/engine/commit/held-input.ts'
 import { KnownInput } from '../../../src/engine/commit/known-input.ts'
 import { LaneCounters } from '../../../src/lanes/lane-counters.ts'
 import type { InputKnowledge, Operator, TaskContext } from '../../../src/operators/contract.ts'
@@ -155,8 +155,8 @@ describe('what is known of the input', () => {
     const world = new World('repartition-topics')
     const told = (isTold = false) => {
       const position = { topic: 'in', partition: 0, subtopology: 0, offset: 9, maxTimestamp: 1, watermark: 1 }
-      const { held, isTold: tells } = world.known.held.withHeld({ ...position, idle: false, isTold })
-      return [heldBefore('between', held), tells]
+      const [told] = world.known.held.withHeld([{ ...position, idle: false, isTold }])
+      return [decodeHeld(told?.held)?.get(shortName('between')) ?? nothing, told?.isTold]
     }
     assert.deepEqual(told(), [nothing, false])
     world.known.held.holds(0, [

@@ -1,17 +1,19 @@
 /** What the group has done, told from what is committed and where topics end, with two sub-topologies and a topic between. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { partitionKey } from '../../../src/base/ids.ts'
+import { type PartitionKey, partitionKey } from '../../../src/base/ids.ts'
+import { shortName } from '../../../src/engine/commit/held-input.ts'
 import { Upstream } from '../../../src/engine/input/repartition/upstream.ts'
 import type { TopologyPlan } from '../../../src/topology/plan.ts'
 
+const way = { fromSubtopology: 0, toSubtopology: 1, toSource: 1 }
 const plan = {
   levels: 2,
   sources: [
     { index: 0, kind: 'topics', subtopology: 0, boundary: undefined },
     { index: 1, kind: 'boundary', subtopology: 1, boundary: 0 },
   ],
-  boundaries: [{ index: 0, fromSubtopology: 0, toSubtopology: 1, toSource: 1, heldBackMs: 0, isCircular: false }],
+  boundaries: [{ index: 0, ...way, topic: 'between', sourcesBefore: [0], heldBackMs: 0, isCircular: false }],
 } as unknown as TopologyPlan
 
 const topics = ['in', 'between']
@@ -78,4 +80,48 @@ test('what lay in the input at a moment has come through once all that it ended 
   assert.equal(knownBehind(12, 12, 800), undefined)
   assert.equal(knownBehind(12, 12, 900), undefined)
   assert.equal(knownBehind(12, 12, 1000), 800)
+})
+
+test('what is under way between two topics has not come through to the second', () => {
+  const third = {
+    levels: 3,
+    sources: [...plan.sources, { index: 2, kind: 'boundary', subtopology: 2, boundary: 1 }],
+    boundaries: [
+      ...plan.boundaries,
+      { index: 1, fromSubtopology: 1, toSubtopology: 2, toSource: 2, topic: 'last', sourcesBefore: [1] },
+    ],
+  } as unknown as TopologyPlan
+  const at = new Upstream(
+    third,
+    ({ index }) => [{ topic: ['in', 'between', 'last'][index] as string, partition: 0 }],
+    0,
+  )
+  let now = 0
+  /** Committed of the input and of the topic between, which ends there. */
+  const knownBehind = (done: number, between: number, end: number): number | undefined => {
+    const keys = ['in', 'between'].map((topic) => partitionKey(topic, 0)) as [PartitionKey, PartitionKey]
+    const reached = (offset: number) => ({ offset, maxTimestamp: 0, idle: false })
+    const committed = new Map([[keys[0], reached(done)] as const, [keys[1], reached(between)] as const])
+    now += 100
+    at.look({ committed, ends: new Map([[keys[0], 10] as const, [keys[1], end] as const]), now })
+    return at.knownAt(third.sources[2] as (typeof third.sources)[number])
+  }
+  for (let round = 0; round < 4; round++) assert.equal(knownBehind(0, 0, 0), undefined, 'the first is not done with it')
+  assert.equal(knownBehind(10, 0, 5), undefined, 'it lies in the topic between')
+  assert.equal(knownBehind(10, 0, 5), undefined)
+  assert.equal(knownBehind(10, 5, 5), 400)
+})
+
+test('what was held back at the last moment of which all is known is held back until the next one is', () => {
+  const at = upstream()
+  const heldUntil = (held: number | undefined): number => {
+    const told = held === undefined ? undefined : new Map([[shortName('between'), held]])
+    const reached = { offset: 0, maxTimestamp: 0, idle: false, held: told }
+    at.look({ committed: new Map([[partitionKey('in', 1), reached]]), ends: new Map(), now: 0 })
+    return at.heldBefore(0)
+  }
+  assert.deepEqual([undefined, 7, 9, undefined, undefined, undefined].map(heldUntil), [
+    ...[Number.POSITIVE_INFINITY, 7, 7, 7, 9],
+    Number.POSITIVE_INFINITY,
+  ])
 })

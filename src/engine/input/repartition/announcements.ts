@@ -12,12 +12,14 @@ import { type PartitionKey, partitionKey, type TopicPartition } from '../../../b
 import type { Clock } from '../../../base/clock.ts'
 import type { Timers } from '../../../base/timers.ts'
 import { BrokerError, type BrokerPort } from '../../../broker/port.ts'
+import { decodeHeld } from '../../commit/held-input.ts'
 import type { CameThrough } from '../../commit/known-input.ts'
 import { decodeTag } from '../../commit/tag.ts'
 import type { Gate } from '../../../time/gates.ts'
 import type { SourcePlan, TopologyPlan } from '../../../topology/plan.ts'
 import type { ResolvedTopics } from '../../group/topics.ts'
-import { type Frontier, isAnnounced, isSorted, type Reached, Upstream } from './upstream.ts'
+import { Told } from './told.ts'
+import { type Frontier, isSorted, isTold, type Reached, tellsOfInput, Upstream } from './upstream.ts'
 
 export interface AnnouncementsOptions {
   readonly broker: BrokerPort
@@ -54,12 +56,10 @@ export interface AnnouncementsHost {
   failed(error: unknown): void
 }
 
-/** What one round has told of a sub-topology: in force once its partitions are read up to these ends. */
-interface Told {
-  readonly partitions: ReadonlyArray<{ readonly at: OwnPartition; readonly end: number; readonly frontier: Frontier }>
+/** How far a round has found those who write to the partitions of a sub-topology. */
+interface Progress {
+  readonly partitions: ReadonlyArray<{ readonly at: OwnPartition; readonly frontier: Frontier }>
   readonly known: ReadonlyMap<PartitionKey, number>
-  /** Undefined: what lay in the input is not in its topics yet. */
-  readonly through: CameThrough | undefined
 }
 
 /** Soon enough for what waits, and not so soon that the broker does nothing else. */
@@ -70,8 +70,8 @@ export class Announcements {
   readonly #host: AnnouncementsHost
   readonly #upstream: Upstream
   readonly #closesInQuiet: boolean
-  /** By sub-topology: the oldest that is not reached yet, and the newest. */
-  readonly #waiting = new Map<number, readonly Told[]>()
+  readonly #progress = new Told<OwnPartition, Progress>((_, progress) => this.#comes(progress))
+  readonly #through: Told<OwnPartition, CameThrough>
   /** What of each partition was read before the round before. */
   #known: ReadonlyMap<PartitionKey, number> = new Map()
   #asking: Promise<void> | undefined
@@ -84,6 +84,7 @@ export class Announcements {
   constructor(options: AnnouncementsOptions, host: AnnouncementsHost) {
     this.#o = options
     this.#host = host
+    this.#through = new Told((subtopology, through) => host.knows(subtopology, through))
     this.#closesInQuiet = options.plan.subtopologies.some(({ closesInQuiet }) => closesInQuiet === true)
     this.#upstream = new Upstream(options.plan, (source) => this.#partitionsOf(source), options.maxTaskIdleMs)
   }
@@ -109,7 +110,8 @@ export class Announcements {
    */
   reassigned(): void {
     this.#reassigned++
-    this.#waiting.clear()
+    this.#progress.clear()
+    this.#through.clear()
     this.hurry()
   }
 
@@ -123,7 +125,7 @@ export class Announcements {
 
   async #round(): Promise<void> {
     try {
-      if (this.#sources().length > 0) await this.#askOnce()
+      if (this.#own(isTold).size > 0 || this.#own(tellsOfInput).size > 0) await this.#askOnce()
     } catch (error) {
       if (this.#closed) return
       // Asked again soon; a broker that stays away is told of by the fetches.
@@ -146,15 +148,9 @@ export class Announcements {
 
   /** Lets in force what was read up to; called when records have been dispatched or a fetch brought something. */
   settle(): void {
-    for (const [subtopology, told] of this.#waiting) {
-      const reached = told.filter((each) => each.partitions.every(({ at, end }) => this.#host.reached(at, end)))
-      if (reached.length === 0) continue
-      this.#waiting.set(
-        subtopology,
-        told.filter((each) => !reached.includes(each)),
-      )
-      for (const each of reached) this.#inForce(each, subtopology)
-    }
+    const isReached = (at: OwnPartition, end: number): boolean => this.#host.reached(at, end)
+    this.#through.settle(isReached)
+    this.#progress.settle(isReached)
   }
 
   /** Whether the group has done all that its input held when this was asked, in whosever hands, or in nobody's. */
@@ -165,8 +161,7 @@ export class Announcements {
     return this.#upstream.isAtRest
   }
 
-  #inForce({ partitions, known, through }: Told, subtopology: number): void {
-    if (through !== undefined) this.#host.knows(subtopology, through)
+  #comes({ partitions, known }: Progress): void {
     let upToMs = Number.POSITIVE_INFINITY
     let knownUpToMs = Number.POSITIVE_INFINITY
     let sorted: OwnPartition | undefined
@@ -181,15 +176,17 @@ export class Announcements {
     if (sorted) this.#host.cameTo(sorted, { upToMs, knownUpToMs }, known)
   }
 
-  #isTold(source: SourcePlan | undefined): source is SourcePlan {
-    return isAnnounced(this.#o.plan, source) || isSorted(this.#o.plan, source)
+  #source(index: number): SourcePlan {
+    return this.#o.plan.sources[index] as SourcePlan
   }
 
-  /** Sources of this process that are told of. */
-  #sources(): SourcePlan[] {
-    const { sources } = this.#o.plan
-    const own = new Set(this.#host.partitions().map(({ source }) => source))
-    return [...own].map((index) => sources[index]).filter((source) => this.#isTold(source))
+  /** Partitions of this process whose sources are told of, by sub-topology. */
+  #own(
+    isTold: (plan: TopologyPlan, source: SourcePlan) => boolean,
+    own = this.#host.partitions(),
+  ): Map<number, OwnPartition[]> {
+    const told = own.filter(({ source }) => isTold(this.#o.plan, this.#source(source)))
+    return Map.groupBy(told, ({ subtopology }) => subtopology)
   }
 
   async #ask(): Promise<void> {
@@ -213,7 +210,7 @@ export class Announcements {
     const committed = new Map(
       asked.map(({ topic, partition, offset, metadata }): [PartitionKey, Reached] => {
         const { maxTimestamp = Number.NEGATIVE_INFINITY, idle = false, held } = decodeTag(metadata) ?? {}
-        return [partitionKey(topic, partition), { offset, maxTimestamp, idle, held }]
+        return [partitionKey(topic, partition), { offset, maxTimestamp, idle, held: decodeHeld(held) }]
       }),
     )
     // What is behind a topic was in the input before: tables beside it are read so far before anything goes for what is told.
@@ -226,37 +223,33 @@ export class Announcements {
   }
 
   #tell(own: readonly OwnPartition[], ends: ReadonlyMap<PartitionKey, number>): void {
-    const { plan } = this.#o
-    const bySubtopology = Map.groupBy(
-      own.filter(({ source }) => this.#isTold(plan.sources[source])),
-      ({ subtopology }) => subtopology,
-    )
-    const frontiers = new Map(
-      this.#sources().map((source) => [source.index, this.#upstream.frontierOf(source)] as const),
-    )
-    for (const subtopology of this.#waiting.keys())
-      if (!bySubtopology.has(subtopology)) this.#waiting.delete(subtopology)
-    for (const [subtopology, partitions] of bySubtopology) {
-      const told: Told = {
-        partitions: partitions.map((at) => ({
-          at,
-          end: ends.get(partitionKey(at.topic, at.partition)) ?? Number.POSITIVE_INFINITY,
-          frontier: frontiers.get(at.source) as Frontier,
-        })),
-        known: this.#known,
-        through: this.#through(subtopology, partitions),
-      }
-      const [oldest] = this.#waiting.get(subtopology) ?? []
-      this.#waiting.set(subtopology, oldest === undefined ? [told] : [oldest, told])
+    const endOf = (at: OwnPartition): number =>
+      ends.get(partitionKey(at.topic, at.partition)) ?? Number.POSITIVE_INFINITY
+    const endsOf = (partitions: readonly OwnPartition[]) => partitions.map((at) => ({ at, end: endOf(at) }))
+    const told = this.#own(isTold, own)
+    this.#progress.keep(told)
+    const frontiers = new Map<number, Frontier>()
+    for (const [subtopology, partitions] of told) {
+      for (const { source } of partitions)
+        if (!frontiers.has(source)) frontiers.set(source, this.#upstream.frontierOf(this.#source(source)))
+      const progress = partitions.map((at) => ({ at, frontier: frontiers.get(at.source) as Frontier }))
+      this.#progress.add(subtopology, endsOf(partitions), { partitions: progress, known: this.#known })
+    }
+    const quiet = this.#own(tellsOfInput, own)
+    this.#through.keep(quiet)
+    for (const [subtopology, partitions] of quiet) {
+      const through = this.#cameThrough(subtopology, partitions)
+      if (through !== undefined) this.#through.add(subtopology, endsOf(partitions), through)
     }
   }
 
-  #through(subtopology: number, partitions: readonly OwnPartition[]): CameThrough | undefined {
-    const { sources, quiet = [] } = this.#o.plan
-    const known = partitions.map(({ source }) => this.#upstream.knownAt(sources[source] as SourcePlan))
+  /** Undefined: what lay in the input is not in the topics of the sub-topology yet. */
+  #cameThrough(subtopology: number, partitions: readonly OwnPartition[]): CameThrough | undefined {
+    const sources = new Set(partitions.map(({ source }) => source))
+    const known = [...sources].map((source) => this.#upstream.knownAt(this.#source(source)))
     if (!known.every((at) => at !== undefined)) return undefined
     const held = new Map<number, number>()
-    for (const { node, subtopology: of, boundaries } of quiet)
+    for (const { node, subtopology: of, boundaries } of this.#o.plan.quiet ?? [])
       if (of === subtopology) held.set(node, Math.min(...boundaries.map((each) => this.#upstream.heldBefore(each))))
     return { at: Math.min(...known), held }
   }

@@ -6,7 +6,7 @@ import type { Route } from '../dispatcher.ts'
 import type { KnownInput } from '../../commit/known-input.ts'
 import { Announcements } from './announcements.ts'
 import type { SortedInput } from './sorted-input.ts'
-import { isAnnounced, isSorted } from './upstream.ts'
+import { isTold, tellsOfInput } from './upstream.ts'
 
 export interface AnnouncingHost {
   readonly routes: ReadonlyMap<PartitionKey, Route>
@@ -22,7 +22,7 @@ export function announcementsOf(options: EngineOptions, host: AnnouncingHost): A
   const { settings, broker, clock, timers } = options
   const { plan, split, applicationId: groupId, commitIntervalMs, maxTaskIdleMs } = settings
   if (split !== 'repartition-topics') return undefined
-  if (!plan.sources.some((source) => isAnnounced(plan, source) || isSorted(plan, source))) return undefined
+  if (!plan.sources.some((source) => isTold(plan, source) || tellsOfInput(plan, source))) return undefined
   const { routes, sorted } = host
   const routeOf = ({ topic, partition }: TopicPartition) => routes.get(partitionKey(topic, partition))
   const everyMs = Math.max(50, commitIntervalMs)

@@ -5,8 +5,8 @@
  */
 import { type PartitionKey, partitionKey, type TopicPartition } from '../../../base/ids.ts'
 import type { Gate } from '../../../time/gates.ts'
-import { heldBefore } from '../../commit/held-input.ts'
-import type { BoundaryPlan, SourcePlan, TopologyPlan } from '../../../topology/plan.ts'
+import { type HeldBefore, shortName } from '../../commit/held-input.ts'
+import type { SourcePlan, TopologyPlan } from '../../../topology/plan.ts'
 
 /** What a commit says of a partition. */
 export interface Reached {
@@ -16,7 +16,16 @@ export interface Reached {
   readonly maxTimestamp: number
   readonly idle: boolean
   /** What is held back of it, as the commit tells it. */
-  readonly held?: string | undefined
+  readonly held?: HeldBefore | undefined
+}
+
+/** The sources from which records go over a boundary. */
+interface Feeding {
+  readonly boundary: number
+  readonly toSource: number
+  /** Of its topic, as commits tell of it. */
+  readonly name: string
+  readonly sources: readonly SourcePlan[]
 }
 
 export interface Round {
@@ -48,6 +57,16 @@ export function isSorted(plan: TopologyPlan, source: SourcePlan | undefined): bo
   return plan.boundaries[source.boundary ?? -1]?.isCircular === false
 }
 
+/** Whether those who write to the topic of this source tell how far they have come. */
+export function isTold(plan: TopologyPlan, source: SourcePlan): boolean {
+  return isAnnounced(plan, source) || isSorted(plan, source)
+}
+
+/** Whether windows behind this source, the topic of a boundary, go by what has come through to it. */
+export function tellsOfInput({ subtopologies }: TopologyPlan, { kind, subtopology }: SourcePlan): boolean {
+  return kind === 'boundary' && subtopologies[subtopology]?.closesInQuiet === true
+}
+
 export class Upstream {
   readonly #plan: TopologyPlan
   readonly #partitionsOf: (source: SourcePlan) => readonly TopicPartition[]
@@ -61,6 +80,15 @@ export class Upstream {
    * one. Undefined where not all that had come by then could be read.
    */
   #times: ReadonlyArray<number | undefined> = []
+  /** Boundary sources to which all that lay in the input so many rounds ago has come through. */
+  #through: ReadonlySet<number> = new Set()
+  /**
+   * By round, as many as those times, and by boundary: the earliest event time of what was held back before it.
+   * What is let go between two rounds is told by the older one for as long as it takes to come through.
+   */
+  #held: ReadonlyArray<ReadonlyMap<number, number>> = []
+  /** Where windows that close in quiet lie behind them: what feeds boundaries. */
+  readonly #feeding: ReadonlyArray<Feeding>
   /** Since when partitions have rested where they are. */
   readonly #resting = new Map<PartitionKey, { readonly offset: number; readonly at: number }>()
 
@@ -73,6 +101,11 @@ export class Upstream {
     this.#plan = plan
     this.#partitionsOf = partitionsOf
     this.#maxTaskIdleMs = maxTaskIdleMs
+    this.#feeding = plan.boundaries.flatMap(({ index, toSource, topic, sourcesBefore }) => {
+      if (sourcesBefore === undefined) return []
+      const sources = sourcesBefore.map((each) => plan.sources[each] as SourcePlan)
+      return { boundary: index, toSource, name: shortName(topic), sources }
+    })
   }
 
   /** Sources of the sub-topology that writes to this one's topic. */
@@ -94,6 +127,8 @@ export class Upstream {
     this.isAtRest = own.every((source) => this.#isAtEnd(source, round))
     this.#round = round
     this.#times = [...this.#times, round.isWithheld === true ? undefined : round.now].slice(-this.#plan.levels - 1)
+    this.#held = [...this.#held, this.#heldIn(round)].slice(-this.roundsHeld)
+    this.#through = this.#throughBy(round)
     this.#drainedBefore = before
     this.#drained = drained
   }
@@ -108,21 +143,42 @@ export class Upstream {
   /** All that lay in the input at this moment has come through to the topic of this boundary; undefined where that is not known. */
   knownAt({ index }: SourcePlan): number | undefined {
     const isKnown = this.#times.length > this.#plan.levels && !this.#times.includes(undefined)
-    return isKnown && this.#drained.has(index) ? this.#times[0] : undefined
+    return isKnown && this.#through.has(index) ? this.#times[0] : undefined
+  }
+
+  /** What was let go between the oldest of these and the next has come through to the last level. */
+  get roundsHeld(): number {
+    return this.#plan.levels + 1
   }
 
   /** Earliest event time of what is held back before the topic of this boundary, by whoever feeds it. */
-  heldBefore(index: number): number {
-    const { fromSubtopology, topic: between } = this.#plan.boundaries[index] as BoundaryPlan
-    let least = everything
-    for (const source of this.#plan.sources) {
-      if (source.subtopology !== fromSubtopology || source.kind === 'global') continue
-      for (const { topic, partition } of this.#partitionsOf(source)) {
-        const told = this.#round?.committed.get(partitionKey(topic, partition))?.held
-        least = Math.min(least, heldBefore(between, told))
-      }
+  heldBefore(boundary: number): number {
+    return Math.min(...this.#held.map((held) => held.get(boundary) ?? everything))
+  }
+
+  #heldIn({ committed }: Round): Map<number, number> {
+    const heldBefore = ({ boundary, name, sources }: Feeding): [number, number] => {
+      let least = everything
+      for (const { topic, partition } of sources.flatMap((source) => this.#partitionsOf(source)))
+        least = Math.min(least, committed.get(partitionKey(topic, partition))?.held?.get(name) ?? everything)
+      return [boundary, least]
     }
-    return least
+    return new Map(this.#feeding.map(heldBefore))
+  }
+
+  /** Each round carries it one topic further. */
+  #throughBy({ committed }: Round): Set<number> {
+    const isPast = ({ topic, partition }: TopicPartition): boolean => {
+      const key = partitionKey(topic, partition)
+      const end = this.#ends.get(key)
+      return end !== undefined && (end === 0 || (committed.get(key)?.offset ?? -1) >= end)
+    }
+    const through = new Set<number>()
+    for (const { toSource, sources } of this.#feeding) {
+      const isThrough = ({ kind, index }: SourcePlan): boolean => kind !== 'boundary' || this.#through.has(index)
+      if (sources.every((each) => isThrough(each) && this.#partitionsOf(each).every(isPast))) through.add(toSource)
+    }
+    return through
   }
 
   frontierOf(source: SourcePlan): Frontier {
