@@ -36,7 +36,10 @@ describe('advice that leads to a restart', () => {
       const [found, next] = adviceOf(facts, 'embedded:')
       assert.equal(found, code)
       assert.match(next, warning)
-      assert.equal(adviceOf(facts, 'embedded:/data')[1], next.replace(warning, ''))
+      // Who may roll a release back is another one then.
+      const isTheirs = code === 'POISON_RECORD'
+      assert.equal(adviceOf(facts, 'embedded:/data')[1] === next.replace(warning, ''), !isTheirs)
+      if (isTheirs) assert.doesNotMatch(next, /roll that back first/)
       assert.doesNotMatch(adviceOf(facts, 'broker:9092')[1], warning)
     })
   }

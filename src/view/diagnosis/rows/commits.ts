@@ -26,7 +26,7 @@ const embeddedGoesOn =
 /** What nobody can know before the broker has answered. */
 const isOpen = ' The broker may have published the results of this commit already, without the engine being told.'
 const isResolved =
-  'Until it has answered, the broker alone knows whether the results of this commit are published. A restart of this process is safe, and does not help: the engine asks for the outcome, at the latest when it starts the next time, and goes on from there. No result is lost, and none is published twice.'
+  'Until it has answered, the broker alone knows whether the results of this commit are published. A restart of this process does not help (and loses all topics of an embedded broker without a folder): the engine asks for the outcome, at the latest when it starts the next time, and goes on from there. No result is lost, and none is published twice.'
 /** Steps in which the transaction may have been committed. */
 const openPhases: ReadonlySet<CommitPhase> = new Set(['IN_TX_COMMIT', 'RESOLVING_OUTCOME'])
 

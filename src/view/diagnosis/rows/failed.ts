@@ -2,7 +2,7 @@
 import type { EarlierFailure, Facts } from '../facts.ts'
 import type { Found } from '../finding.ts'
 import { everythingBehind, hourMs, isMeantToRun, type StandstillRow } from '../row.ts'
-import { failureAdvice, setting, toRead, withoutAdvice } from '../wording/advice.ts'
+import { failureAdvice, isInMemory, setting, toRead, withoutAdvice } from '../wording/advice.ts'
 import { causeAdvice } from '../wording/cause-advice.ts'
 import { clockTime, lasting, plainly, recordName } from '../words.ts'
 
@@ -96,7 +96,11 @@ function poisonNext(facts: Facts, code: string | undefined, record: NonNullable<
   const topic = facts.settings?.deadLetterTopic
   const where = topic === undefined ? 'a topic' : `the topic ${topic}`
   const set = setting(`errors.${key}`, facts.settings?.[key])
-  return `A restart alone does not help: the same record fails again. If it began with ${release}, roll that back first. Otherwise ${cure} ${toRead(facts, record)}To go on before that, set ${set} to \`dead-letter\` and start the process again: this record, and from then on every one that fails, is set aside in ${where}, which the engine creates. (\`skip\` drops them for good.)`
+  const isLost = isInMemory(facts.broker.address)
+  const first = isLost
+    ? `Give them this text. If it began with ${release}, they may roll that back, which is a restart too.`
+    : `A restart alone does not help: the same record fails again. If it began with ${release}, roll that back first.`
+  return `${first} Otherwise ${cure} ${toRead(facts, record)}To go on before that, set ${set} to \`dead-letter\` and start the process again: this record, and from then on every one that fails, is set aside in ${where}, which the engine creates. (\`skip\` drops them for good.)`
 }
 
 const failed: StandstillRow = {

@@ -161,13 +161,16 @@ function stuckNext(facts: Facts, { lane, blocked }: LaneFacts): string {
   const isLost = isInMemory(facts.broker.address)
   const instead = blocked
     ? ' If no developer can be reached before that, and it waits for a child process of its own, end that one: half a result of one record harms less than the loss of all topics. End nothing else: locks and devices serve others, too.'
-    : ' Nothing prevents that but the end of the call, so save what is said above now. The topics are empty after that: whoever writes them has to write again.'
-  const ends = ` If the function has still not returned some seconds later, the process exits with code 70, so that its supervisor restarts it.${isLost ? instead : ''}`
+    : ' Nothing prevents that but the end of the call. The topics are empty after that: whoever writes them has to write again.'
+  const loss = isLost ? ': the topics of its embedded broker are in memory, and are lost then.' : '.'
+  const ends = ` If the function has still not returned some seconds later, the process exits with code 70, so that its supervisor restarts it${loss}${isLost ? instead : ''}`
   const correct = blocked ? correctWait : correctLoop
   const way = isLost
     ? `${restartCosts(facts)} Where it began with a new release, tell them: to roll that back is a restart too. ${correct}`
     : `${rollBack} ${correct} ${onceMore} ${restartCosts(facts)}`
-  return `${save}${look} ${way} ${byItself(facts, ends)}`
+  // What ends by itself, and with it all topics, is said before what takes time.
+  const own = byItself(facts, ends)
+  return isLost && own !== '' ? `${own} Until then: ${save}${look} ${way}` : `${save}${look} ${way} ${own}`.trimEnd()
 }
 
 const promisePending: StandstillRow = {

@@ -1,7 +1,7 @@
 /** What the process was told to do, or is not allowed to. */
 import type { Facts, HaFacts } from '../facts.ts'
 import { everythingBehind, type StandstillRow } from '../row.ts'
-import { setting, time } from '../wording/advice.ts'
+import { isInMemory, setting, time } from '../wording/advice.ts'
 import { clockTime, lasting, listed } from '../words.ts'
 
 const upper = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
@@ -181,20 +181,24 @@ function noneActiveNext({ ha, settings }: Facts, noneMs: number, now: number): s
   return `${look} ${why.join(' ')} Where nobody is active after that, let this process take over: \`millrace ha promote ${ha.podId} --wait\`, with the same \`--url\`.${restores}${safe}`
 }
 
-const killing =
-  'To end it by hand (`kill -9`) loses no record: what is not committed is read again at the next start. With exactly-once no result comes twice; with at-least-once some may. Stores in memory are then restored first. (Topics of an embedded broker without a folder are lost with the process, however it ends.)'
+const losesNothing =
+  'To end it by hand (`kill -9`) loses no record: what is not committed is read again at the next start. With exactly-once no result comes twice; with at-least-once some may. Stores in memory are then restored first.'
+const losesTopics =
+  'The topics of its embedded broker are in memory, and are lost with the process, however it ends: call the developers if they are still needed.'
+const killing = `${losesNothing} (Topics of an embedded broker without a folder are lost with the process, however it ends.)`
 const whoStopped =
   'If nobody meant it to stop, look for what stopped it (a deployment, the supervisor, a signal; in Kubernetes `kubectl get events`), and start it again once it has ended.'
 
 /** Beyond its time-out: a process also has to close what it has open. */
 const overdueMs = 10_000
 
-function stoppingNext(settings: Facts['settings'], forMs: number): string {
+function stoppingNext({ settings, broker }: Facts, forMs: number): string {
+  const ending = isInMemory(broker.address) ? losesTopics : losesNothing
   const isOverdue = settings?.shutdownTimeoutMs !== undefined && forMs > settings.shutdownTimeoutMs + overdueMs
   const timeout = setting('runtime.shutdown.timeout', time(settings?.shutdownTimeoutMs))
   return isOverdue
-    ? `It should have ended within ${timeout} and has not. Save the answer of GET \`/debug/threads\` for the developers, and end it by hand. ${killing} ${whoStopped}`
-    : `If that was intended, nothing is to be done: it ends by itself once that is committed, or at the latest after ${timeout}. ${killing} ${whoStopped}`
+    ? `It should have ended within ${timeout} and has not. Save the answer of GET \`/debug/threads\` for the developers, and end it by hand. ${ending} ${whoStopped}`
+    : `If that was intended, nothing is to be done: it ends by itself once that is committed, or at the latest after ${timeout}. ${ending} ${whoStopped}`
 }
 
 const stopping: StandstillRow = {
@@ -205,8 +209,9 @@ const stopping: StandstillRow = {
   when: 'The process was told to end.',
   explains: everythingBehind,
   next: `If that was intended, nothing is to be done: it ends by itself, at the latest after \`runtime.shutdown.timeout\`. ${killing} ${whoStopped}`,
-  find: ({ state, stateSinceMs, settings }, now) =>
-    state !== 'STOPPING' && state !== 'STOPPED'
+  find: (facts, now) => {
+    const { state, stateSinceMs } = facts
+    return state !== 'STOPPING' && state !== 'STOPPED'
       ? []
       : [
           {
@@ -216,10 +221,11 @@ const stopping: StandstillRow = {
             evidence: [{ at: '/state', field: 'current', value: state }],
             next:
               state === 'STOPPING'
-                ? stoppingNext(settings, now - stateSinceMs)
+                ? stoppingNext(facts, now - stateSinceMs)
                 : `If that was intended, nothing is to be done: it has finished, and ends in a moment. ${whoStopped}`,
           },
-        ],
+        ]
+  },
 }
 
 const license: StandstillRow = {

@@ -55,7 +55,7 @@ const restartIsSafe =
   'A restart loses nothing: what is committed stays, and all other records are read again. Stores in memory are restored first, and calls to other systems are made again: what they do, such as a mail or a payment, may be done twice.'
 
 /** As the guide says it, which knows no process. */
-export const safeRestart = `Then restart the process. ${restartIsSafe} (Not so beside an embedded broker without a folder: its topics are in memory, and are lost with the process.)`
+export const safeRestart = `Then, beside an embedded broker without a folder, call the developers: a restart loses its topics, which are in memory. Else restart the process. ${restartIsSafe}`
 
 /** Of this process it is known whether a restart is safe. */
 export function thenRestart({ broker }: Pick<Facts, 'broker'>): string {
