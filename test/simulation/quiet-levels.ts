@@ -1,8 +1,8 @@
 /**
  * Windows that close in quiet over windows over windows: the first of them wait for long, those behind them next to not at
- * all. And windows that lie behind a change of key in the sub-topology of the first ones, which so feeds itself. With
- * commits that are far apart, and crashes in the silence in which all of them close. Each window has to tell all of its
- * records, once.
+ * all. And windows that lie behind a change of key in the sub-topology of the first ones, which so feeds itself, as it does
+ * by a way that leads to no windows. With commits that are far apart, and crashes in the silence in which all of them
+ * close. Each window has to tell all of its records, once.
  */
 import { Random } from '../../src/base/random.ts'
 import { type Application, defineApp } from '../../src/dsl/app.ts'
@@ -68,6 +68,11 @@ class LevelsWorld extends World {
           'deep',
         )
         told(input.filter(() => false).merge(first('own').repartition(numbers)), 'self')
+        const beside = input.map((n, key) => [`beside ${key}`, n])
+        input
+          .filter(() => false)
+          .merge(beside.repartition(numbers))
+          .to('beside', numbers)
       },
     })
   }

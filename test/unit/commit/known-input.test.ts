@@ -33,8 +33,16 @@ class World {
   constructor(split = 'in-process', lanes = 1) {
     const source = (index: number, subtopology: number): object => ({ index, subtopology, kind: 'topics' })
     const plan = {
-      sources: [source(0, 0), source(1, 0), { ...source(2, 1), kind: 'boundary', boundary: 0 }],
-      boundaries: [{ fromSubtopology: 0, toSubtopology: 1, isCircular: false, topic: 'between', nodesBefore: [0] }],
+      sources: [
+        source(0, 0),
+        source(1, 0),
+        ...[0, 1].map((way) => ({ ...source(2 + way, 1), kind: 'boundary', boundary: way })),
+      ],
+      boundaries: [
+        { fromSubtopology: 0, toSubtopology: 1, topic: 'between', nodesBefore: [0], sourcesBefore: [0, 1] },
+        // Not on the way to windows.
+        { fromSubtopology: 0, toSubtopology: 1, topic: 'beside' },
+      ],
       quiet: [{ node: 1, subtopology: 1, boundaries: [0] }],
       subtopologies: [{ id: 0 }, { id: 1, closesInQuiet: true }],
     }
@@ -110,6 +118,22 @@ describe('what is known of the input', () => {
     world.seen[2] = 100
     world.known.rests()
     assert.equal(world.input.knownTo(), begun + 60)
+  })
+
+  test('does not wait to be told of a topic beside the way, from which nothing comes to windows', () => {
+    const world = new World('repartition-topics')
+    const buffer = { highWatermark: 0, logEndOffset: 0 }
+    for (const source of [2, 3]) world.routes.push({ handle: source, source, subtopology: 1, buffer })
+    world.seen.push(0, 0)
+    world.readTo(100)
+    world.known.cameThrough(1, { at: 40, held: free })
+    world.known.rests()
+    assert.equal(world.input.knownTo(), begun + 40)
+    world.readTo(200)
+    world.seen[3] = undefined
+    world.known.cameThrough(1, { at: 150, held: free })
+    world.known.rests()
+    assert.equal(world.input.knownTo(), begun + 100, 'what waits there may be of its task')
   })
 
   test('has what is held back above, as of the mark of the commit that has gone through', () => {

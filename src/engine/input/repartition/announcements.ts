@@ -62,6 +62,9 @@ interface Progress {
   readonly known: ReadonlyMap<PartitionKey, number>
 }
 
+const keysOf = (partitions: readonly TopicPartition[]): Set<PartitionKey> =>
+  new Set(partitions.map(({ topic, partition }) => partitionKey(topic, partition)))
+
 /** Soon enough for what waits, and not so soon that the broker does nothing else. */
 const hurryMs = 5
 
@@ -215,8 +218,8 @@ export class Announcements {
     )
     // What is behind a topic was in the input before: tables beside it are read so far before anything goes for what is told.
     for (const { topic, partition, offset } of readable) this.#host.endsAtLeast({ topic, partition }, offset)
-    const isWithheld = all.some((at) => at.offset > (endOf.get(partitionKey(at.topic, at.partition)) ?? 0))
-    this.#upstream.look({ committed, ends: endOf, now: clock.monotonic(), isWithheld })
+    const withheld = all.filter((at) => at.offset > (endOf.get(partitionKey(at.topic, at.partition)) ?? 0))
+    this.#upstream.look({ committed, ends: endOf, now: clock.monotonic(), withheld: keysOf(withheld) })
     if (reassigned === this.#reassigned) this.#tell(own, endOf)
     this.#known = known
     this.settle()

@@ -33,8 +33,8 @@ export interface Round {
   /** Looked up behind what is committed. */
   readonly ends: ReadonlyMap<PartitionKey, number>
   readonly now: number
-  /** Records lie behind an open transaction of somebody else. */
-  readonly isWithheld?: boolean
+  /** Partitions with records behind an open transaction of somebody else, at those ends. */
+  readonly withheld?: ReadonlySet<PartitionKey>
 }
 
 /** How far the topic of a boundary has come, once it is read to the end of this round. */
@@ -62,9 +62,11 @@ export function isTold(plan: TopologyPlan, source: SourcePlan): boolean {
   return isAnnounced(plan, source) || isSorted(plan, source)
 }
 
-/** Whether windows behind this source, the topic of a boundary, go by what has come through to it. */
-export function tellsOfInput({ subtopologies }: TopologyPlan, { kind, subtopology }: SourcePlan): boolean {
-  return kind === 'boundary' && subtopologies[subtopology]?.closesInQuiet === true
+/** Whether windows behind this source, the topic of a boundary on the way to them, go by what has come through to it. */
+export function tellsOfInput({ subtopologies, boundaries }: TopologyPlan, source: SourcePlan): boolean {
+  const { kind, subtopology, boundary = -1 } = source
+  if (kind !== 'boundary' || subtopologies[subtopology]?.closesInQuiet !== true) return false
+  return boundaries[boundary]?.sourcesBefore !== undefined
 }
 
 export class Upstream {
@@ -72,14 +74,16 @@ export class Upstream {
   readonly #partitionsOf: (source: SourcePlan) => readonly TopicPartition[]
   readonly #maxTaskIdleMs: number
   #ends: ReadonlyMap<PartitionKey, number> = new Map()
+  /** Of those ends. */
+  #withheld: ReadonlySet<PartitionKey> = new Set()
   /** Boundary sources all of whose feeders rested in the last round. */
   #drained: ReadonlySet<number> = new Set()
   #round: Round | undefined
   /**
    * When the last rounds were over: as many as it takes for the input of the first level to come through to the last, and
-   * one. Undefined where not all that had come by then could be read.
+   * one.
    */
-  #times: ReadonlyArray<number | undefined> = []
+  #times: readonly number[] = []
   /** Boundary sources to which all that lay in the input so many rounds ago has come through. */
   #through: ReadonlySet<number> = new Set()
   /**
@@ -117,7 +121,10 @@ export class Upstream {
   /** Takes in what the group has come to. */
   look(round: Round): void {
     const drained = new Set<number>()
-    if (this.#round) this.#ends = this.#round.ends
+    if (this.#round) {
+      this.#ends = this.#round.ends
+      this.#withheld = this.#round.withheld ?? new Set()
+    }
     const before = this.#drained
     for (const source of this.#plan.sources) {
       if (source.kind !== 'boundary') continue
@@ -126,7 +133,7 @@ export class Upstream {
     const own = this.#plan.sources.filter(({ kind }) => kind !== 'global')
     this.isAtRest = own.every((source) => this.#isAtEnd(source, round))
     this.#round = round
-    this.#times = [...this.#times, round.isWithheld === true ? undefined : round.now].slice(-this.#plan.levels - 1)
+    this.#times = [...this.#times, round.now].slice(-this.#plan.levels - 1)
     this.#held = [...this.#held, this.#heldIn(round)].slice(-this.roundsHeld)
     this.#through = this.#throughBy(round)
     this.#drainedBefore = before
@@ -142,7 +149,7 @@ export class Upstream {
 
   /** All that lay in the input at this moment has come through to the topic of this boundary; undefined where that is not known. */
   knownAt({ index }: SourcePlan): number | undefined {
-    const isKnown = this.#times.length > this.#plan.levels && !this.#times.includes(undefined)
+    const isKnown = this.#times.length > this.#plan.levels
     return isKnown && this.#through.has(index) ? this.#times[0] : undefined
   }
 
@@ -171,7 +178,9 @@ export class Upstream {
     const isPast = ({ topic, partition }: TopicPartition): boolean => {
       const key = partitionKey(topic, partition)
       const end = this.#ends.get(key)
-      return end !== undefined && (end === 0 || (committed.get(key)?.offset ?? -1) >= end)
+      // What an open transaction withheld then lies behind that end, and had come.
+      if (end === undefined || this.#withheld.has(key)) return false
+      return end === 0 || (committed.get(key)?.offset ?? -1) >= end
     }
     const through = new Set<number>()
     for (const { toSource, sources } of this.#feeding) {
