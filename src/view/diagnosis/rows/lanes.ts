@@ -160,17 +160,18 @@ function stuckNext(facts: Facts, { lane, blocked }: LaneFacts): string {
     : ''
   const isLost = isInMemory(facts.broker.address)
   const instead = blocked
-    ? ' If no developer can be reached before that, and it waits for a child process of its own, end that one: half a result of one record harms less than the loss of all topics. End nothing else: locks and devices serve others, too.'
-    : ' Nothing prevents that but the end of the call. The topics are empty after that: whoever writes them has to write again.'
+    ? ' If no developer can be reached in time, and it waits for a child process of its own, end that one: half a result of one record harms less than the loss of all topics. End nothing else: locks and devices serve others, too.'
+    : ' Nothing but the end of the call keeps the topics. Once they are lost, whoever writes them has to write again.'
   const loss = isLost ? ': the topics of its embedded broker are in memory, and are lost then.' : '.'
-  const ends = ` If the function has still not returned some seconds later, the process exits with code 70, so that its supervisor restarts it${loss}${isLost ? instead : ''}`
+  const ends = ` If the function has still not returned some seconds later, the process exits with code 70, so that its supervisor restarts it${loss}`
   const correct = blocked ? correctWait : correctLoop
   const way = isLost
     ? `${restartCosts(facts)} Where it began with a new release, tell them: to roll that back is a restart too. ${correct}`
     : `${rollBack} ${correct} ${onceMore} ${restartCosts(facts)}`
-  // What ends by itself, and with it all topics, is said before what takes time.
   const own = byItself(facts, ends)
-  return isLost && own !== '' ? `${own} Until then: ${save}${look} ${way}` : `${save}${look} ${way} ${own}`.trimEnd()
+  if (!isLost || own === '') return `${save}${look} ${way} ${own}`.trimEnd()
+  // That all topics are about to go is said before what takes time.
+  return `${own} Until then, s${save.slice(1)}${look} ${way}${instead}`
 }
 
 const promisePending: StandstillRow = {
