@@ -64,11 +64,15 @@ function commitWaits({ commit }: Facts, lane: string): string {
 }
 
 /** What becomes of it by itself; `meanwhile`: of a function that does not return even then. */
-function byItself({ commit, settings }: Facts, meanwhile = ''): string {
+function byItself({ commit, settings }: Facts, meanwhile = '', sinceMs?: number): string {
   if (commit === null) return ''
   const { used, max, windowMs } = commit.restarts
   const after = setting('commit-barrier.timeout-ms', time(settings?.laneTimeoutMs))
-  return `By itself the engine restarts in place once the call has lasted longer than ${after} while a commit waits for it, and reads the record again.${meanwhile} ${used} of ${max} restarts in place within ${lasting(windowMs)} ${used === 1 ? 'is' : 'are'} used; after the last one the engine fails, or a standby takes over.`
+  const earliest =
+    sinceMs === undefined || settings?.laneTimeoutMs === undefined
+      ? ''
+      : ` (at ${clockTime(sinceMs + settings.laneTimeoutMs)} at the earliest)`
+  return `By itself the engine restarts in place once the call has lasted longer than ${after} while a commit waits for it${earliest}, and reads the record again.${meanwhile} ${used} of ${max} restarts in place within ${lasting(windowMs)} ${used === 1 ? 'is' : 'are'} used; after the last one the engine fails, or a standby takes over.`
 }
 
 /** `offset`: of the record whose call has not ended. A lane with nothing but calls out is at no step. */
@@ -152,15 +156,15 @@ function doing({ blocked, function: name }: LaneFacts): string {
 const onceMore =
   'To go on before that, the process can be restarted. It reads the record again, and if that hangs again, only a corrected program helps.'
 
-function stuckNext(facts: Facts, { lane, blocked }: LaneFacts): string {
+function stuckNext(facts: Facts, { lane, blocked, stepSinceMs }: LaneFacts): string {
   const told = blocked ? ' (the stack of a blocked thread may be incomplete)' : ''
   const save = saveThreads(lane).replace(/\.$/, `${told}.`)
   const look = blocked
-    ? ' Then look at what this process may wait for: a child process (`ps`), a locked file, a device. Once that ends, the function goes on. Ask the developers before you end it: the function may then fail, or return half a result.'
+    ? ' Then look at what this process may wait for: a child process (`ps --ppid` with the number of this one), a locked file, a device. Once that ends, the function goes on. Ask the developers before you end it: the function may then fail, or return half a result.'
     : ''
   const isLost = isInMemory(facts.broker.address)
   const instead = blocked
-    ? ' If no developer can be reached in time, and it waits for a child process of its own, end that one: half a result of one record harms less than the loss of all topics. End nothing else: locks and devices serve others, too.'
+    ? ' If no developer can be reached in time, and it has one child process of its own, which does nothing else, end that one (`kill` with its number): half a result of one record harms less than the loss of all topics. End nothing else: locks and devices serve others, too.'
     : ' Nothing but the end of the call keeps the topics. Once they are lost, whoever writes them has to write again.'
   const loss = isLost ? ': the topics of its embedded broker are in memory, and are lost then.' : '.'
   const ends = ` If the function has still not returned some seconds later, the process exits with code 70, so that its supervisor restarts it${loss}`
@@ -168,10 +172,10 @@ function stuckNext(facts: Facts, { lane, blocked }: LaneFacts): string {
   const way = isLost
     ? `${restartCosts(facts)} Where it began with a new release, tell them: to roll that back is a restart too. ${correct}`
     : `${rollBack} ${correct} ${onceMore} ${restartCosts(facts)}`
-  const own = byItself(facts, ends)
+  const own = byItself(facts, ends, stepSinceMs ?? undefined)
   if (!isLost || own === '') return `${save}${look} ${way} ${own}`.trimEnd()
   // That all topics are about to go is said before what takes time.
-  return `${own} Until then, s${save.slice(1)}${look} ${way}${instead}`
+  return `${own} Until then, s${save.slice(1)}${look}${instead} ${way}`
 }
 
 const promisePending: StandstillRow = {

@@ -182,23 +182,23 @@ function noneActiveNext({ ha, settings }: Facts, noneMs: number, now: number): s
 }
 
 const losesNothing =
-  'To end it by hand (`kill -9`) loses no record: what is not committed is read again at the next start. With exactly-once no result comes twice; with at-least-once some may. Stores in memory are then restored first.'
+  'To end it by hand (`kill -9`) loses no record: what is not committed is read again at the next start, and calls to other systems that belong to it are made again. With exactly-once no result comes twice; with at-least-once some may. Stores in memory are then restored first.'
 const losesTopics =
-  'The topics of its embedded broker are in memory, and are lost with the process, however it ends: call the developers if they are still needed.'
+  'The topics of its embedded broker are in memory, and are lost with the process, however it ends: call the developers where those topics are still needed.'
 const killing = `${losesNothing} (Topics of an embedded broker without a folder are lost with the process, however it ends.)`
 const whoStopped =
-  'If nobody meant it to stop, look for what stopped it (a deployment, the supervisor, a signal; in Kubernetes `kubectl get events`), and start it again once it has ended.'
+  'If nobody meant it to stop, look for what stopped it (a deployment, the supervisor, a signal; in Kubernetes `kubectl get events`), and start it again once it has ended, unless its supervisor does.'
 
 /** Beyond its time-out: a process also has to close what it has open. */
 const overdueMs = 10_000
 
 function stoppingNext({ settings, broker }: Facts, forMs: number): string {
-  const ending = isInMemory(broker.address) ? losesTopics : losesNothing
+  const isLost = isInMemory(broker.address)
   const isOverdue = settings?.shutdownTimeoutMs !== undefined && forMs > settings.shutdownTimeoutMs + overdueMs
   const timeout = setting('runtime.shutdown.timeout', time(settings?.shutdownTimeoutMs))
   return isOverdue
-    ? `It should have ended within ${timeout} and has not. Save the answer of GET \`/debug/threads\` for the developers, and end it by hand. ${ending} ${whoStopped}`
-    : `If that was intended, nothing is to be done: it ends by itself once that is committed, or at the latest after ${timeout}. ${ending} ${whoStopped}`
+    ? `It should have ended within ${timeout} and has not. Save the answer of GET \`/debug/threads\` for the developers, and end it by hand. ${isLost ? losesTopics : losesNothing} ${whoStopped}`
+    : `If that was intended, nothing is to be done: it ends by itself once that is committed, or at the latest after ${timeout}. ${isLost ? `${losesTopics} ` : ''}${whoStopped}`
 }
 
 const stopping: StandstillRow = {
