@@ -41,7 +41,7 @@ named by topic, partition and offset; values and keys are never shown.
 
 **Before a restart**, and before a setting or a release that takes one: on Kafka, and with an embedded broker that has a folder, a restart
 loses nothing. An embedded broker without a folder has its topics in memory, and loses them with the process. Where it may
-be one of these \`/why\` says so before all other advice. Where the two differ, do what \`/why\` says: it knows the process, and this page does not.
+be one of these \`/why\` says so. Where the two differ, do what \`/why\` says: it knows the process, and this page does not.
 
 ## words
 
