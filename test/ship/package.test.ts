@@ -11,11 +11,11 @@ import { formatMessage } from 'publint/utils'
 import { install, pack, type Packed, packCheckout, root, run } from './support/packed.ts'
 
 /**
- * What may be downloaded and unpacked. Raise them with a reason: everybody who installs the package pays for it. Last raised for a
- * tutorial and the guides to come from KafkaJS and Flink, which are in it for those who read offline.
+ * What may be downloaded and unpacked. Raise them with a reason: everybody who installs the package pays for it. Last raised for
+ * what windows that close in quiet know of those before them (decision 64): by a hundredth.
  */
 const mostPackedBytes = 3_200_000
-const mostUnpackedBytes = 14_000_000
+const mostUnpackedBytes = 14_150_000
 
 const app = `
 import { defineApp, serdes } from 'millrace'
