@@ -101,7 +101,7 @@ function poisonNext(facts: Facts, code: string | undefined, record: NonNullable<
     ? `Give them this text. If it began with ${release}, they may roll that back, which is a restart too.`
     : `A restart alone does not help: the same record fails again. If it began with ${release}, roll that back first.`
   const correct = isLost ? cure.replace('; give them this text', '') : cure
-  return `${first} Otherwise ${correct} ${toRead(facts, record)}To go on before that,${isLost ? ' with their word,' : ''} set ${set} to \`dead-letter\` and start the process again: ${isLost ? 'its topics are empty then, and' : 'this record, and'} from then on every one that fails${isLost ? '' : ','} is set aside in ${where}, which the engine creates. (\`skip\` drops them for good.)`
+  return `${first} Otherwise ${correct} ${toRead(facts, record)}To go on before that,${isLost ? ' with their word,' : ''} set ${set} to \`dead-letter\` and start the process again: ${isLost ? 'its topics are empty then, and' : 'this record, and'} from then on every ${isLost ? 'record' : 'one'} that fails${isLost ? '' : ','} is set aside in ${where}, which the engine creates. (\`skip\` drops them for good.)`
 }
 
 const failed: StandstillRow = {

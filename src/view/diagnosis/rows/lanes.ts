@@ -164,7 +164,7 @@ function stuckNext(facts: Facts, { lane, blocked, stepSinceMs }: LaneFacts): str
     : ''
   const isLost = isInMemory(facts.broker.address)
   const instead = blocked
-    ? ' If no developer can be reached in time, and it has one child process of its own, which does nothing else, end that one (`kill` with its number): half a result of one record harms less than the loss of all topics. End nothing else: locks and devices serve others, too.'
+    ? ' If no developer can be reached in time, and this process has exactly one child process, which serves this call alone, end that one (`kill` with its number): half a result of one record harms less than the loss of all topics. End nothing else: locks and devices serve others, too.'
     : ' Nothing but the end of the call keeps the topics. Once they are lost, whoever writes them has to write again.'
   const loss = isLost ? ': the topics of its embedded broker are in memory, and are lost then.' : '.'
   const ends = ` If the function has still not returned some seconds later, the process exits with code 70, so that its supervisor restarts it${loss}`
