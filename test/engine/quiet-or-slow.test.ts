@@ -1,6 +1,6 @@
 /** Windows that close while nothing comes: a record that waits has come, and a pause is no quiet. */
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startEmbeddedBroker } from '../../src/runtime/index.ts'
 import { eventually } from '../support/millrace.ts'
@@ -61,15 +61,19 @@ for (const split of ['in-process', 'repartition-topics'] as const)
     assert.equal(engine.dropped('late'), 0)
   })
 
-test('windows wait for those before them in another process', async (t) => {
+async function twoProcesses(t: TestContext): Promise<TestEngine[]> {
   const broker = await startEmbeddedBroker({ partitions: 4 })
   t.after(() => broker.close())
-  const processes = await Promise.all(
+  return Promise.all(
     ['a', 'b'].map((id) => {
       const own = { 'engine.instance-id': id, 'topology.sub-topology-split': 'repartition-topics' }
       return TestEngine.start(t, 'quiet-or-slow', { 'watermark.idleness-timeout': '200ms', ...own }, broker)
     }),
   )
+}
+
+test('windows wait for those before them in another process', async (t) => {
+  const processes = await twoProcesses(t)
   const [engine] = processes as [TestEngine, TestEngine]
   const ticksOf = ({ runtime }: TestEngine): number[] =>
     Object.keys(runtime.view.consumer()?.assignment ?? {})
@@ -93,14 +97,7 @@ test('windows wait for those before them in another process', async (t) => {
 })
 
 test('what another process has yet to hand over through a topic is in its windows', async (t) => {
-  const broker = await startEmbeddedBroker({ partitions: 4 })
-  t.after(() => broker.close())
-  const processes = await Promise.all(
-    ['a', 'b'].map((id) => {
-      const own = { 'engine.instance-id': id, 'topology.sub-topology-split': 'repartition-topics' }
-      return TestEngine.start(t, 'quiet-or-slow', { 'watermark.idleness-timeout': '200ms', ...own }, broker)
-    }),
-  )
+  const processes = await twoProcesses(t)
   const [first, second] = processes as [TestEngine, TestEngine]
   const partitionOf = (engine: TestEngine): number | undefined => {
     const read = Object.keys(engine.runtime.view.consumer()?.assignment ?? {})

@@ -11,8 +11,8 @@ import { tumbling } from '../../src/dsl/windows.ts'
 import { Upstream } from '../../src/engine/input/repartition/upstream.ts'
 import type { EngineSettings } from '../../src/engine/settings.ts'
 import { serdes, type Windowed } from '../../src/serde/index.ts'
-import { committed as results } from './checkers.ts'
 import { type Broken, played, replaced } from './level-order.ts'
+import { eachToldOnce } from './quiet-windows.ts'
 import type { Verdict } from './run-seed.ts'
 import { type Mutant, World, type WorldOptions } from './world.ts'
 
@@ -107,16 +107,7 @@ class LevelsWorld extends World {
       const window = `${key}@${timestamp - (timestamp % lastWindowMs)}`
       expected.set(window, (expected.get(window) ?? 0) + 1)
     }
-    for (const output of ['deep', 'self']) {
-      const told = new Map<string, number[]>()
-      for (const { key, value } of await results(this.cluster, output))
-        told.set(String(key), [...(told.get(String(key)) ?? []), Number(String(value))])
-      for (const window of new Set([...expected.keys(), ...told.keys()])) {
-        const [count, found = []] = [expected.get(window), told.get(window)]
-        if (found.length === 1 && found[0] === count) continue
-        this.violate(`${output}: window ${window} of ${count} records is told as ${JSON.stringify(found)}`)
-      }
-    }
+    for (const output of ['deep', 'self']) await eachToldOnce(this, output, expected)
   }
 }
 

@@ -28,6 +28,18 @@ const firstTimestamp = 1_000_000
 /** Longer than the last windows of the deepest level may take: their own time, the slack, and what leads to each look. */
 const lastQuietMs = 40_000
 
+/** By window as it is named in the output: how many records it has. */
+export async function eachToldOnce(world: World, output: string, expected: ReadonlyMap<string, number>): Promise<void> {
+  const told = new Map<string, number[]>()
+  for (const { key, value } of await results(world.cluster, output))
+    told.set(String(key), [...(told.get(String(key)) ?? []), Number(String(value))])
+  for (const window of new Set([...expected.keys(), ...told.keys()])) {
+    const [count, found = []] = [expected.get(window), told.get(window)]
+    if (found.length === 1 && found[0] === count) continue
+    world.violate(`${output}: window ${window} of ${count} records is told as ${JSON.stringify(found)}`)
+  }
+}
+
 class QuietWorld extends World {
   /** Shorter than a slow function takes, and longer; of windows of windows shorter than of those above them, and longer. */
   readonly #idleMs: readonly [number, number, number, number]
@@ -133,14 +145,7 @@ class QuietWorld extends World {
         const window = `${of}@${timestamp - (timestamp % sizeMs)}`
         expected.set(window, (expected.get(window) ?? 0) + 1)
       }
-      const told = new Map<string, number[]>()
-      for (const { key, value } of await results(this.cluster, output))
-        told.set(String(key), [...(told.get(String(key)) ?? []), Number(String(value))])
-      for (const window of new Set([...expected.keys(), ...told.keys()])) {
-        const [count, found = []] = [expected.get(window), told.get(window)]
-        if (found.length === 1 && found[0] === count) continue
-        this.violate(`${output}: window ${window} of ${count} records is told as ${JSON.stringify(found)}`)
-      }
+      await eachToldOnce(this, output, expected)
     }
   }
 }
@@ -148,6 +153,8 @@ class QuietWorld extends World {
 /** Not a mistake: no time is told by a clock that jumps. */
 const steady = { foldsMs: 0, clockJumps: 0, asks: 0 } as const
 const plain: Mutant = { name: 'plain', world: steady }
+/** Some lanes are at work while others have nothing to do. */
+const busy = { partitions: 3, lanes: 3, keys: 2, records: 160, crashes: 0, pauses: 0, asyncShare: 0, brokerMs: 3 }
 
 export const mutants: readonly Broken[] = [
   {
@@ -179,17 +186,7 @@ export const mutants: readonly Broken[] = [
   },
   {
     name: 'held-in-other-lanes-forgotten',
-    world: {
-      split: 'in-process',
-      partitions: 3,
-      lanes: 3,
-      keys: 2,
-      records: 160,
-      crashes: 0,
-      pauses: 0,
-      asyncShare: 0,
-      brokerMs: 3,
-    },
+    world: { ...busy, split: 'in-process' },
     breaks: () => {
       const { holds } = HeldInput.prototype
       return replaced(HeldInput.prototype, 'holds', {
@@ -201,17 +198,7 @@ export const mutants: readonly Broken[] = [
   },
   {
     name: 'held-before-topics-forgotten',
-    world: {
-      split: 'repartition-topics',
-      partitions: 3,
-      lanes: 3,
-      keys: 2,
-      records: 160,
-      crashes: 0,
-      pauses: 0,
-      asyncShare: 0,
-      brokerMs: 3,
-    },
+    world: { ...busy, split: 'repartition-topics' },
     breaks: () => replaced(Upstream.prototype, 'heldBefore', { value: () => Number.POSITIVE_INFINITY }),
   },
   {
