@@ -4,7 +4,7 @@ import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startEmbeddedBroker } from '../../src/runtime/index.ts'
 import { eventually } from '../support/millrace.ts'
-import { byKey, firstTime, type In, TestEngine } from './support/engine.ts'
+import { byKey, firstTime, type In, produce, TestEngine } from './support/engine.ts'
 
 const config = { 'broker.embedded.partitions': 1, 'watermark.idleness-timeout': '200ms' }
 
@@ -58,6 +58,36 @@ for (const split of ['in-process', 'repartition-topics'] as const)
     const [first, second] = times.map((ms) => String(Math.floor(ms / 1000) * 1000)).slice(2)
     await eventually('all is told', async () => (await engine.read('soon-in-task')).length >= 2, 60_000)
     assert.deepEqual(byKey(await engine.read('soon-in-task')), { [first as string]: [3], [second as string]: [1] })
+    assert.equal(engine.dropped('late'), 0)
+  })
+
+for (const [split, lanes] of [
+  ['in-process', 4],
+  ['repartition-topics', 2],
+] as const)
+  test(`of 20,000 records of few keys, in the topic at the start, none is missing in windows of windows, ${split}`, async (t) => {
+    const broker = await startEmbeddedBroker({ partitions: 4 })
+    t.after(() => broker.close())
+    const start = Math.ceil(firstTime / 3000) * 3000
+    const ticks = Array.from({ length: 20_000 }, (_, i) => ({
+      key: `k${Math.floor(((i * 7919) % 1000) ** 3 / 1e8)}`,
+      value: i,
+      timestamp: start + i * 15,
+    }))
+    await produce(broker.client(), 'ticks', ticks)
+    const expected = new Map<string, number>()
+    for (const { key, timestamp } of ticks) {
+      const window = `${key} ${Math.floor(timestamp / 3000)}`
+      expected.set(window, (expected.get(window) ?? 0) + 1)
+    }
+    const own = { 'engine.lanes.count': lanes, 'topology.sub-topology-split': split }
+    const engine = await TestEngine.start(t, 'quiet-or-slow', { 'watermark.idleness-timeout': '200ms', ...own }, broker)
+    const told = () => engine.read('soon-elsewhere')
+    await eventually('all is told', async () => (await told()).length >= expected.size, 90_000)
+    // In the order of time for each key.
+    const byTime = Object.groupBy([...expected.keys()], (window) => window.slice(0, window.indexOf(' ')))
+    const counts = Object.entries(byTime).map(([key, windows = []]) => [key, windows.map((each) => expected.get(each))])
+    assert.deepEqual(byKey(await told()), Object.fromEntries(counts))
     assert.equal(engine.dropped('late'), 0)
   })
 
