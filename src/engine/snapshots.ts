@@ -8,7 +8,7 @@ import type { RestartBudget } from './recovery/restart-budget.ts'
 import type { EngineSettings } from './settings.ts'
 import type { ResolvedTopics } from './group/topics.ts'
 import { changelogOf } from './group/topics.ts'
-import type { Admission } from './input/admission.ts'
+import type { Admission } from './input/admission/admission.ts'
 import type { BarrierSnapshot, FunctionCalls, OffsetsSnapshot } from '../view/view.ts'
 
 export interface PartitionProgress {

@@ -92,6 +92,27 @@ export interface Origin {
   handed: number
   /** The record as it came to this sub-topology, where it may become a dead letter after it was changed on its way. */
   came: CameAs | undefined
+  /** While a function of the application has the record, or it waits for one: what its lane knows of that. */
+  call: OpenCall | undefined
+}
+
+/** An asynchronous function that was called and has not answered, or is to be called when it is the record's turn. */
+export interface OpenCall {
+  /** Of the record; undefined for a timer. */
+  readonly origin: Origin | undefined
+  /** Counts up: another number is another call. */
+  number: number
+  node: number
+  beganMs: number
+  /** When the first of the calls began that are made one after the other for the same record, or for timers. */
+  firstMs: number
+  /** Its record has left the task's turn in which it came, and is waited for. */
+  isAwaited: boolean
+  /** The record waits for its turn: no function of the application has it. */
+  isHeld: boolean
+  /** Those that were called before and after it and have not answered; undefined as well where it is not among them. */
+  older: OpenCall | undefined
+  newer: OpenCall | undefined
 }
 
 export interface CameAs {
@@ -115,6 +136,7 @@ export function originAt(topic: string, partition: number, offset: number, water
     level: 0,
     handed: 0,
     came: undefined,
+    call: undefined,
   }
 }
 
@@ -148,8 +170,10 @@ export type DropReason =
 export interface CallGate {
   /** The function may be called at once, and nothing but the number of calls is bounded. */
   readonly isFree: boolean
-  /** It was called, and gave this promise. */
-  follow<T>(answer: PromiseLike<T>): PromiseLike<T>
+  /** It was called, and gave a promise. */
+  entered(): void
+  /** The promise was kept, or not. */
+  left(isKept: boolean): void
   /** Calls it when it is this record's turn. */
   run(origin: Origin, call: () => unknown): Promise<unknown>
 }

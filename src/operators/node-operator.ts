@@ -150,18 +150,29 @@ export abstract class NodeOperator implements Operator {
     return this.gate === undefined ? call() : this.gate.run(rec.origin, call)
   }
 
-  /** Goes on with what a user function promised; a rejection names this node and the record. */
-  protected async later<T>(promise: PromiseLike<T>, rec: Rec | undefined, resume: (value: T) => Maybe): Promise<void> {
+  /**
+   * Goes on with what a user function promised; a rejection names this node and the record. `gate`: the one that the call
+   * has entered.
+   */
+  protected async later<T>(
+    promise: PromiseLike<T>,
+    rec: Rec | undefined,
+    resume: (value: T) => Maybe,
+    gate?: CallGate,
+  ): Promise<void> {
     let value: T
     try {
       value = await promise
     } catch (error) {
+      gate?.left(false)
       throw processingFailed(error, this.name, rec)
     }
+    gate?.left(true)
     this.atWork()
     const pending = resume(value)
     this.context.returned?.(rec?.origin)
-    await pending
+    // A promise that is none would be waited for as well.
+    if (pending !== undefined) await pending
   }
 
   /** One after the other, each waiting for the one before. Their number is known: whoever looks sees that they end. */
@@ -187,8 +198,7 @@ export function toldOrigin(subtopology: number, partition: number, at: number): 
 }
 
 function ofNoRecord(watermark: number, at: number, seq: number): Origin {
-  const [topic, partition, offset, epoch] = ['', -1, -1, 0]
-  return { topic, partition, offset, watermark, epoch, at, seq, sub: 0, level: 0, handed: 0, came: undefined }
+  return { ...originAt('', -1, -1, watermark, 0), at, seq }
 }
 
 /** Timers of one time are in the order of sub-topologies, partitions and nodes, and all of them before records. */
@@ -239,8 +249,7 @@ export function historyTimeOf(rec: Rec): number {
 
 /** Where a record comes from that was let out while another one was processed. */
 export function heldBackOrigin(cause: Origin, watermark: number): Origin {
-  const { topic, partition, offset, epoch, at, seq, sub, turn, level, handed } = cause
-  return { topic, partition, offset, watermark, epoch, at, seq, sub, turn, level, handed, came: undefined }
+  return { ...cause, watermark, came: undefined, call: undefined }
 }
 
 /** The fields of the log that say where a line comes from. */

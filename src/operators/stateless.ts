@@ -59,10 +59,11 @@ class Calling {
     return context
   }
 
-  /** The call gave this promise: its context stays with the record. */
-  follow<T>(answer: PromiseLike<T>): PromiseLike<T> {
+  /** The call gave a promise: its context stays with the record. The gate that the call is to leave. */
+  entered(): CallGate | undefined {
     this.#context = new CallContext(this.#task, this.#node)
-    return this.#gate === undefined ? answer : this.#gate.follow(answer)
+    this.#gate?.entered()
+    return this.#gate
   }
 
   /** Calls the function when it is this record's turn. */
@@ -90,12 +91,12 @@ abstract class FunctionOperator extends NodeOperator {
     this.enter()
     if (this.calling.mustWait) return this.#resumeAfter(this.calling.inTurn(this.fn, rec), rec)
     const result = this.call(rec)
-    if (isPromise(result)) return this.#resumeAfter(this.calling.follow(result), rec)
+    if (isPromise(result)) return this.#resumeAfter(result, rec, this.calling.entered())
     return this.resume(result, rec)
   }
 
-  #resumeAfter(promise: PromiseLike<unknown>, rec: Rec): Maybe {
-    return this.later(promise, rec, (result) => this.resume(result, rec))
+  #resumeAfter(promise: PromiseLike<unknown>, rec: Rec, gate?: CallGate): Maybe {
+    return this.later(promise, rec, (result) => this.resume(result, rec), gate)
   }
 
   /** In each class a line of its own: V8 learns of each which functions it calls, and inlines the only one. */
@@ -236,13 +237,14 @@ export class BranchOperator extends NodeOperator {
       const calling = this.#callings[i] as Calling
       if (calling.mustWait) return this.#resumeAfter(calling.inTurn(predicate, rec), i, rec)
       const holds = predicate(rec.value, rec.key, rec, calling.context(rec))
-      if (isPromise(holds)) return this.#resumeAfter(calling.follow(holds), i, rec)
+      if (isPromise(holds)) return this.#resumeAfter(holds, i, rec, calling.entered())
       if (holds) return this.children[i]?.process(rec)
     }
   }
 
-  #resumeAfter(promise: PromiseLike<unknown>, i: number, rec: Rec): Maybe {
-    return this.later(promise, rec, (holds) => (holds ? this.children[i]?.process(rec) : this.#from(i + 1, rec)))
+  #resumeAfter(promise: PromiseLike<unknown>, i: number, rec: Rec, gate?: CallGate): Maybe {
+    const go = (holds: unknown): Maybe => (holds ? this.children[i]?.process(rec) : this.#from(i + 1, rec))
+    return this.later(promise, rec, go, gate)
   }
 }
 

@@ -278,7 +278,10 @@ export class Task {
     return decodeBytes(compiled, key, value, timestamp, headers, origin)
   }
 
-  /** Runs a record through everything below its source. */
+  /**
+   * Runs a record through everything below its source. Where a function gives a promise whoever waits for it is to say
+   * what came of it: `returned`, and `failed` where it was not kept.
+   */
   process(source: number, rec: Rec): Maybe {
     if (this.#arrivals.isNoted) this.#arrivals.at = this.#host.wallClock()
     const { watermark } = rec.origin
@@ -288,28 +291,19 @@ export class Task {
     try {
       pending = (this.#entries[source] as Operator).process(rec)
     } catch (error) {
-      throw this.#failed(error, rec)
+      throw this.failed(error, rec)
     }
-    if (pending === undefined) {
-      this.#probe.currentNode = -1
-      return
-    }
-    return this.#ends(pending, rec)
+    if (pending === undefined) this.#probe.currentNode = -1
+    return pending
   }
 
-  /** Apart, so that no scope is made for the closures where nothing has to wait. */
-  #ends(pending: Promise<void>, rec: Rec): Promise<void> {
-    return pending.then(
-      () => {
-        this.#probe.currentNode = -1
-      },
-      (error) => {
-        throw this.#failed(error, rec)
-      },
-    )
+  /** The promise that `process` gave was settled. */
+  returned(): void {
+    this.#probe.currentNode = -1
   }
 
-  #failed(error: unknown, rec: Rec | undefined): unknown {
+  /** What went wrong, and at which node. */
+  failed(error: unknown, rec: Rec | undefined): unknown {
     const node = this.#topology.nodes[this.#probe.currentNode]
     this.#probe.currentNode = -1
     return processingFailed(error, node?.name ?? '', rec)
@@ -431,7 +425,7 @@ export class Task {
         pending = operator[how]?.(time)
       } catch (error) {
         this.#refresh()
-        throw this.#failed(error, undefined)
+        throw this.failed(error, undefined)
       }
       if (pending !== undefined) return pending.then(() => this.#fire(wakes, time, i + 1, how))
     }

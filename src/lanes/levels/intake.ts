@@ -110,6 +110,7 @@ export class Intake {
       level: source.level,
       handed: 0,
       came: undefined,
+      call: undefined,
     }
     this.#counters.at(reader.originTopic, reader.originPartition, reader.offset, source.subtopology)
     const { bytes } = reader

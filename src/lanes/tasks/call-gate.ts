@@ -86,16 +86,49 @@ export class LaneCallGate implements CallGate {
     return this.#waiting.length
   }
 
-  follow<T>(answer: PromiseLike<T>): PromiseLike<T> {
-    this.#enter()
-    answer.then(
-      () => this.#leave(true),
-      () => this.#leave(false),
-    )
+  entered(): void {
+    this.#out++
+    if (this.#out >= this.#limit.limit) this.#limit.full()
+    this.#parts.show(this)
+  }
+
+  left(isKept: boolean): void {
+    this.#out--
+    this.#parts.show(this)
+    this.#limit.ended(isKept, this.#parts.clock.monotonic())
+    // As many as there is room for; who finds none waits again.
+    const room = Math.max(1, this.#limit.limit - this.#out)
+    for (let left = Math.min(room, this.#waiting.length); left > 0; left--) this.#waiting.shift()?.()
+  }
+
+  run(origin: Origin, call: () => unknown): Promise<unknown> {
+    return this.isPlain ? this.#runPlain(origin, call) : this.#runBounded(origin, call)
+  }
+
+  /** Nothing but the number of calls is bounded. */
+  async #runPlain(origin: Origin, call: () => unknown): Promise<unknown> {
+    const { held, goesOn } = this.#parts
+    held(origin)
+    while (this.#out >= this.#limit.limit) await this.#room()
+    this.entered()
+    goesOn(origin)
+    let answer: unknown
+    try {
+      answer = await call()
+    } catch (error) {
+      this.left(false)
+      throw error
+    }
+    this.left(true)
     return answer
   }
 
-  async run(origin: Origin, call: () => unknown): Promise<unknown> {
+  #room(): Promise<void> {
+    this.#limit.full()
+    return new Promise((resolve) => this.#waiting.push(resolve))
+  }
+
+  async #runBounded(origin: Origin, call: () => unknown): Promise<unknown> {
     const { breaker } = this.#spec
     const { held, goesOn, failed: again, settled } = this.#parts
     const blame: Blame = { failures: 0, since: undefined, succeeded: this.#succeeded, unexplained: this.#unexplained }
@@ -110,12 +143,12 @@ export class LaneCallGate implements CallGate {
         this.#newestThrough = Math.max(this.#newestThrough, number)
         if (breaker !== undefined && this.#failedInARow >= breaker.after) this.#isBack()
         this.#failedInARow = 0
-        this.#leave(true)
+        this.left(true)
         if (failed > 1) settled(origin)
         return answer
       } catch (error) {
         this.#failedInARow++
-        this.#leave(false)
+        this.left(false)
         if (this.#isOfRecord(blame)) blame.failures++
         // Others come through, and this one does not, again and again: it is the record.
         if (breaker === undefined || blame.failures >= breaker.after) {
@@ -158,10 +191,9 @@ export class LaneCallGate implements CallGate {
   async #turn(): Promise<void> {
     for (;;) {
       if (this.#out < this.#limit.limit && !this.#isBroken) break
-      this.#limit.full()
-      await new Promise<void>((resolve) => this.#waiting.push(resolve))
+      await this.#room()
     }
-    this.#enter()
+    this.entered()
     const { ratePerMs } = this.#spec
     if (ratePerMs === undefined) return
     const now = this.#parts.clock.monotonic()
@@ -194,20 +226,5 @@ export class LaneCallGate implements CallGate {
   /** What waits for it need not wait longer: no more of it goes at once than the limit allows. */
   #isBack(): void {
     for (const end of [...this.#pausing]) end()
-  }
-
-  #enter(): void {
-    this.#out++
-    if (this.#out >= this.#limit.limit) this.#limit.full()
-    this.#parts.show(this)
-  }
-
-  #leave(ok: boolean): void {
-    this.#out--
-    this.#parts.show(this)
-    this.#limit.ended(ok, this.#parts.clock.monotonic())
-    // As many as there is room for; who finds none waits again.
-    const room = Math.max(1, this.#limit.limit - this.#out)
-    for (const go of this.#waiting.splice(0, room)) go()
   }
 }

@@ -31,24 +31,33 @@ export class CallGates {
     const known = this.#gates.get(bounds ?? index)
     if (known !== undefined) return known
     this.#shown.add(index)
-    const gate = new LaneCallGate(name, bounds, {
+    const callsSlot = functionSlot(layout, index, 'calls')
+    const waitingSlot = functionSlot(layout, index, 'waiting')
+    const limitSlot = functionSlot(layout, index, 'limit')
+    // What was called before a reset comes back to a lane that knows nothing of it.
+    const isOver = (): boolean => this.#gates.get(bounds ?? index) !== gate
+    const gate: LaneCallGate = new LaneCallGate(name, bounds, {
       clock,
       timers,
       random,
       lanes,
       maxInFlight,
       show: (gate) => {
-        counters[functionSlot(layout, index, 'calls')] = gate.out
-        counters[functionSlot(layout, index, 'waiting')] = gate.waiting
-        counters[functionSlot(layout, index, 'limit')] = gate.limit
+        counters[callsSlot] = gate.out
+        counters[waitingSlot] = gate.waiting
+        counters[limitSlot] = gate.limit
       },
-      held: (origin) => this.#calls.held(origin),
+      held: (origin) => {
+        if (!isOver()) this.#calls.held(origin)
+      },
       goesOn: (origin) => {
+        if (isOver()) return
         this.#calls.goesOn(origin)
         // A turn of the lane shows that it is at work.
         wake()
       },
       failed: (origin, times, error) => {
+        if (isOver()) return
         this.#calls.failed(origin, index)
         if (times === bounds?.breaker?.after) this.#tell(name, origin, times, error)
         wake()

@@ -5,9 +5,8 @@
 import type { Clock } from '../../base/clock.ts'
 import { laneIndex } from '../../base/counters.ts'
 import { keySlot } from '../../base/hash.ts'
-import type { Origin, Rec } from '../../operators/contract.ts'
+import type { OpenCall, Origin, Rec } from '../../operators/contract.ts'
 import type { CompiledTopology } from '../../topology/compiled.ts'
-import type { Call } from './call.ts'
 import { Occupation } from './occupation.ts'
 import type { TaskSlot } from './task-slot.ts'
 
@@ -26,10 +25,9 @@ export class Calls {
   readonly occupation: Occupation
   readonly #clock: Clock
   readonly #node: () => number
-  readonly #pending = new Set<Call>()
-  /** Calls of records that may have to wait on their way, and records that do. */
-  readonly #byOrigin = new Map<Origin, Call>()
-  readonly #held = new Set<Origin>()
+  /** The ends of a list: who was called, in the order of their calls. Those whose record is held are not in it. */
+  #oldest: OpenCall | undefined
+  #newest: OpenCall | undefined
   /** Records whose calls fail and are made again, the oldest first. */
   readonly #failing = new Map<Origin, Failing>()
   #next = 1
@@ -57,9 +55,8 @@ export class Calls {
   }
 
   reset(): void {
-    this.#pending.clear()
-    this.#byOrigin.clear()
-    this.#held.clear()
+    this.#oldest = undefined
+    this.#newest = undefined
     this.#failing.clear()
     this.#keys = undefined
     this.finished = 0
@@ -68,22 +65,21 @@ export class Calls {
   }
 
   /** The one that has not answered for longest. */
-  get oldest(): Call | undefined {
-    for (const call of this.#pending) return call
-    return undefined
+  get oldest(): OpenCall | undefined {
+    return this.#oldest
   }
 
-  began(origin: Origin | undefined): Call {
+  began(origin: Origin | undefined): OpenCall {
     this.#keys ??= []
-    const call = this.#make(origin)
-    if (origin === undefined || !this.#held.has(origin)) this.#pending.add(call)
+    const call = origin?.call ?? this.#open(origin)
+    call.isAwaited = true
+    if (!call.isHeld) this.#begins(call)
     return call
   }
 
-  ended(of: Call): void {
-    const call = of.origin === undefined ? of : (this.#byOrigin.get(of.origin) ?? of)
-    this.#pending.delete(call)
-    if (of.origin !== undefined) this.#byOrigin.delete(of.origin)
+  ended(call: OpenCall): void {
+    this.#remove(call)
+    if (call.origin !== undefined) call.origin.call = undefined
     const now = this.#clock.monotonic()
     const took = now - call.firstMs
     this.#meanMs += (took - this.#meanMs) * (this.#meanMs === 0 ? 1 : weight)
@@ -92,15 +88,16 @@ export class Calls {
 
   /** The record waits for its turn: no function of the application has it. */
   held(origin: Origin): void {
-    this.#held.add(origin)
-    const call = this.#byOrigin.get(origin)
-    if (call !== undefined) this.#pending.delete(call)
+    const call = origin.call ?? this.#open(origin)
+    call.isHeld = true
+    this.#remove(call)
   }
 
-  goesOn(origin: Origin): void {
-    this.#held.delete(origin)
-    // Of a record that came to its turn at once nobody has begun the call yet.
-    if (this.#byOrigin.has(origin)) this.#pending.add(this.#make(origin))
+  goesOn({ call }: Origin): void {
+    if (call === undefined) return
+    call.isHeld = false
+    // Of what a timer made there is another call, that of the timer.
+    if (call.isAwaited) this.#begins(call)
   }
 
   /** Its call has failed, and is made again. */
@@ -116,42 +113,82 @@ export class Calls {
    * Of one of several calls in a row the promise was kept; where another one is out, it is as old as this moment. False
    * where that is none that counts.
    */
-  returned(origin: Origin | undefined, timer: Call | undefined): boolean {
-    const call = (origin && this.#byOrigin.get(origin)) ?? timer
+  returned(origin: Origin | undefined, timer: OpenCall | undefined): boolean {
+    const call = origin?.call?.isAwaited === true ? origin.call : timer
     // It may be held, and then nobody has it.
-    if (call === undefined || !this.#pending.delete(call)) return false
-    call.number = this.#next++
-    call.node = this.#node()
-    call.beganMs = this.#clock.monotonic()
-    this.#pending.add(call)
+    if (call === undefined || !this.#remove(call)) return false
+    const { firstMs } = call
+    this.#begins(call)
+    call.firstMs = firstMs
     return true
   }
 
-  #make(origin: Origin | undefined): Call {
+  #open(origin: Origin | undefined): OpenCall {
     const now = this.#clock.monotonic()
-    const call = { number: this.#next++, origin, node: this.#node(), beganMs: now, firstMs: now }
-    if (origin !== undefined) this.#byOrigin.set(origin, call)
+    const call: OpenCall = {
+      origin,
+      number: 0,
+      node: -1,
+      beganMs: now,
+      firstMs: now,
+      isAwaited: false,
+      isHeld: false,
+      older: undefined,
+      newer: undefined,
+    }
+    if (origin !== undefined) origin.call = call
     return call
+  }
+
+  /** From now on, and as another call. */
+  #begins(call: OpenCall): void {
+    call.number = this.#next++
+    call.node = this.#node()
+    call.beganMs = this.#clock.monotonic()
+    call.firstMs = call.beganMs
+    call.older = this.#newest
+    if (this.#newest === undefined) this.#oldest = call
+    else this.#newest.newer = call
+    this.#newest = call
+  }
+
+  /** False: it was not among them. */
+  #remove(call: OpenCall): boolean {
+    const { older, newer } = call
+    if (older === undefined && this.#oldest !== call) return false
+    if (older === undefined) this.#oldest = newer
+    else older.newer = newer
+    if (newer === undefined) this.#newest = older
+    else newer.older = older
+    call.older = undefined
+    call.newer = undefined
+    return true
   }
 
   /** A call, or a turn that had one, took so long. */
   took(ms: number, now: number): void {
-    if (ms < this.slowestMs(now)) return
+    // What is left of the slowest is no less than this: so much need not be worked out for every call.
+    const left = 1 - (Math.LN2 * (now - this.#slowestAt)) / this.#halfMs
+    if (ms < this.#slowestMs * left || ms < this.slowestMs(now)) return
     this.#slowestMs = ms
     this.#slowestAt = now
   }
 
   /** The slowest of late: a slow one counts for less the longer ago it was. */
   slowestMs(now: number): number {
-    return this.#slowestMs * 2 ** (-(now - this.#slowestAt) / (forgottenMs + 4 * this.#slowestMs))
+    return this.#slowestMs * 2 ** (-(now - this.#slowestAt) / this.#halfMs)
   }
 
-  /** A record is done. What the engine gave it counts by key. */
-  done(source: number, rec: Rec): void {
+  get #halfMs(): number {
+    return forgottenMs + 4 * this.#slowestMs
+  }
+
+  /** A record is done. What the engine gave it counts by key. `key`: its slot, where it is known. */
+  done(source: number, rec: Rec, key = -1): void {
     this.finished++
     this.finishedOf[this.#subtopologies[source] as number]!++
     if (this.#keys === undefined || !this.#given[source]) return
-    const slot = slotOf(rec)
+    const slot = key >= 0 ? key : slotOf(rec)
     if (slot >= 0) this.#keys.push(slot)
   }
 

@@ -237,7 +237,7 @@ export class TaskHostPort {
     // It goes on before all that the record hands over, as if at once; what it hands over has its turn among that.
     const { turn = origin.sub } = origin
     const sub = origin.sub + ++origin.handed * (this.#digits[origin.level] as number)
-    const passed: Origin = { ...origin, epoch, sub, turn, level, handed: 0 }
+    const passed: Origin = { ...origin, epoch, sub, turn, level, handed: 0, call: undefined }
     const { key, value, timestamp, headers, keyRange, valueRange } = rec
     const source = topology.sources.length + way.index
     const id = deferred.put(target, source, new Rec(key, value, timestamp, headers, passed, keyRange, valueRange))

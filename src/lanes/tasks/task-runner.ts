@@ -2,11 +2,10 @@
  * Runs records through tasks and keeps the promises made to user functions: records of one key one after the other,
  * records of different keys side by side, watermarks behind whatever waits.
  */
-import type { CommitEpoch } from '../../base/ids.ts'
-import type { Maybe, Rec } from '../../operators/contract.ts'
+import type { Maybe, OpenCall, Rec } from '../../operators/contract.ts'
 import { SerdeWaits } from '../../serde/serde.ts'
 import type { Calls } from './calls.ts'
-import { keyIdentity, type Parked, type TaskSlot } from './task-slot.ts'
+import { type KeyIdentity, keyIdentity, type Parked, type TaskSlot } from './task-slot.ts'
 import type { Waiting } from './waiting.ts'
 
 export interface RunnerHost {
@@ -22,6 +21,9 @@ export interface RunnerHost {
 
 /** Stands for the value of a record whose bytes cannot be read yet. */
 export const undecoded = Symbol('undecoded')
+
+/** Stands for the records behind one of a key, so that a list is made only where there are any. */
+const nobody: Parked[] = []
 
 export class TaskRunner {
   readonly #host: RunnerHost
@@ -106,23 +108,28 @@ export class TaskRunner {
 
   /** Behind a record of its key that is outstanding, or at once. */
   #admit(slot: TaskSlot, source: number, rec: Rec, at: number, seq: number, waiting: Waiting | undefined): void {
-    if (slot.keys.size > 0 && this.#waitsBehind(slot, source, rec, at, seq, waiting)) return
-    this.#execute(slot, source, rec, at, seq, waiting)
+    if (slot.keys.size === 0) this.#execute(slot, source, rec, at, seq, waiting, undefined)
+    else this.#admitBesideOthers(slot, source, rec, at, seq, waiting)
   }
 
-  #waitsBehind(
+  #admitBesideOthers(
     slot: TaskSlot,
     source: number,
     rec: Rec,
     at: number,
     seq: number,
     waiting: Waiting | undefined,
-  ): boolean {
-    const queue = slot.keys.get(keyIdentity(rec))
-    if (queue === undefined) return false
-    queue.push({ source, rec, waiting: waiting ?? slot.waiting.add(at, seq) })
+  ): void {
+    const identity = keyIdentity(rec)
+    const queue = slot.keys.get(identity)
+    if (queue === undefined) {
+      this.#execute(slot, source, rec, at, seq, waiting, identity)
+      return
+    }
+    const parked = { source, rec, waiting: waiting ?? slot.waiting.add(at, seq) }
+    if (queue === nobody) slot.keys.set(identity, [parked])
+    else queue.push(parked)
     this.parked++
-    return true
   }
 
   /** Moves the task's watermark as far as outstanding records allow. */
@@ -172,7 +179,16 @@ export class TaskRunner {
     if (pending !== undefined) this.#timer(slot, pending, slot.watermark)
   }
 
-  #execute(slot: TaskSlot, source: number, rec: Rec, at: number, seq: number, waiting: Waiting | undefined): void {
+  /** `identity`: of its key, where it is known already. */
+  #execute(
+    slot: TaskSlot,
+    source: number,
+    rec: Rec,
+    at: number,
+    seq: number,
+    waiting: Waiting | undefined,
+    identity: KeyIdentity | undefined,
+  ): void {
     this.processed++
     let pending: Maybe
     try {
@@ -186,23 +202,24 @@ export class TaskRunner {
       this.#done(slot, source, rec, waiting)
       return
     }
-    this.#outstanding(slot, source, rec, waiting ?? slot.waiting.add(at, seq), pending)
+    this.#outstanding(slot, source, rec, waiting ?? slot.waiting.add(at, seq), identity ?? keyIdentity(rec), pending)
   }
 
   /** Apart, so that no scope is made for the closures where nothing has to wait. */
-  #outstanding(slot: TaskSlot, source: number, rec: Rec, entry: Waiting, pending: Promise<void>): void {
-    const { epoch } = rec.origin
-    const identity = keyIdentity(rec)
-    if (!slot.keys.has(identity)) slot.keys.set(identity, [])
+  #outstanding(
+    slot: TaskSlot,
+    source: number,
+    rec: Rec,
+    entry: Waiting,
+    identity: KeyIdentity,
+    pending: Promise<void>,
+  ): void {
+    if (!slot.keys.has(identity)) slot.keys.set(identity, nobody)
     this.inFlight++
     const call = this.#calls.began(rec.origin)
-    const settle = (error: unknown): void => {
-      if (this.#host.alive(slot)) this.#calls.ended(call)
-      this.#settle(slot, source, entry, epoch, identity, rec, error)
-    }
     pending.then(
-      () => settle(undefined),
-      (error) => settle(error ?? new TypeError('a promise was rejected without a reason')),
+      () => this.#settle(slot, source, entry, identity, rec, call, undefined),
+      (error) => this.#settle(slot, source, entry, identity, rec, call, slot.task.failed(error ?? noReason(), rec)),
     )
   }
 
@@ -230,21 +247,23 @@ export class TaskRunner {
     slot: TaskSlot,
     source: number,
     entry: Waiting,
-    epoch: CommitEpoch,
-    identity: string,
+    identity: KeyIdentity,
     rec: Rec,
+    call: OpenCall,
     error: unknown,
   ): void {
     if (!this.#host.alive(slot)) return
+    slot.task.returned()
+    this.#calls.ended(call)
     if (error !== undefined) this.#host.failed(slot, rec, error)
     if (!this.#host.alive(slot)) return
     this.inFlight--
-    this.#calls.done(source, rec)
-    slot.end(epoch)
+    this.#calls.done(source, rec, typeof identity === 'number' ? identity : -1)
+    slot.end(rec.origin.epoch)
     entry.done = true
     const queue = slot.keys.get(identity)
     slot.keys.delete(identity)
-    if (queue !== undefined && queue.length > 0) this.#nextOfKey(slot, identity, queue)
+    if (queue !== undefined && queue !== nobody) this.#nextOfKey(slot, identity, queue)
     this.advance(slot, slot.target)
     if (slot.hasParked) {
       this.unpark(slot)
@@ -255,7 +274,7 @@ export class TaskRunner {
   }
 
   /** The records behind the settled one, until one of them is outstanding in its turn, or has to wait for a timer. */
-  #nextOfKey(slot: TaskSlot, identity: string, queue: Parked[]): void {
+  #nextOfKey(slot: TaskSlot, identity: KeyIdentity, queue: readonly Parked[]): void {
     for (let i = 0; i < queue.length; i++) {
       const { source, rec, waiting } = queue[i] as Parked
       if (slot.isOrdered && waiting.at > slot.watermark && !this.#comesTo(slot, waiting.at)) {
@@ -264,10 +283,10 @@ export class TaskRunner {
       }
       if (!this.#host.alive(slot)) return
       this.parked--
-      this.#execute(slot, source, rec, waiting.at, waiting.seq, waiting)
+      this.#execute(slot, source, rec, waiting.at, waiting.seq, waiting, identity)
       if (!this.#host.alive(slot)) return
       if (slot.keys.has(identity)) {
-        slot.keys.set(identity, queue.slice(i + 1))
+        if (i + 1 < queue.length) slot.keys.set(identity, queue.slice(i + 1))
         return
       }
     }
@@ -298,7 +317,11 @@ export class TaskRunner {
     }
     pending.then(
       () => done(),
-      (error) => done(error ?? new TypeError('a promise was rejected without a reason')),
+      (error) => done(error ?? noReason()),
     )
   }
+}
+
+function noReason(): TypeError {
+  return new TypeError('a promise was rejected without a reason')
 }

@@ -1,10 +1,10 @@
 /** One task at work in a lane: order per key while user functions are outstanding, and what waits for what. */
+import { keySlot } from '../../base/hash.ts'
 import type { CommitEpoch } from '../../base/ids.ts'
-import type { Rec } from '../../operators/contract.ts'
+import type { OpenCall, Rec } from '../../operators/contract.ts'
 import type { Task } from '../../operators/task.ts'
 import type { AnyStore, StoreLifecycle } from '../../state/contract.ts'
 import type { RowPrefetch } from '../../state/table/prefetch.ts'
-import type { Call } from './call.ts'
 import { isOlder, type Waiting, WaitingRecords } from './waiting.ts'
 
 /** A record that cannot be processed yet. */
@@ -46,13 +46,13 @@ export class TaskSlot {
   /** A timer's user function has not answered: records wait. */
   timerBusy = false
   /** That function, or the one of the timer after it. */
-  timerCall: Call | undefined
+  timerCall: OpenCall | undefined
   /** Everything that came and is not done. */
   readonly waiting = new WaitingRecords()
   /** Records (and timers) of the even and the odd epoch that came and are not done. */
   readonly outstandingByParity: [number, number] = [0, 0]
   /** Keys with an outstanding record, and the records that wait behind it. */
-  readonly keys = new Map<string, Parked[]>()
+  readonly keys = new Map<KeyIdentity, Parked[]>()
   /**
    * Records that came before their turn: of the next epoch, or while a timer is busy. By parity of their epoch, for those
    * of the epoch that is being closed never wait behind those of the next one, whichever came first.
@@ -151,10 +151,14 @@ export class TaskSlot {
   }
 }
 
-/** A key's identity within its task. Bytes where they are known, so that no two keys meet. */
-export function keyIdentity(rec: Rec): string {
-  const bytes = rec.keyBytes
-  if (bytes === null) return `n${rec.origin.partition}`
-  if (bytes !== undefined) return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
-  return `k${String(rec.key)}`
+/**
+ * A key within its task: its slot where its bytes are known, or a negative number for the records of a partition that have
+ * no key. Two keys may share a slot: then they wait for each other, as one key would.
+ */
+export type KeyIdentity = number | string
+
+export function keyIdentity({ keyRange, key, origin }: Rec): KeyIdentity {
+  if (keyRange === null) return -1 - origin.partition
+  if (keyRange !== undefined) return keySlot(keyRange.buffer, keyRange.start, keyRange.end)
+  return `k${String(key)}`
 }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { type CounterLayout, finishedSlot, laneBlockLength, laneIndex, newBlock } from '../../../src/base/counters.ts'
-import { Admission } from '../../../src/engine/input/admission.ts'
+import { Admission } from '../../../src/engine/input/admission/admission.ts'
 
 const layout: CounterLayout = { nodes: 1, subtopologies: 1, stores: [], sourceTopics: ['in'], sinkTopics: [] }
 const lookEveryMs = 2

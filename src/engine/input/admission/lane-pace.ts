@@ -1,5 +1,6 @@
 /** One lane as the engine sees it: how fast it is, what it has before it, and how much that may be. */
-import { type CounterLayout, finishedSlot, laneIndex } from '../../base/counters.ts'
+import { type CounterLayout, finishedSlot, laneIndex } from '../../../base/counters.ts'
+import type { KeyCounts } from './key-counts.ts'
 
 /** Of every lane at first: one record at work, and one that waits. No fewer at any time. */
 export const least = 2
@@ -54,7 +55,7 @@ export class LanePace {
   /** Records a millisecond. */
   rate = 0
   /** Records of each key that were let in and are not done; undefined while no function has been asynchronous there. */
-  keys: Map<number, number> | undefined
+  keys: KeyCounts | undefined
   /** Most records that may be before it, whatever its rate. */
   #most = least
   #countedAt: number

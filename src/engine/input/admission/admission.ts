@@ -6,8 +6,9 @@
  * Where functions are asynchronous many keys are worked on at once, but each of them in order: of one key no more is let
  * in than is through in time. Lanes then tell of each key whose record they are done with.
  */
-import { type CounterLayout, laneIndex } from '../../base/counters.ts'
-import type { LanePaceSnapshot } from '../../view/view.ts'
+import { type CounterLayout, laneIndex } from '../../../base/counters.ts'
+import type { LanePaceSnapshot } from '../../../view/view.ts'
+import { KeyCounts } from './key-counts.ts'
 import { growth, LanePace, least, mostAfter, patienceMs, sampleMs, someRecords, type Together } from './lane-pace.ts'
 
 /** What is let in ahead of synchronous functions is as much as they do within the commit interval, within these bounds. */
@@ -45,7 +46,7 @@ export class Admission {
   #byKey = false
   #perKey = Number.POSITIVE_INFINITY
   #closed = false
-  /** By sub-topology: all lanes know it, so that only room counts. Of no use while lanes count by key. */
+  /** By sub-topology: all lanes know it, so that only room counts, and how many of the key there are. */
   readonly #known: Uint8Array
 
   constructor({ laneCounters, layout, commitIntervalMs, levels }: AdmissionOptions, now: number) {
@@ -120,7 +121,7 @@ export class Admission {
 
   /** Gives the lane a record of this key, if it may have one. This runs for every record: mostly room is all that counts. */
   takes(lane: number, subtopology: number, slot: number): boolean {
-    if (this.#known[subtopology] === 0 || this.#byKey || this.#closed) {
+    if (this.#known[subtopology] === 0 || this.#closed) {
       if (!this.admits(lane, subtopology, slot)) return false
       this.gave(lane, subtopology, slot)
       return true
@@ -128,6 +129,7 @@ export class Admission {
     const at = this.#levels ? 0 : lane
     const room = this.#room[at] as number
     if (room <= 0) return false
+    if (this.#byKey && !this.#takesKey(lane, slot)) return false
     this.#room[at] = room - 1
     this.#given[lane]!++
     return true
@@ -145,7 +147,12 @@ export class Admission {
 
   #admitsKey(lane: number, slot: number): boolean {
     const { keys } = this.#lanes[lane] as LanePace
-    return keys === undefined || (keys.get(slot) ?? 0) < this.#perKey
+    return keys === undefined || slot < 0 || keys.of(slot) < this.#perKey
+  }
+
+  #takesKey(lane: number, slot: number): boolean {
+    const { keys } = this.#lanes[lane] as LanePace
+    return keys === undefined || slot < 0 || keys.addBelow(slot, this.#perKey)
   }
 
   /** The lane was given a record; a slot of -1: it has neither key nor partition. */
@@ -158,7 +165,7 @@ export class Admission {
 
   #gaveKey(lane: number, slot: number): void {
     const { keys } = this.#lanes[lane] as LanePace
-    if (keys !== undefined && slot >= 0) keys.set(slot, (keys.get(slot) ?? 0) + 1)
+    if (keys !== undefined && slot >= 0) keys.add(slot)
   }
 
   /** What each lane has before it, may have, and does in a second; for people. */
@@ -183,12 +190,8 @@ export class Admission {
   finished(lane: number, slots: readonly number[]): void {
     const pace = this.#lanes[lane] as LanePace
     // Before its first word nothing was counted: that lane tells of none whose functions have all been synchronous.
-    pace.keys ??= new Map()
+    pace.keys ??= new KeyCounts()
     this.#byKey = true
-    for (const slot of slots) {
-      const left = (pace.keys.get(slot) ?? 0) - 1
-      if (left > 0) pace.keys.set(slot, left)
-      else pace.keys.delete(slot)
-    }
+    for (const slot of slots) pace.keys.remove(slot)
   }
 }
