@@ -249,5 +249,9 @@ export function fromWireError(wire: WireError): EngineError {
 
 /** The message of anything that was thrown. */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
+  try {
+    return error instanceof Error ? `${error.message}` : String(error)
+  } catch {
+    return 'what was thrown has no text'
+  }
 }

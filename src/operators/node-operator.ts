@@ -1,6 +1,6 @@
 /** What all operators have in common: their place in the topology, their children, and waiting for promises. */
 import { thrownAt } from '../base/thrown-at.ts'
-import { EngineError } from '../base/errors.ts'
+import { EngineError, messageOf } from '../base/errors.ts'
 import { type Logger, loggerOf, silentLog } from '../base/logger.ts'
 import { SerdeWaits } from '../serde/serde.ts'
 import type { Emission, Teller } from './emission.ts'
@@ -209,7 +209,7 @@ function timerSeq(subtopology: number, partition: number, node: number): number 
 /** Wraps what a user function threw, once. */
 export function processingFailed(error: unknown, node: string, rec: Rec | undefined): EngineError {
   if (EngineError.is(error)) return error as EngineError
-  const message = error instanceof Error ? error.message : String(error)
+  const message = messageOf(error)
   // In the middle of a function nobody can wait: all is done again when what was missing has come.
   if (error instanceof SerdeWaits)
     return new EngineError('SCHEMA_UNAVAILABLE', `${node}: ${message}`, { cause: error, node })

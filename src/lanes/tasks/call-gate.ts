@@ -55,6 +55,7 @@ export class LaneCallGate implements CallGate {
   /** Calls that came through, and how many have failed since one did. */
   #succeeded = 0
   #failedInARow = 0
+  #isClosed = false
   /** Failures of records since whose first one no later call has come through: the service may be away. */
   #unexplained = 0
 
@@ -105,11 +106,18 @@ export class LaneCallGate implements CallGate {
     return this.isPlain ? this.#runPlain(origin, call) : this.#runBounded(origin, call)
   }
 
+  /** What waits does not go on: its records come again, in another run. Calls that are out come back to nobody. */
+  close(): void {
+    this.#isClosed = true
+    this.#waiting.length = 0
+    for (const end of [...this.#pausing]) end()
+  }
+
   /** Nothing but the number of calls is bounded. */
   async #runPlain(origin: Origin, call: () => unknown): Promise<unknown> {
     const { held, goesOn } = this.#parts
     held(origin)
-    while (this.#out >= this.#limit.limit) await this.#room()
+    while (this.#isClosed || this.#out >= this.#limit.limit) await this.#room()
     this.entered()
     goesOn(origin)
     let answer: unknown
@@ -125,7 +133,9 @@ export class LaneCallGate implements CallGate {
 
   #room(): Promise<void> {
     this.#limit.full()
-    return new Promise((resolve) => this.#waiting.push(resolve))
+    return new Promise((resolve) => {
+      if (!this.#isClosed) this.#waiting.push(resolve)
+    })
   }
 
   async #runBounded(origin: Origin, call: () => unknown): Promise<unknown> {
@@ -190,7 +200,7 @@ export class LaneCallGate implements CallGate {
   /** Resolves when the call may be made; it counts as made then. */
   async #turn(): Promise<void> {
     for (;;) {
-      if (this.#out < this.#limit.limit && !this.#isBroken) break
+      if (this.#out < this.#limit.limit && !this.#isBroken && !this.#isClosed) break
       await this.#room()
     }
     this.entered()
@@ -200,6 +210,7 @@ export class LaneCallGate implements CallGate {
     const at = Math.max(now, this.#nextAt)
     this.#nextAt = at + this.#parts.lanes / ratePerMs
     if (at > now) await sleep(this.#parts.timers, at - now)
+    if (this.#isClosed) await this.#room()
   }
 
   /** None of the last calls came through: one at a time tries whether any does. */

@@ -43,6 +43,7 @@ export class CallGates {
       lanes,
       maxInFlight,
       show: (gate) => {
+        if (isOver()) return
         counters[callsSlot] = gate.out
         counters[waitingSlot] = gate.waiting
         counters[limitSlot] = gate.limit
@@ -52,7 +53,7 @@ export class CallGates {
       },
       goesOn: (origin) => {
         if (isOver()) return
-        this.#calls.goesOn(origin)
+        this.#calls.goesOn(origin, index)
         // A turn of the lane shows that it is at work.
         wake()
       },
@@ -90,6 +91,7 @@ export class CallGates {
       counters[functionSlot(layout, index, 'waiting')] = 0
     }
     this.#shown.clear()
+    for (const gate of this.#gates.values()) gate.close()
     this.#gates.clear()
   }
 }

@@ -93,11 +93,14 @@ export class Calls {
     this.#remove(call)
   }
 
-  goesOn({ call }: Origin): void {
+  /** The function of this node has it. */
+  goesOn({ call }: Origin, node: number): void {
     if (call === undefined) return
     call.isHeld = false
     // Of what a timer made there is another call, that of the timer.
-    if (call.isAwaited) this.#begins(call)
+    if (!call.isAwaited) return
+    this.#begins(call)
+    call.node = node
   }
 
   /** Its call has failed, and is made again. */
@@ -116,7 +119,7 @@ export class Calls {
   returned(origin: Origin | undefined, timer: OpenCall | undefined): boolean {
     const call = origin?.call?.isAwaited === true ? origin.call : timer
     // It may be held, and then nobody has it.
-    if (call === undefined || !this.#remove(call)) return false
+    if (call === undefined || !this.#isOut(call)) return false
     const { firstMs } = call
     this.#begins(call)
     call.firstMs = firstMs
@@ -140,8 +143,9 @@ export class Calls {
     return call
   }
 
-  /** From now on, and as another call. */
+  /** From now on, and as another call. Of several side by side for one record the last to begin is known. */
   #begins(call: OpenCall): void {
+    this.#remove(call)
     call.number = this.#next++
     call.node = this.#node()
     call.beganMs = this.#clock.monotonic()
@@ -152,17 +156,19 @@ export class Calls {
     this.#newest = call
   }
 
-  /** False: it was not among them. */
-  #remove(call: OpenCall): boolean {
+  #isOut(call: OpenCall): boolean {
+    return call.older !== undefined || this.#oldest === call
+  }
+
+  #remove(call: OpenCall): void {
+    if (!this.#isOut(call)) return
     const { older, newer } = call
-    if (older === undefined && this.#oldest !== call) return false
     if (older === undefined) this.#oldest = newer
     else older.newer = newer
     if (newer === undefined) this.#newest = older
     else newer.older = older
     call.older = undefined
     call.newer = undefined
-    return true
   }
 
   /** A call, or a turn that had one, took so long. */

@@ -252,8 +252,8 @@ export class TaskRunner {
     call: OpenCall,
     error: unknown,
   ): void {
-    if (!this.#host.alive(slot)) return
     slot.task.returned()
+    if (!this.#host.alive(slot)) return
     this.#calls.ended(call)
     if (error !== undefined) this.#host.failed(slot, rec, error)
     if (!this.#host.alive(slot)) return

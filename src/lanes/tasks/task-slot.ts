@@ -158,7 +158,8 @@ export class TaskSlot {
 export type KeyIdentity = number | string
 
 export function keyIdentity({ keyRange, key, origin }: Rec): KeyIdentity {
-  if (keyRange === null) return -1 - origin.partition
+  // What a scheduled source made has the partition -1.
+  if (keyRange === null) return -2 - origin.partition
   if (keyRange !== undefined) return keySlot(keyRange.buffer, keyRange.start, keyRange.end)
   return `k${String(key)}`
 }
