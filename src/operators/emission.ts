@@ -25,6 +25,49 @@ interface LastUpdate {
   readonly headers: Headers
 }
 
+type LastUpdates = ReadonlyMap<string, LastUpdate>
+
+export interface Telling {
+  /** The place of the next row. */
+  readonly origin: () => Origin
+  /** A function below did not take the row. */
+  readonly failed: (rec: Rec, error: unknown) => void
+  /** So many functions are called at once. */
+  readonly mostCalls: number
+  readonly probe: { steps: number }
+}
+
+/** Rows whose functions have not answered, by key: the last one of each. */
+class UnderWay {
+  readonly #last = new Map<string, Promise<void>>()
+  #ended: () => void = () => undefined
+
+  get size(): number {
+    return this.#last.size
+  }
+
+  of(key: string): Promise<void> | undefined {
+    return this.#last.get(key)
+  }
+
+  add(key: string, answer: Promise<void>): void {
+    const ended = answer.then(() => {
+      if (this.#last.get(key) !== ended) return
+      this.#last.delete(key)
+      this.#ended()
+    })
+    this.#last.set(key, ended)
+  }
+
+  async fewerThan(most: number): Promise<void> {
+    while (this.size >= most) {
+      await new Promise<void>((resolve) => {
+        this.#ended = resolve
+      })
+    }
+  }
+}
+
 const never = Number.POSITIVE_INFINITY
 const noHeaders: Headers = []
 
@@ -84,35 +127,50 @@ export class Emission {
     else this.#last.delete(row)
   }
 
-  /**
-   * Tells all of them. Rows of different keys do not wait for one another's functions. `failed` is told of a row that a
-   * function below did not take.
-   */
-  tell(origin: Origin, failed: (rec: Rec, error: unknown) => void, probe: { steps: number }): Maybe {
-    const { children, sendsOldValues } = this.teller
+  /** Tells all of them. Rows of different keys do not wait for one another's functions. */
+  tell(telling: Telling): Maybe {
     const last = this.#last
     this.least = never
     this.#last = undefined
     this.#isOver = true
-    const rows = this.#rows.changedRows()
-    const pending: Array<Promise<void>> = []
-    while (rows.next()) {
-      const { row, isThere, value } = rows
-      const update = last?.get(row)
-      const timestamp = isThere ? rows.timestamp : (update?.timestamp ?? rows.timestamp)
-      const change = new Change(value, sendsOldValues ? rows.before : null)
-      const headers = update?.headers ?? noHeaders
-      const rec = new Rec(this.teller.keyOf(rows), change, timestamp, headers, origin, undefined, undefined)
-      this.told++
-      probe.steps++
-      try {
-        const answer = forward(children, rec)
-        if (answer !== undefined) pending.push(answer.catch((error) => failed(rec, error)))
-      } catch (error) {
-        failed(rec, error)
-      }
+    return this.#tellRest(this.#rows.changedRows(), last, telling, new UnderWay())
+  }
+
+  /** As many rows as may wait for functions at once, and behind these the others. */
+  #tellRest(rows: ChangedRows, last: LastUpdates | undefined, telling: Telling, underWay: UnderWay): Maybe {
+    while (underWay.size < telling.mostCalls) {
+      if (!rows.next()) return underWay.size === 0 ? undefined : underWay.fewerThan(1)
+      const rec = this.#recordOf(rows, last, telling.origin())
+      // Windows of one key, as its records do, come one after the other.
+      const key = underWay.size === 0 ? undefined : this.#keyOf(rows)
+      const before = key === undefined ? undefined : underWay.of(key)
+      const answer = before === undefined ? this.#one(rec, telling) : before.then(() => this.#one(rec, telling))
+      if (answer !== undefined) underWay.add(key ?? this.#keyOf(rows), answer)
     }
-    if (pending.length > 0) return Promise.all(pending).then(() => undefined)
+    return underWay.fewerThan(telling.mostCalls).then(() => this.#tellRest(rows, last, telling, underWay))
+  }
+
+  #keyOf({ row, key, start, end }: ChangedRows): string {
+    return start === 0 && end === 0 ? row : this.#rows.rowOf(key, 0, 0)
+  }
+
+  #recordOf(rows: ChangedRows, last: LastUpdates | undefined, origin: Origin): Rec {
+    const update = last?.get(rows.row)
+    const timestamp = rows.isThere ? rows.timestamp : (update?.timestamp ?? rows.timestamp)
+    const { sendsOldValues } = this.teller
+    const change = new Change(rows.value, sendsOldValues ? rows.before : null)
+    const headers = update?.headers ?? noHeaders
+    return new Rec(this.teller.keyOf(rows), change, timestamp, headers, origin, undefined, undefined)
+  }
+
+  #one(rec: Rec, { failed, probe }: Telling): Maybe {
+    this.told++
+    probe.steps++
+    try {
+      return forward(this.teller.children, rec)?.catch((error) => failed(rec, error))
+    } catch (error) {
+      failed(rec, error)
+    }
   }
 
   /** The epoch is sealed; the next one is open. Gives the number of updates that were not told one by one. */

@@ -191,10 +191,16 @@ export abstract class NodeOperator implements Operator {
   }
 }
 
-/** Where a record comes from that tells a folded row: behind the records of its time, in the order of tasks. */
-export function toldOrigin(subtopology: number, partition: number, at: number): Origin {
-  const seq = 2 ** 52 + (subtopology % 4096) * 65_536 + (partition % 65_536)
-  return ofNoRecord(at, at, seq)
+/** So many rows that a task tells have places of their own. */
+const toldPlaces = 2 ** 24
+
+/**
+ * Where a record comes from that tells a folded row: behind the records of its time, in the order of tasks, and of the rows
+ * that each of them tells (`row` counts these). It does not depend on which of their functions answers first.
+ */
+export function toldOrigin(subtopology: number, partition: number, at: number, row: number): Origin {
+  const task = (subtopology % 4096) * 65_536 + (partition % 65_536)
+  return ofNoRecord(at, at, 2 ** 52 + task * toldPlaces + Math.min(row, toldPlaces - 1))
 }
 
 function ofNoRecord(watermark: number, at: number, seq: number): Origin {

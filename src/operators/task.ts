@@ -11,7 +11,7 @@ import type { CallGate, DropReason, Maybe, Operator, Origin, Rec, TaskContext, T
 import { createOperator, type TaskParts } from './create.ts'
 import { decodeBytes } from './decode.ts'
 import { DeferOperator, type RowsBehind, RowsReached, sharedRows } from './defer.ts'
-import { type Emission, Emissions } from './emission.ts'
+import { type Emission, Emissions, type Telling } from './emission.ts'
 import { type HeldBack, heldBackOf } from './quiet/held-back.ts'
 import { type Arrivals, type HostInput, inputOf } from './quiet/input-knowledge.ts'
 import { type OperatorEnv, type Probe, processingFailed, toldOrigin } from './node-operator.ts'
@@ -377,15 +377,19 @@ export class Task {
   }
 
   /**
-   * Tells what was folded, operator after operator. `failed` is told of each row that a function below did not take.
+   * Tells what was folded, operator after operator. `failed` is told of each row that a function below did not take; so
+   * many functions are called at once.
    */
-  tell(failed: (rec: Rec, error: unknown) => void): Maybe {
-    // All that the task tells stands at one place, so that what its timers put out afterwards comes behind it.
+  tell(failed: (rec: Rec, error: unknown) => void, mostCalls: number): Maybe {
+    // All that the task tells stands at one time, so that what its timers put out afterwards comes behind it.
     const at = Math.min(this.emissions.least, this.#advancedTo)
-    return this.#tellFrom(0, toldOrigin(this.subtopology, this.partition, at), failed)
+    let row = 0
+    const origin = (): Origin => toldOrigin(this.subtopology, this.partition, at, row++)
+    return this.#tellFrom(0, { origin, failed, mostCalls, probe: this.#probe })
   }
 
-  #tellFrom(from: number, origin: Origin, failed: (rec: Rec, error: unknown) => void): Maybe {
+  #tellFrom(from: number, telling: Telling): Maybe {
+    this.#probe.currentNode = -1
     const { all } = this.emissions
     for (let i = from; i < all.length; i++) {
       const emission = all[i] as Emission
@@ -393,11 +397,11 @@ export class Task {
       this.#probe.currentNode = index
       const told = (rec: Rec, error: unknown): void => {
         const node = this.#topology.nodes[this.#probe.currentNode]
-        failed(rec, processingFailed(error, node?.name ?? name, rec))
+        telling.failed(rec, processingFailed(error, node?.name ?? name, rec))
       }
-      const pending = emission.tell(origin, told, this.#probe)
+      const pending = emission.tell({ ...telling, failed: told })
       this.#probe.currentNode = -1
-      if (pending !== undefined) return pending.then(() => this.#tellFrom(i + 1, origin, failed))
+      if (pending !== undefined) return pending.then(() => this.#tellFrom(i + 1, telling))
     }
   }
 

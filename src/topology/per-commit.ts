@@ -73,13 +73,33 @@ function tableStoreOf(spec: OperatorSpec): string | undefined {
 
 function whyNot(topology: Topology, store: string, nodes: readonly CompiledNode[]): string | undefined {
   if (topology.stores.get(store)?.kind === 'versioned') return 'its store keeps versions, and each of them is told'
+  if (topology.stores.get(store)?.ttlMs !== undefined)
+    return 'its store forgets rows, and one that was forgotten would be told as the value before'
   const { subtopology } = nodes[0] as CompiledNode
+  const forgetful = forgetfulBelow(topology, nodes)
+  if (forgetful !== undefined)
+    return `${forgetful} forgets by the time of each record, and of a row that is told once per commit that is not known`
   for (const { name, spec } of topology.nodes) {
     if (spec.op === 'process' && spec.stores.includes(store)) return `the processor ${name} may write to its store`
     if (joinedStores(spec).includes(store)) return `the table join ${name} reads its rows as they are told`
   }
   const levels = new Set(topology.sources.filter((s) => s.subtopology === subtopology).map(({ level }) => level))
   if (levels.size > 1) return 'its task is fed by what it puts out itself'
+  return undefined
+}
+
+/** A store with a time to live that what these tables tell comes to. */
+function forgetfulBelow(topology: Topology, tables: readonly CompiledNode[]): string | undefined {
+  const below = reached(
+    topology,
+    tables.map(({ index }) => index),
+    () => false,
+  )
+  for (const at of below) {
+    const { stores, hiddenStores } = topology.nodes[at] as CompiledNode
+    const store = [...stores, ...hiddenStores].find((name) => topology.stores.get(name)?.ttlMs !== undefined)
+    if (store !== undefined) return `the store '${store}', which it reaches,`
+  }
   return undefined
 }
 

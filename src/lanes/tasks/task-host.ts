@@ -7,6 +7,7 @@ import type { CommitEpoch } from '../../base/ids.ts'
 import type { LogPort } from '../../base/logger.ts'
 import {
   type CallGate,
+  Change,
   type DropReason,
   type Operator,
   type Origin,
@@ -328,6 +329,7 @@ export class TaskHostPort {
 /** The bytes as they came; of a record that was changed on its way, something that people can read. */
 function readable(bytes: Uint8Array | null | undefined, data: unknown): Uint8Array | null {
   if (bytes !== undefined) return bytes
+  if (data instanceof Change) return readable(undefined, data.newValue)
   if (data === null || data === undefined) return null
   if (typeof data === 'string') return Buffer.from(data)
   const plain = (_: string, x: unknown): unknown => (typeof x === 'bigint' ? String(x) : x)

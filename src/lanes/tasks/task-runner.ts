@@ -158,7 +158,7 @@ export class TaskRunner {
     const from = Math.min(slot.watermark, task.emissions.heldBelow)
     let pending: Maybe
     try {
-      pending = task.tell((rec, error) => this.#host.failed(slot, rec, error))
+      pending = task.tell((rec, error) => this.#host.failed(slot, rec, error), this.#maxInFlight)
     } catch (error) {
       this.#host.failed(slot, undefined, error)
       return true

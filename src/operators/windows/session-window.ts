@@ -69,10 +69,11 @@ export class SessionWindowOperator extends WindowOperator {
       return this.whenDone(this.#fold(merged, rec), rec, (aggregate) => {
         const grows = start !== timestamp || end !== timestamp
         const retractions = grows ? met : []
+        const before = grows ? null : (met[0]?.value ?? null)
         // Nothing is taken back before the function has answered: where it fails, sessions stay as they are.
         return this.#after(
           this.inTurn(retractions, (session) => this.#retract(session, rec)),
-          () => this.#put(start, end, aggregate, rec),
+          () => this.#put(start, end, aggregate, before, rec),
         )
       })
     })
@@ -123,7 +124,8 @@ export class SessionWindowOperator extends WindowOperator {
     return forward(this.children, new Rec(window, change, session.end, noHeaders, rec.origin, undefined, undefined))
   }
 
-  #put(start: number, end: number, aggregate: unknown, rec: Rec): Maybe {
+  /** `before`: what the session was that has the same ends. */
+  #put(start: number, end: number, aggregate: unknown, before: unknown, rec: Rec): Maybe {
     this.#store.put(rec.key, start, end, aggregate)
     const window = { key: rec.key, start, end }
     if (this.pending) {
@@ -131,10 +133,8 @@ export class SessionWindowOperator extends WindowOperator {
       return
     }
     if (this.#emission?.notes(rec.key, start, end, aggregate, end, rec.headers)) return
-    return forward(
-      this.children,
-      new Rec(window, new Change(aggregate ?? null, null), end, noHeaders, rec.origin, undefined, undefined),
-    )
+    const change = new Change(aggregate ?? null, this.spec.sendOldValues ? before : null)
+    return forward(this.children, new Rec(window, change, end, noHeaders, rec.origin, undefined, undefined))
   }
 
   /** Both ends belong to a session, and a record up to the gap after its end still joins it. */

@@ -5,46 +5,16 @@ import { describe, test } from 'node:test'
 import {
   compile,
   type CompileOptions,
-  defineApp,
   describeTopology,
   keyValueStore,
   serdes,
   session,
   type StoreDeclaration,
-  type Stream,
   type Table,
   type Topology,
   tumbling,
 } from '../../../src/index.ts'
-import { type DriverOptions, type OutputRecord, TopologyTestDriver } from '../../../src/testing/index.ts'
-
-const perCommit = { emit: 'per-commit' } as const
-const number = { value: serdes.json<number>() }
-
-/** Nothing is committed before `commit` is called: the first record's commit is over, and the next one far. */
-async function driverOf(build: (topology: Topology) => void, options: DriverOptions = {}): Promise<TopologyTestDriver> {
-  const config = { 'commit-barrier.interval-ms': 8000, 'commit-barrier.idle-interval-ms': 8000 }
-  const app = defineApp({ applicationId: 'test', build })
-  const driver = new TopologyTestDriver(app, {
-    commits: 'interval',
-    ...options,
-    config: { ...config, ...options.config },
-  })
-  await driver.input('in').pipe('start', null, { timestamp: 0 })
-  await driver.commit()
-  driver.readAllOutputs()
-  return driver
-}
-
-const shown = ({ key, value, timestamp }: OutputRecord<unknown, unknown>): string =>
-  `${typeof key === 'object' ? JSON.stringify(key) : key} ${JSON.stringify(value)} @${timestamp}`
-
-const told = (driver: TopologyTestDriver, topic = 'out'): string[] => driver.output(topic).readAll().map(shown)
-
-const numbers = (topology: Topology): Stream<string, number> => topology.stream<string, number>('in', number)
-
-const feed = async (driver: TopologyTestDriver, ...records: Array<[key: string, value: unknown, at: number]>) =>
-  driver.input('in').pipeAll(records.map(([key, value, timestamp]) => ({ key, value, timestamp })))
+import { driverOf, feed, number, numbers, perCommit, told } from './per-commit.ts'
 
 describe('a table told once per commit', () => {
   test('tells each changed row with its newest value, in the order in which they changed first', async () => {
@@ -283,6 +253,30 @@ describe('where rows cannot be told once per commit', () => {
     }
     refused(mixed(perCommit), /which other records reach as well/)
     assert.deepEqual(folding(mixed({})), ['all'])
+  })
+
+  test('a store that forgets, and tables that lead to one', () => {
+    const forgets = (options: object) => (topology: Topology) => {
+      numbers(topology)
+        .groupByKey()
+        .count({ store: { name: 'counts', ttl: '10s' }, ...options })
+        .toStream()
+        .to('out')
+    }
+    refused(forgets(perCommit), /its store forgets rows/)
+    assert.deepEqual(folding(forgets({})), [])
+    const leads = (options: object) => (topology: Topology) => {
+      numbers(topology)
+        .groupByKey()
+        .count({ store: 'counts', ...options })
+        .toStream()
+        .groupBy((count) => `${count}`)
+        .count({ store: { name: 'by-count', ttl: '10s' } })
+        .toStream()
+        .to('out')
+    }
+    refused(leads(perCommit), /the store 'by-count', which it reaches, forgets by the time of each record/)
+    assert.deepEqual(folding(leads({})), [])
   })
 
   test('an operator that keeps no rows, versions, and windows told when they close', () => {
