@@ -76,8 +76,7 @@ export class LaneCore {
       (topic) => options.toEngine({ type: 'resolve-topics', lane, topics: [topic] }, []),
       options.sizes,
     )
-    const handOver = this.#handOver.bind(this)
-    this.#handoffs = new Handoffs(lane, lanes, topology.levels, handOver, options.sizes)
+    this.#handoffs = new Handoffs(lane, lanes, topology.levels, this.#handOver.bind(this), options.sizes)
     this.#calls = new Calls(options.clock, topology, () => this.counters.probe.currentNode)
     this.#gates = new CallGates(options, this.#calls)
     this.#runner = new TaskRunner(
@@ -92,7 +91,7 @@ export class LaneCore {
     )
     this.#schedules = new ScheduleRuns(options, this.counters, {
       run: () => this.#run,
-      failed: (error) => this.#fault(error),
+      failed: (error) => this.fault(error),
     })
     this.#backpressure = new Backpressure(2 * options.uncommittedMaxBytes, (overloaded) =>
       options.toEngine({ type: 'overloaded', lane, run: this.#run, overloaded }, []),
@@ -178,7 +177,7 @@ export class LaneCore {
     try {
       if (!this.#room.holds(message)) this.#receive(message)
     } catch (error) {
-      this.#fault(error)
+      this.fault(error)
     }
     this.#room.check()
   }
@@ -189,7 +188,7 @@ export class LaneCore {
     try {
       this.#input.fromLane(message)
     } catch (error) {
-      this.#fault(error)
+      this.fault(error)
     }
     this.#options.wake()
   }
@@ -213,7 +212,7 @@ export class LaneCore {
       }
       if (!this.#faulted && this.#tasks.writer.step(this.#options.clock.now())) left = 0
     } catch (error) {
-      this.#fault(error)
+      this.fault(error)
     }
     this.#room.check()
     this.#giveBack()
@@ -244,7 +243,7 @@ export class LaneCore {
     try {
       if (this.#tasks.wallClock(now, this.#runner)) this.#commits.request(false)
     } catch (error) {
-      this.#fault(error)
+      this.fault(error)
     }
     this.#afterRun(false)
     this.counters.turnEnds(this.#options.clock.now(), false)
@@ -276,7 +275,7 @@ export class LaneCore {
     this.#globals.take(
       message,
       () => toEngine({ type: 'loaded', lane, run, source }, []),
-      (error) => this.#fault(error),
+      (error) => this.fault(error),
     )
   }
 
@@ -386,7 +385,7 @@ export class LaneCore {
         if (level.aligning !== 0 && level.slots.includes(slot)) this.#barrier.seal(level)
       }
     } catch (error) {
-      this.#fault(error)
+      this.fault(error)
     }
     this.#timePassed = true
     this.#options.wake()
@@ -438,10 +437,11 @@ export class LaneCore {
   }
 
   #failed(slot: TaskSlot, rec: Rec | undefined, error: unknown): void {
-    if (rec === undefined || !this.#tasks.host.isPassedOver(slot, rec, error)) this.#fault(error)
+    if (rec === undefined || !this.#tasks.host.isPassedOver(slot, rec, error)) this.fault(error)
   }
 
-  #fault(error: unknown): void {
+  /** The run has failed here: the engine begins another one. */
+  fault(error: unknown): void {
     if (this.#faulted) return
     this.#faulted = true
     this.counters.add(laneIndex.failures, 1)

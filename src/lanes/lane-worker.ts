@@ -122,7 +122,7 @@ async function main(): Promise<void> {
   const { lanes, stateDir, applicationId, peers } = data
   const turns = new Turns(() => core)
   const telemetry = data.traceRoots === null ? undefined : await startTracing(data.traceRoots)
-  const stored = await backends(stateDir, applicationId, lane)
+  const stored = await backends(stateDir, applicationId, lane, (error) => core.fault(error))
   const core = new LaneCore({
     lane,
     lanes,
@@ -232,15 +232,22 @@ function refuseOther(described: string, here: string): void {
 }
 
 /** The database is loaded only where stores are durable: that takes a tenth of a lane's start. */
-async function backends(stateDir: string | null, applicationId: string, lane: number): Promise<StoreBackendFactory> {
+async function backends(
+  stateDir: string | null,
+  applicationId: string,
+  lane: number,
+  lost: (error: EngineError) => void,
+): Promise<StoreBackendFactory> {
   if (stateDir === null) return memoryBackends()
   const { lmdbBackends } = await import('../state/backends.ts')
   const onQuarantine = (folder: string, reason: string): void => {
     const message = `files of stores were set aside as ${folder}, and the stores are rebuilt from their changelogs: ${reason}`
     send({ type: 'notice', lane, message })
   }
+  // Behind the record that met it: the lane fails even where a function of the application has caught the error.
+  const onLost = (error: EngineError): void => queueMicrotask(() => lost(error))
   const isAbandoned = (): boolean => data.counters[laneIndex.abandoned] !== 0
-  return lmdbBackends({ dir: stateDir, applicationId, lane, onQuarantine, isAbandoned })
+  return lmdbBackends({ dir: stateDir, applicationId, lane, onQuarantine, onLost, isAbandoned })
 }
 
 let lastLoop = performance.eventLoopUtilization()

@@ -19,6 +19,11 @@ export interface LmdbOptions {
   readonly clock?: Clock
   /** Told of a folder that was set aside because it could not be read, with the reason. */
   readonly onQuarantine?: (folder: string, reason: string) => void
+  /**
+   * Told when damage was found while stores were open, whoever met it: their files were set aside, and the rows are gone
+   * until the stores are opened again and restored.
+   */
+  readonly onLost?: (error: EngineError) => void
   /** The files are somebody else's by now: nothing is written any more. Default: they never are. */
   readonly isAbandoned?: () => boolean
 }
@@ -54,6 +59,7 @@ export function lmdbBackends(options: LmdbOptions): StoreBackendFactory {
           maxStores: options.maxStores ?? 256,
           clock: options.clock ?? systemClock,
           onQuarantine: options.onQuarantine ?? (() => undefined),
+          onLost: options.onLost ?? (() => undefined),
           isAbandoned: options.isAbandoned ?? (() => false),
         })
         entry = { environment, users: 0 }

@@ -75,6 +75,10 @@ export interface StoreBackend {
   writtenAt?(): number | undefined
   /** Changes when the backend was set aside and begun anew; absent where that never happens. */
   readonly incarnation?: number
+  /** The rows that were there when it was opened are gone: nothing is read or written before `opensAnew`. */
+  readonly isLost?: boolean
+  /** Goes on with what there is by now. */
+  opensAnew?(): void
   /** Number of keys, exact or estimated. */
   entries(): number
   /** As `entries`, but without reading for it: asked with every commit. */

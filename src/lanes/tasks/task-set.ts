@@ -381,7 +381,7 @@ export class TaskSet {
     if (commitId === undefined || this.writer.full) return
     for (const [id, backend] of this.#backends) {
       const partition = Number(id.slice(id.lastIndexOf('/') + 1))
-      if (!(backend instanceof WriteBehind) || backend.isHolding) continue
+      if (!(backend instanceof WriteBehind) || backend.isHolding || backend.backend.isLost === true) continue
       const checkpoint = backend.checkpoint() ?? { changelogOffset: 0, topicId: '' }
       this.#options.backends.together(partition, () => backend.backend.apply([], { ...checkpoint, commitId }))
     }
@@ -416,6 +416,7 @@ export class TaskSet {
     const spec = this.#options.topology.stores.get(name)
     assert(spec !== undefined, `there is no store ${name}`)
     const backend = this.#backends.get(id) ?? this.#openBackend(spec, task.partition)
+    backend.opensAnew?.()
     this.#backends.set(id, backend)
     const stages = this.stages.bySubtopology[task.subtopology] ?? []
     const taskOf = ({ index }: Stage): Task | undefined => this.get(index, task.partition)?.task

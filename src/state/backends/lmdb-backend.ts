@@ -55,6 +55,8 @@ export class LmdbBackend implements StoreBackend {
   readonly #blocks: LmdbBlocks
   readonly #checked: CheckedRows
   #closed = false
+  /** Incarnation of the files with which it was opened. */
+  #opened: number
   /** When the file was told of the store, for what was written since may have been undone. */
   #toldAt = -1
 
@@ -67,6 +69,7 @@ export class LmdbBackend implements StoreBackend {
     this.#onClose = onClose
     this.#blocks = new LmdbBlocks(environment, store)
     this.#checked = new CheckedRows(checksum(environment.checksumOf(store), Uint8Array.of(rowPrefix)))
+    this.#opened = environment.incarnation
     this.#try('read', () => {
       this.#takeForm()
       if (this.#blocks.layout === undefined) this.#blocks.sweep()
@@ -97,7 +100,23 @@ export class LmdbBackend implements StoreBackend {
     return this.#blocks.layout === undefined ? this.#get(key) : this.getAt(keyString(key))
   }
 
+  opensAnew(): void {
+    this.#opened = this.#environment.incarnation
+  }
+
+  get isLost(): boolean {
+    return this.#opened !== this.#environment.incarnation
+  }
+
+  /** What is asked of empty files in place of its own is not answered: a row that was lost is not one that never was. */
+  #refuseIfLost(): void {
+    if (!this.isLost) return
+    const sentence = `The files of the store '${this.#store}' were set aside; it is rebuilt from its changelog when the lane begins anew.`
+    throw new EngineError('STORE_CORRUPT', sentence)
+  }
+
   getAt(key: string): Uint8Array | undefined {
+    this.#refuseIfLost()
     const { layout } = this.#blocks
     if (layout === undefined) return this.#get(key)
     try {
@@ -108,6 +127,7 @@ export class LmdbBackend implements StoreBackend {
   }
 
   #get(key: Uint8Array | string): Uint8Array | undefined {
+    this.#refuseIfLost()
     if (key.length > maxKeyBytes) return undefined
     try {
       // The buffer is LMDB's own and longer than the value; only its `length` tells.
@@ -119,6 +139,7 @@ export class LmdbBackend implements StoreBackend {
   }
 
   *range(from?: Uint8Array, to?: Uint8Array, reverse = false): IterableIterator<ByteEntry> {
+    this.#refuseIfLost()
     if (this.#blocks.layout !== undefined) this.#try('written', () => this.#intoRows())
     let low = from ?? firstKey
     let high = to ?? pastLastKey
@@ -160,6 +181,7 @@ export class LmdbBackend implements StoreBackend {
   }
 
   #apply(write: (store: Rows) => void, checkpoint: Checkpoint | undefined): void {
+    this.#refuseIfLost()
     const environment = this.#environment
     this.#try('written', () => {
       const store = environment.store(this.#store)
@@ -230,6 +252,7 @@ export class LmdbBackend implements StoreBackend {
 
   /** At most `rowsPerRead` rows. */
   #read(low: Uint8Array, high: Uint8Array, reverse: boolean, exclusive: boolean): ByteEntry[] {
+    this.#refuseIfLost()
     const options = reverse
       ? { start: high, end: low, exclusiveStart: true, inclusiveEnd: true, reverse, limit: rowsPerRead }
       : { start: low, end: high, exclusiveStart: exclusive, limit: rowsPerRead }
@@ -304,7 +327,9 @@ export function storeFailure(environment: LmdbEnvironment, store: string, action
   environment.replace(message)
   const files = `The files of the store ${store} contradict themselves (${message})`
   const sentence = `${files}; they were set aside and the store is rebuilt from its changelog.`
-  return new EngineError('STORE_CORRUPT', sentence, { cause })
+  const error = new EngineError('STORE_CORRUPT', sentence, { cause })
+  environment.lost(error)
+  return error
 }
 
 function putRows(store: Rows, checked: CheckedRows, rows: RowWrites, from: number, to: number): void {

@@ -39,6 +39,8 @@ export interface EnvironmentOptions {
   readonly clock: Clock
   /** Told of a folder that was set aside, with the reason. */
   readonly onQuarantine: (folder: string, reason: string) => void
+  /** Told when the files of stores that are open were set aside: who works with them has to begin anew. */
+  readonly onLost: (error: EngineError) => void
   /** The files are somebody else's by now. */
   readonly isAbandoned: () => boolean
 }
@@ -152,6 +154,11 @@ export class LmdbEnvironment {
     this.#loaded = openGuarded(this.#options)
     this.incarnation++
     this.undone++
+  }
+
+  /** Whoever found it may keep the error to himself. */
+  lost(error: EngineError): void {
+    this.#options.onLost(error)
   }
 
   /** Resolves when all that was committed lies on the disk. */

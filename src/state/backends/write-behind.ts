@@ -221,6 +221,11 @@ export class WriteBehind implements StoreBackend {
     this.#backend.close()
   }
 
+  opensAnew(): void {
+    this.#backend.opensAnew?.()
+    this.#noticeReplacement()
+  }
+
   /** The backend has begun anew meanwhile: what is held fits to what is gone. */
   #noticeReplacement(): void {
     const incarnation = this.#backend.incarnation ?? 0
