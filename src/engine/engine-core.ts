@@ -325,7 +325,7 @@ export class EngineCore {
     await this.#processing.configure(run, topics)
     if (run.isOver) return
     if (this.#role) await this.#role.reopen(run)
-    else if (this.#group.joined) await this.#group.inTurn(() => this.#processing.reassigned(run, this.#group))
+    else if (this.#group.joined) await this.#group.inPlace(run, () => this.#processing.reassigned(run, this.#group))
     else this.#group.join(topics)
   }
 

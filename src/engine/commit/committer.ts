@@ -7,7 +7,7 @@ import type { Clock } from '../../base/clock.ts'
 import type { Failpoint } from '../../base/failpoint.ts'
 import { type CommitEpoch, partitionKey } from '../../base/ids.ts'
 import type { BrokerPort, OffsetToCommit } from '../../broker/port.ts'
-import { asMember, type OwnPlace } from '../group/own-place.ts'
+import { asMember, confirmMember, type OwnPlace } from '../group/own-place.ts'
 import { CommitMachine, type CommitEffect, type CommitEvent, type CommitReport, type CommitTrigger } from './machine.ts'
 import { outcomeOf } from './outcome.ts'
 import { compareTags } from './tag.ts'
@@ -358,8 +358,10 @@ export class Committer {
 
   async #sendOffsets(): Promise<void> {
     const offsets = this.#offsets
-    if (this.#settings.guarantee === 'exactly-once' && offsets.length > 0) {
-      await asMember(this.#host.place, (member) => this.#producer.sendOffsets(member, offsets))
+    const { place } = this.#host
+    if (this.#settings.guarantee === 'exactly-once') {
+      if (offsets.length > 0) await asMember(place, (member) => this.#producer.sendOffsets(member, offsets))
+      else await confirmMember(this.#broker, place)
     }
     this.#host.passed?.('S3')
   }

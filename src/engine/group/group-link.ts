@@ -3,6 +3,7 @@ import type { TopicPartition } from '../../base/ids.ts'
 import type { GroupMember, TopicInfo } from '../../broker/port.ts'
 import { EngineError } from '../../base/errors.ts'
 import type { EngineOptions } from '../engine-options.ts'
+import type { Run } from '../run.ts'
 import { GroupHistory } from './group-history.ts'
 import { Membership, type RosterEntry } from './membership.ts'
 import { placesOf } from './places.ts'
@@ -178,6 +179,18 @@ export class GroupLink {
 
   #queue(step: () => Promise<void>): void {
     this.inTurn(step).catch((error) => this.#host.failed(error))
+  }
+
+  /**
+   * As `inTurn`, once the group has said which partitions are this process's own: without a word of it nobody knows where the
+   * input was left, nor whether another process has it by now.
+   */
+  async inPlace(run: Run, step: () => Promise<void>): Promise<void> {
+    while (!run.isOver && this.#membership?.isAssigned === false) {
+      const assigned = new Promise<void>((resolve) => this.#takers.push(resolve))
+      await Promise.race([assigned, this.#host.runEnded()])
+    }
+    if (!run.isOver) await this.inTurn(step)
   }
 
   /** Topics that the group shares out: those of streams and tables, not of global tables. */

@@ -64,10 +64,7 @@ const protocol = 'cooperative'
 const noGeneration = -1
 const shortestBackoffMs = 50
 const longestBackoffMs = 1000
-/**
- * After a rebalance another one often follows: whoever gives partitions away joins again as soon as it has, and who is to
- * have them hears of that by a heartbeat. Until then nobody works on them.
- */
+/** Another rebalance often follows, of which members hear by a heartbeat: till then nobody has what is given away. */
 const livelyMs = 200
 const livelyHeartbeats = 15
 
@@ -82,6 +79,8 @@ export class Membership {
   #topics: readonly TopicInfo[] = []
   #leader = false
   #joined = false
+  /** The group has said which partitions are this member's own; after a loss it has to say so anew. */
+  isAssigned = false
   /** Between a request to join and the assignment: a heartbeat would speak of a generation that is past. */
   #joining = false
   #joinWanted = true
@@ -255,6 +254,7 @@ export class Membership {
     if (this.#closed || !this.#joined) return
     const added = partitions.filter(({ topic, partition }) => !before.has(partitionKey(topic, partition)))
     this.#owned = partitions
+    this.isAssigned = true
     this.#events.assigned(added, partitions)
   }
 
@@ -378,6 +378,7 @@ export class Membership {
   #lose(unknownMember: boolean): void {
     const lost = this.#owned
     this.#owned = []
+    this.isAssigned = false
     this.#generationId = noGeneration
     this.#ownedGenerationId = noGeneration
     this.#joined = false
@@ -426,9 +427,7 @@ export class Membership {
     const cancel = this.#o.timers.after(everyMs(), () => {
       this.#cancels.delete(cancel)
       call().then(
-        () => {
-          if (!this.#closed) this.#repeat(everyMs, call)
-        },
+        () => (this.#closed ? undefined : this.#repeat(everyMs, call)),
         (error: unknown) => this.#fail(new EngineError('INVARIANT_BROKEN', messageOf(error), { cause: error })),
       )
     })

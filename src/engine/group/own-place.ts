@@ -36,6 +36,20 @@ export async function asMember(place: OwnPlace, call: (member: GroupMember) => P
   }
 }
 
+/**
+ * Rejects where the group has gone on without this process: for a commit that moves no offsets, with which the group would
+ * have said so. Who is no member, as with `ha.group-mode: assign`, is told by the producer's identity alone.
+ */
+export async function confirmMember(broker: BrokerPort, place: OwnPlace): Promise<void> {
+  if (place.member().memberId === '') return
+  try {
+    await asMember(place, (member) => broker.heartbeat(member))
+  } catch (error) {
+    // It is one of those whose places are shared out anew.
+    if (!(error instanceof BrokerError) || error.code !== 'REBALANCE_IN_PROGRESS') throw error
+  }
+}
+
 export interface PlaceOptions {
   readonly broker: BrokerPort
   readonly timers: Timers
