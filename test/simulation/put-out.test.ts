@@ -8,6 +8,7 @@ import { Random } from '../../src/base/random.ts'
 import { BrokerError, type BrokerPort, type GroupMember, type JoinRequest } from '../../src/broker/port.ts'
 import { noHeaders } from '../../src/broker/wire/headers.ts'
 import { RecordBatchBuilder } from '../../src/broker/wire/record-batch.ts'
+import type { EngineFact } from '../../src/engine/protocol.ts'
 import { defineApp, serdes, type Topology } from '../../src/index.ts'
 import { counterLayout } from '../../src/runtime/settings.ts'
 import type { CompiledTopology } from '../../src/topology/compiled.ts'
@@ -30,7 +31,12 @@ class Stage {
     this.#topology = defineApp({ applicationId: 'sim', build }).compile({ emit: 'on-update', optimize })
   }
 
-  make(owner: number, instance: string, broker: BrokerPort): SimulatedProcess {
+  make(
+    owner: number,
+    instance: string,
+    broker: BrokerPort,
+    fact: (fact: EngineFact) => void = () => undefined,
+  ): SimulatedProcess {
     const settings = {
       ...settingsFor({ lanes: 1, partitions: 1 }, this.#topology),
       ...{ instanceId: instance, groupInstanceId: `sim-${instance}`, heartbeatIntervalMs: 3000 },
@@ -39,7 +45,7 @@ class Stage {
     return new SimulatedProcess({
       ...{ scheduler: this.scheduler, owner, broker, settings, compile: () => this.#topology },
       ...{ backends: () => stores.factory(), layout: counterLayout(this.#topology) },
-      ...{ messageMs: 0.1, slowLane: -1, tamper: {}, fact: () => undefined },
+      ...{ messageMs: 0.1, slowLane: -1, tamper: {}, fact },
     })
   }
 
@@ -135,4 +141,43 @@ test('commits nothing beside the process that has its place, of a schedule neith
   const ticks = await stage.committed('ticks')
   assert.ok(ticks.length > 20)
   assert.deepEqual(ticks, [...new Set(ticks)])
+})
+
+test('goes on where the coordinator has ended a transaction that took too long, and knows nobody by its epoch any more', async () => {
+  const stage = new Stage((topology) => {
+    topology
+      .stream('in', numbers)
+      .groupBy(() => 'all', numbers)
+      .reduce((sum, each) => sum + each)
+      .toStream()
+      .to('out', numbers)
+  })
+  const { client, scheduler } = stage
+  await client.createTopics(['in', 'out'].map((topic) => ({ topic, partitions: 1 })))
+  let ends = 0
+  let isCleanedUp = false
+  const states: string[] = []
+  const broker = instead(client, {
+    endTransaction: async (...call) => {
+      if (++ends === 2) {
+        // It does not arrive for longer than the transaction may take.
+        await new Promise<void>((resolve) => scheduler.at(11_000, 0, resolve))
+        isCleanedUp = true
+      }
+      return client.endTransaction(...call)
+    },
+    // Brokers without the second version of transactions raise the epoch as they clean up, and forget the one before.
+    initProducer: async (id, timeoutMs, current) => {
+      if (isCleanedUp && current !== undefined)
+        throw new BrokerError('PRODUCER_FENCED', 'the expected epoch is another one', 'epoch-lost')
+      return client.initProducer(id, timeoutMs, current)
+    },
+  })
+  stage.make(1, 'one', broker, ({ type }) => states.push(type)).start()
+  scheduler.at(500, 0, () => stage.put('in', 'a', 1))
+  scheduler.at(900, 0, () => stage.put('in', 'b', 10))
+  await stage.until(20_000)
+  assert.ok(isCleanedUp)
+  assert.ok(!states.includes('failed'))
+  assert.deepEqual(await stage.committed('out'), ['all=1', 'all=11'])
 })

@@ -391,7 +391,7 @@ export class Committer {
     await this.#host.beforeResolving?.()
     const parts = { broker: this.#broker, producer: this.#producer, clock: this.#clock, settings: this.#settings }
     return outcomeOf(
-      { ...parts, groupId: this.#identity.groupId, pause: () => this.#host.pause() },
+      { ...parts, groupId: this.#identity.groupId, place: this.#host.place, pause: () => this.#host.pause() },
       this.#part.offsets,
       () => ({ tokenEpoch: this.#identity.tokenEpoch(), seq: this.#machine.epoch }),
       () => this.#lastTag,

@@ -1,4 +1,5 @@
 /** Whether a transaction took effect whose end nobody saw: the tag in the committed offsets says so. It is never guessed. */
+import { confirmMember, type OwnPlace } from '../group/own-place.ts'
 import { assert } from '../../base/assert.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { TopicPartition } from '../../base/ids.ts'
@@ -19,6 +20,7 @@ export interface OutcomeParts {
   readonly clock: Clock
   readonly settings: EngineSettings
   readonly groupId: string
+  readonly place: OwnPlace
   /** Before a broker that did not answer is asked again. */
   readonly pause: () => Promise<void>
 }
@@ -54,11 +56,14 @@ export async function outcomeOf(
 }
 
 /** Takes the identity again: from here on the transaction in question is decided. */
-async function retake({ producer, clock, settings, pause }: OutcomeParts): Promise<void> {
+async function retake({ broker, producer, clock, settings, place, pause }: OutcomeParts): Promise<void> {
+  // The coordinator may have cleaned up by itself: whoever is a member is still the one whose identity this is.
+  const isMember = settings.ha === undefined && place.member().memberId !== ''
+  const confirm = isMember ? (): Promise<void> => confirmMember(broker, place) : undefined
   const startedAt = clock.monotonic()
   for (;;) {
     try {
-      await producer.init(true)
+      await producer.retake(confirm)
       return
     } catch (error) {
       const unreachable = error instanceof BrokerError && error.errorClass === 'unreachable'

@@ -291,8 +291,10 @@ export class Producer {
       const left = [batch]
       for (let part = left.shift(); part !== undefined; part = left.shift()) {
         const { topic, partition } = part
-        const refusal = this.#isTooLarge(part) ? undefined : await this.#writeAlone(part, sequence, done)
-        if (refusal === undefined && !this.#isTooLarge(part)) {
+        // A whole one may be there already: what it was refused with was another partition's batch. Halves would not be known again.
+        const isKnown = part !== batch && this.#isTooLarge(part)
+        const refusal = isKnown ? undefined : await this.#writeAlone(part, sequence, done)
+        if (refusal === undefined && !isKnown) {
           sequence = (sequence + part.count) % 0x80000000
           continue
         }

@@ -212,6 +212,35 @@ describe('producer of a run', () => {
       return { port: port as BrokerPort, log, repeats: () => repeats }
     }
 
+    test('and was sent beside one that the broker took is no reason to send halves of that', async () => {
+      // As Kafka does: each partition for itself, and a batch that is there is known only as a whole.
+      const written = new Map<number, Array<{ readonly from: number; readonly count: number }>>()
+      const produce = async ({ batches }: ProduceRequest): Promise<ProducedPartition[]> => {
+        let refusal: BrokerError | undefined
+        const produced: ProducedPartition[] = []
+        for (const { topic, partition, records } of batches) {
+          const { baseSequence: from, recordCount: count } = batchHeader(records, 0)
+          const there = written.get(partition) ?? []
+          const next = there.reduce((sum, each) => sum + each.count, 0)
+          const isRepeat = there.some((each) => each.from === from && each.count === count)
+          produced.push({ topic, partition, baseOffset: from })
+          if (isRepeat) continue
+          if (records.length > 700) refusal = new BrokerError('MESSAGE_TOO_LARGE', 'too large')
+          else if (from !== next)
+            throw new BrokerError('OUT_OF_ORDER_SEQUENCE_NUMBER', `${from} comes where ${next} is next`)
+          else written.set(partition, [...there, { from, count }])
+        }
+        if (refusal !== undefined) throw refusal
+        return produced
+      }
+      const port: Partial<BrokerPort> = { produce, initProducer: async () => ({ producerId: 7n, producerEpoch: 0 }) }
+      const producer = await ready(port as BrokerPort)
+      producer.send([batch(1, 2, 400), batch(0, 2, 300)], 0)
+      await producer.flush()
+      assert.deepEqual(written.get(0), [{ from: 0, count: 2 }])
+      assert.equal(written.get(1)?.length, 2)
+    })
+
     test('is written in parts, with all sequences in order, and so are those after it', async () => {
       const { port, log, repeats } = narrow(1000)
       const producer = await ready(port)
