@@ -4,13 +4,14 @@ import { tryParseDuration } from '../base/duration.ts'
 import { EngineError } from '../base/errors.ts'
 import { loggerOf, silentLog } from '../base/logger.ts'
 import { readInt64, writeInt64 } from '../serde/primitive.ts'
+import type { Serde } from '../serde/serde.ts'
 import type { AnyStore, KeyValueStore, StoreSpec } from '../state/contract.ts'
 import { asOf, type ReaderTime } from '../state/stores/as-of.ts'
 import type { RecordView, SpecOf } from '../topology/operator-spec.ts'
 import type { Headers } from '../broker/wire/headers.ts'
 import { type Downstream, forward, isPromise, type Maybe, type Origin, Rec } from './contract.ts'
 import { NodeOperator, type OperatorEnv, processingFailed, timeOf, whereOf } from './node-operator.ts'
-import { byText, SortedList } from './sorted-list.ts'
+import { bytesText, byText, SortedList } from './sorted-list.ts'
 
 type Answer = void | Promise<void>
 
@@ -145,7 +146,11 @@ export class ProcessOperator extends NodeOperator {
   }
 
   #fireTimer(timer: KeyTimer, origin: Origin): Maybe {
-    this.#timerStore()?.delete(timer.key)
+    const store = this.#needTimers()
+    const kept = store.get(timer.key)
+    // One that was due at the same time has cancelled or moved it.
+    if (kept === undefined || readInt64(kept, 0) !== timer.at) return
+    store.delete(timer.key)
     return this.#run(new Firing(timer.key, timer.at, origin), () => this.#processor?.onTimer?.(timer.key, timer.at))
   }
 
@@ -154,6 +159,8 @@ export class ProcessOperator extends NodeOperator {
       (schedule) => schedule.clock === clock && !schedule.cancelled && schedule.due <= now,
     )
     return this.inTurn(due, (schedule) => {
+      // By one that was due at the same time.
+      if (schedule.cancelled) return
       schedule.due += (Math.floor((now - schedule.due) / schedule.intervalMs) + 1) * schedule.intervalMs
       return this.#run(new Firing(undefined, now, origin), () => schedule.run(now))
     })
@@ -199,7 +206,11 @@ export class ProcessOperator extends NodeOperator {
   }
 
   #timer(key: unknown, at: number): KeyTimer {
-    return { at, key, text: typeof key === 'string' ? key : JSON.stringify(key) }
+    return { at, key, text: typeof key === 'string' ? key : bytesText(this.#timerKeys.serialize(key)) }
+  }
+
+  get #timerKeys(): Serde<unknown> {
+    return this.#specOf(this.#spec.timerStore as string).keySerde
   }
 
   #setTimer(key: unknown, at: number): void {
@@ -286,6 +297,10 @@ export class ProcessOperator extends NodeOperator {
   /** Sends a record on, as of the record or timer at hand. */
   #forward(key: unknown, value: unknown, options: { timestamp?: number; headers?: Headers } | undefined): Maybe {
     const at = this.#now()
+    if (options?.timestamp !== undefined && !(options.timestamp >= 0 && options.timestamp < Number.POSITIVE_INFINITY))
+      throw new RangeError(
+        `${this.name} forwards a record with the timestamp ${options.timestamp}; give milliseconds since 1970`,
+      )
     if (at instanceof Rec) {
       const timestamp = options?.timestamp ?? at.timestamp
       const keyRange = at.key === key ? at.keyRange : undefined

@@ -24,6 +24,8 @@ export class SuppressOperator extends NodeOperator {
   readonly #delay: number
   readonly #quiet: QuietInput | undefined
   #letOut = Number.NEGATIVE_INFINITY
+  /** Rows on their way through asynchronous functions below, by the text of their keys. */
+  readonly #passing = new Map<string, Promise<void>>()
 
   constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'suppress'>, keySerde: Serde<unknown>) {
     super(env, children)
@@ -52,6 +54,11 @@ export class SuppressOperator extends NodeOperator {
 
   process(rec: Rec): Maybe {
     this.enter()
+    const passing = this.#passing.size === 0 ? undefined : this.#passing.get(this.#textOf(rec.key))
+    return passing === undefined ? this.#take(rec) : passing.then(() => this.#take(rec))
+  }
+
+  #take(rec: Rec): Maybe {
     if (this.#quiet && this.#told(rec)) return this.drop(rec, 'late')
     this.#quiet?.arrived(this.timeAt(rec), rec.timestamp)
     this.#hold(rec)
@@ -90,7 +97,11 @@ export class SuppressOperator extends NodeOperator {
   }
 
   #place(time: number, key: unknown): Place {
-    return { time, text: bytesText(this.#keySerde.serialize(key)), key }
+    return { time, text: this.#textOf(key), key }
+  }
+
+  #textOf(key: unknown): string {
+    return bytesText(this.#keySerde.serialize(key))
   }
 
   #hold(rec: Rec): void {
@@ -138,10 +149,20 @@ export class SuppressOperator extends NodeOperator {
       const change = new Change(row.newValue, this.#spec.sendOldValues ? row.oldValue : null, true, row.oldTimestamp)
       const rec = new Rec(place.key, change, row.timestamp, row.headers, origin, undefined, undefined)
       // The row counts as held back until it has passed on: a table joined with itself finds the value before it.
-      const passed = forward(this.children, rec)
+      const passing = forward(this.children, rec)
+      if (passing !== undefined) return this.#passes(place, passing)
       this.#store.delete(place.key)
-      return passed
     })
+  }
+
+  /** It was let out by a record of another key, or by time: those of its own key wait here meanwhile. */
+  #passes({ key, text }: Place, passing: Promise<void>): Promise<void> {
+    const passed = passing.then(() => {
+      this.#store.delete(key)
+      this.#passing.delete(text)
+    })
+    this.#passing.set(text, passed)
+    return passed
   }
 
   #wake(): void {

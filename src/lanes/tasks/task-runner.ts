@@ -120,7 +120,7 @@ export class TaskRunner {
     seq: number,
     waiting: Waiting | undefined,
   ): void {
-    const identity = keyIdentity(rec)
+    const identity = keyIdentity(slot, rec)
     const queue = slot.keys.get(identity)
     if (queue === undefined) {
       this.#execute(slot, source, rec, at, seq, waiting, identity)
@@ -202,7 +202,14 @@ export class TaskRunner {
       this.#done(slot, source, rec, waiting)
       return
     }
-    this.#outstanding(slot, source, rec, waiting ?? slot.waiting.add(at, seq), identity ?? keyIdentity(rec), pending)
+    this.#outstanding(
+      slot,
+      source,
+      rec,
+      waiting ?? slot.waiting.add(at, seq),
+      identity ?? keyIdentity(slot, rec),
+      pending,
+    )
   }
 
   /** Apart, so that no scope is made for the closures where nothing has to wait. */

@@ -197,8 +197,8 @@ export class TaskSet {
         return name === undefined ? undefined : own.get(name)?.rowPrefetch
       }),
     )
-    slot.watermark = watermark
-    slot.target = watermark
+    slot.begins(watermark)
+    slot.comparesKeys = this.stages.deferrals.some((way) => way.stage === stage.index)
     const slots = this.#slots[stage.index] as Array<TaskSlot | undefined>
     assert(slots[partition] === undefined, `task ${subtopology}_${partition} starts twice`)
     slots[partition] = slot

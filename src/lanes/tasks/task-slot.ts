@@ -2,6 +2,7 @@
 import { keySlot } from '../../base/hash.ts'
 import type { CommitEpoch } from '../../base/ids.ts'
 import type { OpenCall, Rec } from '../../operators/contract.ts'
+import { bytesText } from '../../operators/sorted-list.ts'
 import type { Task } from '../../operators/task.ts'
 import type { AnyStore, StoreLifecycle } from '../../state/contract.ts'
 import type { RowPrefetch } from '../../state/table/prefetch.ts'
@@ -43,6 +44,8 @@ export class TaskSlot {
    * but not its deepest one. Timers wait, since what they hand over would come behind the mark.
    */
   straddling = false
+  /** Records are passed on to it within its task, some of which nobody has encoded: keys are told by what they are. */
+  comparesKeys = false
   /** A timer's user function has not answered: records wait. */
   timerBusy = false
   /** That function, or the one of the timer after it. */
@@ -79,6 +82,11 @@ export class TaskSlot {
     this.epoch = epoch
     this.isOrdered = isOrdered
     this.rowsBySource = rowsBySource
+  }
+
+  begins(watermark: number): void {
+    this.watermark = watermark
+    this.target = watermark
   }
 
   /** It has state, or schedules, which go by time as well: no record of an epoch enters before the last one is over. */
@@ -157,9 +165,11 @@ export class TaskSlot {
  */
 export type KeyIdentity = number | string
 
-export function keyIdentity({ keyRange, key, origin }: Rec): KeyIdentity {
+export function keyIdentity({ comparesKeys }: TaskSlot, { keyRange, key, origin }: Rec): KeyIdentity {
   // What a scheduled source made has the partition -1.
-  if (keyRange === null) return -2 - origin.partition
-  if (keyRange !== undefined) return keySlot(keyRange.buffer, keyRange.start, keyRange.end)
-  return `k${String(key)}`
+  if (keyRange === null || key === null || key === undefined) return -2 - origin.partition
+  if (keyRange !== undefined && !comparesKeys) return keySlot(keyRange.buffer, keyRange.start, keyRange.end)
+  if (key instanceof Uint8Array) return `b${bytesText(key)}`
+  // Keys that are objects wait for one another there: what equals what only their serde knows.
+  return typeof key === 'object' ? 'object' : `${typeof key} ${String(key)}`
 }
