@@ -175,6 +175,22 @@ export abstract class NodeOperator implements Operator {
     if (pending !== undefined) await pending
   }
 
+  /** A record that was held back is at work: where it fails the policy judges it, and not the one that let it out, or time. */
+  protected judged(rec: Rec, work: () => Maybe): Maybe {
+    const judge = (error: unknown): void => {
+      const failure = processingFailed(error, this.name, rec)
+      if (this.context.isPassedOver?.(rec, failure) !== true) throw failure
+    }
+    let pending: Maybe
+    try {
+      pending = work()
+    } catch (error) {
+      judge(error)
+      return
+    }
+    return pending?.then(undefined, judge)
+  }
+
   /** One after the other, each waiting for the one before. Their number is known: whoever looks sees that they end. */
   protected inTurn<T>(items: readonly T[], run: (item: T) => Maybe, from = 0): Maybe {
     for (let i = from; i < items.length; i++) {

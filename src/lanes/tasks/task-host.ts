@@ -127,6 +127,10 @@ export class TaskHostPort {
         const s = slot()
         if (alive(s)) this.dropped(s, rec, reason, node)
       },
+      isPassedOver: (rec, error) => {
+        const s = slot()
+        return alive(s) && this.isPassedOver(s, rec, error)
+      },
       wallClock: () => clock.now(),
       input: this.#input(() => slot().subtopology),
       requestCommit: () => this.#options.requestCommit(),

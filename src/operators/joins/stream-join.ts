@@ -267,7 +267,9 @@ export class StreamJoinOperator extends NodeOperator {
         rec: new Rec(held.key, value, timestamp, cause?.headers ?? held.headers, origin, undefined, undefined),
       })),
     )
-    return this.inTurn(records, ({ left, rec }) => this.#unmatched(rec.key, rec.value, left, rec))
+    return this.inTurn(records, ({ left, rec }) =>
+      this.judged(rec, () => this.#unmatched(rec.key, rec.value, left, rec)),
+    )
   }
 
   #unmatched(key: unknown, value: unknown, left: boolean, rec: Rec): Maybe {

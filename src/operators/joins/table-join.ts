@@ -151,7 +151,7 @@ export class StreamTableJoinOperator extends NodeOperator {
       const waiting = this.#buffer?.delete(id)
       if (!waiting) return
       const rec = new Rec(waiting.key, waiting.values[0], timestamp, waiting.headers, origin, undefined, undefined)
-      return this.#join(rec, rec.key)
+      return this.judged(rec, () => this.#join(rec, rec.key))
     })
   }
 
