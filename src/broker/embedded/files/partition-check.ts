@@ -60,8 +60,9 @@ export function checkPartition(
       check.cuts.push({ path: segment.path, size: 0 })
       continue
     }
-    // Missing ones before the first that is there: the log begins later.
-    if (isWhole && !isFirst && firstBad < segment.baseOffset) isWhole = false
+    // Where those before the first that is taken are bad, the log begins later; behind it each one that is bad leaves a gap.
+    const begin = check.rows[0]?.[2] ?? segment.baseOffset
+    if (bad.some(({ baseOffset }) => begin < baseOffset && baseOffset < segment.baseOffset)) isWhole = false
     if (isWhole) isWhole = take(check, segment, topic, known, i === segments.length - 1, isFirst)
     else check.cuts.push({ path: segment.path, size: 0 })
   }
