@@ -71,6 +71,7 @@ class FailingStorage implements Storage {
     }
     return {
       isComplete: files.isComplete,
+      isForced: files.isForced,
       list: () => files.list().map(wrap),
       create: (baseOffset) => wrap(files.create(baseOffset)),
       replace: (old, content) => {

@@ -5,8 +5,12 @@ import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { Random } from '../../../src/base/random.ts'
+import { openDiskStorage } from '../../../src/broker/embedded/disk-storage.ts'
+import type { EmbeddedClient } from '../../../src/broker/embedded/embedded-client.ts'
 import { contentOf, fill, filesOf } from './damage-support.ts'
-import { temporaryFolder } from './embedded-support.ts'
+import { directCluster, fastFolder, temporaryFolder } from './embedded-support.ts'
+import { type Image, PoweredFolder, printOfImage, writeImage } from './power-model.ts'
+import { checkLeft, leftIn, makeTopics, nothingTold, rounds, small, type Told } from './power-workload.ts'
 
 /** Notes how long each file was, by its inode, when it was forced to the disk last. */
 function watchSyncs(t: TestContext): ReadonlyMap<number, number> {
@@ -63,4 +67,71 @@ test('with fsync all that was acknowledged is there after a power cut, in transa
     assert.deepEqual(await contentOf(copy), expected)
   }
   assert.ok(cuts > 40, `${cuts} files were cut`)
+})
+
+type Noted = (step: string) => void
+
+test('with fsync whatever step was the last before a power cut, nothing is refused, lost, doubled or half done', async (t) => {
+  const at = fastFolder(t)
+  const told = nothingTold()
+  const seen = new Map<string, { readonly what: string; readonly image: Image; readonly told: Map<string, Told> }>()
+  const steps: string[] = []
+  const note = (folder: PoweredFolder, step: string): void => {
+    steps.push(step)
+    for (const [what, image] of folder.images()) {
+      const print = printOfImage(image)
+      const known = seen.get(print) ?? { what: `step ${steps.length}, ${step}: ${what}`, image, told: new Map() }
+      seen.set(print, known)
+      known.told.set(JSON.stringify(told), { ...told })
+    }
+  }
+  // The process is killed before power goes: when the second transaction came as far as the journal, and at the end.
+  const killed: Array<{ readonly folder: PoweredFolder; readonly told: Told; readonly rounds: number }> = []
+  const kill = (folder: PoweredFolder, more: number): void => {
+    const path = join(at, `killed-${killed.length}`)
+    killed.push({ folder: folder.copyTo(path), told: { ...told }, rounds: more })
+  }
+  const run = async (folder: PoweredFolder, work: (client: EmbeddedClient) => Promise<void>, noteMore?: Noted) => {
+    folder.watch((step) => {
+      note(folder, step)
+      noteMore?.(step)
+    })
+    try {
+      const storage = openDiskStorage(folder.root, { fsync: true })
+      const { client, cluster } = directCluster({ ...small, storage })
+      await work(client)
+      cluster.close()
+    } finally {
+      folder.unwatch()
+    }
+  }
+  const first = new PoweredFolder(join(at, 'first'))
+  const makeAndFill = async (client: EmbeddedClient): Promise<void> => {
+    await makeTopics(client, told)
+    await rounds(client, told, 3)
+    kill(first, 1)
+  }
+  await run(first, makeAndFill, (step) => {
+    if (step === 'writeSync journal' && told.committed === 1 && told.begun === 2) kill(first, 0)
+  })
+  assert.ok(killed.length > 3, `killed ${killed.length} times`)
+  for (const { folder, told: then, rounds: more } of killed) {
+    Object.assign(told, then)
+    await run(folder, (client) => rounds(client, told, more))
+  }
+  t.diagnostic(`${steps.length} steps, ${seen.size} images`)
+  assert.ok(seen.size > 250, `${seen.size} images`)
+  // Compactions, retention and a topic that goes.
+  const deletions = steps.filter((step) => /^rmSync .*\.log$/.test(step)).length
+  assert.ok(steps.some((step) => /^renameSync .*\.log\.new$/.test(step)) && deletions > 5, `${deletions} deletions`)
+  const folder = join(at, 'left')
+  for (const { what, image, told: toldThen } of seen.values()) {
+    writeImage(folder, image)
+    try {
+      const left = await leftIn(folder)
+      for (const each of toldThen.values()) checkLeft(left, each)
+    } catch (cause) {
+      throw new Error(what, { cause })
+    }
+  }
 })

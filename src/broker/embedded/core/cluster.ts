@@ -185,6 +185,7 @@ export class EmbeddedCluster {
     } catch (error) {
       this.#orStop(() => {
         for (const { partition, from } of writes) this.#writable(mark.topic, partition).log.truncate(from)
+        this.#storage.written()
         this.#storage.journal({ kind: 'feed', ...mark, lines, writes: [] })
       })
       throw error

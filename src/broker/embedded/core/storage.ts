@@ -27,6 +27,8 @@ export interface SegmentFile {
 export interface PartitionFiles {
   /** Whether all segments are known by name, so that one that is not is no leftover. */
   readonly isComplete: boolean
+  /** Whether what was acknowledged had been forced to the disk, and told, before the last process ended. */
+  readonly isForced: boolean
   /** Those that exist, in the order of their base offsets. Asked once, at start. */
   list(): SegmentFile[]
   create(baseOffset: number): SegmentFile
