@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import fs, { cpSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
-import { test, type TestContext } from 'node:test'
+import { describe, test, type TestContext } from 'node:test'
 import { Random } from '../../../src/base/random.ts'
 import { openDiskStorage } from '../../../src/broker/embedded/disk-storage.ts'
 import type { EmbeddedClient } from '../../../src/broker/embedded/embedded-client.ts'
@@ -11,6 +11,7 @@ import { contentOf, fill, filesOf } from './damage-support.ts'
 import { directCluster, fastFolder, temporaryFolder } from './embedded-support.ts'
 import { type Image, PoweredFolder, printOfImage, writeImage } from './power-model.ts'
 import { checkLeft, leftIn, makeTopics, nothingTold, rounds, small, type Told } from './power-workload.ts'
+import { batchOf, outsider, Producer } from './support.ts'
 
 /** Notes how long each file was, by its inode, when it was forced to the disk last. */
 function watchSyncs(t: TestContext): ReadonlyMap<number, number> {
@@ -133,5 +134,58 @@ test('with fsync whatever step was the last before a power cut, nothing is refus
     } catch (cause) {
       throw new Error(what, { cause })
     }
+  }
+})
+
+describe('a disk that does not take what it was to take', () => {
+  const topic = 'log'
+  const batches = [{ topic, partition: 0, records: batchOf(['lost']) }]
+  const writes: ReadonlyArray<readonly [what: string, write: (client: EmbeddedClient, producer: Producer) => unknown]> =
+    [
+      ['a record outside of transactions', (client) => client.produce({ transactionalId: null, batches })],
+      ['a line that is fed', (client) => client.produceFed(batches, { topic, file: 'file', lines: 1 })],
+      [
+        "a group's offset",
+        (client) => client.commitOffsets(outsider('group'), [{ topic, partition: 0, offset: 1, metadata: '' }]),
+      ],
+      ['a new topic', (client) => client.createTopics([{ topic: 'new', partitions: 1 }])],
+      ['the deletion of a topic', (client) => client.deleteTopics([topic])],
+      ['the end of a transaction', (_, producer) => producer.end(true)],
+    ]
+
+  for (const [what, write] of writes) {
+    test(`ends the broker: ${what} is not acknowledged, and not when it is tried again`, async (t) => {
+      const folder = temporaryFolder(t)
+      const { fdatasyncSync } = fs
+      let fails = false
+      t.after(() => {
+        Object.assign(fs, { fdatasyncSync })
+        syncBuiltinESMExports()
+      })
+      fs.fdatasyncSync = (descriptor) => {
+        if (!fails) return fdatasyncSync(descriptor)
+        // As Linux does: the next one succeeds, and what this one was about is lost.
+        fails = false
+        throw new Error('EIO: i/o error, fdatasync')
+      }
+      syncBuiltinESMExports()
+      const { client, cluster } = directCluster({ storage: openDiskStorage(folder, { fsync: true }) })
+      await client.createTopics([{ topic, partitions: 1 }])
+      const producer = await Producer.start(client, 'tx')
+      await producer.send(topic, ['in a transaction'])
+      fails = true
+      const refusal = {
+        code: 'KAFKA_STORAGE_ERROR',
+        errorClass: 'config',
+        message: /stopped, because \S+ could not be forced to the disk: EIO.*start the process again/,
+      }
+      for (let i = 0; i < 2; i++) await assert.rejects(async () => write(client, producer), refusal)
+      await assert.rejects(client.createTopics([{ topic: 'another', partitions: 1 }]), refusal)
+      cluster.close()
+      // The folder is free again, and nothing in it is taken for damaged.
+      const again = directCluster({ storage: openDiskStorage(folder, { fsync: true }) })
+      await Producer.start(again.client, 'tx')
+      again.cluster.close()
+    })
   }
 })
