@@ -137,6 +137,36 @@ test('with fsync whatever step was the last before a power cut, nothing is refus
   }
 })
 
+test('with fsync damage to what was acknowledged is refused also behind a power cut, though what follows it may be broken', async (t) => {
+  const live = new PoweredFolder(join(temporaryFolder(t), 'live'))
+  live.watch(() => undefined)
+  try {
+    const { client, cluster } = directCluster({ storage: openDiskStorage(live.root, { fsync: true }) })
+    await client.createTopics([{ topic: 'log', partitions: 1 }])
+    const send = async (value: string): Promise<unknown> =>
+      client.produce({
+        transactionalId: null,
+        batches: [{ topic: 'log', partition: 0, records: batchOf([value]) }],
+      })
+    for (const value of ['a', 'b', 'c']) await send(value)
+    const [[, image] = assert.fail()] = live.images()
+    const [path = ''] = [...image.keys()].filter((each) => each.endsWith('.log'))
+    const content = image.get(path) as Buffer
+    const folder = join(live.root, '..', 'left')
+    for (let at = 0; at < content.length; at += 7) {
+      const harmed = Buffer.from(content)
+      harmed[at] = (harmed[at] as number) ^ 4
+      writeImage(folder, new Map([...image, [path, harmed]]))
+      const storage = openDiskStorage(folder, { fsync: true })
+      assert.throws(() => directCluster({ storage }), { code: 'BROKER_FILES_DAMAGED' }, `a bit at ${at}`)
+      storage.close()
+    }
+    cluster.close()
+  } finally {
+    live.unwatch()
+  }
+})
+
 describe('a disk that does not take what it was to take', () => {
   const topic = 'log'
   const batches = [{ topic, partition: 0, records: batchOf(['lost']) }]

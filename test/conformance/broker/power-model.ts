@@ -14,6 +14,8 @@ interface File {
   now: Buffer
   /** What is on the disk for sure. */
   forced: Buffer
+  /** Where each of the writes behind `forced` begins. */
+  writes: readonly number[]
 }
 
 /** Files that are of no account: which process holds the folder. */
@@ -87,6 +89,13 @@ export class PoweredFolder {
     for (const [path, file] of this.#files) {
       if (file.now.equals(file.forced)) continue
       yield [`of what was not forced only ${path}`, all((each) => (each === file ? file.now : each.forced))]
+      const [first, second] = file.writes
+      if (first === undefined || second === undefined) continue
+      const holed = Buffer.from(file.now).fill(0, first, second)
+      yield [
+        `of what was not forced only later writes of ${path}`,
+        all((each) => (each === file ? holed : each.forced)),
+      ]
     }
     // Files came, went or were renamed, and their folders do not tell of it yet.
     const named = this.#namedFiles('')
@@ -142,9 +151,12 @@ export class PoweredFolder {
     const now = this.#read(path)
     const file = this.#files.get(path)
     if (file === undefined) {
-      this.#files.set(path, { now, forced: forced ? now : Buffer.alloc(0) })
+      const writes = now.length > 0 && !forced ? [0] : []
+      this.#files.set(path, { now, forced: forced ? now : Buffer.alloc(0), writes })
       return
     }
+    const appended = now.length > file.now.length && now.subarray(0, file.forced.length).equals(file.forced)
+    file.writes = appended ? [...file.writes, file.now.length] : []
     file.now = now
     if (forced) this.#force(path, false)
   }
@@ -159,6 +171,7 @@ export class PoweredFolder {
     }
     const file = this.#files.get(path) as File
     file.forced = file.now
+    file.writes = []
   }
 
   #remove(path: string): void {

@@ -49,7 +49,11 @@ function faultOf(
   }
   if (first?.n !== undefined && first.kind !== 'format') return 'its first entries are missing'
   const lastN = frames.at(-1)?.record.n ?? -1
-  if (size < bytes.length && frameBehind(bytes, size + 1)) return 'an entry is damaged, and whole ones follow'
+  // Of what was not forced to the disk yet the power may have left later entries, and not those before.
+  const isTail = promisesOf(frames).forced && last !== undefined && lastN >= last.n
+  if (size < bytes.length && !isTail && frameBehind(bytes, size + 1)) {
+    return 'an entry is damaged, and whole ones follow'
+  }
   if (last === undefined) return undefined
   if (lastN < 0) return `it is of the format before, and older than the ${last.n} entries that were written since`
   if (lastN < last.n) return `it goes on to entry ${lastN}, where ${last.n} were written`

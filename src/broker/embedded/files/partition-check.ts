@@ -45,7 +45,7 @@ export function checkPartition(
   folder: string,
   topic: Extract<JournalEntry, { kind: 'topic' }>,
   known: KnownPartition,
-  { names: isComplete }: Promises,
+  { names: isComplete, forced }: Promises,
   witnesses: Witnesses,
 ): CheckedPartition {
   const { segments, damages } = listSegments(folder, known, isComplete)
@@ -65,7 +65,7 @@ export function checkPartition(
     const begin = check.rows[0]?.[2] ?? segment.baseOffset
     if (bad.some(({ baseOffset }) => begin < baseOffset && baseOffset < segment.baseOffset)) isWhole = false
     const last = i === segments.length - 1
-    if (isWhole) isWhole = take(check, segment, topic, known, { last, isFirst })
+    if (isWhole) isWhole = take(check, segment, topic, known, { last, forced, isFirst })
     else check.cuts.push({ path: segment.path, size: 0 })
   }
   const evidence = witnesses.farthest(topic.topic, partition)
@@ -99,7 +99,7 @@ function take(
   { baseOffset, path, facts }: FoundSegment,
   { config, topicId }: Extract<JournalEntry, { kind: 'topic' }>,
   { partition }: KnownPartition,
-  { last, isFirst }: Pick<ScanOptions, 'last'> & { readonly isFirst: boolean },
+  { last, forced, isFirst }: Pick<ScanOptions, 'last' | 'forced'> & { readonly isFirst: boolean },
 ): boolean {
   if (!isFirst && baseOffset !== check.end) {
     const why = `it begins at offset ${baseOffset}, and what comes before it ends at ${check.end}`
@@ -111,7 +111,7 @@ function take(
   const gaps = (config['cleanup.policy'] ?? 'delete').includes('compact')
   const from = baseOffset
   let end = from
-  const scan = scanSegment(bytes, { from, gaps, facts, last }, (header) => {
+  const scan = scanSegment(bytes, { from, gaps, facts, last, forced }, (header) => {
     const { producerId, producerEpoch } = header
     const before = check.producers.get(producerId) ?? -1
     if (producerId >= 0n && producerEpoch > before) check.producers.set(producerId, producerEpoch)
