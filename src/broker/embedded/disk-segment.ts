@@ -1,4 +1,4 @@
-import { readFileSync, readSync, truncateSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, readSync, truncateSync, writeSync } from 'node:fs'
 import type { BrokerError } from '../port.ts'
 import { chainBehindAll, type SegmentFacts } from './core/segment-scan.ts'
 import type { SegmentFile } from './core/storage.ts'
@@ -13,6 +13,8 @@ export interface SegmentHome {
   readonly root: string
   readonly topicId: string
   readonly partition: number
+  /** Whether the process before this one forced what it acknowledged to the disk. */
+  readonly isForced: boolean
   readonly files: OpenFiles
   readonly ledger: Ledger
 }
@@ -26,6 +28,8 @@ export class DiskSegment implements SegmentFile, Kept {
   #chain: number
   /** Behind `size` lies a write that was cut short. It goes once all of the folder was read, and nothing refused. */
   #isTorn = false
+  /** From here on it may be in memory alone, and look as if it were on the disk. */
+  #doubtedFrom = Number.POSITIVE_INFINITY
   readonly #home: SegmentHome
 
   /** `facts`: what the journal says that it holds, where it was not written just now. */
@@ -48,7 +52,7 @@ export class DiskSegment implements SegmentFile, Kept {
   }
 
   append(bytes: Uint8Array): void {
-    this.cutTorn()
+    this.settle()
     appendWhole(this.#home.files, this.path, this.size, bytes)
     this.#chain = chainBehindAll(this.#chain, bytes)
     this.size += bytes.length
@@ -66,32 +70,55 @@ export class DiskSegment implements SegmentFile, Kept {
 
   truncate(size: number): void {
     const { files, ledger, topicId, partition } = this.#home
-    files.close(this.path)
+    files.forget(this.path)
     const chain = chainBehindAll(0, readFileSync(this.path).subarray(0, size))
     const known = ledger.known.of(topicId, partition).segments.get(this.baseOffset)
     if (known !== undefined && known.size > size) {
       ledger.announce({ kind: 'segments' }, [[topicId, partition, this.baseOffset, size, chain]])
     }
     truncateSync(this.path, size)
+    files.written(this.path)
     this.#isTorn = false
     this.size = size
     this.#chain = chain
     ledger.changed(this)
   }
 
-  cutTorn(): void {
-    if (!this.#isTorn) return
+  settle(): void {
+    const { files } = this.#home
+    if (this.#isTorn) {
+      files.forget(this.path)
+      truncateSync(this.path, this.size)
+      files.written(this.path)
+    }
     this.#isTorn = false
-    this.#home.files.close(this.path)
-    truncateSync(this.path, this.size)
+    if (this.#doubtedFrom < this.size) this.#writeAgain(this.#doubtedFrom)
+    this.#doubtedFrom = Number.POSITIVE_INFINITY
   }
 
   recovered({ size, chain }: SegmentFacts): void {
-    const { ledger } = this.#home
+    const { files, ledger, isForced } = this.#home
     this.#isTorn = size < this.size
     this.size = size
     this.#chain = chain
+    if (files.syncs && isForced) this.#doubtedFrom = this.facts?.size ?? 0
+    else files.written(this.path)
     ledger.changed(this)
+  }
+
+  /** What a disk failed to take before is taken for written: only if it is written anew it gets there. */
+  #writeAgain(from: number): void {
+    const bytes = new Uint8Array(this.size - from)
+    this.copy(from, bytes, 0, bytes.length)
+    const descriptor = openSync(this.path, 'r+')
+    try {
+      for (let done = 0; done < bytes.length; ) {
+        done += writeSync(descriptor, bytes, done, bytes.length - done, from + done)
+      }
+    } finally {
+      closeSync(descriptor)
+    }
+    this.#home.files.written(this.path)
   }
 
   /** It was written as a whole, and ends with this chain. */

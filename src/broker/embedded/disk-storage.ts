@@ -5,13 +5,13 @@
  * else is missing or changed there is refused, and left as it is.
  */
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { chainBehindAll } from './core/segment-scan.ts'
 import type { JournalEntry, PartitionFiles, SegmentFile, Storage } from './core/storage.ts'
 import { DiskSegment, type SegmentHome } from './disk-segment.ts'
 import { damagedFile } from './files/damage.ts'
 import { brokerEntry, type JournalRecord } from './files/journal-frames.ts'
-import { namesSegments } from './files/journal-judge.ts'
+import { type Promises, promisesOf } from './files/journal-judge.ts'
 import { Ledger } from './files/ledger.ts'
 import { listSegments, segmentPath } from './files/segment-listing.ts'
 import { lockFolder } from './folder-lock.ts'
@@ -25,30 +25,39 @@ export interface DiskStorageOptions {
 
 class DiskPartition implements PartitionFiles {
   readonly isComplete: boolean
+  readonly isForced: boolean
   readonly #folder: string
   readonly #home: SegmentHome
-  readonly #fsync: boolean
 
-  constructor(folder: string, home: SegmentHome, isComplete: boolean, fsync: boolean) {
+  constructor(folder: string, home: SegmentHome, isComplete: boolean) {
     this.#folder = folder
     this.#home = home
     this.isComplete = isComplete
-    this.#fsync = fsync
+    this.isForced = home.isForced
   }
 
   list(): SegmentFile[] {
-    const { root, topicId, partition, ledger } = this.#home
+    const { root, topicId, partition, files, ledger } = this.#home
     const known = ledger.known.of(topicId, partition)
     const { segments, leftovers, damages } = listSegments(this.#folder, known, this.isComplete)
     if (damages[0] !== undefined) throw damagedFile(root, damages[0])
-    for (const path of leftovers) rmSync(path)
+    // What took their place is there for good first.
+    if (leftovers.length > 0) files.syncFolder(this.#folder)
+    for (const path of leftovers) files.remove(path)
+    // The process before this one may have been killed before it forced the names of its files to the disk.
+    if (segments.some(({ facts }) => facts === undefined || !this.isForced)) {
+      for (const folder of foldersOf(this.#folder, root)) files.folderChanged(folder)
+    }
     return segments.map(
       ({ baseOffset, path, size, facts }) => new DiskSegment(baseOffset, path, size, this.#home, facts),
     )
   }
 
   create(baseOffset: number): SegmentFile {
-    mkdirSync(this.#folder, { recursive: true })
+    const { files } = this.#home
+    files.makeFolder(this.#folder)
+    // No power cut may leave this one, and of those before it only a part.
+    files.syncFilesIn(this.#folder)
     return new DiskSegment(baseOffset, this.#path(baseOffset), 0, this.#home)
   }
 
@@ -58,7 +67,7 @@ class DiskPartition implements PartitionFiles {
     const path = this.#path(baseOffset)
     const next = `${path}.new`
     const bytes = Buffer.concat(content)
-    writeNew(next, bytes, this.#fsync)
+    writeNew(next, bytes, files.syncs)
     const chain = chainBehindAll(0, bytes)
     const oldOnes = old.map((segment) => segment.baseOffset)
     // From here on either may be what is found, in the case of a crash.
@@ -76,8 +85,9 @@ class DiskPartition implements PartitionFiles {
       ledger.forget(segment)
     }
     renameSync(next, path)
+    files.syncFolder(this.#folder)
     // A crash here leaves segments that the new one covers; the journal says so.
-    for (const segment of old) if (segment.path !== path) rmSync(segment.path)
+    for (const segment of old) if (segment.path !== path) files.remove(segment.path)
     const segment = new DiskSegment(baseOffset, path, bytes.length, this.#home).written(chain)
     const gone = oldOnes.filter((base) => base !== baseOffset)
     ledger.announceLate([...gone.map((base) => [topicId, partition, base, -1, 0] as const), segment.row()])
@@ -90,8 +100,7 @@ class DiskPartition implements PartitionFiles {
       ledger.announce({ kind: 'segments' }, [[topicId, partition, segment.baseOffset, -1, 0]])
     }
     ledger.forget(segment)
-    files.forget(segment.path)
-    rmSync(segment.path, { force: true })
+    files.remove(segment.path)
   }
 
   #path(baseOffset: number): string {
@@ -109,11 +118,10 @@ class DiskStorage implements Storage {
   readonly #folder: string
   readonly #topics: string
   readonly #unlock: () => void
-  readonly #fsync: boolean
   readonly #files: OpenFiles
   readonly #journal: JournalFile
   readonly #ledger: Ledger
-  #namesSegments = true
+  #promises: Promises = { names: true, forced: false }
   /** What was read, until all of the folder was. */
   #read: readonly JournalRecord[] | undefined
 
@@ -121,14 +129,13 @@ class DiskStorage implements Storage {
     this.#folder = folder
     this.#topics = topics
     this.#unlock = unlock
-    this.#fsync = fsync
     this.#files = new OpenFiles(fsync)
-    this.#journal = new JournalFile(join(folder, 'journal'), this.#files, fsync)
-    this.#ledger = new Ledger(this.#journal, this.#files, fsync)
+    this.#journal = new JournalFile(join(folder, 'journal'), this.#files)
+    this.#ledger = new Ledger(this.#journal, this.#files)
   }
 
   get endsUnknown(): boolean {
-    return !this.#namesSegments
+    return !this.#promises.names
   }
 
   journal(entry: JournalEntry): void {
@@ -139,7 +146,7 @@ class DiskStorage implements Storage {
     const { frames, torn, fault } = this.#journal.read(readdirSync(this.#topics).length > 0)
     if (fault !== undefined) throw damagedFile(this.#folder, { path: this.#journal.path, ...fault })
     const records = frames.map(({ record }) => record)
-    this.#namesSegments = frames.length === 0 || namesSegments(frames)
+    if (frames.length > 0) this.#promises = promisesOf(frames)
     for (const record of records) this.#ledger.known.apply(record)
     // Where the end was lost, the deletion of a topic may have been; and where its making was, its folder is empty.
     if (!torn) this.#read = records
@@ -157,14 +164,14 @@ class DiskStorage implements Storage {
   }
 
   partition(topicId: string, partition: number): PartitionFiles {
-    const home = { root: this.#folder, topicId, partition, files: this.#files, ledger: this.#ledger }
-    return new DiskPartition(join(this.#topics, topicId, String(partition)), home, this.#namesSegments, this.#fsync)
+    const { names, forced: isForced } = this.#promises
+    const home = { root: this.#folder, topicId, partition, isForced, files: this.#files, ledger: this.#ledger }
+    return new DiskPartition(join(this.#topics, topicId, String(partition)), home, names)
   }
 
   removeTopic(topicId: string): void {
     this.#ledger.forgetTopic(topicId)
-    this.#files.closeAll()
-    rmSync(join(this.#topics, topicId), { recursive: true, force: true })
+    this.#files.removeFolder(join(this.#topics, topicId))
   }
 
   written(): void {
@@ -179,10 +186,18 @@ class DiskStorage implements Storage {
   }
 
   close(): void {
-    this.#ledger.close()
-    this.#files.closeAll()
-    this.#unlock()
+    try {
+      this.#ledger.close()
+      this.#files.closeAll()
+    } finally {
+      this.#unlock()
+    }
   }
+}
+
+/** The folder and those that it lies in, up to the outermost. */
+function foldersOf(folder: string, outermost: string): string[] {
+  return folder.length > outermost.length ? [folder, ...foldersOf(dirname(folder), outermost)] : [outermost]
 }
 
 function prepared(folder: string, topics: string): () => void {

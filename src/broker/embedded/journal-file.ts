@@ -1,5 +1,5 @@
 /** The journal on disk, with the file beside it that says how far it went. */
-import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { JournalEntry } from './core/storage.ts'
 import { JournalEnd, type LastEntry } from './files/journal-end.ts'
@@ -20,16 +20,14 @@ const timesTheSnapshot = 4
 export class JournalFile {
   readonly path: string
   readonly #files: OpenFiles
-  readonly #fsync: boolean
   readonly #end: JournalEnd
   #size = 0
   #snapshotSize = 0
   #last: LastEntry = { n: 0, crc: 0 }
 
-  constructor(path: string, files: OpenFiles, fsync: boolean) {
+  constructor(path: string, files: OpenFiles) {
     this.path = path
     this.#files = files
-    this.#fsync = fsync
     this.#end = new JournalEnd(`${path}.end`)
   }
 
@@ -43,6 +41,9 @@ export class JournalFile {
     const last = this.#end.read()
     const judged = judgeJournal({ bytes, last, used: used || this.#end.exists })
     this.#last = { n: Math.max(judged.frames.at(-1)?.record.n ?? 0, last?.n ?? 0), crc: 0 }
+    // What is done about it must not be on the disk before it is: the process before this one may have been killed.
+    if (bytes !== undefined) this.#files.written(this.path)
+    this.#files.syncFile(this.path)
     return judged
   }
 
@@ -53,17 +54,19 @@ export class JournalFile {
     this.#size += bytes.length
     this.#last = { n, crc }
     // What is not forced to the disk may be lost there, and then nobody is to expect it.
-    if (!this.#fsync) this.#end.write(this.#last)
+    if (!this.#files.syncs) this.#end.write(this.#last)
   }
 
-  /** All that was written has been forced to the disk. */
-  synced(): void {
+  /** With `fsync` forces all of it to the disk: from then on somebody expects it. */
+  sync(): void {
+    if (!this.#files.syncs) return
+    this.#files.syncFile(this.path)
     this.#end.write(this.#last)
   }
 
   /** Puts the entries in the place of all there are, in one step. */
   replace(entries: readonly JournalEntry[], segments: readonly SegmentRow[]): void {
-    const records: Array<JournalEntry | FilesEntry> = [{ kind: 'format', version: journalVersion }, ...entries]
+    const records: Array<JournalEntry | FilesEntry> = [this.#format(), ...entries]
     let { n, crc } = this.#last
     const frames = records.map((entry, i) => {
       const record: JournalRecord = { ...entry, n: ++n, ...(i === 0 && { segments }) }
@@ -75,14 +78,20 @@ export class JournalFile {
     const next = `${this.path}.new`
     // Should this fail, the next attempt comes when the journal has grown by as much again.
     this.#snapshotSize = this.#size
-    writeNew(next, content, this.#fsync)
+    writeNew(next, content, this.#files.syncs)
     this.#files.forget(this.path)
     renameSync(next, this.path)
-    if (this.#fsync) syncFolder(dirname(this.path))
     this.#size = content.length
     this.#snapshotSize = content.length
     this.#last = { n, crc }
+    this.#files.syncFolder(dirname(this.path))
     this.#end.write(this.#last)
+    if (this.#files.syncs) this.#end.sync()
+  }
+
+  #format(): FilesEntry {
+    const format = { kind: 'format', version: journalVersion } as const
+    return this.#files.syncs ? { ...format, forced: true } : format
   }
 
   close(): void {
@@ -98,11 +107,4 @@ export function writeNew(path: string, content: Uint8Array, fsync: boolean): voi
     rmSync(path, { force: true })
     throw storageError(path, error instanceof Error ? error.message : String(error), error)
   }
-}
-
-/** Makes a renaming in the folder last. */
-function syncFolder(folder: string): void {
-  const descriptor = openSync(folder, 'r')
-  fsyncSync(descriptor)
-  closeSync(descriptor)
 }

@@ -8,7 +8,7 @@ import { openDiskStorage } from '../../../src/broker/embedded/disk-storage.ts'
 import type { EmbeddedClient } from '../../../src/broker/embedded/embedded-client.ts'
 import { RecordBatchBuilder, stampBatch } from '../../../src/broker/wire/record-batch.ts'
 import { directCluster, temporaryFolder } from './embedded-support.ts'
-import { Producer, type ReadRecord, readToEnd, text, valuesOf } from './support.ts'
+import { batchOf, Producer, type ReadRecord, readToEnd, text, valuesOf } from './support.ts'
 
 const topic = 'table'
 const compact = { 'cleanup.policy': 'compact' }
@@ -210,5 +210,30 @@ describe('compaction in the embedded broker', () => {
     assert.equal((await client.listOffsets([{ topic, partition: 0 }], 'earliest'))[0]?.offset, 0)
     await produce(1250)
     assert.equal((await client.listOffsets([{ topic, partition: 0 }], 'earliest'))[0]?.offset, 2)
+  })
+
+  test('the ends of transactions are no records: a restart lets no old data expire for the time at which they ended', async (t) => {
+    const folder = temporaryFolder(t)
+    const open = () => directCluster({ segmentBytes: 300, storage: openDiskStorage(folder, { fsync: false }) })
+    const begin = async (client: EmbeddedClient): Promise<number | undefined> =>
+      (await client.listOffsets([{ topic, partition: 0 }], 'earliest'))[0]?.offset
+    for (const policy of ['delete', 'compact,delete']) {
+      let { client, cluster } = open()
+      await client.createTopics([
+        { topic, partitions: 1, config: { 'cleanup.policy': policy, 'retention.ms': '1000' } },
+      ])
+      const producer = await Producer.start(client, policy)
+      // Records of the time 1000, in transactions that end at 1,000,000.
+      for (let i = 0; i < 5; i++) {
+        await producer.send(topic, ['x'.repeat(300)])
+        await producer.end(true)
+      }
+      cluster.close()
+      ;({ client, cluster } = open())
+      await client.produce({ transactionalId: null, batches: [{ topic, partition: 0, records: batchOf(['y']) }] })
+      assert.equal(await begin(client), 0, policy)
+      await client.deleteTopics([topic])
+      cluster.close()
+    }
   })
 })

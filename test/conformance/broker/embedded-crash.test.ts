@@ -1,8 +1,9 @@
 /** What is left after an end at any moment: between any two writes to the disk, or in the middle of one. */
 import assert from 'node:assert/strict'
-import { appendFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
 import type { PartitionFiles, SegmentFile, Storage } from '../../../src/broker/embedded/core/storage.ts'
 import type { DiskSegment } from '../../../src/broker/embedded/disk-segment.ts'
 import { openDiskStorage } from '../../../src/broker/embedded/disk-storage.ts'
@@ -70,6 +71,7 @@ class FailingStorage implements Storage {
     }
     return {
       isComplete: files.isComplete,
+      isForced: files.isForced,
       list: () => files.list().map(wrap),
       create: (baseOffset) => wrap(files.create(baseOffset)),
       replace: (old, content) => {
@@ -345,6 +347,37 @@ describe('the embedded broker in a folder, ended at any moment', () => {
     assert.equal(readdirSync(join(folder, 'topics')).length, 1)
     cluster.close()
   })
+})
+
+test('offsets that wait for their transaction go with their topic: those who read the next one of its name begin at its beginning', async (t) => {
+  const folder = temporaryFolder(t)
+  const open = () => directCluster({ storage: openDiskStorage(folder, { fsync: false }) })
+  let { client, cluster } = open()
+  await client.createTopics(['in', 'other'].map((topic) => ({ topic, partitions: 1 })))
+  const producer = await Producer.start(client, 'tx')
+  const offsets = ['in', 'other'].map((topic) => ({ topic, partition: 0, offset: 500, metadata: '' }))
+  await producer.sendOffsets(outsider('readers'), offsets)
+  await producer.sendOffsets(outsider('of in alone'), offsets.slice(0, 1))
+  await client.deleteTopics(['in'])
+  // Nothing that would still be decided is left for this group.
+  const stable = client.committedOffsets('of in alone', null, true)
+  assert.deepEqual(await Promise.race([stable, setImmediate('it waits')]), [])
+  const committed = async (): Promise<Array<readonly [string, number]>> => {
+    const partitions = ['in', 'other'].map((topic) => ({ topic, partition: 0 }))
+    const found = await client.committedOffsets('readers', partitions, true)
+    return found.map(({ topic, offset }) => [topic, offset] as const)
+  }
+  await producer.end(true)
+  await client.createTopics([{ topic: 'in', partitions: 1 }])
+  const expected = [['in', -1] as const, ['other', 500] as const]
+  assert.deepEqual(await committed(), expected)
+  // A process that is killed here finds the same in the journal.
+  const copy = join(temporaryFolder(t), 'copy')
+  cpSync(folder, copy, { recursive: true })
+  cluster.close()
+  ;({ client, cluster } = directCluster({ storage: openDiskStorage(copy, { fsync: false }) }))
+  assert.deepEqual(await committed(), expected)
+  cluster.close()
 })
 
 /** The first segment of the only partition that has one. */

@@ -11,7 +11,7 @@ import { inspectFolder } from '../../../src/broker/embedded/files/inspection.ts'
 import { BrokerError } from '../../../src/broker/port.ts'
 import { contentOf, damage, fill, printOf, restorer } from './damage-support.ts'
 import { directCluster, temporaryFolder } from './embedded-support.ts'
-import { batchOf, outsider } from './support.ts'
+import { batchOf, outsider, readToEnd } from './support.ts'
 
 const damages = Number(process.env.BROKER_DAMAGES ?? 500)
 const seed = Number(process.env.BROKER_DAMAGE_SEED ?? 1)
@@ -133,6 +133,47 @@ test('what follows from a loss is told: groups that go back, feeds that are not 
     `state that is restored from ${topic} lacks these changes, and so do results that build on it`,
     `lines of sums.ndjson that were fed to ${topic} are not fed again by themselves`,
   ])
+})
+
+/** A topic of one partition with four segments; answers the paths of these. */
+async function fourSegments(folder: string, topic: string): Promise<string[]> {
+  const storage = openDiskStorage(folder, { fsync: false })
+  const { client, cluster } = directCluster({ segmentBytes: 100, storage })
+  await client.createTopics([{ topic, partitions: 1 }])
+  for (const value of ['a', 'b', 'c', 'd']) {
+    const records = batchOf([value.repeat(100)])
+    await client.produce({ transactionalId: null, batches: [{ topic, partition: 0, records }] })
+  }
+  cluster.close()
+  const partition = join(folder, 'topics', inspectTopic(folder, topic), '0')
+  const segments = readdirSync(partition).sort()
+  assert.equal(segments.length, 4)
+  return segments.map((name) => join(partition, name))
+}
+
+test('the repair keeps all that lies behind a missing beginning, and cuts only behind a gap', async (t) => {
+  for (const [missing, what, left] of [
+    [[0], 'before offset 1', ['b', 'c', 'd']],
+    [[0, 1], 'before offset 2', ['c', 'd']],
+    [[2], 'from offset 2 on', ['a', 'b']],
+    [[0, 2], 'before offset 1 and from offset 2 on', ['b']],
+  ] as const) {
+    const folder = join(temporaryFolder(t), 'data')
+    const segments = await fourSegments(folder, 'log')
+    for (const i of missing) rmSync(segments[i] as string)
+    const { findings, repair } = inspectFolder(folder)
+    assert.equal(findings.length, missing.length)
+    assert.deepEqual(findings[0]?.losses, [`the records of log:0 ${what}`])
+    repair?.()
+    const { client, cluster } = directCluster({ storage: openDiskStorage(folder, { fsync: false }) })
+    const [begin] = await client.listOffsets([{ topic: 'log', partition: 0 }], 'earliest')
+    const { records } = await readToEnd(client, 'log', { from: begin?.offset ?? 0 })
+    cluster.close()
+    assert.deepEqual(
+      records.map(({ value }) => value?.[0]),
+      left,
+    )
+  }
 })
 
 describe("a folder of the embedded broker's first format", () => {

@@ -19,6 +19,7 @@ const topic = 'latest'
 function watched(inner: Storage, before: (old: readonly DiskSegment[]) => void, after: () => void): Storage {
   const files = (partition: PartitionFiles): PartitionFiles => ({
     isComplete: partition.isComplete,
+    isForced: partition.isForced,
     list: () => partition.list(),
     create: (baseOffset) => partition.create(baseOffset),
     remove: (segment) => partition.remove(segment),

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
@@ -23,9 +23,14 @@ export function directCluster(options: Partial<ClusterOptions> = {}): Direct {
   return { clock, cluster, client: directClient(cluster) }
 }
 
+/** A folder in memory where there is such a thing: for tests that write so much that a disk would hold them up. */
+export function fastFolder(context: TestContext): string {
+  return temporaryFolder(context, existsSync('/dev/shm') ? '/dev/shm' : tmpdir())
+}
+
 /** A folder that is gone after the test. */
-export function temporaryFolder(context: TestContext): string {
-  const folder = mkdtempSync(join(tmpdir(), 'broker-'))
+export function temporaryFolder(context: TestContext, within = tmpdir()): string {
+  const folder = mkdtempSync(join(within, 'broker-'))
   context.after(() => {
     rmSync(folder, { recursive: true, force: true })
   })

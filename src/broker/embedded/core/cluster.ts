@@ -31,7 +31,7 @@ import { answer, type FetchWaiter, type FindLog, isReady } from './fetch-waiter.
 import { Group, type Reply } from './group.ts'
 import { Offsets } from './offsets.ts'
 import { recover } from './recovery.ts'
-import type { JournalEntry, Storage } from './storage.ts'
+import { type JournalEntry, type Storage, stoppedBy } from './storage.ts'
 import { type Partition, Topics, unknownPartition } from './topics.ts'
 import { Transactions } from './transactions.ts'
 
@@ -101,7 +101,7 @@ export class EmbeddedCluster {
   createTopics(specs: readonly TopicSpec[]): void {
     this.#checkRunning()
     for (const spec of specs) this.#topics.create(spec)
-    this.#storage.written()
+    this.#store()
   }
 
   deleteTopics(names: readonly string[]): void {
@@ -112,7 +112,7 @@ export class EmbeddedCluster {
       this.#feeds.dropTopic(name)
       for (const partition of topic.partitions) this.#touched.add(partition)
     }
-    this.#storage.written()
+    this.#store()
     this.#wake()
   }
 
@@ -149,7 +149,7 @@ export class EmbeddedCluster {
   initProducer(transactionalId: string | null, timeoutMs: number, current?: ProducerIdentity): ProducerIdentity {
     this.#checkRunning()
     const identity = this.#transactions.initProducer(transactionalId, timeoutMs, current)
-    this.#storage.written()
+    this.#store()
     this.#wake()
     return identity
   }
@@ -164,7 +164,7 @@ export class EmbeddedCluster {
     try {
       const produced = batches.map((batch) => this.#append(batch))
       // What is part of a transaction becomes known with its end.
-      if (transactionalId === null) this.#storage.written()
+      if (transactionalId === null) this.#store()
       return produced
     } finally {
       this.#afterWrite()
@@ -180,11 +180,12 @@ export class EmbeddedCluster {
     try {
       const produced = batches.map((batch) => this.#append(batch))
       this.#feeds.set(mark)
-      this.#storage.written()
+      this.#store()
       return produced
     } catch (error) {
       this.#orStop(() => {
         for (const { partition, from } of writes) this.#writable(mark.topic, partition).log.truncate(from)
+        this.#storage.written()
         this.#storage.journal({ kind: 'feed', ...mark, lines, writes: [] })
       })
       throw error
@@ -227,7 +228,7 @@ export class EmbeddedCluster {
     this.#checkRunning()
     this.#validateCommit(member, offsets, false)
     this.#storage.journal({ kind: 'offsets', groupId: member.groupId, offsets })
-    this.#storage.written()
+    this.#store()
     this.#offsets.commit(member.groupId, offsets)
   }
 
@@ -372,6 +373,11 @@ export class EmbeddedCluster {
     }
   }
 
+  /** What was written is about to be acknowledged. Whether it is stored, nobody knows where this fails: it must not be tried again. */
+  #store(): void {
+    this.#orStop(() => this.#storage.written())
+  }
+
   /**
    * A step that belongs to a decision already taken. If the disk refuses it the broker stops: the memory is ahead of the
    * disk now, and only a start from what is stored brings them together again.
@@ -380,13 +386,7 @@ export class EmbeddedCluster {
     try {
       step()
     } catch (cause) {
-      const why = cause instanceof Error ? cause.message : String(cause)
-      this.#stopped ??= new BrokerError(
-        'KAFKA_STORAGE_ERROR',
-        `The embedded broker stopped, because a write that it could not take back failed: ${why} Start the process again.`,
-        'config',
-        cause,
-      )
+      this.#stopped ??= stoppedBy(cause)
       throw this.#stopped
     }
   }

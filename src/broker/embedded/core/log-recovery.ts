@@ -49,7 +49,8 @@ export function recoverSegment<S>(
   file.copy(0, bytes, 0, bytes.length)
   const segment = log.addSegment(file)
   const { facts } = file
-  const { size, chain, fault } = scanSegment(bytes, { from, gaps, facts, last }, (header, at) => {
+  const forced = log.files.isForced
+  const { size, chain, fault } = scanSegment(bytes, { from, gaps, facts, last, forced }, (header, at) => {
     note(log, bytes, at, header, segment)
   })
   if (fault !== undefined) throw file.damaged(fault.at, fault.why)

@@ -96,6 +96,7 @@ class MemorySegment implements SegmentFile {
 
 class MemoryPartition implements PartitionFiles {
   readonly isComplete = true
+  readonly isForced = false
 
   list(): SegmentFile[] {
     return []

@@ -76,10 +76,14 @@ export class Offsets {
     return [...this.#committed.keys()]
   }
 
-  /** Offsets of a topic that is no more would mislead the readers of its successor. */
+  /** Offsets of a topic that is no more would mislead the readers of its successor, also those that are yet to take effect. */
   dropTopic(topic: string): void {
-    for (const group of this.#committed.values()) {
-      for (const [key, offset] of group) if (offset.topic === topic) group.delete(key)
+    for (const group of this.#committed.values()) dropFrom(group, topic)
+    for (const [producerId, all] of this.#pending) {
+      for (const { offsets } of all) dropFrom(offsets, topic)
+      const left = all.filter(({ offsets }) => offsets.size > 0)
+      if (left.length > 0) this.#pending.set(producerId, left)
+      else this.#pending.delete(producerId)
     }
   }
 
@@ -101,4 +105,8 @@ export class Offsets {
     }
     return entries
   }
+}
+
+function dropFrom(offsets: Map<string, OffsetToCommit>, topic: string): void {
+  for (const [key, offset] of offsets) if (offset.topic === topic) offsets.delete(key)
 }

@@ -22,8 +22,13 @@ import type { PartitionFiles, SegmentFile } from './storage.ts'
 export interface Segment {
   readonly file: SegmentFile
   readonly index: OffsetIndex
-  /** Greatest timestamp within, for retention by time. */
+  /** Greatest timestamp of its records, for retention by time. */
   maxTimestamp: number
+}
+
+/** The end of a transaction has the time at which it came, which says nothing of how old the records are. */
+function noteTime(segment: Segment, { control, maxTimestamp }: BatchHeader): void {
+  if (!control && maxTimestamp > segment.maxTimestamp) segment.maxTimestamp = maxTimestamp
 }
 
 export interface OpenTransaction {
@@ -205,7 +210,7 @@ export class PartitionLog {
     for (const bytes of content) {
       const header = batchHeader(bytes)
       segment.index.add(header.baseOffset, position)
-      if (header.maxTimestamp > segment.maxTimestamp) segment.maxTimestamp = header.maxTimestamp
+      noteTime(segment, header)
       position += bytes.length
     }
     this.segments.splice(0, count, segment)
@@ -240,7 +245,7 @@ export class PartitionLog {
   noteBatch(header: BatchHeader, baseOffset: number, segment: Segment, position: number): void {
     assert(baseOffset >= this.#end, `a batch at offset ${baseOffset} comes behind the end at ${this.#end}`)
     segment.index.add(baseOffset, position)
-    if (header.maxTimestamp > segment.maxTimestamp) segment.maxTimestamp = header.maxTimestamp
+    noteTime(segment, header)
     this.#end = baseOffset + (header.lastOffset - header.baseOffset) + 1
     if (header.producerId < 0n || header.control) return
     if (header.transactional && !this.open.has(header.producerId)) {

@@ -32,6 +32,8 @@ export interface ScanOptions {
   readonly facts: SegmentFacts | undefined
   /** Whether it is the last one, at whose end a write may have been cut short. */
   readonly last: boolean
+  /** Whether `facts` tell all that was acknowledged: then of what follows a power cut may have left any part. */
+  readonly forced: boolean
 }
 
 /** Up to here the head of a batch is not covered by its own checksum, or is that checksum. */
@@ -60,7 +62,11 @@ export function chainBehindAll(before: number, batches: Uint8Array): number {
 type Visit = (header: BatchHeader, at: number) => void
 
 /** Calls `visit` for every batch that can be trusted as far as was read; those before a fault may be among them. */
-export function scanSegment(bytes: Uint8Array, { from, gaps, facts, last }: ScanOptions, visit?: Visit): SegmentScan {
+export function scanSegment(
+  bytes: Uint8Array,
+  { from, gaps, facts, last, forced }: ScanOptions,
+  visit?: Visit,
+): SegmentScan {
   let at = 0
   let chain = 0
   let end = from
@@ -86,7 +92,7 @@ export function scanSegment(bytes: Uint8Array, { from, gaps, facts, last }: Scan
     return result({ at, why: `${why}, where ${facts?.size} bytes were written` })
   }
   if (at < bytes.length && !last) return result({ at, why: 'no whole batch of records follows, before its end' })
-  if (at < bytes.length && wholeBehind(bytes, at + 1)) {
+  if (at < bytes.length && !forced && wholeBehind(bytes, at + 1)) {
     return result({ at, why: 'a batch of records is damaged, and whole ones follow' })
   }
   return result()

@@ -2,7 +2,7 @@
  * Where the embedded broker keeps its bytes. The cluster itself does no input or output: it appends to segments and to
  * one journal, and at start reads both back. What an append returned from is stored, in the order of the appends.
  */
-import type { OffsetToCommit } from '../../port.ts'
+import { BrokerError, type OffsetToCommit } from '../../port.ts'
 import type { SegmentFacts } from './segment-scan.ts'
 
 /** A run of record batches. Positions are byte positions within it. */
@@ -27,6 +27,8 @@ export interface SegmentFile {
 export interface PartitionFiles {
   /** Whether all segments are known by name, so that one that is not is no leftover. */
   readonly isComplete: boolean
+  /** Whether what was acknowledged had been forced to the disk, and told, before the last process ended. */
+  readonly isForced: boolean
   /** Those that exist, in the order of their base offsets. Asked once, at start. */
   list(): SegmentFile[]
   create(baseOffset: number): SegmentFile
@@ -54,6 +56,18 @@ export interface Storage {
   /** The error for segments that end before `offset`, up to which somebody knows them to have gone. */
   lost(topicId: string, partition: number, end: number, why: string): Error
   close(): void
+}
+
+/** The error of a broker that does nothing any more; the storage may have said already why. */
+export function stoppedBy(cause: unknown): BrokerError {
+  if (cause instanceof BrokerError && cause.errorClass === 'config') return cause
+  const why = cause instanceof Error ? cause.message : String(cause)
+  return new BrokerError(
+    'KAFKA_STORAGE_ERROR',
+    `The embedded broker stopped, because a write that it could not take back failed: ${why} Start the process again.`,
+    'config',
+    cause,
+  )
 }
 
 /** State that is not record data. Producer ids are decimal text: JSON has no wide integers. */

@@ -17,7 +17,7 @@ import type { JournalEntry } from '../core/storage.ts'
 import type { Finding } from './damage.ts'
 import { JournalEnd } from './journal-end.ts'
 import { brokerEntry, frameOf, type JournalRecord, journalVersion, type SegmentRow } from './journal-frames.ts'
-import { type JudgedJournal, judgeJournal, namesSegments } from './journal-judge.ts'
+import { type JudgedJournal, judgeJournal, promisesOf } from './journal-judge.ts'
 import { KnownSegments } from './known-segments.ts'
 import { type CheckedPartition, checkPartition, type Cut } from './partition-check.ts'
 import { Reconciled } from './reconciled.ts'
@@ -53,8 +53,7 @@ export function inspectFolder(folder: string): Inspection {
   const partitions = living.flatMap((topic) =>
     Array.from({ length: topic.partitions }, (_, partition) => {
       const where = join(topicsFolder, topic.topicId, String(partition))
-      const named = namesSegments(frames)
-      const checked = checkPartition(where, topic, known.of(topic.topicId, partition), named, entries)
+      const checked = checkPartition(where, topic, known.of(topic.topicId, partition), promisesOf(frames), entries)
       entries.reached(checked)
       return checked
     }),

@@ -2,7 +2,16 @@
  * How far the journal went, in a file of its own: an entry that was written and is not there any more would otherwise look
  * as if it had never been. It is written behind each entry, so that it may know of one less, but never of one more.
  */
-import { closeSync, existsSync, openSync, readFileSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fdatasyncSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  writeSync,
+} from 'node:fs'
 import { crc32c } from '../../wire/crc32c.ts'
 import { readInt32, readInt64, writeInt32, writeInt64 } from '../../wire/integers.ts'
 
@@ -39,8 +48,16 @@ export class JournalEnd {
     writeInt64(bytes, 0, n)
     writeInt32(bytes, 8, crc)
     writeInt32(bytes, 12, crc32c(bytes, 0, 12))
-    this.#descriptor ??= openSync(this.#path, 'w')
+    if (this.#descriptor === undefined) {
+      // What it told before stays until it is overwritten.
+      this.#descriptor = openSync(this.#path, constants.O_WRONLY | constants.O_CREAT)
+      ftruncateSync(this.#descriptor, length)
+    }
     writeSync(this.#descriptor, bytes, 0, length, 0)
+  }
+
+  sync(): void {
+    if (this.#descriptor !== undefined) fdatasyncSync(this.#descriptor)
   }
 
   close(): void {

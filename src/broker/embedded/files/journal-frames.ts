@@ -8,8 +8,11 @@ export type SegmentRow = readonly [topicId: string, partition: number, baseOffse
 
 /** Entries of the files alone, of which the broker does not know. */
 export type FilesEntry =
-  /** The first one: which format all of them have. */
-  | { readonly kind: 'format'; readonly version: number }
+  /**
+   * The first one: which format all of them have, and whether whoever wrote them forces what it acknowledges to the disk, and
+   * tells of it, first.
+   */
+  | { readonly kind: 'format'; readonly version: number; readonly forced?: boolean }
   | { readonly kind: 'segments' }
   /** Written before old segments give way to a new one: from then on either may be there. */
   | { readonly kind: 'replacing'; readonly old: readonly number[]; readonly by: SegmentRow }

@@ -48,9 +48,13 @@ function faultOf(
     return `it is of format ${first.version}, which a later version writes; this one knows format ${journalVersion}`
   }
   if (first?.n !== undefined && first.kind !== 'format') return 'its first entries are missing'
-  if (size < bytes.length && frameBehind(bytes, size + 1)) return 'an entry is damaged, and whole ones follow'
-  if (last === undefined) return undefined
   const lastN = frames.at(-1)?.record.n ?? -1
+  // Of what was not forced to the disk yet the power may have left later entries, and not those before.
+  const isTail = promisesOf(frames).forced && last !== undefined && lastN >= last.n
+  if (size < bytes.length && !isTail && frameBehind(bytes, size + 1)) {
+    return 'an entry is damaged, and whole ones follow'
+  }
+  if (last === undefined) return undefined
   if (lastN < 0) return `it is of the format before, and older than the ${last.n} entries that were written since`
   if (lastN < last.n) return `it goes on to entry ${lastN}, where ${last.n} were written`
   const witnessed = frames.find(({ record }) => record.n === last.n)
@@ -59,5 +63,15 @@ function faultOf(
     : `its entry ${last.n} is not the one that was written`
 }
 
-/** Whether the folder's journal names the segments: the first format did not. */
-export const namesSegments = (frames: readonly Frame[]): boolean => frames[0]?.record.kind === 'format'
+/** What the journal promises of the segments. */
+export interface Promises {
+  /** It names all of them but the newest: the first format did not. */
+  readonly names: boolean
+  /** Whatever was acknowledged was forced to the disk and told to the journal before: behind that nothing counts. */
+  readonly forced: boolean
+}
+
+export function promisesOf(frames: readonly Frame[]): Promises {
+  const first = frames[0]?.record
+  return first?.kind === 'format' ? { names: true, forced: first.forced === true } : { names: false, forced: false }
+}

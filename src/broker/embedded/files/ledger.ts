@@ -14,15 +14,14 @@ export interface Kept {
   readonly topicId: string
   readonly baseOffset: number
   row(): SegmentRow
-  /** Cuts off what was found behind its end at start. */
-  cutTorn(): void
+  /** Makes the file what it was taken for at start. */
+  settle(): void
 }
 
 export class Ledger {
   readonly known = new KnownSegments()
   readonly #journal: JournalFile
   readonly #files: OpenFiles
-  readonly #fsync: boolean
   /** Written to since the last entry. */
   readonly #changed = new Set<Kept>()
   /** Of segments that are replaced or gone, where the journal had no room for it. */
@@ -30,10 +29,9 @@ export class Ledger {
   /** False until the folder was read back: up to then nothing is written to the journal. */
   #ready = false
 
-  constructor(journal: JournalFile, files: OpenFiles, fsync: boolean) {
+  constructor(journal: JournalFile, files: OpenFiles) {
     this.#journal = journal
     this.#files = files
-    this.#fsync = fsync
   }
 
   changed(segment: Kept): void {
@@ -52,29 +50,30 @@ export class Ledger {
   entry(entry: JournalEntry): void {
     // The data of a transaction is on the disk before the decision is: the journal vouches for it from then on.
     const decides = entry.kind === 'producer' && entry.ended !== null
-    if (this.#fsync && decides) this.#files.sync()
-    this.#append(entry, !this.#fsync || decides)
+    if (decides) this.#files.syncAllBut(this.#journal.path)
+    this.#append(entry, !this.#files.syncs || decides)
+    // What follows these must not be on the disk before they are: a transaction's markers, a feed's records, a topic's files
+    // that are gone.
+    if (decides || entry.kind === 'feed' || entry.kind === 'topic-deleted') this.#journal.sync()
   }
 
-  /** What was written is about to be acknowledged: with `fsync` it is forced to the disk first, and counts from then on. */
+  /** What was written is about to be acknowledged: with `fsync` it is forced to the disk first, and the journal tells of it. */
   written(): void {
-    if (this.#fsync) {
-      this.#files.sync()
-      this.#journal.synced()
-    }
+    this.#files.syncAllBut(this.#journal.path)
     this.#confirm()
+    this.#journal.sync()
   }
 
   /** Something about segments is to be known before it is done. `rows` are what will be there then. */
   announce(entry: FilesEntry, rows: readonly SegmentRow[]): void {
-    if (this.#ready) this.#journal.append(entry, rows)
-    for (const row of rows) this.known.set(row)
+    this.#tell(entry, rows)
+    if (this.#ready) this.#journal.sync()
   }
 
   /** As `announce`, of what is done already; where the journal has no room for it, a later entry tells it. */
   announceLate(rows: readonly SegmentRow[]): void {
     try {
-      this.announce({ kind: 'segments' }, rows)
+      this.#tell({ kind: 'segments' }, rows)
     } catch (error) {
       if (!(error instanceof BrokerError)) throw error
       this.#untold.push(...rows)
@@ -82,12 +81,10 @@ export class Ledger {
   }
 
   replaceJournal(entries: readonly JournalEntry[]): void {
-    if (this.#fsync) this.#files.sync()
+    for (const segment of this.#changed) segment.settle()
+    this.#files.syncAllBut(this.#journal.path)
     for (const row of this.#untold) this.known.set(row)
-    for (const segment of this.#changed) {
-      segment.cutTorn()
-      this.known.set(segment.row())
-    }
+    for (const segment of this.#changed) this.known.set(segment.row())
     this.#journal.replace(entries, this.known.rows())
     this.#changed.clear()
     this.#untold = []
@@ -95,7 +92,7 @@ export class Ledger {
   }
 
   close(): void {
-    if (this.#fsync && this.#ready) this.written()
+    if (this.#files.syncs && this.#ready && !this.#files.hasFailed) this.written()
     this.#journal.close()
   }
 
@@ -107,6 +104,11 @@ export class Ledger {
     } catch (error) {
       if (!(error instanceof BrokerError)) throw error
     }
+  }
+
+  #tell(entry: FilesEntry, rows: readonly SegmentRow[]): void {
+    if (this.#ready) this.#journal.append(entry, rows)
+    for (const row of rows) this.known.set(row)
   }
 
   #append(entry: JournalEntry | FilesEntry, tells: boolean): void {

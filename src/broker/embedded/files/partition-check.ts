@@ -1,9 +1,10 @@
 /** One partition of a folder that is inspected: how far its segments can be trusted, and what is lost behind that. */
 import { readFileSync } from 'node:fs'
-import { chainBehindAll, scanSegment } from '../core/segment-scan.ts'
+import { chainBehindAll, type ScanOptions, scanSegment } from '../core/segment-scan.ts'
 import type { JournalEntry } from '../core/storage.ts'
 import type { Finding } from './damage.ts'
 import type { SegmentRow } from './journal-frames.ts'
+import type { Promises } from './journal-judge.ts'
 import type { KnownPartition } from './known-segments.ts'
 import { type FoundSegment, listSegments, segmentPath } from './segment-listing.ts'
 
@@ -44,7 +45,7 @@ export function checkPartition(
   folder: string,
   topic: Extract<JournalEntry, { kind: 'topic' }>,
   known: KnownPartition,
-  isComplete: boolean,
+  { names: isComplete, forced }: Promises,
   witnesses: Witnesses,
 ): CheckedPartition {
   const { segments, damages } = listSegments(folder, known, isComplete)
@@ -60,9 +61,11 @@ export function checkPartition(
       check.cuts.push({ path: segment.path, size: 0 })
       continue
     }
-    // Missing ones before the first that is there: the log begins later.
-    if (isWhole && !isFirst && firstBad < segment.baseOffset) isWhole = false
-    if (isWhole) isWhole = take(check, segment, topic, known, i === segments.length - 1, isFirst)
+    // Where those before the first that is taken are bad, the log begins later; behind it each one that is bad leaves a gap.
+    const begin = check.rows[0]?.[2] ?? segment.baseOffset
+    if (bad.some(({ baseOffset }) => begin < baseOffset && baseOffset < segment.baseOffset)) isWhole = false
+    const last = i === segments.length - 1
+    if (isWhole) isWhole = take(check, segment, topic, known, { last, forced, isFirst })
     else check.cuts.push({ path: segment.path, size: 0 })
   }
   const evidence = witnesses.farthest(topic.topic, partition)
@@ -96,8 +99,7 @@ function take(
   { baseOffset, path, facts }: FoundSegment,
   { config, topicId }: Extract<JournalEntry, { kind: 'topic' }>,
   { partition }: KnownPartition,
-  last: boolean,
-  isFirst: boolean,
+  { last, forced, isFirst }: Pick<ScanOptions, 'last' | 'forced'> & { readonly isFirst: boolean },
 ): boolean {
   if (!isFirst && baseOffset !== check.end) {
     const why = `it begins at offset ${baseOffset}, and what comes before it ends at ${check.end}`
@@ -109,7 +111,7 @@ function take(
   const gaps = (config['cleanup.policy'] ?? 'delete').includes('compact')
   const from = baseOffset
   let end = from
-  const scan = scanSegment(bytes, { from, gaps, facts, last }, (header) => {
+  const scan = scanSegment(bytes, { from, gaps, facts, last, forced }, (header) => {
     const { producerId, producerEpoch } = header
     const before = check.producers.get(producerId) ?? -1
     if (producerId >= 0n && producerEpoch > before) check.producers.set(producerId, producerEpoch)

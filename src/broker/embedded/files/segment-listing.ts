@@ -57,5 +57,5 @@ function isDone(folder: string, { by }: Replacing, present: readonly number[]): 
   const bytes = readFileSync(segmentPath(folder, baseOffset))
   if (bytes.length !== size) return false
   const facts = { size, chain }
-  return scanSegment(bytes, { from: baseOffset, gaps: true, facts, last: false }).fault === undefined
+  return scanSegment(bytes, { from: baseOffset, gaps: true, facts, last: false, forced: false }).fault === undefined
 }
