@@ -298,7 +298,8 @@ export class ProcessOperator extends NodeOperator {
   #forward(key: unknown, value: unknown, options: { timestamp?: number; headers?: Headers } | undefined): Maybe {
     const at = this.#now()
     if (options?.timestamp !== undefined && !(options.timestamp >= 0 && options.timestamp < Number.POSITIVE_INFINITY))
-      throw new RangeError(
+      throw new EngineError(
+        'PROCESSING_FAILED',
         `${this.name} forwards a record with the timestamp ${options.timestamp}; give milliseconds since 1970`,
       )
     if (at instanceof Rec) {

@@ -16,10 +16,11 @@ function outcome(newest: { tokenEpoch: number; seq: number }, settings: object):
   const broker = { committedOffsets: async () => [{ ...partition, offset: 1, metadata }] } as unknown as BrokerPort
   const parts = {
     broker,
-    producer: { init: async () => undefined },
+    producer: { retake: async () => undefined },
     clock: new VirtualClock(0),
     settings,
     groupId: 'app',
+    place,
     pause: async () => undefined,
   }
   return outcomeOf(
@@ -29,6 +30,9 @@ function outcome(newest: { tokenEpoch: number; seq: number }, settings: object):
     () => last,
   )
 }
+
+/** Of nobody who is a member. */
+const place = { member: () => ({ memberId: '' }), mayHaveReplacedItself: false }
 
 const inProcess = { split: 'in-process', resolveTimeoutMs: 1000 }
 const shared = { split: 'repartition-topics', resolveTimeoutMs: 1000 }
@@ -58,13 +62,14 @@ test('a broker whose connection is closed is asked again after a pause: others h
   const parts = {
     broker: { committedOffsets: async () => [{ ...partition, offset: 1, metadata }] },
     producer: {
-      init: async () => {
+      retake: async () => {
         if (++asked < 4) throw refused
       },
     },
     clock: new VirtualClock(0),
     settings: inProcess,
     groupId: 'app',
+    place,
     pause: async () => {
       pauses++
     },
