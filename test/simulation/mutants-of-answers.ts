@@ -50,16 +50,18 @@ export const mutantsOfAnswers: readonly Mutant[] = [
     // What became of a commit is asked while its transaction may still end in either way.
     world: { breaks: { atEnd: 0.2, again: 0.2, forMs: 30 }, zombies: 0 },
     patch: () => {
-      const { init, retake } = Producer.prototype
-      let starts = 0
+      const { end, retake } = Producer.prototype
+      const inDoubt = new WeakSet<Producer>()
+      Producer.prototype.end = function (commit) {
+        return end.call(this, commit).catch((error: unknown) => {
+          inDoubt.add(this)
+          throw error
+        })
+      }
       Producer.prototype.retake = function (confirm) {
-        starts++
-        return retake.call(this, confirm).finally(() => starts--)
+        return inDoubt.delete(this) ? Promise.resolve() : retake.call(this, confirm)
       }
-      Producer.prototype.init = function (conditional) {
-        return conditional === true && starts === 0 ? Promise.resolve() : init.call(this, conditional)
-      }
-      return () => Object.assign(Producer.prototype, { init, retake })
+      return () => Object.assign(Producer.prototype, { end, retake })
     },
   },
   {

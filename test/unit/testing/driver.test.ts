@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import {
   defineApp,
   type KeyValueStore,
+  type Serde,
   serdes,
   type Topology,
   tumbling,
@@ -398,6 +399,36 @@ describe('the rest of the engine', () => {
     await driver.input('in').pipeAll(rows.map((row) => ({ ...row, value: 1, timestamp: row.timestamp + 1 })))
     await driver.commit()
     assert.equal(values(driver).length, 5000)
+  })
+
+  test('takes a row from one group to the other where JSON shows no difference between them', async () => {
+    const colours: Serde<Map<string, number>> = {
+      name: 'colours',
+      serialize: (map) => new TextEncoder().encode([...map.keys()].join()),
+      deserialize: (bytes) => new Map([[new TextDecoder().decode(bytes), 1]]),
+    }
+    const driver = driverOf((topology) =>
+      topology
+        .table<string, string>('in', { key: serdes.string, value: serdes.string })
+        .groupBy((colour) => [new Map([[colour, 1]]), colour], { key: colours })
+        .count()
+        .toStream()
+        .map((count, group) => [[...group.keys()].join(), count])
+        .to('out', { key: serdes.string, value: serdes.json<number>() }),
+    )
+    await driver.input('in').pipeAll([
+      { key: 'a', value: 'red', timestamp: 1 },
+      { key: 'a', value: 'blue', timestamp: 2 },
+    ])
+    const told = driver.output<number>('out').readAll()
+    assert.deepEqual(
+      told.map(({ key, value }) => [key, value]),
+      [
+        ['red', 1],
+        ['red', 0],
+        ['blue', 1],
+      ],
+    )
   })
 
   test('is compared with a readable difference', async () => {
