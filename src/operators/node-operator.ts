@@ -254,17 +254,20 @@ export function unplacedOrigin(watermark: number): Origin {
 /**
  * How far event time has come for a record, itself included. Before a watermark is known the record's own time stands in
  * for it, or rows would be as old as time itself; the newest one of all would depend on which of them wait for a
- * function. Undefined: as far as in its task; so it is for what timers make, behind which records wait.
+ * function. What a timer makes goes by the timer's own time: event time may have gone past it at once, and it looks back
+ * from where it is. Undefined: as far as in its task.
  */
 export function timeOf({ origin, timestamp }: Rec): number | undefined {
-  if (origin.topic === '') return undefined
+  if (origin.topic === '') return firedAt(origin)
   return origin.watermark === Number.NEGATIVE_INFINITY ? timestamp : origin.watermark
 }
 
-/**
- * As `timeOf`, for the history of a key. What a timer makes goes by the timer's own time: event time may have gone past
- * it at once, and it looks back from where it is.
- */
+/** The time of a timer, as far as event time is known. */
+export function firedAt({ at }: Origin): number | undefined {
+  return at === Number.NEGATIVE_INFINITY ? undefined : at
+}
+
+/** As `timeOf`, for the history of a key. */
 export function historyTimeOf(rec: Rec): number {
   return timeOf(rec) ?? rec.origin.at
 }

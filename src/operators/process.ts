@@ -10,7 +10,7 @@ import { asOf, type ReaderTime } from '../state/stores/as-of.ts'
 import type { RecordView, SpecOf } from '../topology/operator-spec.ts'
 import type { Headers } from '../broker/wire/headers.ts'
 import { type Downstream, forward, isPromise, type Maybe, type Origin, Rec } from './contract.ts'
-import { NodeOperator, type OperatorEnv, processingFailed, timeOf, whereOf } from './node-operator.ts'
+import { firedAt, NodeOperator, type OperatorEnv, processingFailed, timeOf, whereOf } from './node-operator.ts'
 import { bytesText, byText, SortedList } from './sorted-list.ts'
 
 type Answer = void | Promise<void>
@@ -62,7 +62,7 @@ export class ProcessOperator extends NodeOperator {
     before: () => this.#now()?.origin.at ?? Number.NEGATIVE_INFINITY,
     current: () => {
       const at = this.#now()
-      return at instanceof Rec ? timeOf(at) : undefined
+      return at instanceof Rec ? timeOf(at) : at && firedAt(at.origin)
     },
   }
   #processor: UserProcessor | undefined

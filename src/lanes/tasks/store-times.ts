@@ -35,11 +35,12 @@ export function storeTimes(
 
 /**
  * Before a watermark is known each record goes by its own time. So that no more is kept than one time to live of what
- * nobody may read, rows go then as well: when they are over for a record that is older than the newest by as much.
+ * nobody may read, rows go then as well: when they are over for a record that is older than the newest by as much. After
+ * that timers read as of their own times, and are not further than what is settled.
  */
 function rowsRemovableTo(task: Task | undefined, { ttlMs }: StoreSpec): number {
   if (task === undefined) return unknown
-  return task.streamTime === unknown ? task.rowTime - (ttlMs ?? 0) : task.streamTime
+  return task.streamTime === unknown ? task.rowTime - (ttlMs ?? 0) : task.settledTo
 }
 
 function reads({ nodes }: Stage, topology: CompiledTopology, store: string): boolean {

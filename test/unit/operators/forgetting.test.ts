@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from '../../support/properties.ts'
-import { compile, serdes, session, sliding, type Topology, tumbling } from '../../../src/index.ts'
+import { compile, keyValueStore, serdes, session, sliding, type Topology, tumbling } from '../../../src/index.ts'
 import { Task } from '../../../src/operators/task.ts'
 import { originAt } from '../../../src/operators/contract.ts'
 import type { StoreLifecycle, StoreSpec } from '../../../src/state/contract.ts'
@@ -33,7 +33,8 @@ function outputs(build: (topology: Topology) => void, inputs: readonly Input[]):
     const spec = topology.stores.get(name) as StoreSpec
     const streamTime = (): number =>
       (spec.kind === 'key-value' ? task?.rowTime : task?.settledTo) ?? Number.NEGATIVE_INFINITY
-    stores.set(name, openStore(spec, new MemoryBackend(), 0, { streamTime }))
+    const removableTo = (): number => task?.settledTo ?? Number.NEGATIVE_INFINITY
+    stores.set(name, openStore(spec, new MemoryBackend(), 0, { streamTime, removableTo }))
   }
   task = new Task({
     topology,
@@ -110,5 +111,67 @@ describe('an aggregate in windows gives the same, wherever its task is advanced 
         fc.assert(property, { numRuns: 300 })
       })
     }
+  }
+})
+
+describe('timers over rows with a time to live give the same, wherever their task is advanced and its stores are sealed', () => {
+  const rows = keyValueStore<string, number>('rows', { key: serdes.string, value: serdes.json<number>(), ttl: '10ms' })
+  const last = 400
+
+  test('in a processor', () => {
+    const build = (topology: Topology): void =>
+      topology
+        .stream('in', { value: serdes.string })
+        .process<string, string>(
+          (context) => ({
+            process: (_value, key) => context.timers.set(key, context.streamTime() + 3),
+            onTimer: (key, time) => {
+              const seen = context.store(rows).get(key)
+              context.store(rows).put(key, time)
+              if (time < last) context.timers.set(key, time + (time % 3 === 0 ? 13 : 7))
+              return context.forward(key, `${time} sees ${seen}`)
+            },
+          }),
+          { stores: [rows], timers: true },
+        )
+        .to('out', { value: serdes.string })
+    same(build)
+  })
+
+  test('as of their own times, where event time has gone past them at once', () => {
+    const build = (topology: Topology): void =>
+      topology
+        .stream('in', { value: serdes.string })
+        .process<string, string>(
+          (context) => ({
+            process: () => context.timers.set('a', 20),
+            onTimer: (key, time) => {
+              const seen = context.store(rows).get(key)
+              if (time === 20) context.store(rows).put(key, time)
+              if (time < 40) context.timers.set(key, time + 8)
+              return context.forward(key, `${time} sees ${seen}`)
+            },
+          }),
+          { stores: [rows], timers: true },
+        )
+        .to('out', { value: serdes.string })
+    const told = outputs(build, [
+      { key: 'a', by: 10, back: 0, advance: true, seal: true },
+      { key: 'b', by: 1000, back: 0, advance: true, seal: true },
+    ])
+    assert.deepEqual(told, [
+      'a=20 sees undefined@20',
+      'a=28 sees 20@28',
+      'a=36 sees undefined@36',
+      'a=44 sees undefined@44',
+    ])
+  })
+
+  function same(build: (topology: Topology) => void): void {
+    const property = fc.property(someInputs, (inputs) => {
+      const always = inputs.map((input) => ({ ...input, advance: true, seal: true }))
+      assert.deepEqual(outputs(build, inputs), outputs(build, always))
+    })
+    fc.assert(property, { numRuns: 300 })
   }
 })
