@@ -181,7 +181,7 @@ export class EngineCore {
       rebalanced: () => this.#reports.rebalanced(),
       failed: (error) => this.#recovery.failed(error),
       runEnded: () => this.#runs.current.over,
-      holdCommits: async (held) => this.#commits.committer?.hold(held),
+      holdCommits: () => this.#commits.holdOfRun(),
     })
   }
 

@@ -229,6 +229,12 @@ export class Commits {
     void this.#committer?.hold(held)
   }
 
+  /** No commit of this run begins until it is given back: to this run's committer, whatever run there is by then. */
+  holdOfRun(): { readonly held: Promise<void> | undefined; giveBack(): void } {
+    const committer = this.#committer
+    return { held: committer?.hold(true), giveBack: () => void committer?.hold(false) }
+  }
+
   /** The open epoch is lost. */
   aborted(): void {
     if (this.#committer) this.#reports.aborted(this.#committer.machine, this.tokenEpoch)

@@ -181,8 +181,8 @@ export class Committer {
 
   /** While anybody holds, no commit begins; resolves when none is under way. Every hold is to be given back. */
   async hold(held: boolean): Promise<void> {
-    // A hold may have been taken from the committer of the run before: giving it back here means nothing.
-    this.#holds = Math.max(0, this.#holds + (held ? 1 : -1))
+    this.#holds += held ? 1 : -1
+    assert(this.#holds >= 0, 'who gives back a hold of commits has taken it here')
     this.#feed({ type: 'hold', held: this.#holds > 0 })
     while (held && !this.#closed && this.#machine.startedAtMs !== null) {
       await new Promise<void>((resolve) => this.#waiting.push(resolve))

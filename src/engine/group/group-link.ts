@@ -24,8 +24,8 @@ export interface GroupLinkHost {
   failed(error: unknown): void
   /** Settles when the run of the engine at this moment is over: what it was waiting for will not come. */
   runEnded(): Promise<void>
-  /** Offsets may not be committed until it is called with false. */
-  holdCommits(held: boolean): Promise<void>
+  /** Offsets may not be committed until it is given back: to whom it was taken from, whatever run there is by then. */
+  holdCommits(): { readonly held: Promise<void> | undefined; giveBack(): void }
 }
 
 export class GroupLink {
@@ -146,23 +146,23 @@ export class GroupLink {
   async standDown(): Promise<void> {
     const membership = this.#membership
     this.#membership = undefined
-    this.#holding = false
+    this.#giveBack = undefined
     await membership?.leave(false)
   }
 
-  #holding = false
+  #giveBack: (() => void) | undefined
 
   /** Joining is tried again until it works: one hold for all tries. */
   async #hold(): Promise<void> {
-    if (this.#holding) return
-    this.#holding = true
-    await this.#host.holdCommits(true)
+    if (this.#giveBack !== undefined) return
+    const { held, giveBack } = this.#host.holdCommits()
+    this.#giveBack = giveBack
+    await held
   }
 
   #release(): void {
-    if (!this.#holding) return
-    this.#holding = false
-    void this.#host.holdCommits(false)
+    this.#giveBack?.()
+    this.#giveBack = undefined
   }
 
   async leave(): Promise<void> {
