@@ -122,6 +122,7 @@ async function main(): Promise<void> {
   const { lanes, stateDir, applicationId, peers } = data
   const turns = new Turns(() => core)
   const telemetry = data.traceRoots === null ? undefined : await startTracing(data.traceRoots)
+  // At once, before anything behind it is acknowledged: a function of the application may catch the error.
   const stored = await backends(stateDir, applicationId, lane, (error) => core.fault(error))
   const core = new LaneCore({
     lane,
@@ -236,7 +237,7 @@ async function backends(
   stateDir: string | null,
   applicationId: string,
   lane: number,
-  lost: (error: EngineError) => void,
+  onLost: (error: EngineError) => void,
 ): Promise<StoreBackendFactory> {
   if (stateDir === null) return memoryBackends()
   const { lmdbBackends } = await import('../state/backends.ts')
@@ -244,8 +245,6 @@ async function backends(
     const message = `files of stores were set aside as ${folder}, and the stores are rebuilt from their changelogs: ${reason}`
     send({ type: 'notice', lane, message })
   }
-  // Behind the record that met it: the lane fails even where a function of the application has caught the error.
-  const onLost = (error: EngineError): void => queueMicrotask(() => lost(error))
   const isAbandoned = (): boolean => data.counters[laneIndex.abandoned] !== 0
   return lmdbBackends({ dir: stateDir, applicationId, lane, onQuarantine, onLost, isAbandoned })
 }

@@ -100,6 +100,8 @@ export interface Origin {
 export interface OpenCall {
   /** Of the record; undefined for a timer. */
   readonly origin: Origin | undefined
+  /** Of the lane in which it was made. */
+  readonly run: number
   /** Counts up: another number is another call. */
   number: number
   node: number

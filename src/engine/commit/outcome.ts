@@ -58,8 +58,8 @@ export async function outcomeOf(
 /** Takes the identity again: from here on the transaction in question is decided. */
 async function retake({ broker, producer, clock, settings, place, pause }: OutcomeParts): Promise<void> {
   // The coordinator may have cleaned up by itself: whoever is a member is still the one whose identity this is.
-  const isMember = settings.ha === undefined && place.member().memberId !== ''
-  const confirm = isMember ? (): Promise<void> => confirmMember(broker, place) : undefined
+  const isAsked = settings.ha === undefined && place.isInGroup
+  const confirm = isAsked ? (): Promise<void> => confirmMember(broker, place) : undefined
   const startedAt = clock.monotonic()
   for (;;) {
     try {

@@ -259,7 +259,8 @@ export class Producer {
       stampBatch(batch.records, { ...identity, baseSequence, transactional })
       this.#sequences.set(id, (baseSequence + batch.count) % 0x80000000)
     }
-    if (this.#limits.size > 0 && chosen.some(({ batch }) => this.#isTooLarge(batch))) return this.#inParts(chosen)
+    if (this.#limits.size > 0 && chosen.some(({ batch }) => this.#isTooLarge(batch)))
+      return this.#inParts(chosen, false)
     let produced: ProducedPartition[]
     try {
       produced = await this.#broker.produce({
@@ -285,14 +286,14 @@ export class Producer {
    * Writes batches one by one, in halves where the broker takes them only so. Those that it took before it refused another one
    * of the request are repeated: it knows them by their sequences.
    */
-  async #inParts(chosen: readonly Queued[]): Promise<void> {
+  async #inParts(chosen: readonly Queued[], wereSent = true): Promise<void> {
     for (const { batch, done } of chosen) {
       let sequence = batchHeader(batch.records).baseSequence
       const left = [batch]
       for (let part = left.shift(); part !== undefined; part = left.shift()) {
         const { topic, partition } = part
         // A whole one may be there already: what it was refused with was another partition's batch. Halves would not be known again.
-        const isKnown = part !== batch && this.#isTooLarge(part)
+        const isKnown = !(wereSent && part === batch) && this.#isTooLarge(part)
         const refusal = isKnown ? undefined : await this.#writeAlone(part, sequence, done)
         if (refusal === undefined && !isKnown) {
           sequence = (sequence + part.count) % 0x80000000
@@ -302,7 +303,8 @@ export class Producer {
           assert(part.count > 0, 'half a batch has no records')
           if (part.count === 1) throw this.#refusedRecord(part, refusal)
           // A half of it is a little more than half as large.
-          this.#limits.set(topic, Math.floor(part.records.length * 0.75))
+          const limit = this.#limits.get(topic) ?? Number.POSITIVE_INFINITY
+          this.#limits.set(topic, Math.min(limit, Math.floor(part.records.length * 0.75)))
         }
         left.unshift(...splitBatch(part.records, part.count).map((half) => ({ topic, partition, ...half })))
       }

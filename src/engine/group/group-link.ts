@@ -68,6 +68,10 @@ export class GroupLink {
     )
   }
 
+  get isInGroup(): boolean {
+    return this.#o.settings.ha?.groupMode !== 'assign'
+  }
+
   get mayHaveReplacedItself(): boolean {
     return this.#membership?.mayHaveReplacedItself === true
   }

@@ -10,6 +10,8 @@ const againMs = 100
 
 export interface OwnPlace {
   member(): GroupMember
+  /** The group shares out partitions to this process, or is about to: not with `ha.group-mode: assign`. */
+  readonly isInGroup: boolean
   /** A request of its own, long given up, may have taken the place from it: it is about to ask for it anew. */
   readonly mayHaveReplacedItself: boolean
 }
@@ -41,7 +43,13 @@ export async function asMember(place: OwnPlace, call: (member: GroupMember) => P
  * have said so. Who is no member, as with `ha.group-mode: assign`, is told by the producer's identity alone.
  */
 export async function confirmMember(broker: BrokerPort, place: OwnPlace): Promise<void> {
-  if (place.member().memberId === '') return
+  if (!place.isInGroup) return
+  if (place.member().memberId === '')
+    throw new BrokerError(
+      'UNKNOWN_MEMBER_ID',
+      `the group ${place.member().groupId} went on without this process`,
+      'abortable',
+    )
   try {
     await asMember(place, (member) => broker.heartbeat(member))
   } catch (error) {

@@ -5,7 +5,7 @@
  */
 import type { Clock } from '../../base/clock.ts'
 import { sleep, type Timers } from '../../base/timers.ts'
-import type { CallGate, Origin } from '../../operators/contract.ts'
+import { type CallGate, isPromise, type Origin } from '../../operators/contract.ts'
 import type { CallSpec } from '../../topology/operator-spec.ts'
 import { CallLimit } from './call-limit.ts'
 
@@ -72,7 +72,7 @@ export class LaneCallGate implements CallGate {
   readonly isPlain: boolean
 
   get isFree(): boolean {
-    return this.isPlain && this.#out < this.#limit.limit
+    return this.isPlain && !this.#isClosed && this.#out < this.#limit.limit
   }
 
   get out(): number {
@@ -189,12 +189,13 @@ export class LaneCallGate implements CallGate {
 
   async #call(call: () => unknown): Promise<unknown> {
     const { timeoutMs } = this.#spec
-    if (timeoutMs === undefined) return call()
+    const answer = call()
+    if (timeoutMs === undefined || !isPromise(answer)) return answer
     const { promise: late, reject } = Promise.withResolvers<never>()
     const cancel = this.#parts.timers.after(timeoutMs, () =>
       reject(new Error(`${this.#name} had no answer within ${timeoutMs} ms`)),
     )
-    return Promise.race([Promise.resolve(call()), late]).finally(cancel)
+    return Promise.race([answer, late]).finally(cancel)
   }
 
   /** Resolves when the call may be made; it counts as made then. */

@@ -31,6 +31,7 @@ export class Calls {
   /** Records whose calls fail and are made again, the oldest first. */
   readonly #failing = new Map<Origin, Failing>()
   #next = 1
+  #run = 0
   #meanMs = 0
   #slowestMs = 0
   #slowestAt = 0
@@ -55,6 +56,7 @@ export class Calls {
   }
 
   reset(): void {
+    this.#run++
     this.#oldest = undefined
     this.#newest = undefined
     this.#failing.clear()
@@ -75,6 +77,11 @@ export class Calls {
     call.isAwaited = true
     if (!call.isHeld) this.#begins(call)
     return call
+  }
+
+  /** False of a call that was made before the lane began anew. */
+  isOfThisRun({ run }: OpenCall): boolean {
+    return run === this.#run
   }
 
   ended(call: OpenCall): void {
@@ -130,6 +137,7 @@ export class Calls {
     const now = this.#clock.monotonic()
     const call: OpenCall = {
       origin,
+      run: this.#run,
       number: 0,
       node: -1,
       beganMs: now,

@@ -141,6 +141,8 @@ export class TaskHostPort {
       returned: (origin) => {
         const s = slot()
         if (alive(s)) this.#options.returned(s, origin)
+        // Of a task that is gone nothing is at work here.
+        else counters.probe.currentNode = -1
       },
       folded: (updates) => counters.add(laneIndex.foldedUpdates, updates),
       timerFired: (kind: 'event-time' | 'wall-clock') =>

@@ -260,7 +260,10 @@ export class TaskRunner {
     error: unknown,
   ): void {
     slot.task.returned()
-    if (!this.#host.alive(slot)) return
+    if (!this.#host.alive(slot)) {
+      this.#leave(call)
+      return
+    }
     this.#calls.ended(call)
     if (error !== undefined) this.#host.failed(slot, rec, error)
     if (!this.#host.alive(slot)) return
@@ -299,6 +302,13 @@ export class TaskRunner {
     }
   }
 
+  /** The answer is of nobody's interest, as where the task's partition went to another process; the call is out no more. */
+  #leave(call: OpenCall): void {
+    if (!this.#calls.isOfThisRun(call)) return
+    this.#calls.ended(call)
+    this.inFlight--
+  }
+
   /** A timer's function has not answered: nothing deeper is to pass the watermark from which it began. */
   #timer(slot: TaskSlot, pending: Promise<void>, from: number): void {
     const entry = slot.waiting.add(from, Number.POSITIVE_INFINITY)
@@ -309,7 +319,10 @@ export class TaskRunner {
     const call = this.#calls.began(undefined)
     slot.timerCall = call
     const done = (error?: unknown): void => {
-      if (!this.#host.alive(slot)) return
+      if (!this.#host.alive(slot)) {
+        this.#leave(call)
+        return
+      }
       this.#calls.ended(call)
       if (error !== undefined) this.#host.failed(slot, undefined, error)
       this.inFlight--

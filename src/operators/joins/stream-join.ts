@@ -274,7 +274,8 @@ export class StreamJoinOperator extends NodeOperator {
 
   #unmatched(key: unknown, value: unknown, left: boolean, rec: Rec): Maybe {
     this.atWork()
-    const joined = left ? this.#spec.joiner(value, null, key) : this.#spec.joiner(null, value, key)
+    const { joiner } = this.#spec
+    const joined = this.inItsTurn(rec, () => (left ? joiner(value, null, key) : joiner(null, value, key)))
     return this.whenDone(joined, rec, (result) => this.#send(rec, result, rec.timestamp))
   }
 

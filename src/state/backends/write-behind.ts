@@ -222,7 +222,10 @@ export class WriteBehind implements StoreBackend {
   }
 
   opensAnew(): void {
+    const isLost = this.#backend.isLost === true
     this.#backend.opensAnew?.()
+    // Also where it was noticed before: what has been held since belongs to rows that are gone.
+    if (isLost) this.#forget()
     this.#noticeReplacement()
   }
 

@@ -1,7 +1,7 @@
 /** Files of the embedded broker that were damaged: a clear error, or what an undamaged folder would give. */
 import assert from 'node:assert/strict'
 import { cpSync, existsSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
 import { Random } from '../../../src/base/random.ts'
@@ -135,13 +135,13 @@ test('what follows from a loss is told: groups that go back, feeds that are not 
   ])
 })
 
-/** A topic of one partition with four segments; answers the paths of these. */
-async function fourSegments(folder: string, topic: string): Promise<string[]> {
+/** A topic of one partition with four segments of so many records; answers the paths of these. */
+async function fourSegments(folder: string, topic: string, each = 1): Promise<string[]> {
   const storage = openDiskStorage(folder, { fsync: false })
   const { client, cluster } = directCluster({ segmentBytes: 100, storage })
   await client.createTopics([{ topic, partitions: 1 }])
   for (const value of ['a', 'b', 'c', 'd']) {
-    const records = batchOf([value.repeat(100)])
+    const records = batchOf(Array.from({ length: each }, () => value.repeat(100)))
     await client.produce({ transactionalId: null, batches: [{ topic, partition: 0, records }] })
   }
   cluster.close()
@@ -150,6 +150,24 @@ async function fourSegments(folder: string, topic: string): Promise<string[]> {
   assert.equal(segments.length, 4)
   return segments.map((name) => join(partition, name))
 }
+
+test('the repair keeps all records behind a file of which nobody knows', async (t) => {
+  const folder = join(temporaryFolder(t), 'data')
+  const [first] = await fourSegments(folder, 'log', 2)
+  const stray = join(dirname(first as string), `${'1'.padStart(20, '0')}.log`)
+  writeFileSync(stray, '')
+  const { findings, repair } = inspectFolder(folder)
+  assert.deepEqual(
+    findings.map(({ path, losses }) => [path, losses]),
+    [[stray, ['no record of log:0']]],
+  )
+  repair?.()
+  assert.ok(!existsSync(stray))
+  const { client, cluster } = directCluster({ storage: openDiskStorage(folder, { fsync: false }) })
+  const { records } = await readToEnd(client, 'log')
+  cluster.close()
+  assert.equal(records.map(({ value }) => value?.[0]).join(''), 'aabbccdd')
+})
 
 test('the repair keeps all that lies behind a missing beginning, and cuts only behind a gap', async (t) => {
   for (const [missing, what, left] of [

@@ -32,7 +32,7 @@ function outcome(newest: { tokenEpoch: number; seq: number }, settings: object):
 }
 
 /** Of nobody who is a member. */
-const place = { member: () => ({ memberId: '' }), mayHaveReplacedItself: false }
+const place = { member: () => ({ memberId: '' }), isInGroup: false, mayHaveReplacedItself: false }
 
 const inProcess = { split: 'in-process', resolveTimeoutMs: 1000 }
 const shared = { split: 'repartition-topics', resolveTimeoutMs: 1000 }

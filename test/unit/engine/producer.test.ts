@@ -241,6 +241,32 @@ describe('producer of a run', () => {
       assert.equal(written.get(1)?.length, 2)
     })
 
+    test('is not tried whole where it is known what the topic takes', async () => {
+      const { port } = narrow(1000)
+      let asked = 0
+      let refused = 0
+      const counting = {
+        ...port,
+        produce: (request: ProduceRequest) => {
+          asked += request.batches.reduce((sum, { records }) => sum + records.length, 0)
+          return port.produce(request).catch((error: unknown) => {
+            refused++
+            throw error
+          })
+        },
+      }
+      const producer = await ready(counting)
+      producer.send([batch(0, 64, 100)], 0)
+      await producer.flush()
+      const [askedFirst, refusedFirst] = [asked, refused]
+      for (let i = 0; i < 10; i++) {
+        producer.send([batch(0, 64, 100)], 0)
+        await producer.flush()
+      }
+      assert.equal(refused, refusedFirst)
+      assert.ok(asked - askedFirst < 10 * askedFirst)
+    })
+
     test('is written in parts, with all sequences in order, and so are those after it', async () => {
       const { port, log, repeats } = narrow(1000)
       const producer = await ready(port)

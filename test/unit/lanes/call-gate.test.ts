@@ -94,6 +94,17 @@ describe('the gate of a function', () => {
     await refused
   })
 
+  test('waits for no answer of a call that failed at once', async () => {
+    const stage = new Stage()
+    const call = stage.gate({ timeoutMs: 50 }).run(origin, () => {
+      throw new Error('at once')
+    })
+    await assert.rejects(call, /at once/)
+    // A rejection that nobody hears would end the process.
+    await stage.run(60)
+    assert.equal(stage.clock.monotonic(), 0)
+  })
+
   test('waits for a service that answers nobody, asking it one call at a time', async () => {
     const stage = new Stage()
     const gate = stage.gate({ concurrency: 10, breaker: { after: 3, pauseMs: 100 } })

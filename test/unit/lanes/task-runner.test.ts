@@ -102,6 +102,7 @@ class OneTask {
         gate: (node) => this.#gates.of(node),
         returned: (origin) => {
           if (alive()) this.calls.returned(origin, slot.timerCall)
+          else this.probe.currentNode = -1
         },
         ...(this.#passesOver && {
           around: (operator, node) =>
@@ -134,6 +135,10 @@ class OneTask {
     this.failures.length = 0
     this.given = 0
     this.slot = this.#make()
+  }
+
+  revoke(): void {
+    this.slot = undefined as never
   }
 
   async settled(): Promise<void> {
@@ -298,6 +303,48 @@ describe('a task with functions that wait', () => {
     third?.()
     await lane.settled()
     lane.assertIsDone()
+  })
+
+  test('begins no call for a record from before, which it has let through at once', async () => {
+    const answers: Array<() => void> = []
+    const asked: string[] = []
+    const lane = new OneTask((topology) =>
+      topology
+        .stream('in', text)
+        .mapValues((value) => new Promise<string>((resolve) => answers.push(() => resolve(value))))
+        .mapValues(async (value) => asked.push(value))
+        .to('out'),
+    )
+    lane.put('k', 'before')
+    lane.reset()
+    lane.put('k', 'after')
+    for (const answer of answers) answer()
+    await lane.settled()
+    assert.deepEqual(asked, ['after'])
+    lane.assertIsDone()
+  })
+
+  test('knows no call any more of a task that is gone', async () => {
+    const answers: Array<() => void> = []
+    const answer = (): Promise<void> => new Promise((resolve) => answers.push(resolve))
+    const lane = new OneTask((topology) =>
+      topology
+        .stream('in', text)
+        .process<string, string>((context) => {
+          context.schedule('1s', 'wall-clock', answer)
+          return answer
+        })
+        .to('out', text),
+    )
+    lane.put('k', 'v')
+    lane.runner.wallClock(lane.slot, 5000)
+    assert.equal(lane.runner.inFlight, 2)
+    // Its partition went to another process, and the lane goes on.
+    lane.revoke()
+    for (const each of answers) each()
+    await lane.settled()
+    assert.equal(lane.runner.inFlight, 0)
+    assert.equal(lane.calls.oldest, undefined)
   })
 
   test('knows no call any more when all of a record have ended that were made side by side', async () => {

@@ -177,6 +177,30 @@ describe('a backend that is written behind', () => {
       assert.equal(behind.checkpoint(), undefined)
     }))
 
+  test('drops as well what came between the moment at which files were set aside and that at which they are opened anew', () =>
+    withBackend((below) => {
+      let [incarnation, isLost] = [0, false]
+      const replaced = new Proxy(below, {
+        get: (target, property) => {
+          if (property === 'incarnation') return incarnation
+          if (property === 'isLost') return isLost
+          if (property === 'opensAnew') return () => (isLost = false)
+          const value = Reflect.get(target, property, target) as unknown
+          return typeof value === 'function' ? value.bind(target) : value
+        },
+      })
+      const behind = new WriteBehind(replaced)
+      const store = open<Counts>(specOf({}), behind)
+      commit(store, 1, { a: 1 })
+      ;[incarnation, isLost] = [1, true]
+      behind.write(Number.POSITIVE_INFINITY)
+      commit(store, 2, { b: 1 })
+      behind.opensAnew()
+      behind.writeAll()
+      assert.deepEqual(keysOf(below), [])
+      assert.equal(behind.checkpoint(), undefined)
+    }))
+
   test('counts its rows, also those of which nobody looked whether they are new', () =>
     withBackend((below) => {
       const behind = new WriteBehind(below)

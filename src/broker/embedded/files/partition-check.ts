@@ -61,9 +61,12 @@ export function checkPartition(
       check.cuts.push({ path: segment.path, size: 0 })
       continue
     }
-    // Where those before the first that is taken are bad, the log begins later; behind it each one that is bad leaves a gap.
+    // Where those before the first that is taken are bad, the log begins later; behind it each one that is bad leaves a gap. One of
+    // which nobody knows was never a part of it.
     const begin = check.rows[0]?.[2] ?? segment.baseOffset
-    if (bad.some(({ baseOffset }) => begin < baseOffset && baseOffset < segment.baseOffset)) isWhole = false
+    const isGap = ({ baseOffset }: { baseOffset: number }): boolean =>
+      begin < baseOffset && baseOffset < segment.baseOffset && known.segments.has(baseOffset)
+    if (bad.some(isGap)) isWhole = false
     const last = i === segments.length - 1
     if (isWhole) isWhole = take(check, segment, topic, known, { last, forced, isFirst })
     else check.cuts.push({ path: segment.path, size: 0 })
@@ -85,7 +88,7 @@ export function checkPartition(
       const until = isShort ? `, at least up to ${evidence?.offset}, which ${evidence?.who} had reached` : ''
       lost.push(`from offset ${check.end} on${until}`)
     }
-    const loss = `the records of ${name} ${lost.join(' and ')}`
+    const loss = lost.length === 0 ? `no record of ${name}` : `the records of ${name} ${lost.join(' and ')}`
     findings[0] = { ...(findings[0] as Finding), losses: [loss] }
     for (const { path } of bad) if (segments.every((s) => s.path !== path)) check.cuts.push({ path, size: 0 })
   }
