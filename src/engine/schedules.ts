@@ -31,6 +31,8 @@ interface Schedule {
   changed: boolean
   /** Instant of the firing whose function has not answered yet: there is one at a time. */
   firing: number | undefined
+  /** Nothing was to fire any more while it was called: its answer is waited for, and says nothing. */
+  isVoid: boolean
   cancel: (() => void) | undefined
 }
 
@@ -64,6 +66,7 @@ export class Schedules {
         count: 0,
         changed: false,
         firing: undefined,
+        isVoid: false,
         cancel: undefined,
       }))
     if (this.#schedules.length === 0) return
@@ -96,7 +99,7 @@ export class Schedules {
     this.#run = undefined
     for (const schedule of this.#schedules) {
       schedule.cancel?.()
-      schedule.firing = undefined
+      schedule.isVoid = schedule.firing !== undefined
     }
   }
 
@@ -107,7 +110,14 @@ export class Schedules {
   emitted(source: number, count: number, records: readonly EmittedRecord[]): void {
     const run = this.#run
     const schedule = this.#schedules.find((s) => s.source === source)
-    if (run === undefined || schedule?.firing === undefined || schedule.count !== count) return
+    if (schedule?.firing === undefined || schedule.count !== count) return
+    if (schedule.isVoid) {
+      schedule.isVoid = false
+      schedule.firing = undefined
+      if (run !== undefined) this.#arm(run, schedule)
+      return
+    }
+    if (run === undefined) return
     schedule.lastMs = schedule.firing
     schedule.firing = undefined
     schedule.count++

@@ -1,11 +1,11 @@
 /** Operators that make tables and derive tables from tables. */
 import { isDeepStrictEqual } from 'node:util'
-import type { KeyValueStore, TimestampedKeyValueStore, VersionedStore } from '../state/contract.ts'
+import type { KeyValueStore, TimestampedKeyValueStore } from '../state/contract.ts'
 import type { SpecOf, UserFn } from '../topology/operator-spec.ts'
 import { type Emission, toldAt } from './emission.ts'
 import { Change, type Downstream, forward, isPromise, type Maybe, Rec } from './contract.ts'
 import { NodeOperator, type OperatorEnv } from './node-operator.ts'
-import { RowStore } from './rows.ts'
+import { type HistoryRows, RowStore } from './rows.ts'
 import { withValue } from './stateless.ts'
 
 const nothing = (value: unknown): value is null | undefined => value === null || value === undefined
@@ -42,19 +42,23 @@ export class TableSourceOperator extends NodeOperator {
 
 /** Fills a global table or store. */
 export class GlobalPutOperator extends NodeOperator {
-  readonly #put: (key: unknown, value: unknown, timestamp: number) => void
+  readonly #put: (key: unknown, value: unknown, rec: Rec) => void
+  /** The newest time of each partition: they are loaded one after the other, whatever came first while they were written. */
+  readonly #newest: number[] = []
 
   constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'globalPut'>) {
     super(env, children)
     const store = env.context.store(spec.store.name)
     if (spec.timestamped) {
       const rows = store as TimestampedKeyValueStore<unknown, unknown>
-      this.#put = (key, value, timestamp) => rows.put(key, value, timestamp)
+      this.#put = (key, value, { timestamp }) => rows.put(key, value, timestamp)
     } else if (spec.store.kind === 'versioned') {
-      // No watermark says how far a global table has come: its history ends so much before its newest version.
-      const versions = store as VersionedStore<unknown, unknown>
-      this.#put = (key, value, timestamp) => {
-        versions.put(key, value, timestamp)
+      // No watermark says how far a global table has come: the history of a partition ends so much before its newest version.
+      const versions = store as unknown as HistoryRows
+      this.#put = (key, value, { timestamp, origin }) => {
+        const newest = Math.max(timestamp, this.#newest[origin.partition] ?? timestamp)
+        this.#newest[origin.partition] = newest
+        versions.putAt(key, value, timestamp, newest)
       }
     } else {
       const values = store as KeyValueStore<unknown, unknown>
@@ -65,7 +69,7 @@ export class GlobalPutOperator extends NodeOperator {
   process(rec: Rec): Maybe {
     this.enter()
     if (nothing(rec.key)) return this.drop(rec, 'null_key')
-    this.#put(rec.key, rec.value, rec.timestamp)
+    this.#put(rec.key, rec.value, rec)
   }
 }
 

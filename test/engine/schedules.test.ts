@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { eventually } from '../support/millrace.ts'
+import type { Firing } from './apps/slow-ticking.ts'
 import { byKey, lastByKey, TestEngine } from './support/engine.ts'
 
 const upTo = (n: number): number[] => Array.from({ length: n }, (_, i) => i)
@@ -59,6 +60,25 @@ describe('a scheduled source', () => {
     await eventually('it fires again', async () => (await engine.read('ticks')).length > before)
     for (const counts of Object.values(byKey<number>(await engine.read('ticks'))))
       assert.deepEqual(counts, upTo(counts.length))
+  })
+
+  test('takes no answer for another firing that was called before a pause, and calls its function once at a time', async (t) => {
+    const engine = await TestEngine.start(t, 'slow-ticking')
+    const ticks = async (): Promise<Firing[]> =>
+      (await engine.read('ticks')).map(({ value }) => value as Firing)
+    await eventually('it fires', async () => (await ticks()).length >= 2)
+    engine.runtime.commands.pause()
+    await engine.reaches('PAUSED')
+    await sleep(200)
+    engine.runtime.commands.unpause()
+    const before = (await ticks()).length
+    await eventually('it goes on', async () => (await ticks()).length >= before + 3)
+    const told = await ticks()
+    for (const [i, { called }] of told.entries()) assert.ok(i === 0 || called >= (told[i - 1] as Firing).answered - 1)
+    const kept = (await engine.read('slow-ticking-schedules-changelog')).map(
+      ({ value }) => (value as { lastMs: number }).lastMs,
+    )
+    for (const { scheduledAt } of told) assert.ok(kept.includes(scheduledAt), `no firing of ${scheduledAt} is noted`)
   })
 
   test('is refused where an application may spread over processes', async (t) => {

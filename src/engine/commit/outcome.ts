@@ -2,9 +2,9 @@
 import { confirmMember, type OwnPlace } from '../group/own-place.ts'
 import { assert } from '../../base/assert.ts'
 import type { Clock } from '../../base/clock.ts'
-import type { TopicPartition } from '../../base/ids.ts'
+import { partitionKey, type TopicPartition } from '../../base/ids.ts'
 import { EngineError } from '../../base/errors.ts'
-import { BrokerError, type BrokerPort } from '../../broker/port.ts'
+import { BrokerError, type BrokerPort, type CommittedOffset } from '../../broker/port.ts'
 import type { EngineSettings } from '../settings.ts'
 import type { Producer } from './producer.ts'
 import { compareTags, decodeTag } from './tag.ts'
@@ -25,10 +25,10 @@ export interface OutcomeParts {
   readonly pause: () => Promise<void>
 }
 
-/** `mine`: the tag of the commit; `last`: the one known to be committed before it. */
+/** `offsets`: those of the commit, which take effect together; `mine`: its tag; `last`: the one known to be committed before it. */
 export async function outcomeOf(
   parts: OutcomeParts,
-  offsets: readonly TopicPartition[],
+  offsets: ReadonlyArray<TopicPartition & { readonly offset: number }>,
   mine: () => Tag,
   last: () => Tag,
 ): Promise<'committed' | 'aborted'> {
@@ -42,7 +42,17 @@ export async function outcomeOf(
     const tag = decodeTag(metadata)
     if (tag && (!newest || compareTags(tag, newest) > 0)) newest = tag
   }
-  if (newest && compareTags(newest, mine()) === 0) return 'committed'
+  if (newest && compareTags(newest, mine()) === 0) {
+    // Two processes count by themselves. One that has some of these partitions by now may have come to the same number.
+    const asSent = new Map(offsets.map((each) => [partitionKey(each.topic, each.partition), each.offset]))
+    const isMine = ({ topic, partition, offset, metadata }: CommittedOffset): boolean => {
+      const tag = decodeTag(metadata)
+      return (
+        tag !== undefined && compareTags(tag, newest) === 0 && asSent.get(partitionKey(topic, partition)) === offset
+      )
+    }
+    if (committed.every(isMine)) return 'committed'
+  }
   if (!newest || compareTags(newest, last()) <= 0) return 'aborted'
   // Nobody else has the identity. Where processes share the partitions, others have these by now: what follows is read anew.
   if (parts.settings.split === 'repartition-topics' && !parts.settings.ha) {

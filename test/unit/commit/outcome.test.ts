@@ -11,7 +11,11 @@ const mine = { tokenEpoch: 2, seq: 7 }
 const last = { tokenEpoch: 2, seq: 6 }
 
 /** What is said of the commit where this one is the group's newest. */
-function outcome(newest: { tokenEpoch: number; seq: number }, settings: object): Promise<'committed' | 'aborted'> {
+function outcome(
+  newest: { tokenEpoch: number; seq: number },
+  settings: object,
+  offset = 1,
+): Promise<'committed' | 'aborted'> {
   const metadata = encodeTag({ ...newest, maxTimestamp: 0, watermark: 0 })
   const broker = { committedOffsets: async () => [{ ...partition, offset: 1, metadata }] } as unknown as BrokerPort
   const parts = {
@@ -25,7 +29,7 @@ function outcome(newest: { tokenEpoch: number; seq: number }, settings: object):
   }
   return outcomeOf(
     parts as unknown as OutcomeParts,
-    [partition],
+    [{ ...partition, offset }],
     () => mine,
     () => last,
   )
@@ -42,6 +46,11 @@ test('a commit took effect where its tag is there, and none did where there is a
     assert.equal(await outcome(mine, settings), 'committed')
     assert.equal(await outcome(last, settings), 'aborted')
   }
+})
+
+test('the number of a commit that another process has come to as well is told apart by what it committed', async () => {
+  await assert.rejects(outcome(mine, shared, 40), { code: 'TRANSACTION_ABORTED' })
+  await assert.rejects(outcome(mine, inProcess, 40), { code: 'FENCED' })
 })
 
 test('a newer tag is that of another process: a stranger, unless processes share the partitions', async () => {
@@ -76,7 +85,7 @@ test('a broker whose connection is closed is asked again after a pause: others h
   }
   const found = outcomeOf(
     parts as unknown as OutcomeParts,
-    [partition],
+    [{ ...partition, offset: 1 }],
     () => mine,
     () => last,
   )

@@ -209,6 +209,28 @@ describe('restarts', () => {
     await driver.input('in').pipe('k', 'y')
     assert.deepEqual(values(driver), ['x eks', 'y ypsilon'])
   })
+
+  test('find versions of global tables as they were, in whatever order partitions are loaded', async () => {
+    const hour = 3_600_000
+    const driver = driverOf(
+      (topology) => {
+        const store = { name: 'rates', type: 'versioned', historyRetention: '1h' } as const
+        const rates = topology.globalTable<string, string>('rates', { store })
+        topology
+          .stream<string, string>('in')
+          .join(rates, (value, rate) => `${value} ${rate}`, { on: (_, key) => key })
+          .to('out')
+      },
+      { topics: { rates: { partitions: 2 } } },
+    )
+    await driver.input('rates').pipe('old', 'one', { timestamp: hour, partition: 1 })
+    await driver.input('rates').pipe('new', 'two', { timestamp: 11 * hour, partition: 0 })
+    for (const value of ['before', 'after']) {
+      await driver.input('in').pipe('old', value, { timestamp: 12 * hour })
+      await driver.restart()
+    }
+    assert.deepEqual(values(driver), ['before one', 'after one'])
+  })
 })
 
 describe('errors', () => {
