@@ -2,10 +2,18 @@
  * The way from one stage of a task to a deeper one, which is done later: its records wait for their place in the order.
  * Until then the deeper stage reads the rows of the shallower one as they were.
  */
-import type { AnyStore, StoreSpec, ValueAndTimestamp, VersionedRecord } from '../state/contract.ts'
+import type { AnyStore, StoreSpec, ValueAndTimestamp, VersionedRecord, Windowed } from '../state/contract.ts'
 import type { CompiledTopology } from '../topology/compiled.ts'
 import { type Deferral, type Stage, stagesOf } from '../topology/levels/stages.ts'
 import type { Operator, Rec } from './contract.ts'
+import {
+  isByWindow,
+  isOver,
+  keptRow,
+  notingWindows,
+  type WindowedRow,
+  type WindowedRowReader,
+} from './windows/windows-behind.ts'
 
 type Row = ValueAndTimestamp<unknown> | VersionedRecord<unknown> | undefined
 
@@ -69,6 +77,11 @@ export class RowsBehind {
   write(store: AnyStore): AnyStore {
     const rows = store as unknown as Rows
     this.#spec = rows.spec
+    if (isByWindow(rows.spec)) {
+      return notingWindows(store, (key) => {
+        this.#last = { id: this.#idOf(key), before: { row: keptRow(store, key) } }
+      })
+    }
     const note = (key: unknown, timestamp: number): void => {
       this.#last = { id: this.#idOf(key), before: beforeOf(rows, key, timestamp) }
     }
@@ -97,6 +110,14 @@ export class RowsBehind {
       return before === undefined ? rows.get(key) : before[0]?.row
     }
     const { spec } = rows
+    if (isByWindow(spec)) {
+      const rowAt: WindowedRowReader['rowAt'] = (key, time) => {
+        if (isOver(spec, key, time)) return undefined
+        const before = unreached(key)
+        return before === undefined ? keptRow(store, key) : (before[0]?.row as WindowedRow)
+      }
+      return { spec, rowAt } as unknown as AnyStore
+    }
     if (spec.kind === 'versioned') {
       const getAt = (key: unknown, asOf: number | undefined, time: number): Row => {
         const before = unreached(key)
@@ -137,6 +158,13 @@ export class RowsBehind {
   }
 
   #idOf(key: unknown): string {
+    const spec = this.#spec as StoreSpec
+    if (!isByWindow(spec)) return this.#textOf(key)
+    const { key: inner, start, end } = key as Windowed<unknown>
+    return `${start} ${spec.kind === 'session' ? end : ''} ${this.#textOf(inner)}`
+  }
+
+  #textOf(key: unknown): string {
     const bytes = (this.#spec as StoreSpec).keySerde.serialize(key)
     return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
   }

@@ -11,10 +11,11 @@ import type {
 } from '../state/contract.ts'
 import type { Suppressed } from '../topology/internal-serdes.ts'
 import type { Getter, StoreRefSpec } from '../topology/operator-spec.ts'
-import { isPromise, Rec, type TaskContext } from './contract.ts'
+import { isPromise, type Origin, Rec, type TaskContext } from './contract.ts'
 import type { StampedKeyValueStore } from '../state/stores/key-value-store.ts'
 import type { VersionedRowStore } from '../state/stores/versioned-store.ts'
 import { historyTimeOf, timeOf, unplacedOrigin } from './node-operator.ts'
+import type { WindowedRowReader } from './windows/windows-behind.ts'
 
 export interface Row extends ValueAndTimestamp<unknown> {
   /** When it was told, at the latest, where its timestamp does not say so: that of a row below `suppress` is not known. */
@@ -92,6 +93,12 @@ function andThen(found: Found, resume: (row: Row | undefined) => Found): Found {
 
 function storeReader(getter: Extract<Getter, { kind: 'store' }>, context: TaskContext): RowReader {
   const store = context.store(getter.store)
+  if ('rowAt' in store) {
+    const windows = store as unknown as WindowedRowReader
+    // What a timer tells stands before that instant: a window that closes then is not over for it.
+    const before = ({ topic, at }: Origin): number => (topic === '' ? at - 1 : at)
+    return { versioned: false, get: (key, { origin }) => windows.rowAt(key as Windowed<unknown>, before(origin)) }
+  }
   if (getter.storeKind === 'window') {
     const windows = store as WindowStore<unknown, unknown>
     return {

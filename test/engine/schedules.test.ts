@@ -64,8 +64,7 @@ describe('a scheduled source', () => {
 
   test('takes no answer for another firing that was called before a pause, and calls its function once at a time', async (t) => {
     const engine = await TestEngine.start(t, 'slow-ticking')
-    const ticks = async (): Promise<Firing[]> =>
-      (await engine.read('ticks')).map(({ value }) => value as Firing)
+    const ticks = async (): Promise<Firing[]> => (await engine.read('ticks')).map(({ value }) => value as Firing)
     await eventually('it fires', async () => (await ticks()).length >= 2)
     engine.runtime.commands.pause()
     await engine.reaches('PAUSED')

@@ -94,6 +94,11 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
     return row
   }
 
+  /** As `fetch`, for a reader behind event time: as long as the row is there. He says himself what is over for him. */
+  fetchKept(key: unknown, windowStart: number): ValueAndTimestamp<unknown> | undefined {
+    return windowStart < 0 ? undefined : this.overlay.getWindow(this.keyOf(key, undefined), windowStart)
+  }
+
   *fetchRange(
     key: unknown,
     from: number,

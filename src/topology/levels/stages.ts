@@ -121,7 +121,6 @@ class NodeLevels {
       for (const store of this.#storesRead(reader)) {
         for (const writer of this.#nodes) {
           if (!storesWritten(writer).includes(store) || this.of(writer.index) >= this.of(reader.index)) continue
-          // Rows by window are read as they are: nobody joins a windowed table with what follows from it.
           if (keepsRows(writer.spec, store)) found.push({ from: writer.index, to: reader.index, store })
         }
       }
@@ -201,8 +200,7 @@ export function storesWritten({ spec, stores, hiddenStores }: StoreUser): string
 }
 
 function keepsRows(spec: OperatorSpec, store: string): boolean {
-  if (!('store' in spec) || typeof spec.store !== 'object' || spec.store.name !== store) return false
-  return spec.store.kind === 'key-value' || spec.store.kind === 'versioned'
+  return 'store' in spec && typeof spec.store === 'object' && spec.store.name === store
 }
 
 /** The stores whose rows an operator looks up. */
