@@ -92,6 +92,40 @@ const unlimited: Step = (growth) => {
   growth.node(op, cut, rest, { order: flow.order === 'total' ? 'total' : 'last' })
 }
 
+/** Two tables by window, joined. Apart from the other steps, so that seeds stand for the programs that they stood for. */
+const joinedWindows: Step = (growth) => {
+  const { random } = growth
+  const fits = (flow: Flow): boolean => flow.kind === 'stream' && total(flow) && flow.rate < 0.5
+  const one = growth.pick(fits)
+  const two = growth.pick((flow) => fits(flow) && flow !== one)
+  if (!one || !two) return
+  const { window, factor } = windowOf(random, Math.max(one.delay, two.delay), 3)
+  const tableOf = (flow: Flow): Flow => {
+    const cut = growth.node('windowedBy', growth.group(flow), { window }, {})
+    const isMerged = window.type === 'session'
+    const how = isMerged ? { agg: values.summing, merge: values.mergingSums } : { agg: values.following }
+    const rest = { init: values.nothing, ...how }
+    return growth.node('aggregate', cut, rest, { kind: 'part', rate: flow.rate * factor })
+  }
+  const [left, right] = [tableOf(one), tableOf(two)]
+  growth.meet(left.place, right.place)
+  const next = { level: Math.max(left.level, right.level), rate: left.rate + right.rate }
+  const pairs = growth.node(
+    random.pick(['join', 'leftJoin', 'outerJoin']),
+    left,
+    { joiner: values.joined },
+    next,
+    right,
+  )
+  const stream = growth.node('toStream', pairs, { key: values.innerKey }, { kind: 'stream', rekeyed: true })
+  growth.node('filter', stream, { pred: values.isThere }, {})
+}
+
+/** A program of what the model knows, that joins tables by window. */
+export function generateWindowed(seed: number, records: number): Generated {
+  return generate(seed, { records, more: [[25, joinedWindows]] })
+}
+
 const more: ReadonlyArray<readonly [weight: number, step: Step]> = [
   [3, cogroup],
   [2, transformed],

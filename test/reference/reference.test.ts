@@ -1,6 +1,7 @@
 /**
  * Random programs on the running engine against the reference model. REFERENCE_SEEDS: how many; REFERENCE_FROM: the
- * first seed; REFERENCE_FOLDED: how many are run with tables told once per commit; REFERENCE_RECORDS: how long the input
+ * first seed; REFERENCE_FOLDED: how many are run with tables told once per commit; REFERENCE_WINDOWED_SEEDS: how
+ * many of programs that join tables by window; REFERENCE_RECORDS: how long the input
  * is, 10,000 where there is time; REFERENCE_SPLIT=repartition-topics: through topics; REFERENCE_OPTIMIZED=1: optimized. A
  * seed that fails is replayed, and made smaller, by `node test/reference/replay.ts`.
  */
@@ -14,6 +15,7 @@ const seeds = Number(process.env.REFERENCE_SEEDS ?? 3)
 const from = Number(process.env.REFERENCE_FROM ?? 1)
 /** Few of them once more with tables that tell each changed row once per commit. */
 const folded = Number(process.env.REFERENCE_FOLDED ?? 2)
+const windowed = Number(process.env.REFERENCE_WINDOWED_SEEDS ?? 6)
 const records = Number(process.env.REFERENCE_RECORDS ?? 3000)
 
 const seedsOf = (count: number, folds: boolean): Array<readonly [seed: number, folds: boolean]> =>
@@ -54,6 +56,16 @@ describe('what records become on several levels', () => {
       const program = examples[name](1, 2000, false)
       const setting = { lanes: 2, store: 'memory', commitMs: 20, split: 'repartition-topics', processes } as const
       assert.deepEqual(await faultsOf(program, setting, expectedOf(program)), [])
+    })
+  }
+
+  for (let seed = 1; seed <= windowed; seed++) {
+    test(`is what the model says where tables by window are joined: seed ${seed}`, async () => {
+      const failure = await failureOf(seed, records, [[1, 2, 4][seed % 3] as number], { windowed: true })
+      if (failure === undefined) return
+      const { setting, faults } = failure
+      const again = `REFERENCE_WINDOWED=1 node test/reference/sweep.ts ${seed}`
+      assert.fail(`${titleOf(setting)}:\n${faults.join('\n')}\n${again}`)
     })
   }
 

@@ -1,6 +1,7 @@
 /** One seed: its program, the settings that it is run with, and what is wrong. */
 import { Random } from '../../src/base/random.ts'
 import { generate } from './generate.ts'
+import { generateWindowed } from './generate-more.ts'
 import type { Program } from './program.ts'
 import { foldedFaults, foldedPromises, mixed } from './per-commit.ts'
 import { differences, type Expected, expectedOf, lettersWrong, type Results } from './results.ts'
@@ -57,6 +58,8 @@ interface FailureOptions {
   readonly fails?: boolean
   /** With `folds`: some tables tell every update nevertheless. */
   readonly mixes?: boolean
+  /** Tables by window are joined. */
+  readonly windowed?: boolean
 }
 
 /** The first setting with which a seed goes wrong. */
@@ -64,9 +67,9 @@ export async function failureOf(
   seed: number,
   records: number,
   lanes?: readonly number[],
-  { folds = false, fails = false, mixes = false }: FailureOptions = {},
+  { folds = false, fails = false, mixes = false, windowed = false }: FailureOptions = {},
 ): Promise<Failure | undefined> {
-  const whole = generate(seed, { records, fails })
+  const whole = windowed ? generateWindowed(seed, records) : generate(seed, { records, fails })
   const program = mixes ? mixed(whole) : whole
   const expected = expectedOf(program)
   for (const each of settingsOf(seed, lanes)) {
