@@ -27,29 +27,6 @@ const topologies: Record<string, (topology: Topology) => void> = {
   },
 }
 
-test('the calls of a join are bounded also where a record has found no partner', async () => {
-  const options = { within: '5s', timeout: '50ms' } as const
-  const driver = new TopologyTestDriver(
-    defineApp({
-      applicationId: 'test',
-      build: (topology) =>
-        topology
-          .stream('left', number)
-          .leftJoin(
-            topology.stream('right', number),
-            (left) => (left === 1 ? Promise.withResolvers<number>().promise : left),
-            options,
-          )
-          .to('out', number),
-    }),
-    { config: { 'errors.processing': 'skip' } },
-  )
-  await driver.input('left').pipe('k', 1, { timestamp: 0 })
-  await driver.input('left').pipe('other', 2, { timestamp: 1 })
-  for (const topic of ['left', 'right']) await driver.input(topic).pipe('end', 3, { timestamp: 100_000 })
-  driver.output('out').expect([{ key: 'other', value: 2 }])
-})
-
 describe('a record that was held back and fails', () => {
   for (const [name, build] of Object.entries(topologies))
     test(`goes no further, and those beside it do: ${name}`, async () => {
