@@ -260,6 +260,8 @@ export type OperatorSpec =
       readonly op: 'foreignKeyResolve'
       /** The store of the join's rows, where they are kept. */
       readonly result: StoreRefSpec | undefined
+      /** Answers come through a topic, behind which a row may have changed since it asked. */
+      readonly throughTopic?: boolean
       readonly foreignKey: UserFn
       readonly left: Getter
       readonly leftValueSerde: Serde<unknown>

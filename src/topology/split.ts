@@ -13,9 +13,11 @@ export function splitTopology(topology: CompiledTopology, split: SplitMode): Com
   return {
     ...topology,
     levels: 1,
-    nodes: topology.nodes.map((node) =>
-      node.spec.op === 'tableGroupBy' ? { ...node, spec: { ...node.spec, throughTopic: true } } : node,
-    ),
+    nodes: topology.nodes.map((node) => {
+      const { spec } = node
+      const isTold = spec.op === 'tableGroupBy' || spec.op === 'foreignKeyResolve'
+      return isTold ? { ...node, spec: { ...spec, throughTopic: true } } : node
+    }),
     // What a table still has to tell would hold up those who wait for what its task has announced.
     perCommit: new Map(),
     sources: topology.sources.map((source) => ({

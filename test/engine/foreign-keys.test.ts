@@ -5,51 +5,66 @@ import { startEmbeddedBroker } from '../../src/runtime/index.ts'
 import { consume, firstTime, lastByKey, produce, TestEngine } from './support/engine.ts'
 
 /** A broker, and an engine that comes to the end of what is there, as often as it is asked to. */
-async function began(t: TestContext) {
+async function began(t: TestContext, app: string) {
   const broker = await startEmbeddedBroker({ partitions: 2 })
   t.after(() => broker.close())
   const client = broker.client()
   const life = async (): Promise<void> => {
-    const engine = await TestEngine.open('kept-prices', { 'topology.sub-topology-split': 'repartition-topics' }, broker)
+    const engine = await TestEngine.open(app, { 'topology.sub-topology-split': 'repartition-topics' }, broker)
     await engine.idle()
     await engine.stop()
   }
   return { client, life }
 }
 
-test('a result does not outlive its rows where a left row comes again before its deletion was answered', async (t) => {
-  const { client, life } = await began(t)
-  await produce(client, 'prices', [{ key: 'tea', value: 3, timestamp: firstTime }], 2)
-  await produce(client, 'orders', [{ key: 'first', value: { product: 'tea' }, timestamp: firstTime }], 2)
-  await life()
-  assert.deepEqual(lastByKey(await consume(client, 'priced')), { first: 3 })
-  // All of it is there before the first answer can come.
-  await produce(client, 'prices', [{ key: 'tea', value: null, timestamp: firstTime + 3 }])
-  await produce(client, 'orders', [
-    { key: 'first', value: null, timestamp: firstTime + 1 },
-    { key: 'first', value: { product: 'tea', more: true }, timestamp: firstTime + 2 },
-  ])
-  await life()
-  assert.deepEqual(lastByKey(await consume(client, 'priced')), { first: null })
-})
+for (const app of ['kept-prices', 'told-prices']) {
+  test(`a result does not outlive its rows where a left row comes again before its deletion was answered: ${app}`, async (t) => {
+    const { client, life } = await began(t, app)
+    await produce(client, 'prices', [{ key: 'tea', value: 3, timestamp: firstTime }], 2)
+    await produce(client, 'orders', [{ key: 'first', value: { product: 'tea' }, timestamp: firstTime }], 2)
+    await life()
+    assert.deepEqual(lastByKey(await consume(client, 'priced')), { first: 3 })
+    // All of it is there before the first answer can come.
+    await produce(client, 'prices', [{ key: 'tea', value: null, timestamp: firstTime + 3 }])
+    await produce(client, 'orders', [
+      { key: 'first', value: null, timestamp: firstTime + 1 },
+      { key: 'first', value: { product: 'tea', more: true }, timestamp: firstTime + 2 },
+    ])
+    await life()
+    assert.deepEqual(lastByKey(await consume(client, 'priced')), { first: null })
+  })
 
-test('nor where a left row names no right row any more, and changes again before that was answered', async (t) => {
-  const { client, life } = await began(t)
-  const keys = ['changes', 'comes again', 'goes']
-  await produce(client, 'prices', [{ key: 'tea', value: 3, timestamp: firstTime }], 2)
-  const first = keys.map((key) => ({ key, value: { product: 'tea' }, timestamp: firstTime }))
-  await produce(client, 'orders', first, 2)
-  await life()
-  assert.deepEqual(lastByKey(await consume(client, 'priced')), { changes: 3, 'comes again': 3, goes: 3 })
-  // All of it is there before the first answer can come.
-  await produce(client, 'orders', [
-    { key: 'changes', value: { product: null }, timestamp: firstTime + 1 },
-    { key: 'changes', value: { product: null, more: true }, timestamp: firstTime + 2 },
-    { key: 'comes again', value: null, timestamp: firstTime + 1 },
-    { key: 'comes again', value: { product: null }, timestamp: firstTime + 2 },
-    { key: 'goes', value: { product: null }, timestamp: firstTime + 1 },
-    { key: 'goes', value: null, timestamp: firstTime + 2 },
-  ])
-  await life()
-  assert.deepEqual(lastByKey(await consume(client, 'priced')), { changes: null, 'comes again': null, goes: null })
-})
+  test(`nor where a left row names no right row any more, and changes again before that was answered: ${app}`, async (t) => {
+    const { client, life } = await began(t, app)
+    const keys = ['changes', 'comes again', 'goes']
+    await produce(client, 'prices', [{ key: 'tea', value: 3, timestamp: firstTime }], 2)
+    const first = keys.map((key) => ({ key, value: { product: 'tea' }, timestamp: firstTime }))
+    await produce(client, 'orders', first, 2)
+    await life()
+    assert.deepEqual(lastByKey(await consume(client, 'priced')), { changes: 3, 'comes again': 3, goes: 3 })
+    // All of it is there before the first answer can come.
+    await produce(client, 'orders', [
+      { key: 'changes', value: { product: null }, timestamp: firstTime + 1 },
+      { key: 'changes', value: { product: null, more: true }, timestamp: firstTime + 2 },
+      { key: 'comes again', value: null, timestamp: firstTime + 1 },
+      { key: 'comes again', value: { product: null }, timestamp: firstTime + 2 },
+      { key: 'goes', value: { product: null }, timestamp: firstTime + 1 },
+      { key: 'goes', value: null, timestamp: firstTime + 2 },
+    ])
+    await life()
+    assert.deepEqual(lastByKey(await consume(client, 'priced')), { changes: null, 'comes again': null, goes: null })
+  })
+
+  test(`nor where a left row changes before it hears that its right row is gone: ${app}`, async (t) => {
+    const { client, life } = await began(t, app)
+    await produce(client, 'prices', [{ key: 'tea', value: 3, timestamp: firstTime }], 2)
+    await produce(client, 'orders', [{ key: 'first', value: { product: 'tea' }, timestamp: firstTime }], 2)
+    await life()
+    assert.deepEqual(lastByKey(await consume(client, 'priced')), { first: 3 })
+    // All of it is there before the first answer can come.
+    await produce(client, 'prices', [{ key: 'tea', value: null, timestamp: firstTime + 1 }])
+    await produce(client, 'orders', [{ key: 'first', value: { product: 'tea', more: true }, timestamp: firstTime + 2 }])
+    await life()
+    assert.deepEqual(lastByKey(await consume(client, 'priced')), { first: null })
+  })
+}

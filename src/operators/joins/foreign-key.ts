@@ -205,10 +205,14 @@ export class ForeignKeyResolveOperator extends NodeOperator {
     return this.whenDone(this.#rows.get(rec.key, rec) as Row | undefined, rec, (row) => this.#resolve(rec, row))
   }
 
-  /** Kafka Streams leaves such a result behind: the deletion that was to end it met a newer left row and was dropped. */
+  /**
+   * Kafka Streams leaves such a result behind: the deletion that was to end it met a newer left row and was dropped. Where rows
+   * are not kept and answers come through a topic there may be one: a deletion too many does no harm.
+   */
   #hasResult(rec: Rec): boolean {
-    const { result } = this.#spec
-    if (result === undefined || this.context.operatorTime) return false
+    const { result, throughTopic } = this.#spec
+    if (this.context.operatorTime) return false
+    if (result === undefined) return throughTopic === true
     return new RowStore(this.context, result).get(rec.key, rec) !== undefined
   }
 
