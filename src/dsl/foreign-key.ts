@@ -8,7 +8,7 @@ import { GraphNode } from '../topology/graph.ts'
 import { answerSerde, subscriptionSerde } from '../topology/internal-serdes.ts'
 import type { OperatorSpec, UserFn } from '../topology/operator-spec.ts'
 import type { PhysicalBuilder, StoreDefinition } from '../topology/physical.ts'
-import { type AnySerde, keyInfo, ownKeySerde, settingsOf, tableStore, valueSerdeOr } from './build.ts'
+import { type AnySerde, type KeyInfo, ownKeySerde, settingsOf, tableStore, valueSerdeOr } from './build.ts'
 import { addBoundarySource, handOffSpec, type TableParts } from './handle.ts'
 import { getterStores, SourceTable, type TableJoinShape } from './table-model.ts'
 import type { Stored } from './types.ts'
@@ -116,17 +116,17 @@ interface Hop {
   readonly sink: string
   readonly source: string
   readonly topic: string
-  readonly key: AnySerde
+  readonly key: KeyInfo
   readonly value: AnySerde
 }
 
 function addHop(left: TableParts, parents: readonly GraphNode[], { sink, source, topic, key, value }: Hop): GraphNode {
   const { graph } = left.build
-  const spec = handOffSpec(topic, { key: keyInfo(key), value })
+  const spec = handOffSpec(topic, { key, value })
   const writeSink = (builder: PhysicalBuilder, node: GraphNode): void =>
     builder.addSink(sink, () => spec, node.parentNames())
   const writeSource = (builder: PhysicalBuilder): void =>
-    addBoundarySource(builder, source, topic, topic, { key, value })
+    addBoundarySource(builder, source, topic, topic, { key: ownKeySerde(key), value })
   const sinkNode = graph.add(parents, new GraphNode(sink, { write: writeSink }))
   return graph.add(sinkNode, new GraphNode(source, { write: writeSource }))
 }
@@ -156,7 +156,7 @@ function addSend(join: ForeignJoin): GraphNode {
     sink: names.sendSink,
     source: names.receiveSource,
     topic: names.registrationTopic,
-    key: foreignKeySerde,
+    key: join.right.key,
     value: subscriptionSerde as AnySerde,
   })
 }
@@ -201,7 +201,7 @@ function addRightSide(join: ForeignJoin, receiveSource: GraphNode): GraphNode {
     sink: names.responseSink,
     source: names.responseSource,
     topic: names.responseTopic,
-    key: primaryKeySerde,
+    key: left.key,
     value: answerSerde(valueSerdeOr(right.value)) as AnySerde,
   })
 }

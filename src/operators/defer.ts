@@ -47,6 +47,11 @@ export class DeferOperator implements Operator {
     this.#rows = rows
   }
 
+  /** It tells that a row was changed, and nothing of what the operator tells. */
+  get tellsRows(): boolean {
+    return this.#rows !== undefined
+  }
+
   process(rec: Rec): void {
     if (this.#rows !== undefined && !this.#rows.changed(rec.key)) return
     this.#host.defer?.(this.#way, rec)
@@ -71,6 +76,8 @@ export class RowsBehind {
   /** By key, for each change that the deeper stage has not come to, the oldest first. */
   readonly #before = new Map<string, Before[]>()
   #spec: StoreSpec | undefined
+  /** What a suppression holds back: a row is told while it is still there. */
+  #buffer: Rows | undefined
   #last: { readonly id: string; readonly before: Before } | undefined
 
   /** The store for the stage that writes it. */
@@ -97,6 +104,12 @@ export class RowsBehind {
       },
     }
     return written as unknown as AnyStore
+  }
+
+  /** What a suppression in the shallower stage holds back. */
+  tells(buffer: AnyStore): void {
+    this.#buffer = buffer as unknown as Rows
+    this.#spec = this.#buffer.spec
   }
 
   /** The store for the stage that reads it. */
@@ -141,7 +154,7 @@ export class RowsBehind {
   /** The row of this key was put and is told now; false: it was not put. */
   changed(key: unknown): boolean {
     const id = this.#idOf(key)
-    const last = this.#last
+    const last = this.#buffer === undefined ? this.#last : { id, before: { row: this.#buffer.get(key) } }
     if (last?.id !== id) return false
     this.#last = undefined
     const before = this.#before.get(id)
@@ -241,7 +254,8 @@ export function sharedRows({ topology, stage, stores, rowsBehind }: SharingTask)
     if (deeper === stage.index) views.set(store, rows.read(stores.get(store) as AnyStore))
     else if (stage.nodes.includes(from) && !kept.has(rows)) {
       kept.add(rows)
-      views.set(store, rows.write(views.get(store) ?? (stores.get(store) as AnyStore)))
+      if (topology.nodes[from]?.spec.op === 'suppress') rows.tells(stores.get(store) as AnyStore)
+      else views.set(store, rows.write(views.get(store) ?? (stores.get(store) as AnyStore)))
     }
   }
   return views

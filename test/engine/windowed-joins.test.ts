@@ -48,6 +48,17 @@ function pairsOf(
   return pairs
 }
 
+/** The same where the left side is told when its window closes, and read before that. */
+function closingPairsOf(events: readonly Happened[]): Record<string, Pair[]> {
+  const pairs: Record<string, Pair[]> = {}
+  for (const [id, all] of Object.entries(pairsOf(events, tumbling))) {
+    const last = all.at(-1) as Pair
+    const told = all.filter(([, right], i) => right !== null && right !== (all[i - 1]?.[1] ?? null))
+    pairs[id] = last[0] === null ? told : [...told, last]
+  }
+  return pairs
+}
+
 /** The sessions of the left stream, and what both sides count of each. */
 function sessionsOf(events: readonly Happened[]): Record<string, Pair> {
   const found: Record<string, Pair> = {}
@@ -106,6 +117,7 @@ for (const [lanes, store] of [
       byKey((await engine.read(topic)).filter((each) => !isOfEnd(each)))
     assert.deepEqual(await told('tumbled'), pairsOf(events, tumbling))
     assert.deepEqual(await told('hopped'), pairsOf(events, hopping))
+    assert.deepEqual(await told('closing'), closingPairsOf(events))
     assert.deepEqual(lastOf(await told('closed')), lastOf(pairsOf(events, tumbling)))
     assert.deepEqual(lastOf(await told('sessions')), sessionsOf(events))
     assert.equal(engine.dropped('late'), 0)

@@ -116,6 +116,7 @@ export class SessionWindowOperator extends WindowOperator {
     this.#store.put(rec.key, session.start, session.end, null)
     const window = { key: rec.key, start: session.start, end: session.end }
     if (this.pending) {
+      if (this.isRead) this.putUntold(window, rec)
       this.pending.remove(window, this.#closesAt(session.end))
       return
     }
@@ -129,6 +130,7 @@ export class SessionWindowOperator extends WindowOperator {
     this.#store.put(rec.key, start, end, aggregate)
     const window = { key: rec.key, start, end }
     if (this.pending) {
+      if (this.isRead) this.putUntold(window, rec)
       this.expect(window, this.#closesAt(end))
       return
     }

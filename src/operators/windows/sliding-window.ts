@@ -150,6 +150,7 @@ export class SlidingWindowOperator extends WindowOperator {
     this.#store.put(rec.key, row.value, start, row.timestamp)
     const window = { key: rec.key, start, end: start + this.#difference }
     if (this.pending) {
+      if (this.isRead) this.putUntold(window, rec)
       this.expect(window, this.#closesAt(start))
       return
     }

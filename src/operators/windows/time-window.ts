@@ -115,6 +115,7 @@ export class TimeWindowOperator extends WindowOperator {
     const timestamp = row === undefined ? rec.timestamp : Math.max(rec.timestamp, row.timestamp)
     this.#store.put(rec.key, aggregate, start, timestamp)
     if (this.pending) {
+      if (this.isRead) this.putUntold(this.#windowed(rec.key, start), rec)
       if (!this.#tumbling) this.expect(this.#windowed(rec.key, start), this.#closesAt(start))
       else if (start !== this.#expected) {
         this.#expected = start

@@ -5,6 +5,7 @@ import { heldBackBy } from '../../topology/levels/held-back.ts'
 import type { SpecOf } from '../../topology/operator-spec.ts'
 import type { Headers } from '../../broker/wire/headers.ts'
 import { Change, type Downstream, forward, type Maybe, type Origin, Rec } from '../contract.ts'
+import { DeferOperator } from '../defer.ts'
 import { heldBackOrigin, NodeOperator, type OperatorEnv } from '../node-operator.ts'
 import { type PendingWindow, PendingWindows } from './pending-windows.ts'
 import { QuietInput } from '../quiet/quiet-input.ts'
@@ -16,10 +17,16 @@ export abstract class WindowOperator extends NodeOperator {
   protected readonly spec: SpecOf<'windowAggregate'>
   protected readonly pending: PendingWindows | undefined
   readonly #quiet: QuietInput | undefined
+  /** The ways to deeper stages, which read rows that are not told yet. */
+  readonly #rowWays: Downstream
+  /** There are any. */
+  protected readonly isRead: boolean
 
   constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'windowAggregate'>, keySerde: Serde<unknown>) {
     super(env, children)
     this.spec = spec
+    this.#rowWays = children.filter((child) => child instanceof DeferOperator && child.tellsRows)
+    this.isRead = this.#rowWays.length > 0
     const progressStore = env.node.hiddenStores[0]
     if (spec.emit === 'close' && progressStore !== undefined) {
       const progress = env.context.store(progressStore) as KeyValueStore<unknown, unknown>
@@ -122,6 +129,11 @@ export abstract class WindowOperator extends NodeOperator {
   ): Maybe {
     const change = new Change(row.value ?? null, null)
     return forward(this.children, new Rec(window, change, row.timestamp, headers, origin, undefined, undefined))
+  }
+
+  /** A row was put that is told later: a deeper stage reads it as it was until it has come here. */
+  protected putUntold(window: PendingWindow, { timestamp, headers, origin }: Rec): void {
+    void forward(this.#rowWays, new Rec(window, null, timestamp, headers, origin, undefined, undefined))
   }
 
   protected expect(window: PendingWindow, closesAt: number): void {

@@ -200,6 +200,7 @@ export function storesWritten({ spec, stores, hiddenStores }: StoreUser): string
 }
 
 function keepsRows(spec: OperatorSpec, store: string): boolean {
+  if (spec.op === 'suppress') return spec.store === store
   return 'store' in spec && typeof spec.store === 'object' && spec.store.name === store
 }
 
@@ -224,5 +225,6 @@ function gettersOf(spec: OperatorSpec): Getter[] {
 function leafStores(getter: Getter): string[] {
   if (getter.kind === 'store') return [getter.store]
   if (getter.kind === 'join') return [...leafStores(getter.left), ...leafStores(getter.right)]
+  if (getter.kind === 'suppressed') return [getter.store, ...leafStores(getter.parent)]
   return leafStores(getter.parent)
 }

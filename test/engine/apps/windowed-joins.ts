@@ -39,6 +39,7 @@ export default defineApp({
     tell('hopped', ofKey.windowedBy(hopped).count(), ofGroup.windowedBy(hopped).count())
     const closing = { emit: 'on-close' } as const
     tell('closed', ofKey.windowedBy(tumbled, closing).count(), ofGroup.windowedBy(tumbled, closing).count())
+    tell('closing', ofKey.windowedBy(tumbled, closing).count(), ofGroup.windowedBy(tumbled).count())
     const apart = session(gapMs)
     tell('sessions', ofKey.windowedBy(apart).count(), ofSame.windowedBy(apart).count())
     left.merge(right).groupByKey().count().toStream().to('others')
