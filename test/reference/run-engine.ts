@@ -4,9 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { canonical, type Json } from '../../conformance/expr.ts'
+import { Random } from '../../src/base/random.ts'
 import type { BrokerPort } from '../../src/broker/port.ts'
 import { type LogLine, type Runtime, startEmbeddedBroker, startRuntime } from '../../src/runtime/index.ts'
-import { consume, type In, produce } from '../engine/support/engine.ts'
+import { consume, type In, produce, produceTogether } from '../engine/support/engine.ts'
 import { headerName, type Input, inputOf, type Program } from './program.ts'
 import { add, type Letter, type Results, topicsOf, undecodable } from './results.ts'
 
@@ -22,7 +23,7 @@ export interface Setting {
   readonly folds?: boolean
   /** With `topology.optimization: all`, which changes no result. */
   readonly optimized?: boolean
-  /** The input comes while the engine runs, one record at a time in the order of their times. */
+  /** The input comes while the engine runs, one record or some at a time, in the order of their times. */
   readonly live?: boolean
 }
 
@@ -44,12 +45,17 @@ async function createTopics(broker: BrokerPort, program: Program): Promise<void>
   await broker.createTopics([...topics, ...sinks, ...letters])
 }
 
+/** One by one or some at a time, in the order of their times. */
 async function feed(broker: BrokerPort, program: Program): Promise<void> {
-  for (const input of inputOf(program).sort((a, b) => a.timestamp - b.timestamp))
-    await produce(broker, input.topic, [input], program.partitions)
+  const random = new Random(program.seed)
+  const inputs = inputOf(program).sort((a, b) => a.timestamp - b.timestamp)
+  for (let from = 0, count = 0; from < inputs.length; from += count) {
+    count = random.chance(0.5) ? 1 : 1 + random.int(32)
+    await produceTogether(broker, inputs.slice(from, from + count).map(written), program.partitions)
+  }
 }
 
-const written = ({ writtenAt, timestamp, ...input }: Input): In => ({
+const written = ({ writtenAt, timestamp, ...input }: Input): In & Pick<Input, 'topic'> => ({
   ...input,
   value: input.isUndecodable ? Buffer.from(String(input.value)) : input.value,
   timestamp: writtenAt ?? timestamp,

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { keySlot } from '../../../src/base/hash.ts'
 import { dropReasons, dropSlot, storeSlot, storeSlots } from '../../../src/base/counters.ts'
-import type { BrokerPort } from '../../../src/broker/port.ts'
+import type { BrokerPort, ProduceRequest } from '../../../src/broker/port.ts'
 import { ProducerStamps } from '../../../src/broker/producer-stamps.ts'
 import type { Headers } from '../../../src/broker/wire/headers.ts'
 import type { LifecycleState } from '../../../src/view/view.ts'
@@ -149,7 +149,25 @@ export async function produce(broker: BrokerPort, topic: string, records: readon
     await broker.createTopics([{ topic, partitions: count }])
     info = (await broker.topics([topic]))[0]
   }
-  const partitions = info?.partitions ?? 1
+  await send(broker, batchesOf(topic, records, info?.partitions ?? 1))
+}
+
+type Batches = ProduceRequest['batches']
+
+/** Records of topics that are there with so many partitions, in one request. */
+export async function produceTogether(
+  broker: BrokerPort,
+  records: readonly (In & { readonly topic: string })[],
+  partitions: number,
+): Promise<void> {
+  const byTopic = Map.groupBy(records, ({ topic }) => topic)
+  await send(
+    broker,
+    [...byTopic].flatMap(([topic, some]) => batchesOf(topic, some, partitions)),
+  )
+}
+
+function batchesOf(topic: string, records: readonly In[], partitions: number): Batches[number][] {
   const builders = new Map<number, RecordBatchBuilder>()
   for (const { key, value, timestamp, partition, headers = [] } of records) {
     const keyBytes = key === null ? null : Buffer.from(key)
@@ -159,7 +177,10 @@ export async function produce(broker: BrokerPort, topic: string, records: readon
     const bytes = value === null ? null : value instanceof Uint8Array ? value : Buffer.from(JSON.stringify(value))
     builder.append(timestamp ?? firstTime, keyBytes, bytes, headers)
   }
-  const batches = [...builders].map(([to, builder]) => ({ topic, partition: to, records: builder.finish() }))
+  return [...builders].map(([to, builder]) => ({ topic, partition: to, records: builder.finish() }))
+}
+
+async function send(broker: BrokerPort, batches: Batches): Promise<void> {
   if (batches.length === 0) return
   // What is sent to Kafka again, for want of an answer, is no second record.
   if (broker.kind !== 'embedded') await new ProducerStamps(broker).stamp(batches)
