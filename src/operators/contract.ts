@@ -211,6 +211,8 @@ export interface TaskContext {
   settledTo(): number
   /** Event time of the timers that are firing; between timers the watermark that the task was advanced to. */
   timerTime(): number
+  /** The commit epoch of what timers put out. */
+  timerEpoch(): number
   wallClock(): number
   readonly input: InputKnowledge
   /**

@@ -71,6 +71,9 @@ export abstract class NodeOperator implements Operator {
   protected readonly clock: OperatorClock | undefined
   /** Of its function; undefined where nothing bounds its calls. */
   protected readonly gate: CallGate | undefined
+  /** Of the last timer, and the epoch in which it fired. */
+  #fired: Origin | undefined
+  #firedIn = 0
 
   constructor(env: OperatorEnv, children: Downstream) {
     this.context = env.context
@@ -116,11 +119,19 @@ export abstract class NodeOperator implements Operator {
     return this.clock === undefined ? this.context.settledTo() : this.timeAt(rec)
   }
 
-  /** Where a record comes from that a timer made. It is as early as `watermark`: nothing below finds it late. */
+  /**
+   * Where a record comes from that a timer made. It is as early as `watermark`: nothing below finds it late. What timers of
+   * one instant hand over within an epoch is numbered on, so that it stays in their order.
+   */
   protected timerOrigin(watermark: number): Origin {
     const at = this.context.timerTime()
+    const epoch = this.context.timerEpoch()
     const seq = timerSeq(this.context.subtopology, this.context.partition, this.index)
-    return ofNoRecord(watermark, at, seq)
+    const origin = ofNoRecord(watermark, at, seq)
+    if (this.#fired?.at === at && this.#firedIn === epoch) origin.handed = this.#fired.handed
+    this.#fired = origin
+    this.#firedIn = epoch
+    return origin
   }
 
   /** Asks to be called at a time, unless time moves by records alone. */

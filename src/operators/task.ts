@@ -26,6 +26,7 @@ export interface TaskHost {
   dropped(rec: Rec, reason: DropReason, node: string): void
   isPassedOver?(rec: Rec, error: unknown): boolean
   wallClock(): number
+  timerEpoch?(): number
   readonly input?: HostInput | undefined
   requestCommit(): void
   fencingToken?(): number
@@ -89,7 +90,6 @@ export class Task {
   #streamTime = Number.NEGATIVE_INFINITY
   #advancedTo = Number.NEGATIVE_INFINITY
   #settledTo = Number.NEGATIVE_INFINITY
-  /** Event time of the timers that are firing. */
   #firing = Number.NaN
   /** Largest timestamp of the records that came while no watermark was known. */
   #newest = Number.NEGATIVE_INFINITY
@@ -229,6 +229,7 @@ export class Task {
       streamTime: () => this.#streamTime,
       settledTo: () => this.#settledTo,
       timerTime: () => (Number.isNaN(this.#firing) ? this.#advancedTo : this.#firing),
+      timerEpoch: () => host.timerEpoch?.() ?? 0,
       wallClock: () => host.wallClock(),
       input: inputOf(options, this.#arrivals, () => this.held),
       wakeAt: (operator, time) => this.#wakeAt(this.#wakes, operator, time),
@@ -258,9 +259,10 @@ export class Task {
     if (time < this.nextWallClock) this.nextWallClock = time
   }
 
-  /** To be called once, when the task's stores hold what they are to hold. */
-  init(): void {
+  /** To be called once its stores are filled. Nothing fires: what is due was asked for too late, and comes at the next instant. */
+  init(watermark = Number.NEGATIVE_INFINITY): void {
     for (const operator of this.#operators) operator.init?.(this.#context)
+    this.#reached(watermark)
   }
 
   /**
@@ -314,18 +316,18 @@ export class Task {
   /**
    * Event time has come this far: windows close, timers fire, in the order of their times, each as if event time had come to
    * it and no further: in how many steps the watermark came here does not matter. It stops at what is still to be told to them
-   * (`Emissions.heldTo`). Where the task begins, schedules wait for the next advance: other lanes may not have begun.
+   * (`Emissions.heldTo`).
    */
-  advance(to: number, begins = false): Maybe {
+  advance(to: number): Maybe {
     const watermark = this.#allowed(to)
     if (watermark < this.nextWake) return this.#reached(watermark)
     // What was asked for at a time that had passed comes at the first instant after it.
     const isOverdue = smallest(this.#wakes) <= this.#advancedTo
     const first = isOverdue ? Math.min(watermark, this.#advancedTo + 1) : this.#nextStep()
-    return this.#advanceInSteps(first, watermark, begins)
+    return this.#advanceInSteps(first, watermark)
   }
 
-  #advanceInSteps(first: number, to: number, begins: boolean): Maybe {
+  #advanceInSteps(first: number, to: number): Maybe {
     let watermark = this.#allowed(to)
     for (let time = first; time <= watermark; time = this.#nextStep()) {
       this.#see(time)
@@ -333,14 +335,14 @@ export class Task {
       if (pending !== undefined) {
         return pending.then(() => {
           this.#reached(time)
-          return this.#advanceInSteps(this.#nextStep(), to, begins)
+          return this.#advanceInSteps(this.#nextStep(), to)
         })
       }
       this.#reached(time)
       watermark = this.#allowed(to)
     }
     this.#see(watermark)
-    const isDue = !begins && smallest(this.#schedules) <= watermark
+    const isDue = smallest(this.#schedules) <= watermark
     const pending = isDue ? this.#fireAt(watermark, this.#schedules, 'onAdvanced') : undefined
     if (pending !== undefined) return pending.then(() => this.#reached(watermark))
     this.#reached(watermark)
@@ -353,9 +355,7 @@ export class Task {
 
   /** The earliest time asked for that has not passed. */
   #nextStep(): number {
-    let next = never
-    for (const time of this.#wakes) if (time < next && time > this.#advancedTo) next = time
-    return next
+    return smallest(this.#wakes, this.#advancedTo)
   }
 
   #fireAt(time: number, wakes: Float64Array, how: Firing): Maybe {

@@ -132,6 +132,7 @@ export class TaskHostPort {
         return alive(s) && this.isPassedOver(s, rec, error)
       },
       wallClock: () => clock.now(),
+      timerEpoch: () => slot().epoch,
       input: this.#input(() => slot().subtopology),
       requestCommit: () => this.#options.requestCommit(),
       fencingToken: () => this.#options.fencingToken(),

@@ -204,9 +204,7 @@ export class TaskSet {
     slots[partition] = slot
     this.#all.add(slot)
     for (const level of levels) (this.#levels[level] as LevelState).slots.push(slot)
-    task.init()
-    // All timers up to there fired before the commit: there is nothing to wait for.
-    if (watermark > Number.NEGATIVE_INFINITY) void task.advance(watermark, true)
+    task.init(watermark)
     task.held?.mark()
     return task
   }
