@@ -1,8 +1,8 @@
 /** Global tables: every lane keeps all rows, filled from the whole topic before processing begins and ever after. */
 import { assert } from '../base/assert.ts'
 import { ByteRange } from '../base/byte-range.ts'
-import type { Clock } from '../base/clock.ts'
-import { originAt } from '../operators/contract.ts'
+import { messageOf } from '../base/errors.ts'
+import { originAt, type Rec } from '../operators/contract.ts'
 import { decodeRecord } from '../operators/decode.ts'
 import { Task, type TaskHost } from '../operators/task.ts'
 import type { AnyStore, StoreLifecycle } from '../state/contract.ts'
@@ -13,7 +13,10 @@ import type { CompiledSource, CompiledTopology } from '../topology/compiled.ts'
 import { noHeaders } from '../broker/wire/headers.ts'
 import { decodeHeaders } from '../broker/wire/record-batch.ts'
 import { RecordCursor } from '../broker/wire/record-batch.ts'
+import type { LaneCounters } from './lane-counters.ts'
+import type { LaneOptions } from './lane-options.ts'
 import type { ToLane } from './protocol.ts'
+import { policyFor } from './tasks/error-policy.ts'
 
 type GlobalMessage = Extract<ToLane, { type: 'global' }>
 
@@ -24,17 +27,17 @@ interface GlobalLoad {
 }
 
 export class GlobalState {
+  readonly #options: LaneOptions
+  readonly #counters: LaneCounters
   readonly #topology: CompiledTopology
-  readonly #clock: Clock
-  readonly #applicationId: string
   readonly stores = new Map<string, AnyStore>()
   readonly #tasks = new Map<number, Task>()
   #waiting: GlobalLoad[] = []
 
-  constructor(topology: CompiledTopology, clock: Clock, applicationId: string) {
-    this.#topology = topology
-    this.#clock = clock
-    this.#applicationId = applicationId
+  constructor(options: LaneOptions, counters: LaneCounters) {
+    this.#options = options
+    this.#counters = counters
+    this.#topology = options.topology
     this.reset()
   }
 
@@ -60,12 +63,12 @@ export class GlobalState {
         emit: refuse,
         handOff: refuse,
         dropped: () => undefined,
-        wallClock: () => this.#clock.now(),
+        wallClock: () => this.#options.clock.now(),
         requestCommit: () => undefined,
       } as unknown as TaskHost
       const task = new Task({
         topology,
-        applicationId: this.#applicationId,
+        applicationId: this.#options.applicationId,
         subtopology: subtopology.id,
         partition: 0,
         stores: this.stores as Map<string, AnyStore & StoreLifecycle>,
@@ -121,7 +124,14 @@ export class GlobalState {
         cursor.headersEnd > cursor.headersStart
           ? decodeHeaders(bytes, cursor.headersStart, cursor.headersEnd)
           : noHeaders
-      const pending = task.process(message.source, decodeRecord(source, key, value, timestamp, headers, origin))
+      let rec: Rec
+      try {
+        rec = decodeRecord(source, key, value, timestamp, headers, origin)
+      } catch (error) {
+        this.#passOver(source, error)
+        continue
+      }
+      const pending = task.process(message.source, rec)
       assert(pending === undefined, 'functions of global tables cannot be asynchronous')
     }
     // Nothing of a global store is ever uncommitted: its topic is its truth.
@@ -130,5 +140,20 @@ export class GlobalState {
       lifecycle.seal(0)
       lifecycle.applied(0, { changelogOffset: 0, commitId: '', topicId: '' })
     }
+  }
+
+  /**
+   * Every lane reads it, at every start: so it becomes no dead letter, and one lane counts it.
+   *
+   * @throws the error where the policy is to fail, or what is missing has still to come.
+   */
+  #passOver({ name, subtopology }: CompiledSource, error: unknown): void {
+    const { policies, lane, toEngine } = this.#options
+    if (error instanceof SerdeWaits || policyFor(error, policies) === 'fail') throw error
+    if (lane === 0) this.#counters.dropped(subtopology, 'deserialize')
+    const message =
+      `${messageOf(error)} By \`errors.decoding\` the global table of ${name} goes without it, and without others like it: ` +
+      'correct the producer, and have the rows written again'
+    toEngine({ type: 'notice', lane, message, about: `global ${name}` }, [])
   }
 }

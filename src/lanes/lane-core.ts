@@ -97,7 +97,7 @@ export class LaneCore {
       options.toEngine({ type: 'overloaded', lane, run: this.#run, overloaded }, []),
     )
     this.#room = this.#makeRoom()
-    this.#globals = new GlobalState(topology, options.clock, options.applicationId)
+    this.#globals = new GlobalState(options, this.counters)
     this.#tasks = new TaskSet(options, this.#makeHost(), this.#globals, this.#levels)
     this.#intake = this.#makeIntake()
     const places = { levels: this.#levels, runner: this.#runner, tasks: this.#tasks, timings: this.#timings }

@@ -1,6 +1,7 @@
 /** A record that cannot be decoded, processed or encoded: fails the run, is skipped, or becomes a dead letter. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { eventually } from '../support/millrace.ts'
 import { byKey, type In, lastByKey, type Out, TestEngine } from './support/engine.ts'
 
 const good = (n: number): In => ({ key: `k${n % 3}`, value: { n } })
@@ -155,5 +156,41 @@ describe('a skipped record', () => {
     await engine.idle()
     assert.deepEqual(lastByKey(await engine.read('counts')), { k0: 20, k1: 20, k2: 20 })
     assert.deepEqual(Object.keys(byKey(await engine.read('checked'))).sort(), ['k0', 'k1', 'k2'])
+  })
+})
+
+describe('a record of a global table that cannot be decoded', () => {
+  const names: In[] = [
+    { key: 'x', value: 'Xavier' },
+    { key: 'y', value: Buffer.from('"Yv') },
+    { key: 'z', value: Buffer.from('"Zo') },
+    { key: 'x', value: 'Xenia' },
+  ]
+
+  for (const policy of ['skip', 'dead-letter'] as const) {
+    test(`is passed over and counted, and the rows around it are there (${policy})`, async (t) => {
+      const config = { 'errors.decoding': policy, 'engine.lanes.count': 2, 'broker.embedded.partitions': 1 }
+      const engine = await TestEngine.start(t, 'queried', config)
+      await engine.put('names', names)
+      await engine.reaches('RUNNING')
+      const rows = engine.runtime.store<string, string>('names')
+      await eventually('the rows are there', async () => (await rows.get('x')) === 'Xenia')
+      assert.deepEqual(
+        (await rows.all()).map(({ key }) => key),
+        ['x'],
+      )
+      await eventually('they are counted', () => engine.dropped('deserialize') === 2)
+      const told = engine.log.filter(({ message }) => message.includes('the global table'))
+      assert.match(told[0]?.message ?? '', /names\/0 at offset 1 could not be decoded/)
+      assert.equal(told.length, 1, 'the first of them, once for all lanes')
+      assert.deepEqual(await engine.read('queried-dead-letters'), [])
+    })
+  }
+
+  test('fails the run, naming the record', async (t) => {
+    const engine = await TestEngine.start(t, 'queried', { 'broker.embedded.partitions': 1 })
+    await engine.put('names', names)
+    await engine.reaches('FAILED')
+    assert.match(engine.runtime.view.state().failure?.message ?? '', /names\/0 at offset 1 could not be decoded/)
   })
 })
