@@ -150,10 +150,11 @@ export const mutants: readonly Broken[] = [
     name: 'schedules-fire-while-lanes-begin',
     world: { ...inProcess, crashes: 3 },
     breaks: () => {
-      const { advance } = Task.prototype
-      return replaced(Task.prototype, 'advance', {
-        value(this: Task, to: number) {
-          return advance.call(this, to)
+      const { init } = Task.prototype
+      return replaced(Task.prototype, 'init', {
+        value(this: Task, watermark: number) {
+          init.call(this)
+          void this.advance(watermark)
         },
       })
     },
