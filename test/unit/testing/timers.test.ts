@@ -37,7 +37,7 @@ describe('timers that are overdue when the application starts', () => {
     const input = driver.input<string, number>('in', number)
     const timeComesTo = async (timestamp: number): Promise<void> => {
       for (let partition = 0; partition < 4; partition++)
-        await input.pipe(`mark${partition}`, 0, { timestamp, partition })
+        await input.pipe(`time${partition}`, 0, { timestamp, partition })
     }
     await timeComesTo(100_000)
     for (const [i, key] of keys.entries()) await input.pipe(key, i, { timestamp: 50_000 })
@@ -96,7 +96,7 @@ test('what timers and a schedule of one instant tell stays in its order behind a
             })
             return {
               process(_value, key, record) {
-                if (key !== 'mark') context.timers.set(key, record.timestamp + 1000)
+                if (key !== 'time') context.timers.set(key, record.timestamp + 1000)
               },
               onTimer(key) {
                 open.add(key as string)
@@ -118,7 +118,7 @@ test('what timers and a schedule of one instant tell stays in its order behind a
     const driver = new TopologyTestDriver(app, { lanes })
     const input = driver.input<string, number>('in', number)
     for (const key of ['a', 'b', 'c']) await input.pipe(key, 0, { timestamp: 10_000 })
-    for (const timestamp of [11_000, 12_000]) await input.pipe('mark', 0, { timestamp })
+    for (const timestamp of [11_000, 12_000]) await input.pipe('time', 0, { timestamp })
     assert.equal(called.length, 6)
     assert.deepEqual(driver.output<string, unknown>('out').readAll().at(-1)?.value, called)
   }
@@ -183,10 +183,10 @@ test('a row of a window that is past its retention is joined by no foreign key, 
     const [input, names] = [driver.input<string, number>('in', number), driver.input<string, string>('names', text)]
     await names.pipe('the one', 'A', { timestamp: 1000 })
     await input.pipe('a', 1, { timestamp: 1500 })
-    await names.pipe('mark', '', { timestamp: 2000 })
+    await names.pipe('time', '', { timestamp: 2000 })
     for (const timestamp of [100_000, 101_000, 102_000]) {
       await input.pipe('z', 1, { timestamp })
-      await names.pipe('mark', '', { timestamp })
+      await names.pipe('time', '', { timestamp })
     }
     await names.pipe('the one', 'B', { timestamp: 103_000 })
     await input.pipe('z', 1, { timestamp: 104_000 })
