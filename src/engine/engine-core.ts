@@ -121,7 +121,7 @@ export class EngineCore {
       settings,
       isLost: (store) => this.#commits.lost.has(store),
       producer: () => this.#producer,
-      now: () => clock.now(),
+      clock,
       pause: () => sleep(timers, 100),
       log: (message) => fact({ type: 'log', level: 'info', message }),
       send: (lane, message) => send(lane, message, []),
@@ -138,8 +138,8 @@ export class EngineCore {
       topics: () => this.#processing.topics,
       aborted: () => this.#commits.aborted(),
       transactionMs: () => {
-        const since = this.#producer.transaction?.openSinceMs ?? null
-        return since === null ? 0 : this.#o.clock.now() - since
+        const since = this.#producer.transaction?.openSince ?? null
+        return since === null ? 0 : this.#o.clock.monotonic() - since
       },
       closeRun: () => this.#closeRun(),
       reopen: (run) => this.#reopen(run),

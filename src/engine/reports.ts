@@ -12,6 +12,7 @@ import type { EngineSnapshot } from './protocol.ts'
 import type { Restarts } from './recovery/restarts.ts'
 import { barrierSnapshot, offsetsSnapshot } from './snapshots.ts'
 import type { ResolvedTopics } from './group/topics.ts'
+import { WallClockOffset } from '../time/watermark-report.ts'
 import type { ConsumerSnapshot, WatermarkSnapshot } from '../view/view.ts'
 
 const reportsKept = 50
@@ -58,8 +59,8 @@ function stopped(snapshot: WatermarkSnapshot | null | undefined): WatermarkSnaps
 
 export class Reports {
   readonly #o: EngineOptions
-  /** Wall clock minus the machine's monotonic clock. */
-  readonly #wallOffset: number
+  /** Whoever reads a snapshot tells ages by the wall clock: what is under way goes along when that clock is set. */
+  readonly #wall = new WallClockOffset()
   #kept: readonly KeptReport[] = []
   #last: EngineSnapshot | undefined
   #lastCommitMs: number | null = null
@@ -77,7 +78,6 @@ export class Reports {
 
   constructor(options: EngineOptions) {
     this.#o = options
-    this.#wallOffset = options.clock.now() - options.clock.monotonic()
     const { clock, fact } = options
     this.link = new BrokerLink({ clock, log: (level, message) => fact({ type: 'log', level, message }) })
     this.#sinkIndex = new Map(options.layout.sinkTopics.map((topic, i) => [topic, i]))
@@ -175,6 +175,7 @@ export class Reports {
 
   publish(parts: EngineParts): void {
     const { counters, clock, fact, settings } = this.#o
+    this.#wall.observe(clock.monotonic(), clock.now())
     counters[engineIndex.lastTickMs] = clock.now()
     const { flow, topics, changelogNext, restarts } = parts
     counters[engineIndex.bufferedBytes] = flow?.bufferedBytes ?? 0
@@ -240,7 +241,7 @@ export class Reports {
       admission: flow?.admission,
       nodeName: (node) => nodeNames[node] ?? null,
       now: clock.monotonic(),
-      wallOffset: this.#wallOffset,
+      epochMs: (instant) => this.#wall.epochMs(instant),
     })
   }
 }

@@ -76,12 +76,12 @@ export interface BarrierFacts {
   readonly admission: Pick<Admission, 'paces' | 'aimMs'> | undefined
   readonly nodeName: (node: number) => string | null
   readonly now: number
-  /** Wall clock minus the machine's monotonic clock. */
-  readonly wallOffset: number
+  /** What the wall clock shows for a monotonic instant. */
+  readonly epochMs: (instant: number) => number
 }
 
 export function barrierSnapshot(facts: BarrierFacts): BarrierSnapshot {
-  const { committer, producer, budget, now, wallOffset } = facts
+  const { committer, budget, now, epochMs } = facts
   const machine = committer?.machine
   const restarts = budget.snapshot(now)
   const last = facts.reports.map(({ report, commitId, atMs, outcome }) => ({
@@ -97,8 +97,8 @@ export function barrierSnapshot(facts: BarrierFacts): BarrierSnapshot {
     commitId: machine && machine.startedAtMs !== null ? (committer?.commitId ?? null) : null,
     epoch: machine?.epoch ?? 0,
     trigger: machine && machine.startedAtMs !== null ? machine.trigger : null,
-    startedAtMs: machine && machine.startedAtMs !== null ? Math.round(machine.startedAtMs + wallOffset) : null,
-    phaseSinceMs: Math.round((machine?.phaseSinceMs ?? now) + wallOffset),
+    startedAtMs: machine && machine.startedAtMs !== null ? epochMs(machine.startedAtMs) : null,
+    phaseSinceMs: epochMs(machine?.phaseSinceMs ?? now),
     queued: machine?.queued ?? false,
     outstandingLanes: [...waiting].sort((a, b) => a - b).map((lane) => `lane-${lane}`),
     originTopics: facts.originTopics,
@@ -108,10 +108,17 @@ export function barrierSnapshot(facts: BarrierFacts): BarrierSnapshot {
     })),
     aimMs: facts.admission?.aimMs ?? null,
     functions: functionCalls(facts),
-    transaction: producer.transaction,
+    transaction: transactionSnapshot(facts),
     restarts,
     last,
   }
+}
+
+function transactionSnapshot({ producer, epochMs }: BarrierFacts): BarrierSnapshot['transaction'] {
+  const { transaction } = producer
+  if (transaction === null) return null
+  const { openSince, ...shown } = transaction
+  return { ...shown, openSinceMs: openSince === null ? null : epochMs(openSince) }
 }
 
 export type RecordPlace = NonNullable<BarrierSnapshot['lanes'][number]['at']>

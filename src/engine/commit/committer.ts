@@ -213,7 +213,7 @@ export class Committer {
 
   #gather(batches: readonly ToProduce[]): void {
     if (this.#streaming || this.#acknowledged) {
-      this.#producer.send(batches, this.#clock.now())
+      this.#producer.send(batches, this.#clock.monotonic())
       return
     }
     for (const batch of batches) {
@@ -231,7 +231,7 @@ export class Committer {
     const batches = this.#gathered
     this.#gathered = []
     this.#gatheredBytes = 0
-    if (batches.length > 0) this.#producer.send(batches, this.#clock.now())
+    if (batches.length > 0) this.#producer.send(batches, this.#clock.monotonic())
   }
 
   /** All lanes have closed the epoch. */
@@ -335,7 +335,7 @@ export class Committer {
   }
 
   async #flush(): Promise<void> {
-    const now = this.#clock.now()
+    const now = this.#clock.monotonic()
     assert(this.#acked.size === this.#settings.lanes, 'an epoch is flushed that not all lanes have acknowledged')
     this.#release()
     for (const [store, changelogs] of Map.groupBy(this.#changelogs, (each) => each.store)) {

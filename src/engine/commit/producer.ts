@@ -101,7 +101,8 @@ export class Producer {
     producerEpoch: number
     partitions: number
     bytes: number
-    openSinceMs: number | null
+    /** By the monotonic clock. */
+    openSince: number | null
   } | null {
     if (!this.#identity) return null
     const { producerId, producerEpoch } = this.#identity
@@ -110,7 +111,7 @@ export class Producer {
       producerEpoch,
       partitions: this.#partitions.size,
       bytes: this.#bytes,
-      openSinceMs: this.#openSince,
+      openSince: this.#openSince,
     }
   }
 
@@ -140,8 +141,8 @@ export class Producer {
   }
 
   /**
-   * Queues batches; they leave at once, behind those queued before. `now` dates the transaction's beginning. `done` hears
-   * of those that the broker has, all of them before a `flush` resolves.
+   * Queues batches; they leave at once, behind those queued before. `now`, by the monotonic clock, dates the transaction's
+   * beginning. `done` hears of those that the broker has, all of them before a `flush` resolves.
    */
   send(batches: readonly ToProduce[], now: number, done?: Written): void {
     for (const batch of batches) this.#enqueue(batch, done, now)

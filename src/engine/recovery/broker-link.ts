@@ -3,6 +3,7 @@
  * outage at a moment of its own; a single answer in between, or one part that knows nothing yet, is not its end.
  */
 import type { Clock } from '../../base/clock.ts'
+import { WallClockOffset } from '../../time/watermark-report.ts'
 
 /** Who tells: each takes back what it has told itself. */
 export type LinkSource = 'input' | 'group'
@@ -14,7 +15,7 @@ export interface BrokerLinkOptions {
 
 export interface LinkState {
   readonly connected: boolean
-  /** Epoch milliseconds. */
+  /** Epoch milliseconds, by the wall clock as it is set now. */
   readonly sinceMs: number
   /** Why it is not connected, with the broker's address. */
   readonly fault: string | null
@@ -28,20 +29,21 @@ const toldAfterMs = 2000
 export class BrokerLink {
   readonly #o: BrokerLinkOptions
   readonly #cut = new Map<LinkSource, string | undefined>()
-  #state: LinkState
-  #badSince: number | undefined
+  readonly #wall = new WallClockOffset()
+  #state: Omit<LinkState, 'sinceMs'> = { connected: true, fault: null }
+  #since: number
   #lastBadAt = Number.NEGATIVE_INFINITY
   #hiccup = false
   #told = false
 
   constructor(options: BrokerLinkOptions) {
     this.#o = options
-    const { clock } = options
-    this.#state = { connected: true, sinceMs: clock.now(), fault: null }
+    this.#since = options.clock.monotonic()
+    this.#wall.observe(this.#since, options.clock.now())
   }
 
   get state(): LinkState {
-    return this.#state
+    return { ...this.#state, sinceMs: this.#wall.epochMs(this.#since) }
   }
 
   told(source: LinkSource, connected: boolean, why?: string): void {
@@ -61,38 +63,39 @@ export class BrokerLink {
 
   /** To be called a few times a second. `fault`: what the client says of its last exchange. */
   look(connected: boolean, fault: string | undefined): void {
-    const now = this.#o.clock.monotonic()
+    const { clock } = this.#o
+    const now = clock.monotonic()
+    this.#wall.observe(now, clock.now())
     const isBad = !connected || this.#cut.size > 0 || this.#hiccup
     this.#hiccup = false
     if (isBad) {
       this.#lastBadAt = now
-      if (this.#badSince === undefined) this.#turn(now, false)
+      if (this.#state.connected) this.#turn(now, false)
       const why = fault ?? [...this.#cut.values()].find((each) => each !== undefined) ?? this.#state.fault
       if (why !== this.#state.fault) this.#state = { ...this.#state, fault: why }
       this.#tell(now)
-    } else if (this.#badSince !== undefined && now - this.#lastBadAt >= settledMs) {
+    } else if (!this.#state.connected && now - this.#lastBadAt >= settledMs) {
       this.#tellEnd(now)
       this.#turn(now, true)
     }
   }
 
   #turn(now: number, connected: boolean): void {
-    this.#badSince = connected ? undefined : now
     this.#told = false
-    this.#state = { connected, sinceMs: this.#o.clock.now(), fault: null }
+    this.#since = now
+    this.#state = { connected, fault: null }
   }
 
   #tell(now: number): void {
-    const since = this.#badSince as number
-    if (this.#told || now - since < toldAfterMs) return
+    const downMs = now - this.#since
+    if (this.#told || downMs < toldAfterMs) return
     this.#told = true
     const why = this.#state.fault === null ? '' : `: ${this.#state.fault}`
-    this.#o.log('warn', `the broker has not answered for ${seconds(now - since)} s${why}`)
+    this.#o.log('warn', `the broker has not answered for ${seconds(downMs)} s${why}`)
   }
 
   #tellEnd(now: number): void {
-    if (this.#told)
-      this.#o.log('info', `the broker answers again, after ${seconds(now - (this.#badSince as number))} s`)
+    if (this.#told) this.#o.log('info', `the broker answers again, after ${seconds(now - this.#since)} s`)
   }
 }
 

@@ -1,5 +1,6 @@
 /** Brings lanes' stores to the last commit: opens them, checks them against the broker, replays what is missing. */
 import { assert } from '../../base/assert.ts'
+import type { Clock } from '../../base/clock.ts'
 import { partitionKey, type TopicPartition } from '../../base/ids.ts'
 import type { BrokerPort, FetchedPartition } from '../../broker/port.ts'
 import { commitId, compareTags } from '../commit/tag.ts'
@@ -27,7 +28,7 @@ export interface RestorerHost {
   /** The store's changelog is not the topic that the last commit went to. */
   isLost(store: string): boolean
   producer(): Producer
-  now(): number
+  readonly clock: Clock
   /** For a moment, until something may be asked again. */
   pause(): Promise<void>
   log(message: string): void
@@ -95,7 +96,7 @@ export class Restorer {
     for (const { lane, stores: opened } of await this.#open(run, tasks)) {
       for (const { store, partition, checkpoint, writtenAt } of opened) {
         const info = topics.changelogs.get(store)
-        const now = this.#host.now()
+        const now = this.#host.clock.now()
         const where = { run, store, partition, lane }
         if (info) stores.push(new StoreReplay(where, info, checkpoint, now - (writtenAt ?? now)))
       }

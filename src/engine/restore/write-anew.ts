@@ -1,4 +1,5 @@
 /** Writes changelogs from stores: all of them in one transaction, so that a crash leaves none of it. */
+import type { Clock } from '../../base/clock.ts'
 import type { FromLane } from '../../lanes/protocol.ts'
 import type { Producer } from '../commit/producer.ts'
 import { unpack } from '../commit/producer.ts'
@@ -8,7 +9,7 @@ import type { StoreReplay } from './store-replay.ts'
 type Dumped = Extract<FromLane, { type: 'dumped' }>
 
 export async function writeAnew(
-  host: { producer(): Producer; now(): number; readonly settings: Pick<EngineSettings, 'guarantee'> },
+  host: { producer(): Producer; readonly clock: Clock; readonly settings: Pick<EngineSettings, 'guarantee'> },
   stores: readonly StoreReplay[],
   dump: (store: StoreReplay, from: Uint8Array | null) => Promise<Dumped>,
 ): Promise<void> {
@@ -22,7 +23,7 @@ export async function writeAnew(
       const { packs, next: rest }: Dumped = await dump(store, from)
       const { topic, partition } = store
       const batches = unpack(packs).map((batch) => ({ ...batch, topic, partition }))
-      producer.send(batches, host.now(), ({ count }, offset) => {
+      producer.send(batches, host.clock.monotonic(), ({ count }, offset) => {
         next = Math.max(next, offset + count)
       })
       await producer.flush()

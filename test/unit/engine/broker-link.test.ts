@@ -30,6 +30,16 @@ describe('the link to the broker', () => {
     assert.equal(rig.downForMs, 5000)
   })
 
+  test('is down for as long as it is, whatever the wall clock is set to meanwhile', () => {
+    for (const jumpMs of [60_000, -60_000]) {
+      const rig = new Rig()
+      rig.look(5000, () => false)
+      rig.clock.jump(jumpMs)
+      rig.look(5000, () => false)
+      assert.equal(rig.downForMs, 10_000)
+    }
+  })
+
   test('single answers in between are not the end of an outage', () => {
     const rig = new Rig()
     rig.look(30_000, (passed) => passed % 700 === 600)

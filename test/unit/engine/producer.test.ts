@@ -90,20 +90,20 @@ describe('producer of a run', () => {
   test('shows the transaction that is open: since when, with how much, and nothing once it has ended', async () => {
     const { port, underWay } = broker()
     const producer = await ready(port)
-    assert.equal(producer.transaction?.openSinceMs, null)
+    assert.equal(producer.transaction?.openSince, null)
     const sent = [batch(0, 3), batch(1, 2)]
     producer.send(sent, 5000)
     producer.send([batch(1)], 7000)
     await turn()
-    const { openSinceMs, partitions, bytes } = producer.transaction ?? assert.fail('it shows none')
-    assert.deepEqual([openSinceMs, partitions], [5000, 2])
+    const { openSince, partitions, bytes } = producer.transaction ?? assert.fail('it shows none')
+    assert.deepEqual([openSince, partitions], [5000, 2])
     assert.ok(bytes > sent.reduce((sum, { records }) => sum + records.length, 0))
     while (underWay.length > 0) {
       underWay[0]?.answer()
       await turn()
     }
     await producer.init()
-    const { openSinceMs: since, bytes: left } = producer.transaction ?? assert.fail('it shows none')
+    const { openSince: since, bytes: left } = producer.transaction ?? assert.fail('it shows none')
     assert.deepEqual([since, left], [null, 0])
   })
 
