@@ -14,7 +14,7 @@ export type Probe = 'live' | 'ready' | 'active'
 
 export interface IndicatorResult {
   readonly up: boolean
-  /** Flags and counts only: probes may face the internet. */
+  /** Flags and counts only, as JSON has them: probes may face the internet. */
   readonly details?: Readonly<Record<string, unknown>>
 }
 
@@ -23,7 +23,8 @@ export interface IndicatorOptions {
   readonly name: string
   /** `['ready']` (default), or with `live`, where a restart of the process can help. Readiness counts every indicator. */
   readonly probes?: readonly Probe[]
-  readonly check: () => IndicatorResult | boolean | Promise<IndicatorResult | boolean>
+  /** An answer of any other kind counts as DOWN, as do a throw and a rejection. */
+  readonly check: () => IndicatorResult | boolean | PromiseLike<IndicatorResult | boolean>
   /** Time between two checks, in milliseconds. Default 10,000. */
   readonly intervalMs?: number
   /** A check that takes longer counts as DOWN. Default 5,000 milliseconds. */
@@ -256,13 +257,38 @@ function judgeEntry(entry: Entry, probe: Probe): Judged {
   return result.up ? up(name, details) : down(name, details, `${name} is DOWN`)
 }
 
+/** Not every promise is one of this thread's own `Promise`. */
+function isPromiseLike(answer: unknown): answer is PromiseLike<unknown> {
+  return typeof (answer as Partial<PromiseLike<unknown>> | null | undefined)?.then === 'function'
+}
+
+/** What a check answered with. Types hold nobody who writes JavaScript: anything may come. */
+function resultOf(answer: unknown): IndicatorResult {
+  if (typeof answer === 'boolean') return { up: answer, details: {} }
+  const { up: isUp, details } = (answer ?? {}) as Partial<IndicatorResult>
+  if (typeof isUp !== 'boolean') {
+    return { up: false, details: { error: 'check has to answer with true, false or { up, details }' } }
+  }
+  return { up: isUp, details: shownDetails(details ?? {}) }
+}
+
+/** Details that JSON cannot have (big integers, cycles) would take the whole report with them. */
+function shownDetails(details: unknown): Readonly<Record<string, unknown>> {
+  try {
+    const shown: unknown = JSON.parse(JSON.stringify(maskValue('details', details)))
+    if (typeof shown === 'object' && shown !== null && !Array.isArray(shown)) return shown as Record<string, unknown>
+  } catch {
+    // Told below, like details of another shape.
+  }
+  return { error: 'details have to be an object that JSON can show' }
+}
+
 /** Runs a check at once and then periodically; a check still under way is not started a second time. */
 function startChecking(options: IndicatorOptions): Entry {
   const { name, check, intervalMs = 10_000, timeoutMs = 5000 } = options
   let running = false
-  const settle = (result: IndicatorResult | boolean): void => {
-    const { up: isUp, details } = typeof result === 'boolean' ? { up: result, details: {} } : result
-    entry.result = { up: isUp === true, details: maskValue('details', details ?? {}) as Record<string, unknown> }
+  const settle = (answer: unknown): void => {
+    entry.result = resultOf(answer)
   }
   const fail = (error: string): void => {
     // What the check threw may name hosts or hold secrets; probes may face the internet.
@@ -278,17 +304,20 @@ function startChecking(options: IndicatorOptions): Entry {
       clearTimeout(overdue)
     }
     try {
-      const result = check()
-      if (!(result instanceof Promise)) {
-        settle(result)
-        done()
+      const answer: unknown = check()
+      if (isPromiseLike(answer)) {
+        // Nothing is left to reject: a rejection that nobody handles ends the process.
+        void Promise.resolve(answer)
+          .then(settle)
+          .catch(() => fail('check failed'))
+          .finally(done)
         return
       }
-      result.then(settle, () => fail('check failed')).finally(done)
+      settle(answer)
     } catch {
       fail('check failed')
-      done()
     }
+    done()
   }
   const timer = setInterval(run, intervalMs)
   timer.unref()

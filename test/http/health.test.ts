@@ -141,6 +141,72 @@ describe('indicators of the application', () => {
     assert.ok(!JSON.stringify(report).includes('canary'))
   })
 
+  test('that answer with what says neither up nor down are DOWN, and say what was expected', async (t) => {
+    const answers = [undefined, null, 'UP', 1, {}, { status: 'UP' }, [true]]
+    const registry = registryWith()
+    t.after(() => registry.close())
+    for (const [i, answer] of answers.entries()) {
+      registry.register({ name: `now-${i}`, check: () => answer as never })
+      registry.register({ name: `later-${i}`, check: async () => answer as never })
+    }
+    await nextTurn()
+    const report = registry.report('ready')
+    for (const i of answers.keys()) {
+      for (const name of [`now-${i}`, `later-${i}`]) {
+        const { status, details } = component(report, name) ?? assert.fail(name)
+        assert.equal(status, 'DOWN', name)
+        assert.match(String(details.error), /true, false or \{ up, details \}/, name)
+      }
+    }
+  })
+
+  test('may answer through a promise of another make', async (t) => {
+    const later = (answer: boolean): PromiseLike<boolean> => ({
+      then: (fulfilled) => Promise.resolve(answer).then(fulfilled),
+    })
+    const broken = {
+      then: () => {
+        throw new Error('canary')
+      },
+    }
+    const registry = registryWith(
+      { name: 'good', check: () => later(true) },
+      { name: 'bad', check: () => later(false) },
+      { name: 'broken', check: () => broken as never },
+    )
+    t.after(() => registry.close())
+    await nextTurn()
+    const report = registry.report('ready')
+    const statuses = ['good', 'bad', 'broken'].map((name) => component(report, name)?.status)
+    assert.deepEqual(statuses, ['UP', 'DOWN', 'DOWN'])
+    assert.deepEqual(component(report, 'broken')?.details, { error: 'check failed' })
+  })
+
+  test('with details that JSON cannot have keep their status, and the report its shape', async (t) => {
+    const cyclic: Record<string, unknown> = {}
+    cyclic.self = cyclic
+    const thrower = {
+      get free() {
+        throw new Error('canary')
+      },
+    }
+    const registry = registryWith()
+    t.after(() => registry.close())
+    const all = [{ bytes: 1n }, cyclic, thrower, 'text', [1], () => 1]
+    for (const [i, details] of all.entries()) {
+      registry.register({ name: `now-${i}`, check: () => ({ up: true, details: details as never }) })
+      registry.register({ name: `later-${i}`, check: async () => ({ up: true, details: details as never }) })
+    }
+    await nextTurn()
+    const report = registry.report('ready')
+    assert.equal(report.status, 'UP')
+    const shown = JSON.parse(JSON.stringify(report)) as HealthReport
+    for (const i of all.keys()) {
+      for (const name of [`now-${i}`, `later-${i}`])
+        assert.match(String(component(shown, name)?.details.error), /JSON/, name)
+    }
+  })
+
   test('recover, and can be taken out again', async (t) => {
     let up = false
     const registry = registryWith()
