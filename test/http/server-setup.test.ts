@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { describe, test } from 'node:test'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, type TestContext, test } from 'node:test'
 import { loadConfig } from '../../src/config/load.ts'
 import { EngineError } from '../../src/base/errors.ts'
-import { defaultHttpConfig, httpConfigFrom } from '../../src/http/http-config.ts'
+import { defaultHttpConfig, type HttpConfig, httpConfigFrom } from '../../src/http/http-config.ts'
+import { type Route, routeDefaults } from '../../src/http/routes/route.ts'
 import { ask, answersIn, talk } from './support/client.ts'
 import { expectError } from './support/expect.ts'
 import { startFake } from './support/fake-subject.ts'
@@ -93,6 +97,26 @@ describe('configuration and start', () => {
     assert.ok(!instance.log[0]?.includes('canary'))
   })
 
+  test('what nobody foresaw is answered with 500 and told to the log, masked, and requests go on', async (t) => {
+    const headers = { Location: 'a line\nand another, password=canary' }
+    const broken: Route = {
+      ...routeDefaults,
+      path: '/broken',
+      schema: null,
+      summary: 'Broken',
+      doc: 'Answers with a header that cannot be sent.',
+      handle: () => ({ status: 302, contentType: 'text/plain', body: '', headers }),
+    }
+    const instance = await startFake({}, undefined, { extraRoutes: [broken] })
+    t.after(() => instance.stop())
+    const answer = await instance.ask({ path: '/broken' })
+    expectError(answer, 500, /the log of this process tells more/)
+    assert.equal(answer.headers['x-content-type-options'], 'nosniff')
+    assert.equal(instance.log.length, 1)
+    assert.match(instance.log[0] ?? '', /^error a request failed: /)
+    assert.equal((await instance.ask({ path: '/health/live' })).status, 200)
+  })
+
   test('the handler can be mounted in a server of the application’s own', async (t) => {
     const { createHttpServer } = await import('../../src/http/index.ts')
     const { HealthRegistry } = await import('../../src/http/health.ts')
@@ -127,5 +151,30 @@ describe('configuration and start', () => {
     assert.equal(answers[0]?.status, 200)
     await instance.stop()
     await assert.rejects(ask(instance.url, { path: '/health/live' }))
+  })
+})
+
+describe('the console', () => {
+  /** With files of the console of these names; a name that ends with a slash is a folder. */
+  async function serving(t: TestContext, names: readonly string[], config: Partial<HttpConfig> = {}) {
+    const consoleFolder = mkdtempSync(join(tmpdir(), 'millrace-console-'))
+    t.after(() => rmSync(consoleFolder, { recursive: true }))
+    for (const name of names) {
+      if (name.endsWith('/')) mkdirSync(join(consoleFolder, name))
+      else writeFileSync(join(consoleFolder, name), name)
+    }
+    const instance = await startFake({ config }, undefined, { consoleFolder })
+    t.after(() => instance.stop())
+    return instance
+  }
+
+  test('lacks a file, or cannot read one: that is told, and the process goes on', async (t) => {
+    const instance = await serving(t, ['index.html', 'app.css/'])
+    assert.equal((await instance.ask({ path: '/console/' })).status, 200)
+    expectError(await instance.ask({ path: '/console/app.js' }), 404, /npm run console/)
+    assert.deepEqual(instance.log, [])
+    expectError(await instance.ask({ path: '/console/app.css' }), 500)
+    assert.match(instance.log[0] ?? '', /^error console failed: /)
+    assert.equal((await instance.ask({ path: '/console/' })).status, 200)
   })
 })

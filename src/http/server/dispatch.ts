@@ -42,6 +42,8 @@ export interface DispatcherOptions {
 }
 
 const notFound = error(404, 'unknown path; GET /info lists the endpoints of this instance')
+/** Where something failed that no client can help. */
+export const internalError = error(500, 'internal error; the log of this process tells more')
 const crossSite = error(403, 'cross-site requests are refused; send it from this origin, or without the Origin header')
 
 /** An endpoint that is off is unknown, save `/metrics`, whose own handler says that it is off. */
@@ -78,20 +80,21 @@ export function createDispatcher(options: DispatcherOptions): (request: HttpRequ
       return { route: 'unmatched', reply: error(414, `request target is longer than ${maxUrlLength} characters`) }
     }
     const { path, query } = splitTarget(request.target)
-    const page = options.pages?.(request.method, path, request.headers)
-    if (page !== undefined) return { route: 'console', reply: options.pageGuard?.(request.headers) ?? page }
-    const found = find(path)
-    const route = found?.route
-    const label = route?.path ?? 'unmatched'
-    const guard = isProbe(path) ? undefined : firstRefusal(guards, request.headers)
-    const refusal = guard ?? judge(route, request)
-    if (refusal !== undefined || found === undefined || route === undefined)
-      return { route: label, reply: refusal ?? notFound }
+    let label = 'console'
     try {
+      const page = options.pages?.(request.method, path, request.headers)
+      if (page !== undefined) return { route: label, reply: options.pageGuard?.(request.headers) ?? page }
+      const found = find(path)
+      const route = found?.route
+      label = route?.path ?? 'unmatched'
+      const guard = isProbe(path) ? undefined : firstRefusal(guards, request.headers)
+      const refusal = guard ?? judge(route, request)
+      if (refusal !== undefined || found === undefined || route === undefined)
+        return { route: label, reply: refusal ?? notFound }
       return { route: label, reply: await answer(found, query, request) }
     } catch (thrown) {
-      options.failed(route.path, thrown)
-      return { route: label, reply: error(500, 'internal error; the log of this process tells more') }
+      options.failed(label, thrown)
+      return { route: label, reply: internalError }
     }
   }
 }

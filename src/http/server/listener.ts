@@ -13,8 +13,9 @@ import { Turns } from './turns.ts'
 const closeGraceMs = 1000
 const drainLimitBytes = 262_144
 
+/** Never rejects. */
 type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<void>
-/** Judges a request that no response object exists for. */
+/** Judges a request that no response object exists for. Never rejects. */
 type Judge = (request: UnparsedRequest) => Promise<Reply>
 
 /** The listening socket with its limits on what a client may send, hold and ask. */

@@ -65,6 +65,7 @@ export function pagesOf(options: PagesOptions): Pages {
     if (!isBuilt) return error(404, 'the console is not built in this copy; `npm run console` builds it')
     if (toConsole !== undefined) return moved(toConsole)
     const page = known.get(path) ?? load(folder, path as keyof typeof files, options)
+    if (page === undefined) return error(404, 'a file of the console is missing; `npm run console` builds it anew')
     known.set(path, page)
     return replyOf(page, policy, headers)
   }
@@ -79,9 +80,13 @@ function moved(location: string): Reply {
   return { status: 302, contentType: 'text/plain; charset=utf-8', body: `see ${location}\n`, headers }
 }
 
-function load(folder: string, path: keyof typeof files, { readOnly, tokenNeeded, pods }: PagesOptions): Page {
+/** Undefined where the file is gone, as it is while the console is built. */
+function load(folder: string, path: keyof typeof files, options: PagesOptions): Page | undefined {
+  const { readOnly, tokenNeeded, pods } = options
   const { file, contentType } = files[path]
-  const bytes = readFileSync(join(folder, file))
+  const place = join(folder, file)
+  if (!existsSync(place)) return undefined
+  const bytes = readFileSync(place)
   if (file !== 'index.html') return { contentType, plain: bytes }
   const text = bytes
     .toString()

@@ -5,7 +5,7 @@ import type { Verdict } from '../../view/diagnosis/finding.ts'
 import type { EngineCommands, EngineView } from '../../view/view.ts'
 import { messageOf } from '../../base/errors.ts'
 import { crossOriginOf } from './cross-origin.ts'
-import { createDispatcher, type DispatcherOptions, isRegistered } from './dispatch.ts'
+import { createDispatcher, type DispatcherOptions, internalError, isRegistered } from './dispatch.ts'
 import { hostGuard, tokenGuard } from './guard.ts'
 import type { DataAccess } from '../data-seam.ts'
 import type { HaView } from '../ha-seam.ts'
@@ -47,6 +47,8 @@ export interface HttpServerOptions {
   readonly why?: () => Verdict
   /** Rows and dead letters. Default: none. */
   readonly data?: DataAccess | null
+  /** Where the console's files are. Default: where they are built to. */
+  readonly consoleFolder?: string
   /** Endpoints of the same kind beside those of the interface. */
   readonly extraRoutes?: readonly Route[]
   readonly version?: string
@@ -63,7 +65,7 @@ export interface HttpServer {
   listen(): Promise<{ readonly url: string; readonly host: string; readonly port: number }>
   /** Lets answers under way finish, for a second at most, then closes every connection. */
   close(): Promise<void>
-  /** Answers one request: for mounting the interface in a server of the application's own. */
+  /** Answers one request: for mounting the interface in a server of the application's own. Never rejects. */
   readonly handler: (request: IncomingMessage, response: ServerResponse) => Promise<void>
   /** The endpoints registered in this instance. */
   readonly routes: readonly Route[]
@@ -82,16 +84,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const log: HttpLog = options.log ?? (() => undefined)
   const clock = options.clock ?? systemClock
   const mask = options.maskText ?? maskText
-  const hasData = (options.data ?? null) !== null
-  const gates: Readonly<Record<Gate, boolean>> = {
-    always: true,
-    metrics: config.metricsEnabled,
-    config: config.configEndpointEnabled,
-    ha: config.haEnabled && (options.ha ?? null) !== null,
-    debug: config.debugEnabled,
-    stores: config.storesEndpointEnabled && hasData,
-    deadLetters: config.deadLettersEndpointEnabled && hasData,
-  }
+  const gates = gatesOf(options)
   const known = [...allRoutes, ...(options.extraRoutes ?? [])]
   const registered = known.filter((route) => isRegistered(route, gates))
   const rates = new FlowRates(options.view)
@@ -102,12 +95,12 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     services: servicesOf(options, registered, { clock, mask, rates, rowsShown: gates.stores }),
     gates,
     maxUrlLength: config.maxUrlLength,
-    ...guardsOf(config),
+    ...guardsOf(options),
     failed: (path, thrown) => log('error', `${path} failed: ${mask(messageOf(thrown))}`),
   })
 
   const crossOrigin = crossOriginOf(config.consolePods)
-  const handler = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+  const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const startedAt = clock.monotonic()
     const { method = 'GET', headers } = request
     const permission = crossOrigin.permission(method, headers)
@@ -129,7 +122,14 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     options.metrics?.observeRequest(request.method, route, reply.status, 0)
     return reply
   }
-  const own = new HttpListener(config, handler, judge, log)
+  // Nobody waits for what these two promise, and a rejection that nobody handles ends the process.
+  const unforeseen = (thrown: unknown): Reply => {
+    log('error', `a request failed: ${mask(messageOf(thrown))}`)
+    return internalError
+  }
+  const handler: HttpServer['handler'] = (request, response) =>
+    serve(request, response).catch((thrown) => send(response, unforeseen(thrown)))
+  const own = new HttpListener(config, handler, (request) => judge(request).catch(unforeseen), log)
   return {
     handler,
     routes: registered,
@@ -146,6 +146,18 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   }
 }
 
+function gatesOf({ config, ha = null, data = null }: HttpServerOptions): Readonly<Record<Gate, boolean>> {
+  return {
+    always: true,
+    metrics: config.metricsEnabled,
+    config: config.configEndpointEnabled,
+    ha: config.haEnabled && ha !== null,
+    debug: config.debugEnabled,
+    stores: config.storesEndpointEnabled && data !== null,
+    deadLetters: config.deadLettersEndpointEnabled && data !== null,
+  }
+}
+
 /** Aborts once nobody waits for the answer any more. */
 function untilGone(response: ServerResponse): AbortSignal {
   const gone = new AbortController()
@@ -156,12 +168,16 @@ function untilGone(response: ServerResponse): AbortSignal {
 }
 
 /** Who may ask for what: the console's files hold nothing of the application, and are open to all hosts that are allowed. */
-function guardsOf(config: HttpConfig): Pick<DispatcherOptions, 'guards' | 'pages' | 'pageGuard'> {
+function guardsOf({
+  config,
+  consoleFolder,
+}: HttpServerOptions): Pick<DispatcherOptions, 'guards' | 'pages' | 'pageGuard'> {
   const { consoleEnabled: enabled, consoleReadOnly: readOnly, consolePods: pods, token } = config
+  const folder = consoleFolder === undefined ? {} : { folder: consoleFolder }
   const byHost = hostGuard(config.allowedHosts)
   return {
     guards: [byHost, tokenGuard(token)],
-    pages: pagesOf({ enabled, readOnly, pods, tokenNeeded: token !== null }),
+    pages: pagesOf({ enabled, readOnly, pods, tokenNeeded: token !== null, ...folder }),
     pageGuard: byHost,
   }
 }

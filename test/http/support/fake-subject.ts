@@ -3,7 +3,7 @@ import type { HaCommand, HaView } from '../../../src/http/ha-seam.ts'
 import { HealthRegistry } from '../../../src/http/health.ts'
 import { defaultHttpConfig } from '../../../src/http/http-config.ts'
 import { noKeyLicense } from '../../../src/http/license-seam.ts'
-import { createHttpServer } from '../../../src/http/server/server.ts'
+import { createHttpServer, type HttpServerOptions } from '../../../src/http/server/server.ts'
 import { createMetrics } from '../../../src/metrics/index.ts'
 import { ask } from './client.ts'
 import { epochMs, FakeEngine } from './fake-engine.ts'
@@ -19,6 +19,7 @@ export const sampleConfigView = {
 export async function startFake(
   situation: Situation = {},
   engine?: FakeEngine,
+  own: Partial<HttpServerOptions> = {},
 ): Promise<Instance & { fake: FakeEngine }> {
   const state = situation.state ?? 'RUNNING'
   const fake = engine ?? new FakeEngine(state === 'UNINITIALIZED' ? 'CREATED' : state)
@@ -73,6 +74,7 @@ export async function startFake(
     clock,
     startedAtMs: epochMs - 93_784_500,
     log: (level, message) => log.push(`${level} ${message}`),
+    ...own,
   })
   const { url } = await server.listen()
   // Lets a check that answers through a promise have its say.
