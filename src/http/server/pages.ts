@@ -59,7 +59,7 @@ export function pagesOf(options: PagesOptions): Pages {
   const isBuilt = existsSync(join(folder, 'index.html'))
   return (method, path, headers) => {
     const toConsole = path === '/console' ? 'console/' : path === '/' && wantsHtml(headers) ? 'console/' : undefined
-    const isOurs = path in files
+    const isOurs = Object.hasOwn(files, path)
     if (toConsole === undefined && !isOurs) return undefined
     if (method !== 'GET') return error(405, `method not allowed; ${path} accepts GET`, { Allow: 'GET' })
     if (!isBuilt) return error(404, 'the console is not built in this copy; `npm run console` builds it')

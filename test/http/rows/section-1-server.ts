@@ -223,7 +223,7 @@ export const section1: readonly Row[] = [
         assert.deepEqual(Object.keys(answer.json), ['error'])
         assert.equal(answer.headers['content-type'], jsonType)
       }
-      for (const line of ['FOO /nope', 'CONNECT elsewhere:443']) {
+      for (const line of ['FOO /nope', 'CONNECT elsewhere:443', 'FOO toString', 'CONNECT constructor']) {
         const [answer] = answersIn(await talk(instance.url, `${line} HTTP/1.1\r\nHost: a\r\n\r\n`))
         assert.equal(answer?.status, 404, line)
         assert.deepEqual(Object.keys(answer.json), ['error'])
