@@ -3,7 +3,10 @@ import { connect, type Socket } from 'node:net'
 import { once } from 'node:events'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { ThreadsSnapshot } from '../../src/view/view.ts'
+import { eventually } from '../support/millrace.ts'
 import { answersIn, ask, talk } from './support/client.ts'
+import { FakeEngine } from './support/fake-engine.ts'
 import { startFake } from './support/fake-subject.ts'
 
 /** Opens connections that send something, or nothing, and then never go on. */
@@ -183,6 +186,28 @@ describe('hostile clients', { timeout: 60_000 }, () => {
     const [expects] = answersIn(await talk(instance.url, 'GET /state HTTP/1.1\r\nHost: a\r\nExpect: magic\r\n\r\n'))
     assert.equal(expects?.status, 417)
     assert.deepEqual(Object.keys(expects.json), ['error'])
+  })
+
+  test('a tunnel that is asked for behind an answer under way, and a reset, end nothing but the connection', async (t) => {
+    const dumps = Promise.withResolvers<void>()
+    let underWay = 0
+    const engine = new (class extends FakeEngine {
+      override async threads(options: { depth: number }): Promise<ThreadsSnapshot> {
+        underWay++
+        await dumps.promise
+        return super.threads(options)
+      }
+    })()
+    const instance = await startFake({}, engine)
+    t.after(() => instance.stop())
+    const asked = 'GET /debug/threads HTTP/1.1\r\nHost: a\r\n\r\nCONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'
+    const sockets = await hold(instance.url, 2, asked)
+    await eventually('both dumps are under way', () => underWay === 2)
+    sockets[0]?.resetAndDestroy()
+    await instance.ask({ path: '/health/live' })
+    dumps.resolve()
+    sockets[1]?.resetAndDestroy()
+    assert.equal((await instance.ask({ path: '/debug/threads' })).status, 200)
   })
 
   test('memory stays flat under thousands of broken requests', async (t) => {

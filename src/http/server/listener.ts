@@ -96,6 +96,8 @@ export class HttpListener {
       this.#turns.take(socket, response, false, () => send(response, error(417, 'only Expect: 100-continue is met')))
     })
     server.on('connect', ({ url, headers }, socket: Socket) => {
+      // The server has let go of it, and answers before this one may still be under way: nobody else hears of a reset.
+      socket.on('error', () => socket.destroy())
       this.#connections.deafen(socket)
       this.#answerRaw(socket, { method: 'CONNECT', target: url ?? '/', headers })
     })
