@@ -125,7 +125,7 @@ export const rules = {
   R25: 'Masking',
   R26: 'platform in /info',
   R27: 'Threads shown; stuck',
-  R28: '/openapi.json listed; / without console 404',
+  R28: '/openapi.json and the console listed; / without console 404',
   R29: 'Cross-site POST: 403',
   R30: 'Headers of every response',
   R31: 'In-process boundary in the views',

@@ -12,6 +12,7 @@ import { type Route, routeDefaults } from '../../src/http/routes/route.ts'
 import { ask, answersIn, talk } from './support/client.ts'
 import { expectError } from './support/expect.ts'
 import { startFake } from './support/fake-subject.ts'
+import type { Instance } from './support/subject.ts'
 
 describe('configuration and start', () => {
   test('[1.prefix] [1.bind] [R47] the defaults are those of the specification', () => {
@@ -167,6 +168,16 @@ describe('the console', () => {
     t.after(() => instance.stop())
     return instance
   }
+
+  test('[R28] is among the endpoints where it is on and built', async (t) => {
+    const endpoints = async ({ ask: asked }: Instance): Promise<unknown> =>
+      (await asked({ path: '/info' })).json.endpoints
+    const without = await endpoints(await serving(t, []))
+    assert.ok(Array.isArray(without))
+    assert.ok(!without.includes('/console/'))
+    assert.deepEqual(await endpoints(await serving(t, ['index.html'])), [...without, '/console/'])
+    assert.deepEqual(await endpoints(await serving(t, ['index.html'], { consoleEnabled: false })), without)
+  })
 
   test('lacks a file, or cannot read one: that is told, and the process goes on', async (t) => {
     const instance = await serving(t, ['index.html', 'app.css/'])

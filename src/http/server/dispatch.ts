@@ -34,7 +34,7 @@ export interface DispatcherOptions {
   readonly maxUrlLength: number
   readonly guards: ReadonlyArray<(headers: IncomingHttpHeaders) => Reply | undefined>
   /** The console's files, which need no token. */
-  readonly pages?: Pages
+  readonly pages?: Pages['answer']
   /** Of the guards, those that hold for these files as well. */
   readonly pageGuard?: (headers: IncomingHttpHeaders) => Reply | undefined
   /** Told what an endpoint threw; the client is told nothing of it. */

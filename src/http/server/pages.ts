@@ -48,16 +48,20 @@ interface Page {
   brotli?: Buffer
 }
 
-/** Answers for the console's paths, and for `/` where a browser asks; undefined for all others. */
-export type Pages = (method: string, path: string, headers: IncomingHttpHeaders) => Reply | undefined
+export interface Pages {
+  /** Where the console begins; none where it is off or not built. */
+  readonly endpoints: readonly string[]
+  /** Answers for the console's paths, and for `/` where a browser asks; undefined for all others. */
+  readonly answer: (method: string, path: string, headers: IncomingHttpHeaders) => Reply | undefined
+}
 
 export function pagesOf(options: PagesOptions): Pages {
-  if (!options.enabled) return () => undefined
+  if (!options.enabled) return { endpoints: [], answer: () => undefined }
   const folder = options.folder ?? builtFolder
   const known = new Map<string, Page>()
   const policy = policyOf(options.pods)
   const isBuilt = existsSync(join(folder, 'index.html'))
-  return (method, path, headers) => {
+  const answer: Pages['answer'] = (method, path, headers) => {
     const toConsole = path === '/console' ? 'console/' : path === '/' && wantsHtml(headers) ? 'console/' : undefined
     const isOurs = Object.hasOwn(files, path)
     if (toConsole === undefined && !isOurs) return undefined
@@ -69,6 +73,7 @@ export function pagesOf(options: PagesOptions): Pages {
     known.set(path, page)
     return replyOf(page, policy, headers)
   }
+  return { endpoints: isBuilt ? ['/console/'] : [], answer }
 }
 
 function wantsHtml({ accept }: IncomingHttpHeaders): boolean {

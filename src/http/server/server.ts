@@ -15,7 +15,7 @@ import type { LicenseSource } from '../license-seam.ts'
 import { openApi } from '../routes/openapi.ts'
 import type { UnparsedRequest } from './parser-errors.ts'
 import type { Reply } from '../routes/reply.ts'
-import { pagesOf } from './pages.ts'
+import { type Pages, pagesOf } from './pages.ts'
 import { HttpListener, send } from './listener.ts'
 import type { Gate, Route, RouteServices } from '../routes/route.ts'
 import { routes as allRoutes } from '../routes/routes.ts'
@@ -87,15 +87,17 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const gates = gatesOf(options)
   const known = [...allRoutes, ...(options.extraRoutes ?? [])]
   const registered = known.filter((route) => isRegistered(route, gates))
+  const pages = pagesFor(options)
   const rates = new FlowRates(options.view)
   const sampling = setInterval(() => rates.sample(clock.monotonic(), clock.now()), rateEveryMs)
   sampling.unref()
   const dispatch = createDispatcher({
     routes: known,
-    services: servicesOf(options, registered, { clock, mask, rates, rowsShown: gates.stores }),
+    services: servicesOf(options, registered, { clock, mask, rates, pages, rowsShown: gates.stores }),
     gates,
     maxUrlLength: config.maxUrlLength,
-    ...guardsOf(options),
+    ...guardsOf(config),
+    pages: pages.answer,
     failed: (path, thrown) => log('error', `${path} failed: ${mask(messageOf(thrown))}`),
   })
 
@@ -168,38 +170,36 @@ function untilGone(response: ServerResponse): AbortSignal {
 }
 
 /** Who may ask for what: the console's files hold nothing of the application, and are open to all hosts that are allowed. */
-function guardsOf({
-  config,
-  consoleFolder,
-}: HttpServerOptions): Pick<DispatcherOptions, 'guards' | 'pages' | 'pageGuard'> {
+function guardsOf({ allowedHosts, token }: HttpConfig): Pick<DispatcherOptions, 'guards' | 'pageGuard'> {
+  const byHost = hostGuard(allowedHosts)
+  return { guards: [byHost, tokenGuard(token)], pageGuard: byHost }
+}
+
+function pagesFor({ config, consoleFolder }: HttpServerOptions): Pages {
   const { consoleEnabled: enabled, consoleReadOnly: readOnly, consolePods: pods, token } = config
   const folder = consoleFolder === undefined ? {} : { folder: consoleFolder }
-  const byHost = hostGuard(config.allowedHosts)
-  return {
-    guards: [byHost, tokenGuard(token)],
-    pages: pagesOf({ enabled, readOnly, pods, tokenNeeded: token !== null, ...folder }),
-    pageGuard: byHost,
-  }
+  return pagesOf({ enabled, readOnly, pods, tokenNeeded: token !== null, ...folder })
 }
 
 interface Own {
   readonly clock: Clock
   readonly mask: (text: string) => string
   readonly rates: FlowRates
+  readonly pages: Pages
   readonly rowsShown: boolean
 }
 
 function servicesOf(
   options: HttpServerOptions,
   registered: readonly Route[],
-  { clock, mask, rates, rowsShown }: Own,
+  { clock, mask, rates, pages, rowsShown }: Own,
 ): RouteServices {
   const { view, commands, health, license, configView, config } = options
   const startedAtMs = options.startedAtMs ?? clock.now()
   // Uptime goes by the monotonic clock: a wall clock that is set must not bend it.
   const origin = clock.monotonic() - (clock.now() - startedAtMs)
   const document = openApi(registered, options.version ?? '0', config.token !== null)
-  const paths = registered.map((route) => route.path)
+  const paths = [...registered.map((route) => route.path), ...pages.endpoints]
   return {
     view,
     commands,

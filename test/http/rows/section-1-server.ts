@@ -156,7 +156,10 @@ export const section1: readonly Row[] = [
       const { json } = await instance.ask({ path: '/openapi.json' })
       const info = await instance.ask({ path: '/info' })
       assert.match(String(json.openapi), /^3\.1\./)
-      assert.deepEqual(Object.keys(json.paths as object), info.json.endpoints)
+      // The console is listed as well where it is built, and is no endpoint that programs ask.
+      const endpoints = info.json.endpoints as unknown as string[]
+      const paths = endpoints.filter((path) => path !== '/console/')
+      assert.deepEqual(Object.keys(json.paths as object), paths)
     },
   },
   {
