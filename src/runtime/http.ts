@@ -76,6 +76,7 @@ export async function startHttp(parts: HttpParts): Promise<HttpHandle> {
     configSources: () => shownSources,
     version,
     clock: systemClock,
+    startedAtMs: Math.round(systemClock.now() - process.uptime() * 1000),
     log: (level, message) => log({ level, component: 'http', message }),
     maskText: (text) => config.maskText(text),
   })

@@ -85,6 +85,14 @@ describe('configuration', () => {
   })
 })
 
+test('[2.2.fields] the uptime is that of the process, which was there before its runtime', async (t) => {
+  const before = Date.now()
+  const live = await start(t, { app: 'scenario-app' })
+  const { uptime } = await live.get('/info')
+  const startedAt = Date.parse(String(uptime?.startTime))
+  assert.ok(startedAt < before, `${uptime?.startTime} is not before ${new Date(before).toISOString()}`)
+})
+
 describe('the history', () => {
   for (const [limit, setting] of [
     [20, {}],
