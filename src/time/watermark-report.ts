@@ -44,9 +44,13 @@ export interface WatermarkReport {
 export class WallClockOffset {
   #offset = Number.NaN
 
-  observe(now: number, wallNow: number): void {
+  /** @returns whether the wall clock was set anew since it was last observed. */
+  observe(now: number, wallNow: number): boolean {
     const offset = wallNow - now
-    if (Number.isNaN(this.#offset) || Math.abs(offset - this.#offset) > 1000) this.#offset = offset
+    const isFirst = Number.isNaN(this.#offset)
+    const isSetAnew = !isFirst && Math.abs(offset - this.#offset) > 1000
+    if (isFirst || isSetAnew) this.#offset = offset
+    return isSetAnew
   }
 
   epochMs(instant: number): number {

@@ -3,11 +3,14 @@ import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, describe, test } from 'node:test'
+import { VirtualClock } from '../../src/base/clock.ts'
 import type { WhyAnswer } from '../../src/view/diagnosis/answer.ts'
+import { Diagnosis } from '../../src/view/diagnosis/diagnosis.ts'
 import { lifecycleStates } from '../../src/view/view.ts'
 import { Pods } from '../ha/support/pods.ts'
 import { eventually, millrace } from '../support/millrace.ts'
 import { withTimes } from '../support/why-times.ts'
+import { epochMs, FakeEngine } from './support/fake-engine.ts'
 import { startFake } from './support/fake-subject.ts'
 import { holdRestoring } from './support/held-states.ts'
 import { startLicensed } from './support/licensed.ts'
@@ -36,6 +39,39 @@ test('a license that was revoked is told with its status, since when, and what i
     findings[0]?.sentence ?? '',
     /license has been REVOKED for \d+ s\. Because of that \/health\/ready is DOWN/,
   )
+})
+
+test('a cause and the stages are told no more time than has passed, whatever the wall clock is set to', (t) => {
+  for (const jumpMs of [60_000, -60_000]) {
+    const view = new FakeEngine()
+    view.full = 'The disk has no room for the store of partition 3 in /state'
+    const clock = new VirtualClock(epochMs)
+    const diagnosis = new Diagnosis({
+      view,
+      clock,
+      license: () => ({ status: 'NO_KEY', counts: true }),
+      ha: () => null,
+      commitIntervalMs: 100,
+      earlier: () => [],
+      mask: (text) => text,
+      log: () => undefined,
+    })
+    t.after(() => diagnosis.close())
+    clock.advance(1000)
+    const passedMs = (): unknown => {
+      const { findings, times } = diagnosis.verdict()
+      const cause = findings.find(({ code }) => code === 'STORE_DISK_FULL') ?? assert.fail('it is not found')
+      const stages = (times ?? []).map(({ ms }) => ms.busy + ms.idle + ms.held + ms.waiting)
+      return { cause: clock.now() - cause.sinceMs, stages }
+    }
+    assert.deepEqual(passedMs(), { cause: 1000, stages: [1000, 1000, 1000, 1000] })
+    clock.jump(jumpMs)
+    clock.advance(1000)
+    // What was remembered has the time of a clock that is gone: it counts from the step.
+    assert.deepEqual(passedMs(), { cause: 0, stages: [2000, 2000, 2000, 2000] })
+    clock.advance(1000)
+    assert.deepEqual(passedMs(), { cause: 1000, stages: [3000, 3000, 3000, 3000] })
+  }
 })
 
 test('a long restore is told with store, partition, records and what is left', async (t) => {

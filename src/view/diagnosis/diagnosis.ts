@@ -1,5 +1,6 @@
 /** Looks at the engine every now and then, and has the verdict ready for whoever asks. */
 import type { Clock } from '../../base/clock.ts'
+import { WallClockOffset } from '../../time/watermark-report.ts'
 import { verdictOf, diagnose } from './diagnose.ts'
 import type { Facts } from './facts.ts'
 import type { Finding, Verdict } from './finding.ts'
@@ -26,7 +27,7 @@ const slowLaneRate = 50
 
 export class Diagnosis {
   readonly #o: DiagnosisOptions
-  readonly #look: Look
+  #look: Look
   readonly #flow = new Flow(flowSamples)
   readonly #timer: NodeJS.Timeout
   #functions: ReadonlyMap<string, SeenFunction> = new Map()
@@ -36,6 +37,7 @@ export class Diagnosis {
   /** Findings by code and place, with the time at which each was first told to have begun. */
   #known = new Map<string, Finding>()
   #verdict: Verdict
+  readonly #wall = new WallClockOffset()
 
   constructor(options: DiagnosisOptions) {
     this.#o = options
@@ -72,17 +74,27 @@ export class Diagnosis {
   }
 
   #judge(sampled: boolean): Verdict {
-    const now = this.#o.clock.now()
+    const { clock } = this.#o
+    const now = clock.now()
+    const passed = clock.monotonic()
+    if (this.#wall.observe(passed, now)) this.#beginAnew()
     // A look that comes late tells that this thread waited for a processor, as all of the process do.
-    if (sampled) this.#lateness.look(this.#o.clock.monotonic())
+    if (sampled) this.#lateness.look(passed)
     const facts = this.#look.take(now, this.#functions, this.#kept())
     if (sampled) {
-      this.#flow.sample(facts, this.#o.view.counters(), now)
+      this.#flow.sample(facts, this.#o.view.counters(), passed)
       this.#askFunctions(facts, now)
     }
     const findings = this.#keepSince(diagnose(now, facts), now)
-    this.#verdict = { ...verdictOf(facts, findings, this.#flow.stages(findings)), times: this.#flow.times(now) }
+    this.#verdict = { ...verdictOf(facts, findings, this.#flow.stages(findings)), times: this.#flow.times(passed) }
     return this.#verdict
+  }
+
+  /** Instants that were remembered are those of the wall clock as it was: they tell no ages any more. */
+  #beginAnew(): void {
+    this.#look = new Look(this.#o)
+    this.#known = new Map()
+    this.#askedAt = Number.NEGATIVE_INFINITY
   }
 
   /** The begin of a cause stays what it was; what comes and goes is logged once. */

@@ -14,6 +14,7 @@ export class Flow {
   readonly #samples: Array<ReadonlyMap<string, Doing>> = []
   readonly #keep: number
   #dispatched = 0
+  /** By the monotonic clock. */
   #sampledAtMs: number | undefined
   readonly #times = countedHere.map((stage) => ({ stage, ms: { busy: 0, idle: 0, held: 0, waiting: 0 } }))
 
