@@ -107,6 +107,8 @@ export interface HaCoordinator extends HaView {
    */
   start(): Promise<void>
   engineFact(fact: EngineFact | HaFact): void
+  /** Why a pause, or its end, would be lost by now, in words for the operator; null where `pauseIntent` is followed. */
+  tooLateToPause(): string | null
   /** The operator's will on this pod, while it is active: published, and followed by whoever takes over. */
   pauseIntent(paused: boolean): void
   /**

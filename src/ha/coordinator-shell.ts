@@ -16,6 +16,7 @@ import {
 } from './contract.ts'
 import { Coordinator } from './coordinator.ts'
 import type { HaEffect, HaEvent } from './events.ts'
+import { tooLateToPause } from './hand-over.ts'
 import { LogTail } from './log/log-tail.ts'
 import { LogWriter } from './log/log-writer.ts'
 import type { Pod } from './pod.ts'
@@ -91,6 +92,10 @@ export class CoordinatorShell implements HaCoordinator {
 
   engineFact(fact: EngineFact | HaFact): void {
     this.#step({ type: 'fact', fact })
+  }
+
+  tooLateToPause(): string | null {
+    return tooLateToPause(this.#pod)
   }
 
   pauseIntent(paused: boolean): void {

@@ -14,7 +14,7 @@ import { actOnCommands, publishResults } from './commands.ts'
 import type { HaSettings } from './contract.ts'
 import { turn, vacancy } from './decide.ts'
 import { type HaEffect, type HaEvent, Out, type RawRecord } from './events.ts'
-import { exhausted, goOnHandingOver, goOnStopping, handedOver } from './hand-over.ts'
+import { exhausted, goOnHandingOver, goOnStopping, handedOver, tooLateToPause } from './hand-over.ts'
 import { beat, heartbeatBack, sayGoodbye } from './heartbeat.ts'
 import { LogView } from './log/log-view.ts'
 import { refusalText } from './shown/not-ready.ts'
@@ -72,7 +72,7 @@ export class Coordinator {
         this.#fact(event.fact, now)
         break
       case 'pause-intent':
-        if (pod.run) pod.paused = event.paused
+        if (tooLateToPause(pod) === null) pod.paused = event.paused
         break
       case 'stop':
         pod.stopping = true

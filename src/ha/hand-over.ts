@@ -72,6 +72,18 @@ export function goOnHandingOver(pod: Pod, out: Out, now: number): void {
   out.append(encode({ kind: 'release', epoch: run.epoch, podId, incarnation, ...fields }))
 }
 
+/**
+ * Why a pause, or its end, cannot be taken on any more; null where whoever runs next will follow it. A RELEASE is written
+ * again until it is read back, and the first one counts: from then on another pod goes by what that one says.
+ */
+export function tooLateToPause({ run, handOver }: Pod): string | null {
+  const next = 'ask the pod that becomes active, which GET /ha/status names'
+  if (run === undefined) return `this pod has given the active role up; ${next}`
+  if (handOver === undefined || handOver.appendedAt === Number.NEGATIVE_INFINITY) return null
+  const { target } = handOver
+  return `this pod has given the active role up${target === null ? '' : ` for pod ${target}`}; ${next}`
+}
+
 function stepDownFirst(pod: Pod, out: Out, handOver: HandOver, reason: string): void {
   dropVerifications(pod, out)
   handOver.stage = 'stepping-down'

@@ -89,6 +89,10 @@ export class HaLink implements HaView, EngineHaLink {
     else if (fact.type !== 'snapshot') this.#early.push(fact)
   }
 
+  tooLateToPause(): string | null {
+    return this.#coordinator?.tooLateToPause() ?? null
+  }
+
   pauseIntent(paused: boolean): void {
     this.#coordinator?.pauseIntent(paused)
   }

@@ -32,6 +32,17 @@ export const startedStates: ReadonlySet<LifecycleState> = new Set([
 export const pausableStates: readonly LifecycleState[] = ['RUNNING']
 export const unpausableStates: readonly LifecycleState[] = ['DRAINING', 'PAUSED']
 
+/** Null where the state is one of those that allow it, and nothing else is in the way. */
+export function whyNot(
+  state: LifecycleState,
+  allowed: readonly LifecycleState[],
+  otherwise: string | null,
+): string | null {
+  if (allowed.includes(state)) return otherwise && `the state is still ${state}, but ${otherwise}`
+  const retry = state === 'RESTARTING' ? '; retry when the restart is over' : ''
+  return `the state is ${state}; possible in ${allowed.join(', ')}${retry}`
+}
+
 export class Lifecycle {
   #state: LifecycleState = 'CREATED'
   #since: number

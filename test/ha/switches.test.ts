@@ -7,6 +7,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
 import { Feed } from './support/feed.ts'
 import { Gaps } from './support/gaps.ts'
 import { type Pod, Pods, type Settings } from './support/pods.ts'
@@ -174,4 +175,26 @@ describe('planned changes', () => {
     await feed.flowing()
     await feed.complete()
   })
+
+  const moments: ReadonlyArray<readonly [string, (from: Pod, to: Pod) => boolean]> = [
+    ['drains', (from) => from.haState === 'DEMOTING'],
+    ['has given it up', (from, to) => from.status?.selfRole === 'STANDBY' || to.haState === 'PROMOTING'],
+  ]
+  for (const [moment, isNow] of moments) {
+    test(`a pause that is acknowledged by a pod that ${moment} is not lost with the role`, async (t) => {
+      const pods = await Pods.start(t, application, ['pod-a', 'pod-b'])
+      const from = await pods.ready()
+      const to = pods.living.find((pod) => pod !== from) as Pod
+      const moved = pods.carryOut(from, '/ha/switch')
+      const deadline = performance.now() + 60_000
+      // No moment is left out: its coordinator lives on this thread.
+      while (!isNow(from, to) && performance.now() < deadline) await turn()
+      const answer = from.runtime.commands.pause()
+      const wanted = answer.ok ? 'PAUSED' : 'RUNNING'
+      if (!answer.ok) assert.match(answer.reason, /still RUNNING, but .* ask the pod that becomes active|is STANDBY/)
+      await moved
+      await pods.until(`it is ${wanted}`, () => to.lifecycle === wanted, 20_000)
+      t.diagnostic(answer.ok ? 'acknowledged' : answer.reason)
+    })
+  }
 })

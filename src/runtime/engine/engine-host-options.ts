@@ -20,6 +20,8 @@ export interface EngineHostOptions extends EngineThreadsOptions {
 
 export interface EngineHaLink {
   fact(fact: EngineFact): void
+  /** Why this pod cannot be paused or unpaused any more, though it still processes; null where it can. */
+  tooLateToPause(): string | null
   /** The operator paused or unpaused this pod. */
   pauseIntent(paused: boolean): void
 }

@@ -4,7 +4,7 @@
  */
 import { type CountersView, engineBlockLength, laneBlockLength, laneIndex, newBlock } from '../../base/counters.ts'
 import type { BrokerAddress } from '../../broker/connect.ts'
-import { Lifecycle, pausableStates, unpausableStates } from '../../view/lifecycle.ts'
+import { Lifecycle, pausableStates, unpausableStates, whyNot } from '../../view/lifecycle.ts'
 import type { HaCommandToEngine } from '../../engine/ha-contract.ts'
 import type { EngineFact, EngineSnapshot, ToEngine } from '../../engine/protocol.ts'
 import type { EngineSettings } from '../../engine/settings.ts'
@@ -183,8 +183,8 @@ export class EngineHost implements EngineView, EngineCommands {
   // ── EngineCommands ──────────────────────────────────────────────────────────────────────────────────────────────
 
   pause(who = 'the program that embeds it'): CommandResult {
-    const { state } = this.#lifecycle
-    if (!pausableStates.includes(state)) return this.#refused('pause', pausableStates)
+    const refusal = this.#refusal('pause', pausableStates)
+    if (refusal) return refusal
     this.#paused = true
     this.#pause = { who, sinceMs: this.#o.clock.now() }
     this.#to('DRAINING')
@@ -194,8 +194,8 @@ export class EngineHost implements EngineView, EngineCommands {
   }
 
   unpause(): CommandResult {
-    const { state } = this.#lifecycle
-    if (!unpausableStates.includes(state)) return this.#refused('unpause', unpausableStates)
+    const refusal = this.#refusal('unpause', unpausableStates)
+    if (refusal) return refusal
     this.#paused = false
     this.#to('RUNNING')
     this.#send({ type: 'unpause' })
@@ -203,10 +203,10 @@ export class EngineHost implements EngineView, EngineCommands {
     return { ok: true, state: 'RUNNING' }
   }
 
-  #refused(action: string, allowed: readonly LifecycleState[]): CommandResult {
-    const { state } = this.#lifecycle
-    const retry = state === 'RESTARTING' ? '; retry when the restart is over' : ''
-    return { ok: false, reason: `cannot ${action}: the state is ${state}; possible in ${allowed.join(', ')}${retry}` }
+  #refusal(action: string, allowed: readonly LifecycleState[]): CommandResult | undefined {
+    // The state follows the engine, and the role may be given away already: the next pod would not hear of it.
+    const why = whyNot(this.#lifecycle.state, allowed, this.#o.ha?.tooLateToPause() ?? null)
+    return why === null ? undefined : { ok: false, reason: `cannot ${action}: ${why}` }
   }
 
   /** A command of the coordinator. A pod that is promoted runs or is paused as its predecessor was. */

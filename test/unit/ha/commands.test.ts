@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { tooLateToPause } from '../../../src/ha/hand-over.ts'
 import type { StatusRecord } from '../../../src/ha/log/records.ts'
 import { signatureOf } from '../../../src/ha/log/signature.ts'
 import { judgeHaCommand } from '../../../src/ha/shown/view.ts'
-import { Bench, commandRecord, result, standingBy, statusRecord } from './support.ts'
+import { Bench, claimOf, commandRecord, result, standingBy, statusRecord } from './support.ts'
 
 describe('commands', () => {
   function withPeer(change: Partial<StatusRecord> = {}) {
@@ -141,6 +142,38 @@ describe('pause, stop, poison', () => {
     bench.step({ type: 'pause-intent', paused: true })
     assert.equal(bench.keys('s/').length, before + 1)
     assert.match(bench.log.at(-1)?.value ?? '', /"paused":true/)
+  })
+
+  test('a pause goes along while the pod drains; once the role is given up it is refused, for nobody would follow it', () => {
+    const bench = new Bench()
+    bench.active()
+    const beats = bench.beats({ podId: 'peer' })
+    bench.pass(100, beats)
+    bench.write({ ...commandRecord({ id: 'c', target: null, force: false, expectEpoch: 1 }), command: 'SWITCH' })
+    bench.pass(25, beats)
+    assert.equal(bench.state, 'DEMOTING')
+    assert.equal(tooLateToPause(bench.machine.pod), null)
+    bench.step({ type: 'pause-intent', paused: true })
+    // What is not read back is written again, and must say the same.
+    bench.writable = false
+    bench.fact({ type: 'handed-over', id: 1, commitId: '1.5', changelogEnds: {} })
+    bench.writable = true
+    assert.match(tooLateToPause(bench.machine.pod) ?? '', /up for pod peer; ask the pod that becomes active/)
+    bench.step({ type: 'pause-intent', paused: false })
+    bench.pass(200, beats)
+    assert.match(bench.log.find(({ key }) => key === 'l/1')?.value ?? '', /"paused":true/)
+    assert.equal(bench.status.selfRole, 'STANDBY')
+    assert.match(tooLateToPause(bench.machine.pod) ?? '', /has given the active role up; ask the pod/)
+  })
+
+  test('a pod that has to step down takes no pause on, before its engine has let go', () => {
+    const bench = new Bench()
+    bench.active()
+    bench.write(statusRecord({ podId: 'other' }))
+    bench.write(claimOf(2, 'other'))
+    bench.pass(25)
+    assert.equal(bench.told('ha-step-down'), 1)
+    assert.notEqual(tooLateToPause(bench.machine.pod), null)
   })
 
   test('a pod that stops hands over, and says goodbye', () => {
