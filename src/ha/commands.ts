@@ -77,8 +77,9 @@ function rule(pod: Pod, run: Run, command: Command, now: number): Ruling {
   if (next === undefined) return rejected(whyNobody(pod, name, target))
   const broken = whatBreaks(pod, next.podId)
   if (broken !== undefined) return rejected(`pod ${next.podId} cannot go on with the state: ${broken}`)
-  // A demoted pod leaves it to the others who of them is the best.
-  return { handTo: name === 'DEMOTE' && next.ready ? null : next.podId }
+  // A demoted pod leaves it to the others who of them is the best; one of priority 0 comes only where it is named.
+  const comesByItself = next.ready && next.failoverPriority > 0
+  return { handTo: name === 'DEMOTE' && comesByItself ? null : next.podId }
 }
 
 function named(all: readonly Candidate[], target: string | null): Candidate | undefined {

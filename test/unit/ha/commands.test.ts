@@ -35,6 +35,20 @@ describe('commands', () => {
     assert.equal(result(bench, offset), undefined)
   })
 
+  test('a demoted pod leaves it to the others who follows, and names one of priority 0, which comes no other way', () => {
+    for (const [failoverPriority, target] of [
+      [100, null],
+      [0, 'peer'],
+    ] as const) {
+      const { bench, beats } = withPeer({ failoverPriority })
+      bench.write({ ...commandRecord({ id: 'c', target: 'me', force: false, expectEpoch: 1 }), command: 'DEMOTE' })
+      bench.pass(25, beats)
+      bench.fact({ type: 'handed-over', id: 1, commitId: '1.5', changelogEnds: {} })
+      const release = JSON.parse(bench.log.find(({ key }) => key === 'l/1')?.value ?? '{}') as Record<string, unknown>
+      assert.equal(release.target, target)
+    }
+  })
+
   test('where the successor does not come, the pod goes on itself and says so', () => {
     const { bench, beats } = withPeer()
     const offset = bench.write({
