@@ -30,7 +30,7 @@ export const haRows = {
     default: 100,
     min: 0,
     max: 1_000_000,
-    doc: 'The ready standby with the highest priority takes over. 0: never by itself.',
+    doc: 'The ready standby with the highest priority takes over. 0: never by itself, only by command.',
   },
   'ha.heartbeat-interval': {
     type: 'duration',

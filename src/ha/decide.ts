@@ -64,7 +64,13 @@ export function compareCandidates(a: Candidate, b: Candidate): number {
   return b.failoverPriority - a.failoverPriority || a.lagRecords - b.lagRecords || (a.podId < b.podId ? -1 : 1)
 }
 
-/** The pod to hand over to: a ready one; with force any that follows. */
+/** The pod to hand over to without an operator: a ready one that may take over by itself. */
+export function volunteer(all: readonly Candidate[]): Candidate | undefined {
+  const from = all.filter(({ ready, barred, failoverPriority }) => ready && !barred && failoverPriority > 0)
+  return from.toSorted(compareCandidates)[0]
+}
+
+/** The pod to hand over to on an operator's command: a ready one; with force any that follows. */
 export function successor(all: readonly Candidate[], force: boolean): Candidate | undefined {
   const ready = all.filter((candidate) => candidate.ready && !candidate.barred)
   const from = ready.length > 0 || !force ? ready : all.filter((candidate) => !candidate.barred)

@@ -3,7 +3,7 @@
  * is lost where this breaks off: the successor begins from the last commit, whichever that is.
  */
 import { assert } from '../base/assert.ts'
-import { type Candidate, candidates, successor } from './decide.ts'
+import { type Candidate, candidates, volunteer } from './decide.ts'
 import type { Out } from './events.ts'
 import type { HandOver, Pod } from './pod.ts'
 import { encode } from './log/records.ts'
@@ -115,7 +115,7 @@ export function exhausted(
     ? 'what failed here has failed on another pod too: nobody takes over by itself; correct the cause, then promote a pod'
     : view.failoverPaused
       ? 'failover is paused: the role stays here'
-      : 'no pod is ready to take over'
+      : 'no pod is ready to take over by itself'
   out.log('error', `the restarts of this pod are used up, and ${why}`)
   out.engine({ type: 'ha-fail' })
 }
@@ -123,7 +123,7 @@ export function exhausted(
 /** Whom this pod lets take over for its own trouble; nobody while failover is paused. */
 export function willing(pod: Pod): Candidate | undefined {
   const { view, settings } = pod
-  return view.failoverPaused ? undefined : successor(candidates(view, pod.podId, pod.fresh.value, settings), false)
+  return view.failoverPaused ? undefined : volunteer(candidates(view, pod.podId, pod.fresh.value, settings))
 }
 
 /** SIGTERM: an active pod hands over; then it says goodbye. */
@@ -133,7 +133,7 @@ export function goOnStopping(pod: Pod, out: Out, now: number): void {
     pod.run = undefined
     return
   }
-  const target = successor(candidates(pod.view, pod.podId, pod.fresh.value, pod.settings), false)
+  const target = volunteer(candidates(pod.view, pod.podId, pod.fresh.value, pod.settings))
   const wish = { target: target?.podId ?? null, commandOffset: null, exhausted: false }
   beginHandOver(pod, out, { ...wish, hard: pod.engine !== 'running' }, now)
 }

@@ -231,6 +231,24 @@ describe('pause, stop, poison', () => {
     assert.match(bench.log.findLast(({ key }) => key === 's/me')?.value ?? '', /"FAILED".*"handoffInhibited":false/)
   })
 
+  test('a pod of priority 0 is not made to follow where no operator asks for it: not by a stop, not by a failure', () => {
+    const stops = new Bench()
+    stops.active()
+    const beats = stops.beats({ podId: 'peer', failoverPriority: 0 })
+    stops.pass(100, beats)
+    stops.step({ type: 'stop' })
+    stops.fact({ type: 'handed-over', id: 1, commitId: '1.1', changelogEnds: {} })
+    stops.fact({ type: 'standby' })
+    stops.pass(100, beats)
+    assert.match(stops.log.find(({ key }) => key === 'l/1')?.value ?? '', /"target":null/)
+    assert.equal(stops.effects.at(-1)?.type, 'ended')
+    const fails = new Bench()
+    fails.active()
+    fails.pass(100, fails.beats({ podId: 'peer', failoverPriority: 0 }))
+    fails.fact({ type: 'restarts-exhausted', error, place })
+    assert.deepEqual([fails.told('ha-step-down'), fails.told('ha-fail')], [0, 1])
+  })
+
   test('a record that has failed elsewhere stops here: it does not walk through all standbys', () => {
     const bench = new Bench()
     bench.write(statusRecord({ podId: 'first', faults: [{ ...place, count: 4 }] }))
