@@ -175,6 +175,7 @@ export class Coordinator {
       case 'failed':
         pod.engine = 'failed'
         pod.handOver = undefined
+        if (pod.run) pod.run.restarting = false
         break
       default:
       // The rest is for the lifecycle, not for the coordinator.

@@ -224,10 +224,13 @@ describe('pause, stop, poison', () => {
   test('without anybody ready it fails, and others may take over', () => {
     const bench = new Bench()
     bench.active()
+    bench.fact({ type: 'restarting', cause: 'test' })
     bench.fact({ type: 'restarts-exhausted', error, place })
     assert.equal(bench.told('ha-fail'), 1)
+    assert.equal(bench.status.selfRestarting, true)
     bench.fact({ type: 'failed', error, restartHelps: true })
     bench.pass(25)
+    assert.equal(bench.status.selfRestarting, false, 'no restart is under way any more')
     assert.match(bench.log.findLast(({ key }) => key === 's/me')?.value ?? '', /"FAILED".*"handoffInhibited":false/)
   })
 
