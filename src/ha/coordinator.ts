@@ -139,8 +139,9 @@ export class Coordinator {
     switch (fact.type) {
       case 'standby':
         // Only where it was expected: an answer to an earlier command changes nothing.
-        if (!['opening', 'stepping-down', 'handing-over'].includes(pod.engine)) break
+        if (!['opening', 'stepping-down', 'handing-over'].includes(pod.engine) && !restartsAsStandby(pod)) break
         pod.engine = 'standby'
+        pod.restarting = false
         pod.progress = undefined
         break
       case 'standby-progress':
@@ -153,7 +154,8 @@ export class Coordinator {
         running(pod, out, now)
         break
       case 'restarting':
-        if (pod.run) pod.run.restarting = true
+        pod.restarting = true
+        if (pod.engine === 'standby') pod.readiness.reset()
         break
       case 'handed-over':
         handedOver(pod, fact.id, fact.commitId)
@@ -175,7 +177,7 @@ export class Coordinator {
       case 'failed':
         pod.engine = 'failed'
         pod.handOver = undefined
-        if (pod.run) pod.run.restarting = false
+        pod.restarting = false
         break
       default:
       // The rest is for the lifecycle, not for the coordinator.
@@ -234,6 +236,11 @@ export class Coordinator {
     this.#out.other({ type: 'fail', error: new EngineError('FENCED', message) })
     return true
   }
+}
+
+/** Its stores are closed, and followed anew with the next `standby`. */
+function restartsAsStandby({ engine, restarting }: Pod): boolean {
+  return engine === 'standby' && restarting
 }
 
 /** What holds of a pod after every step, whatever came. */

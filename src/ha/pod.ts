@@ -28,7 +28,6 @@ export interface Run {
   readonly cause: Cause
   readonly startedAt: number
   commitId: string | null
-  restarting: boolean
   isolated: boolean
 }
 
@@ -91,6 +90,8 @@ export class Pod {
 
   engine: EngineStage = 'opening'
   progress: StandbyProgress | undefined
+  /** The engine restarts in place, that of a standby too. */
+  restarting = false
   run: Run | undefined
   /** The topic was made anew under a run: its claim has to be written again. */
   reclaiming = false
@@ -201,10 +202,6 @@ export class Pod {
     if (this.claim) return 'PROMOTING'
     if (this.engine === 'opening' || this.progress?.open === false) return 'BOOTSTRAPPING'
     return this.readiness.ready ? 'READY_STANDBY' : 'CATCHING_UP'
-  }
-
-  get restarting(): boolean {
-    return this.run?.restarting ?? false
   }
 }
 

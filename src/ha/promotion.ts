@@ -28,6 +28,7 @@ export function stepDown(pod: Pod, out: Out, reason: string): void {
   if (engaged.has(pod.engine) || draining) {
     out.engine({ type: 'ha-step-down', reason })
     pod.engine = 'stepping-down'
+    pod.restarting = false
   }
   if (pod.run) out.log('warn', `stepping down from token epoch ${pod.run.epoch}: ${reason}`)
   pod.stepDowns++
@@ -49,7 +50,7 @@ export function engage(pod: Pod, out: Out, now: number): void {
   const claim = view.holder
   const cause: Cause = claim === undefined || claim.cause === 'UNKNOWN' ? 'FAILOVER' : claim.cause
   const startedAt = pod.claim?.epoch === view.epoch ? pod.claim.at : now
-  pod.run = { epoch: view.epoch, cause, startedAt, commitId: null, restarting: false, isolated: false }
+  pod.run = { epoch: view.epoch, cause, startedAt, commitId: null, isolated: false }
   assert(pod.handOver === undefined, 'a pod takes over while it hands over')
   pod.claim = undefined
   pod.paused = view.paused
@@ -94,7 +95,7 @@ export function takeAnswers(pod: Pod, out: Out): void {
 export function running(pod: Pod, out: Out, now: number): void {
   const { run } = pod
   if (run === undefined) return
-  run.restarting = false
+  pod.restarting = false
   if (pod.engine !== 'proceeding') return
   pod.engine = 'running'
   pod.promotions[run.cause]++

@@ -13,7 +13,7 @@ export interface Rules {
 
 export function checkReadiness(pod: Pod, now: number): void {
   pod.restartRequired = restartRequired(pod.view, pod, pod.settings)
-  const follows = pod.run === undefined && pod.engine === 'standby' && pod.joined && !pod.stopping
+  const follows = pod.run === undefined && pod.engine === 'standby' && !pod.restarting && pod.joined && !pod.stopping
   if (!follows) {
     pod.readiness.reset()
     return
@@ -54,7 +54,7 @@ function dropLostClaim(pod: Pod, now: number): void {
 }
 
 function mayClaim(pod: Pod, now: number): boolean {
-  if (pod.run || pod.claim || pod.stopping || pod.engine !== 'standby') return false
+  if (pod.run || pod.claim || pod.stopping || pod.engine !== 'standby' || pod.restarting) return false
   if (pod.holdsToken() && pod.view.release === undefined) return false
   const beat = pod.settings.heartbeatIntervalMs
   // Claims are made on a fresh view alone, and by a pod that can be heard.

@@ -174,7 +174,6 @@ export const mutants: readonly Mutant[] = [
           cause: 'FAILOVER',
           startedAt: now,
           commitId: null,
-          restarting: false,
           isolated: false,
         }
         pod.reclaiming = true

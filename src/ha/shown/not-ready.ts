@@ -41,6 +41,7 @@ function behind(pod: Pod, now: number): string {
   const { progress, settings, fresh } = pod
   const tailAgeMs = fresh.tailAge(now)
   const facts = { progress, tailAgeMs, ackAgeMs: fresh.ackAge(now), caughtUp: true, blocked: false }
+  if (pod.restarting) return 'its engine restarts in place'
   if (progress === undefined || meetsCriteria(facts, settings, 1)) return 'it is about to be ready'
   const { lagRecords, lagMs } = progress
   if (lagRecords > settings.readyMaxLagRecords || lagMs > settings.readyMaxLagMs) {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { encode } from '../../../src/ha/log/records.ts'
+import { judgeHaCommand } from '../../../src/ha/shown/view.ts'
 import { Bench, claimOf, commandRecord, result, standingBy, statusRecord } from './support.ts'
 
 describe('a life of a pod', () => {
@@ -327,6 +328,63 @@ describe('self-fencing', () => {
     bench.pass(25)
     assert.deepEqual(bench.commands.at(-2), { type: 'ha-token', id: 5, held: false })
     assert.equal(bench.commands.at(-1)?.type, 'ha-step-down')
+  })
+})
+
+describe('a standby that restarts in place', () => {
+  const caughtUp = { open: true, lagRecords: 0, lagMs: 0, freshnessMs: 0 }
+
+  test('shows it, is not ready, and is not promoted, until its stores are open again and followed', () => {
+    const { bench, beats } = standingBy()
+    bench.fact({ type: 'restarting', cause: 'test' })
+    const told = bench.log.findLast(({ key }) => key === 's/me')?.value ?? ''
+    assert.match(told, /"state":"CATCHING_UP","restarting":true/, 'the others hear of it at once')
+    // The stores of the run that ended had caught up.
+    bench.fact({ type: 'standby-progress', progress: caughtUp })
+    bench.pass(1000, beats)
+    const { selfState, selfRestarting, notReady } = bench.status
+    assert.deepEqual([selfState, selfRestarting], ['CATCHING_UP', true])
+    assert.match(notReady ?? '', /restarts in place/)
+    for (const force of [false, true]) {
+      const verdict = judgeHaCommand(bench.status, { command: 'PROMOTE', target: 'me', force })
+      assert.match(verdict.ok ? '' : verdict.reason, /restarts its engine in place; not overridable/)
+    }
+    bench.fact({ type: 'standby' })
+    bench.pass(300, beats)
+    assert.deepEqual([bench.state, bench.status.selfRestarting], ['CATCHING_UP', false])
+    bench.fact({ type: 'standby-progress', progress: caughtUp })
+    bench.pass(300, beats)
+    assert.equal(bench.state, 'READY_STANDBY')
+  })
+
+  test('claims nothing meanwhile', () => {
+    const { bench } = standingBy()
+    bench.fact({ type: 'restarting', cause: 'test' })
+    bench.pass(5000)
+    assert.equal(bench.keys('t/2/').length, 0)
+    bench.fact({ type: 'standby' })
+    bench.fact({ type: 'standby-progress', progress: caughtUp })
+    bench.pass(500)
+    assert.equal(bench.keys('t/2/me').length, 1)
+  })
+
+  test('ends it as well where it fails, or is told to step down over it', () => {
+    const error = { code: 'RESTARTS_EXHAUSTED', message: 'spent', stack: undefined, details: {} } as const
+    const fails = standingBy().bench
+    fails.fact({ type: 'restarting', cause: 'test' })
+    fails.fact({ type: 'failed', error, restartHelps: true })
+    assert.deepEqual([fails.state, fails.status.selfRestarting], ['FAILED', false])
+    const steps = new Bench()
+    steps.active()
+    steps.fact({ type: 'restarting', cause: 'test' })
+    steps.write(statusRecord({ podId: 'other' }))
+    steps.write(claimOf(2, 'other'))
+    steps.pass(25)
+    assert.equal(steps.status.selfRestarting, false)
+    // Told before the engine heard of the step-down.
+    steps.fact({ type: 'restarting', cause: 'test' })
+    steps.fact({ type: 'standby' })
+    assert.equal(steps.status.selfRestarting, false)
   })
 })
 
