@@ -232,6 +232,8 @@ export class Coordinator {
       `another process runs under the pod id ${pod.podId} and was started later, so this one ends; ` +
       'give every pod an ha.pod-id of its own'
     stepDown(pod, this.#out, 'a younger process has this pod id')
+    // Nothing is asked of the engine any more, and what it says is not heard: it ends with the process.
+    pod.engine = 'failed'
     pod.ended = true
     this.#out.other({ type: 'fail', error: new EngineError('FENCED', message) })
     return true

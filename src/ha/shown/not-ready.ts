@@ -22,6 +22,8 @@ export function notReady(pod: Pod, now: number): string | null {
   const { fresh, settings, state } = pod
   const waitMs = freshHeartbeats * settings.heartbeatIntervalMs
   if (state === 'ACTIVE' || state === 'READY_STANDBY') return null
+  // A coordinator that ended with its engine hears nothing either, and that is not the reason.
+  if (state === 'FAILED') return 'its engine has failed; GET /state says why'
   const ackAgeMs = fresh.ackAge(now)
   if (pod.joined && ackAgeMs > waitMs) {
     if (pod.refused) return refusalText(settings.applicationId, pod.refused)

@@ -83,6 +83,11 @@ describe('a life of a pod', () => {
     const failed = bench.effects.find((effect) => effect.type === 'fail')
     assert.match(failed?.type === 'fail' ? failed.error.message : '', /pod id me/)
     assert.equal(bench.told('ha-step-down'), 1)
+    // Nothing is heard any more, and what is shown stays true.
+    bench.fact({ type: 'standby' })
+    bench.pass(1000)
+    assert.deepEqual([bench.status.selfRole, bench.state], ['STANDBY', 'FAILED'])
+    assert.match(bench.status.notReady ?? '', /engine has failed/)
   })
 
   test('late words of an earlier life change nothing', () => {
