@@ -1,4 +1,5 @@
 /** Who became active, when and why; and what operators said: read out of the log, the same on every pod. */
+import { isAlive } from '../decide.ts'
 import type { Claim, Command } from '../log/log-view.ts'
 import { standingCommands } from '../log/records.ts'
 import type { Pod } from '../pod.ts'
@@ -42,14 +43,25 @@ export function standingText(command: string, target: string | null, value: numb
 }
 
 /** The last commands, newest first. */
-export function commandResults({ view }: Pod): HaCommandResult[] {
+export function commandResults(pod: Pod): HaCommandResult[] {
+  const { view } = pod
   const newest = [...view.commands.values()].slice(-mostCommands).reverse()
-  return newest.map(({ offset: commandOffset, command, target, force, issuer, value }) => {
+  return newest.map((each) => {
+    const { offset: commandOffset, command, target, force, issuer, value } = each
     const said = { commandOffset, command, target, force, issuer }
     const result = view.results.get(commandOffset)
     if (result) return { ...said, outcome: result.outcome, reason: result.reason }
     // It holds from where it lies in the log, whoever is active.
     if (standingCommands.has(command)) return { ...said, outcome: 'DONE', reason: standingText(command, target, value) }
+    if (isExpired(pod, each)) return { ...said, outcome: 'EXPIRED', reason: 'nobody carried it out in time' }
     return { ...said, outcome: 'PENDING', reason: 'the active pod has not decided yet' }
   })
+}
+
+/** Nobody begins with it any more, and nobody has: how it ends is told where somebody did. */
+function isExpired({ view, fresh, settings, handOver }: Pod, { offset, fresh: readAt }: Command): boolean {
+  if (fresh.value - readAt <= settings.commandTtlMs || handOver) return false
+  if ([...view.releases.values(), ...view.claims()].some(({ commandOffset }) => commandOffset === offset)) return false
+  const draining = [...view.peers.values()].filter(({ status }) => status.state === 'DEMOTING')
+  return !draining.some((peer) => isAlive(peer, fresh.value, settings))
 }

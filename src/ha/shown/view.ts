@@ -49,7 +49,7 @@ export interface HaCommandResult {
   readonly force: boolean
   /** Pod that was asked. */
   readonly issuer: string
-  /** `PENDING` until the acting pod has decided. */
+  /** `PENDING` until the acting pod has decided; `EXPIRED` where nobody did in time. */
   readonly outcome: 'PENDING' | 'DONE' | 'REJECTED' | 'EXPIRED' | 'UNKNOWN'
   readonly reason: string
 }
@@ -146,6 +146,11 @@ export function judgeHaCommand(status: HaStatus, command: HaCommand): HaVerdict 
   if (command.command === 'DEMOTE' && target?.role !== 'ACTIVE') {
     return refused(`pod ${command.target} is not ACTIVE (${target?.state ?? 'unknown pod'}); not overridable`)
   }
+  if (command.command === 'SWITCH' && !members.some((member) => handsOver(member, status))) {
+    return refused(
+      'no pod is ACTIVE that could hand over; not overridable; promote a pod by name, or wait until one is ACTIVE',
+    )
+  }
   if (command.force) return accepted
   if (command.command === 'PROMOTE') return judgePromotion(command, target)
   const successors = members.filter((member) => member.state === 'READY_STANDBY')
@@ -156,6 +161,11 @@ export function judgeHaCommand(status: HaStatus, command: HaCommand): HaVerdict 
       ? 'no pod is READY_STANDBY to take over; overridable with force=true'
       : 'no pod is READY_STANDBY to take over, and none follows: force does not help; start one, or wait for it',
   )
+}
+
+/** It carries a switch out, now or once it is promoted; whoever has the token under a newer build may be active too. */
+function handsOver({ podId, role, state }: Member, { tokenHolder }: HaStatus): boolean {
+  return role === 'ACTIVE' || state === 'PROMOTING' || (role === 'UNKNOWN' && podId === tokenHolder)
 }
 
 /** It can be promoted by force: it restores what is left before it processes. */

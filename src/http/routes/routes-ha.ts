@@ -90,7 +90,7 @@ export const highAvailabilityRoutes: readonly Route[] = [
     parameters: [force],
     failures: [400, 403, 409, 503],
     summary: 'Hand the active role to a standby',
-    doc: 'The active drains and a ready standby takes over. 409 where none is READY_STANDBY (`force=true` overrides) or the active restarts in place (nothing overrides).',
+    doc: 'The active drains and a ready standby takes over. 409 where none is READY_STANDBY (`force=true` overrides), where nobody is ACTIVE, or where the active restarts in place (nothing overrides).',
     handle: (services, request) =>
       haReply(services, request, { command: 'SWITCH', target: null, force: request.parameters.force === true }),
   },

@@ -18,6 +18,7 @@ interface Case {
 const restartingPeer = withPeer({ restarting: true })
 const restartingSelf = withPeer({}, { selfRestarting: true })
 const noStandby = withPeer({ state: 'CATCHING_UP' })
+const nobodyActive = withPeer({}, { selfRole: 'STANDBY', selfState: 'READY_STANDBY' })
 const unknownPeer = withPeer({ role: 'UNKNOWN', state: 'UNKNOWN' })
 
 const cases: readonly Case[] = [
@@ -51,6 +52,14 @@ const cases: readonly Case[] = [
     ha: restartingSelf,
     status: 409,
     saying: /not overridable/,
+  },
+  {
+    rules: ['7.409'],
+    name: 'forced switch while nobody is active',
+    path: '/ha/switch?force=true',
+    ha: nobodyActive,
+    status: 409,
+    saying: /no pod is ACTIVE.*not overridable/,
   },
   {
     rules: ['2.11.unknown'],

@@ -167,6 +167,8 @@ function instanceOf({ pods, self }: Group): Instance {
 function reasonAgainst({ state, ha, config, license, schemaRegistry }: Situation): string | undefined {
   if (state !== undefined && state !== 'RUNNING' && state !== 'STANDBY') return `${state} is for one process`
   if (ha === undefined && state !== 'STANDBY') return 'needs no pods'
+  const roles = ha === undefined ? [] : [ha.selfRole, ...ha.peers.map(({ role }) => role)]
+  if (state !== 'STANDBY' && !roles.includes('ACTIVE')) return 'a group of real pods has an active one'
   if (config !== undefined || license !== undefined || schemaRegistry !== undefined) return 'is for one process'
   return undefined
 }

@@ -134,6 +134,49 @@ describe('commands', () => {
     assert.equal(bench.machine.pod.commandResults.DONE, 1)
   })
 
+  test('a switch without anybody who could hand over is refused, with force too; one on its way to ACTIVE will', () => {
+    const { bench, active, beats } = standingBy()
+    const verdict = (force: boolean) => judgeHaCommand(bench.status, { command: 'SWITCH', target: null, force })
+    assert.equal(verdict(false).ok, true)
+    const paused = {
+      ...commandRecord({ id: 'p', target: null, force: false, expectEpoch: 1 }),
+      command: 'PAUSE',
+    } as const
+    bench.write(paused)
+    bench.pass(100, beats)
+    bench.pass(3000)
+    for (const force of [false, true]) {
+      const refused = verdict(force)
+      assert.ok(!refused.ok)
+      assert.deepEqual([refused.status, /no pod is ACTIVE.*promote a pod by name/.test(refused.reason)], [409, true])
+    }
+    bench.write(statusRecord({ ...active, role: 'STANDBY', state: 'PROMOTING' }))
+    bench.pass(25)
+    assert.equal(verdict(false).ok, true)
+  })
+
+  test('a command that nobody decides shows as expired once it is too old to be carried out', () => {
+    const command = {
+      ...commandRecord({ id: 'c', target: null, force: false, expectEpoch: 1 }),
+      command: 'SWITCH',
+    } as const
+    const nobody = standingBy({ failoverPriority: 0 }).bench
+    nobody.write(command)
+    nobody.pass(5000)
+    assert.equal(nobody.status.commands[0]?.outcome, 'PENDING')
+    nobody.pass(3000)
+    assert.equal(nobody.status.commands[0]?.outcome, 'EXPIRED')
+    // Somebody has begun in time, and is slow.
+    const { bench, active } = standingBy({ failoverPriority: 0 })
+    const commandOffset = bench.write(command)
+    bench.pass(8000, bench.beats({ ...active, state: 'DEMOTING' }))
+    assert.equal(bench.status.commands[0]?.outcome, 'PENDING')
+    const release = { kind: 'release', epoch: 1, podId: 'active', incarnation: 'life', target: 'other' } as const
+    bench.write({ ...release, commitId: null, paused: false, commandOffset, exhausted: false, faults: [] })
+    bench.pass(8000)
+    assert.equal(bench.status.commands[0]?.outcome, 'PENDING')
+  })
+
   test('the judgement of the interface and of the acting pod is one', () => {
     const { bench } = withPeer({ state: 'CATCHING_UP' })
     const verdict = judgeHaCommand(bench.status, { command: 'SWITCH', target: null, force: false })
