@@ -1,8 +1,8 @@
 /** Global tables: every lane keeps all rows, filled from the whole topic before processing begins and ever after. */
 import { assert } from '../base/assert.ts'
 import { ByteRange } from '../base/byte-range.ts'
-import { messageOf } from '../base/errors.ts'
-import { originAt, type Rec } from '../operators/contract.ts'
+import { EngineError, messageOf } from '../base/errors.ts'
+import { type DropReason, originAt, Rec } from '../operators/contract.ts'
 import { decodeRecord } from '../operators/decode.ts'
 import { Task, type TaskHost } from '../operators/task.ts'
 import type { AnyStore, StoreLifecycle } from '../state/contract.ts'
@@ -13,6 +13,7 @@ import type { CompiledSource, CompiledTopology } from '../topology/compiled.ts'
 import { noHeaders } from '../broker/wire/headers.ts'
 import { decodeHeaders } from '../broker/wire/record-batch.ts'
 import { RecordCursor } from '../broker/wire/record-batch.ts'
+import { extractAgain } from './extraction.ts'
 import type { LaneCounters } from './lane-counters.ts'
 import type { LaneOptions } from './lane-options.ts'
 import type { ToLane } from './protocol.ts'
@@ -116,21 +117,8 @@ export class GlobalState {
     const cursor = new RecordCursor()
     cursor.reset(message.records, message.fromOffset, message.aborted, 'read_committed')
     while (cursor.next()) {
-      const { bytes, offset, timestamp } = cursor
-      const origin = originAt(message.topic, message.partition, offset, Number.NEGATIVE_INFINITY, 0)
-      const key = cursor.keyStart < 0 ? null : ByteRange.of(bytes.slice(cursor.keyStart, cursor.keyEnd))
-      const value = cursor.valueStart < 0 ? null : ByteRange.of(bytes.slice(cursor.valueStart, cursor.valueEnd))
-      const headers =
-        cursor.headersEnd > cursor.headersStart
-          ? decodeHeaders(bytes, cursor.headersStart, cursor.headersEnd)
-          : noHeaders
-      let rec: Rec
-      try {
-        rec = decodeRecord(source, key, value, timestamp, headers, origin)
-      } catch (error) {
-        this.#passOver(source, error)
-        continue
-      }
+      const rec = this.#read(source, message, cursor)
+      if (rec === undefined) continue
       const pending = task.process(message.source, rec)
       assert(pending === undefined, 'functions of global tables cannot be asynchronous')
     }
@@ -142,18 +130,42 @@ export class GlobalState {
     }
   }
 
+  /** Undefined: the table goes without it. */
+  #read(source: CompiledSource, { topic, partition }: GlobalMessage, cursor: RecordCursor): Rec | undefined {
+    const { bytes, offset, keyStart, keyEnd, valueStart, valueEnd, headersStart, headersEnd } = cursor
+    const origin = originAt(topic, partition, offset, Number.NEGATIVE_INFINITY, 0)
+    const key = keyStart < 0 ? null : ByteRange.of(bytes.slice(keyStart, keyEnd))
+    const value = valueStart < 0 ? null : ByteRange.of(bytes.slice(valueStart, valueEnd))
+    const headers = headersEnd > headersStart ? decodeHeaders(bytes, headersStart, headersEnd) : noHeaders
+    try {
+      const rec = decodeRecord(source, key, value, cursor.timestamp, headers, origin)
+      if (source.timestampExtractor === undefined) return rec
+      const time = extractAgain(source, rec)
+      if (time >= 0) return new Rec(rec.key, rec.value, time, headers, origin, key, value)
+      this.#count(source, 'negative_timestamp')
+    } catch (error) {
+      this.#passOver(source, error)
+    }
+  }
+
   /**
-   * Every lane reads it, at every start: so it becomes no dead letter, and one lane counts it.
+   * Every lane reads it, at every start: so it becomes no dead letter.
    *
    * @throws the error where the policy is to fail, or what is missing has still to come.
    */
-  #passOver({ name, subtopology }: CompiledSource, error: unknown): void {
+  #passOver(source: CompiledSource, error: unknown): void {
     const { policies, lane, toEngine } = this.#options
     if (error instanceof SerdeWaits || policyFor(error, policies) === 'fail') throw error
-    if (lane === 0) this.#counters.dropped(subtopology, 'deserialize')
+    const isDecoding = EngineError.is(error) && error.code === 'DECODE_FAILED'
+    this.#count(source, isDecoding ? 'deserialize' : 'handler')
     const message =
-      `${messageOf(error)} By \`errors.decoding\` the global table of ${name} goes without it, and without others like it: ` +
-      'correct the producer, and have the rows written again'
-    toEngine({ type: 'notice', lane, message, about: `global ${name}` }, [])
+      `${messageOf(error)} By \`errors.${isDecoding ? 'decoding' : 'processing'}\` the global table of ${source.name} goes ` +
+      'without it, and without others like it: correct the producer, and have the rows written again'
+    toEngine({ type: 'notice', lane, message, about: `global ${source.name}` }, [])
+  }
+
+  /** One lane counts for all. */
+  #count({ subtopology }: CompiledSource, reason: DropReason): void {
+    if (this.#options.lane === 0) this.#counters.dropped(subtopology, reason)
   }
 }

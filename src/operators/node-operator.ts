@@ -283,9 +283,23 @@ export function historyTimeOf(rec: Rec): number {
   return timeOf(rec) ?? rec.origin.at
 }
 
-/** Where a record comes from that was let out while another one was processed. */
+/**
+ * Where a record comes from that was let out while another one was processed. What either hands over is counted together, so
+ * that no two of them have one place.
+ */
 export function heldBackOrigin(cause: Origin, watermark: number): Origin {
-  return { ...cause, watermark, came: undefined, call: undefined }
+  return {
+    ...cause,
+    watermark,
+    came: undefined,
+    call: undefined,
+    get handed() {
+      return cause.handed
+    },
+    set handed(count) {
+      cause.handed = count
+    },
+  }
 }
 
 /** The fields of the log that say where a line comes from. */

@@ -3,7 +3,7 @@ import type { Serde } from '../../serde/serde.ts'
 import type { KeyValueStore, WindowStore } from '../../state/contract.ts'
 import { timedKey, timeOfKey, type Waiting } from '../../topology/internal-serdes.ts'
 import type { SpecOf } from '../../topology/operator-spec.ts'
-import { type Downstream, forward, type Maybe, type Origin, Rec } from '../contract.ts'
+import { type Downstream, forward, type Maybe, Rec } from '../contract.ts'
 import { heldBackOrigin, NodeOperator, OperatorClock, type OperatorEnv } from '../node-operator.ts'
 import { bytesText, byText, SortedList } from '../sorted-list.ts'
 
@@ -179,8 +179,7 @@ export class StreamJoinOperator extends NodeOperator {
     if (absent(rec.key))
       return this.#spec.outer ? this.#unmatched(rec.key, rec.value, this.#left, rec) : this.drop(rec, 'null_key')
     if (this.context.operatorTime && rec.timestamp < watermark) return this.#match(rec)
-    const before = this.#lookedAt
-    const overdue = this.#overdue(this.settledAt(rec), heldBackOrigin(rec.origin, before), rec)
+    const overdue = this.#overdue(this.settledAt(rec), rec)
     return overdue === undefined ? this.#match(rec) : this.#matchBehind(overdue, rec)
   }
 
@@ -190,7 +189,7 @@ export class StreamJoinOperator extends NodeOperator {
   }
 
   onWatermark(watermark: number): Maybe {
-    return this.#overdue(watermark, this.timerOrigin(this.#lookedAt), undefined)
+    return this.#overdue(watermark, undefined)
   }
 
   #join(mine: unknown, other: unknown, key: unknown): unknown {
@@ -248,7 +247,9 @@ export class StreamJoinOperator extends NodeOperator {
     return timestamp + (left ? afterMs : beforeMs) + graceMs + 1
   }
 
-  #overdue(watermark: number, origin: Origin, cause: Rec | undefined): Maybe {
+  /** `cause`: the record that comes by; undefined for a timer. */
+  #overdue(watermark: number, cause: Rec | undefined): Maybe {
+    const before = this.#lookedAt
     if (watermark > this.#lookedAt) this.#lookedAt = watermark
     const waiting = this.#waiting
     const { beforeMs, afterMs, graceMs } = this.#spec
@@ -261,6 +262,7 @@ export class StreamJoinOperator extends NodeOperator {
     const due = waiting.takeDue((place) => this.#deadline(place.timestamp, place.left) <= watermark)
     this.#wake()
     if (due.length === 0) return
+    const origin = cause === undefined ? this.timerOrigin(before) : heldBackOrigin(cause.origin, before)
     const records = due.flatMap(({ timestamp, waiting: held }) =>
       held.values.map((value) => ({
         left: held.left,

@@ -58,15 +58,14 @@ export class StreamTableJoinOperator extends NodeOperator {
     if (!grace || !this.#buffer) return this.#lookUp(rec)
     if (this.#refused(rec, rec.key)) return
     const watermark = this.timeAt(rec)
-    const before = this.#letOut
     // Too old to wait: it sees the table as it is now known for its time.
     if (absent(rec.key) || rec.timestamp < watermark - grace.ms) return this.#join(rec, rec.key)
     this.#hold(rec)
-    return this.#release(this.settledAt(rec), heldBackOrigin(rec.origin, before))
+    return this.#release(this.settledAt(rec), rec)
   }
 
   onWatermark(watermark: number): Maybe {
-    return this.#release(watermark, this.timerOrigin(this.#letOut))
+    return this.#release(watermark, undefined)
   }
 
   #lookUp(rec: Rec): Maybe {
@@ -142,11 +141,15 @@ export class StreamTableJoinOperator extends NodeOperator {
     return { timestamp: timeOfKey(id), text: bytesText(id), id }
   }
 
-  #release(watermark: number, origin: Rec['origin']): Maybe {
-    if (watermark > this.#letOut) this.#letOut = watermark
+  /** `cause`: the record that comes by; undefined for a timer. */
+  #release(watermark: number, cause: Rec | undefined): Maybe {
+    const before = this.#letOut
+    if (watermark > before) this.#letOut = watermark
     const limit = watermark - (this.#spec.grace?.ms ?? 0)
     const due = this.#held.takeWhile((held) => held.timestamp <= limit)
     this.#wake()
+    if (due.length === 0) return
+    const origin = cause === undefined ? this.timerOrigin(before) : heldBackOrigin(cause.origin, before)
     return this.inTurn(due, ({ id, timestamp }) => {
       const waiting = this.#buffer?.delete(id)
       if (!waiting) return

@@ -514,6 +514,24 @@ describe('the driver', () => {
     assert.deepEqual(values(driver), ['x eks'])
   })
 
+  test('a global table goes by its timestamp function', async () => {
+    const versions = { name: 'versions', type: 'versioned', historyRetention: '1h' } as const
+    const row = { key: serdes.string, value: serdes.json<{ name: string; at: number }>() }
+    const driver = driverOf((topology) => {
+      const ref = topology.globalTable('ref', { ...row, timestamp: ({ at }) => at, store: versions })
+      topology
+        .stream<string, string>('in')
+        .leftJoin(ref, (_value, found) => found?.name ?? 'none', { on: (value) => value })
+        .to('out')
+    })
+    const ref = driver.input<string, { name: string; at: number }>('ref', row)
+    await ref.pipe('x', { name: 'old', at: 1000 }, { timestamp: 500_000 })
+    await ref.pipe('x', { name: 'gone', at: -1 }, { timestamp: 500_001 })
+    await ref.pipe('x', { name: 'new', at: 2000 }, { timestamp: 500_002 })
+    for (const timestamp of [1500, 2500]) await driver.input('in').pipe('k', 'x', { timestamp })
+    assert.deepEqual(values(driver), ['old', 'new'])
+  })
+
   test('an unlimited window never ends', async () => {
     const driver = driverOf((topology) =>
       topology
