@@ -3,7 +3,8 @@
  * allows.
  */
 import { findAbove, type Graph, type GraphNode, type WindowClose } from './graph.ts'
-import { invalid } from './physical.ts'
+import { plainKeySerde, plainValueSerde } from './default-serdes.ts'
+import { invalid, type SourceDefinition } from './physical.ts'
 
 export function rewrite(graph: Graph, optimize: boolean): void {
   mergeDuplicateSources(graph)
@@ -50,12 +51,31 @@ function mergeDuplicateSources(graph: Graph): void {
 
 function absorb(graph: Graph, main: GraphNode, other: GraphNode): void {
   const { source } = main.options
+  refuseOtherSettings(source, other.options.source)
   if (source !== undefined && other.options.source?.expectsNull === false) source.expectsNull = false
   for (const child of [...other.children]) {
     other.removeChild(child)
     main.addChild(child)
   }
   graph.root.removeChild(other)
+}
+
+/** A topic is read once, so that one of two ways to read it would be passed over. */
+function refuseOtherSettings(one: SourceDefinition | undefined, other: SourceDefinition | undefined): void {
+  if (one === undefined || other === undefined) return
+  const settings = ({ keySerde, valueSerde, timestampExtractor, watermark }: SourceDefinition) => ({
+    'a key serde': (keySerde ?? plainKeySerde).name,
+    'a value serde': (valueSerde ?? plainValueSerde).name,
+    // Two functions are the same where they are written alike.
+    'a timestamp function': timestampExtractor?.toString(),
+    'watermark settings': JSON.stringify(watermark),
+  })
+  const others = settings(other)
+  for (const [what, setting] of Object.entries(settings(one))) {
+    if (setting === others[what as keyof typeof others]) continue
+    const topics = one.pattern ?? one.topics.join(', ')
+    throw invalid(`two streams read ${topics}, each with ${what} of its own; read it once and use the stream twice`)
+  }
 }
 
 /** Repartitions below one key-changing operator become one, right below it. */

@@ -219,6 +219,26 @@ describe('what the compiler refuses', () => {
       t.stream(['b', 'c']).to('y')
     }, /overlap/)
   })
+  test('two ways to read one topic', () => {
+    const value = serdes.json<{ at: number }>()
+    const timed = (field: 'at' | 'from') => ({ value, timestamp: (read: Record<string, number>) => read[field] ?? 0 })
+    const others = [
+      [{ value: serdes.string }, /two streams read in, each with a value serde of its own/],
+      [{ value, key: serdes.count }, /each with a key serde of its own/],
+      [{ value, timestamp: ({ at }: { at: number }) => at }, /each with a timestamp function of its own/],
+      [{ value, watermark: { maxOutOfOrderness: '1s' } }, /each with watermark settings of its own/],
+    ] as const
+    for (const [other, sentence] of others)
+      refused((topology) => {
+        topology.stream('in', { value }).to('a')
+        topology.stream('in', other as never).to('b')
+      }, sentence)
+    // Functions that are written alike, as where one helper makes both.
+    compile((topology) => {
+      topology.stream('in', timed('at')).to('a')
+      topology.stream('in', timed('at')).to('b')
+    })
+  })
   test('a store that does not exist', () => {
     refused((t) => t.stream('in').process(() => () => undefined, { stores: ['nowhere'] }), /nowhere/)
   })
