@@ -101,7 +101,7 @@ export class Coordinator {
     yieldToNewer(pod, out)
     engage(pod, out, now)
     askAgain(pod, out, now)
-    takeAnswers(pod, out)
+    takeAnswers(pod, out, now)
     giveUpStuckPromotion(pod, out, now)
     selfFence(pod, out, now)
     goOnStopping(pod, out, now)

@@ -79,12 +79,12 @@ export function identityTaken(pod: Pod, out: Out, tokenEpoch: number, now: numbe
 }
 
 /** Answers of the log; a pod that does not hold the token any more has stepped down before. */
-export function takeAnswers(pod: Pod, out: Out): void {
+export function takeAnswers(pod: Pod, out: Out, now: number): void {
   for (const purpose of answered(pod)) {
     const { run } = pod
     if (purpose.type === 'token') out.engine({ type: 'ha-token', id: purpose.id, held: run !== undefined })
     else if (run === undefined) continue
-    else if (purpose.type === 'isolation') endIsolation(pod, out)
+    else if (purpose.type === 'isolation') endIsolation(pod, out, now)
     else if (run.epoch === purpose.epoch && pod.engine === 'taken') {
       pod.engine = 'proceeding'
       out.engine({ type: 'ha-proceed', tokenEpoch: run.epoch })
@@ -129,14 +129,20 @@ export function selfFence(pod: Pod, out: Out, now: number): void {
     isolateEngine(pod, out, true)
     const seconds = (ackAge / 1000).toFixed(1)
     out.log('warn', `no heartbeat was acknowledged for ${seconds} s: isolated, nothing is dispatched or committed`)
-  } else if (run.isolated && ackAge <= settings.selfFenceTimeoutMs / 2) {
+  } else if (run.isolated && isHeard(pod, now)) {
     const asked = pod.verifications.some(({ purpose }) => purpose.type === 'isolation')
     if (!asked) verify(pod, out, { type: 'isolation' }, now)
   }
 }
 
-function endIsolation(pod: Pod, out: Out): void {
-  if (pod.run === undefined || !pod.run.isolated) return
+/** Acknowledged so lately that it may do without for a while. */
+function isHeard(pod: Pod, now: number): boolean {
+  return pod.fresh.ackAge(now) <= pod.settings.selfFenceTimeoutMs / 2
+}
+
+/** A late answer says nothing of now: the link may have gone again since it was asked for, and then it is asked anew. */
+function endIsolation(pod: Pod, out: Out, now: number): void {
+  if (pod.run === undefined || !pod.run.isolated || !isHeard(pod, now)) return
   pod.run.isolated = false
   isolateEngine(pod, out, false)
   out.log('info', `the coordinator topic is reachable again, and token epoch ${pod.run.epoch} is still this pod's`)

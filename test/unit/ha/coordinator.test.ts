@@ -303,6 +303,25 @@ describe('self-fencing', () => {
     assert.deepEqual(bench.commands.at(-1), { type: 'ha-isolate', isolated: false })
   })
 
+  test('an answer that comes late, when heartbeats are not acknowledged again, ends no isolation', () => {
+    const bench = new Bench()
+    bench.active()
+    bench.online = false
+    bench.pass(900)
+    assert.equal(bench.state, 'ISOLATED')
+    bench.online = true
+    for (const asked = bench.keys('v/').length; bench.keys('v/').length === asked; ) bench.pass(25)
+    bench.online = false
+    bench.pass(1000)
+    const told = bench.commands.length
+    bench.online = true
+    bench.read()
+    assert.deepEqual([bench.state, bench.commands.slice(told)], ['ISOLATED', []])
+    bench.pass(300)
+    assert.equal(bench.state, 'ACTIVE')
+    assert.deepEqual(bench.commands.slice(told), [{ type: 'ha-isolate', isolated: false }])
+  })
+
   test('a pod that was taken over meanwhile steps down instead', () => {
     const bench = new Bench()
     bench.active()
