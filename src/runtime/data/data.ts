@@ -1,6 +1,6 @@
 /** What a running application shows of its data, and puts back of its dead letters. */
 import { systemClock } from '../../base/clock.ts'
-import { messageOf } from '../../base/errors.ts'
+import { EngineError, messageOf } from '../../base/errors.ts'
 import { BrokerError, type BrokerPort } from '../../broker/port.ts'
 import { type DataAccess, type DeadLetterFilter, isRefused, type Refused } from '../../http/data-seam.ts'
 import type { CompiledTopology } from '../../topology/compiled.ts'
@@ -32,7 +32,7 @@ export function dataAccess(options: DataOptions): DataAccess {
     try {
       return await question(port)
     } catch (error) {
-      if (!(error instanceof BrokerError)) throw error
+      if (!(error instanceof BrokerError || isOfBroker(error))) throw error
       return { refused: 503, reason: `the broker did not do it: ${mask(messageOf(error))}; retry later` }
     }
   }
@@ -65,4 +65,9 @@ export function dataAccess(options: DataOptions): DataAccess {
       return result
     },
   }
+}
+
+/** What was to be read could not be, and asking again may help. */
+function isOfBroker(error: unknown): boolean {
+  return EngineError.is(error) && (error.code === 'BROKER_UNREACHABLE' || error.code === 'BROKER_REFUSED')
 }

@@ -1,14 +1,13 @@
 /** Walks a part of a topic once, and reads single records of it. */
 import type { BrokerPort, FetchedPartition } from '../../broker/port.ts'
 import type { Headers } from '../../broker/wire/headers.ts'
+import { behind, fetchCommitted, readUpTo } from '../../broker/read-up-to.ts'
 import { decodeHeaders, RecordCursor } from '../../broker/wire/record-batch.ts'
+import { askAgain } from '../ask-again.ts'
 
-const fetchWaitMs = 250
 const fetchBytes = 1024 * 1024
 /** Of what is read for single records: they may lie far from one another. */
 const pieceBytes = 64 * 1024
-/** An empty answer where there should be something may come once; what comes so often is gone. */
-const patience = 4
 
 export interface Span {
   readonly partition: number
@@ -37,7 +36,11 @@ export async function spansOf(broker: BrokerPort, topic: string): Promise<Span[]
   return ends.map(({ partition, offset }) => ({ partition, from: startOf.get(partition) ?? 0, to: offset }))
 }
 
-/** Committed records, in the order of each partition. `take` answers false where it has seen enough. */
+/**
+ * Committed records, in the order of each partition, and all of them: whoever finds none of a kind may rely on that. `take`
+ * answers false where it has seen enough.
+ * @throws EngineError `BROKER_UNREACHABLE` where the broker does not show all of them, `BROKER_REFUSED` where it may not.
+ */
 export async function scan(
   broker: BrokerPort,
   topic: string,
@@ -45,14 +48,10 @@ export async function scan(
   take: (record: ScannedRecord) => boolean,
 ): Promise<void> {
   for (const { partition, from, to } of spans) {
-    let position = from
-    for (let vain = 0; position < to && vain < patience; ) {
-      const fetched = await fetchOne(broker, topic, partition, position, fetchBytes)
-      const cursor = cursorOf(fetched, position)
+    const range = { topic, partition, from, to, maxBytes: fetchBytes }
+    for await (const piece of readUpTo(broker, range, askAgain)) {
+      const cursor = cursorOf(piece.answer, piece.from)
       while (cursor.next() && cursor.offset < to) if (!take(recordAt(cursor, partition))) return
-      const next = fetched?.error === undefined ? cursor.position : Math.max(fetched.logStartOffset, position)
-      vain = next > position ? 0 : vain + 1
-      position = Math.max(position, next)
     }
   }
 }
@@ -60,6 +59,7 @@ export async function scan(
 /**
  * The committed records at these places of a partition, which rise; none where one is gone. What lies between is read
  * along where it comes anyway.
+ * @throws EngineError as `scan`.
  */
 export async function recordsAt(
   broker: BrokerPort,
@@ -68,41 +68,31 @@ export async function recordsAt(
   offsets: readonly number[],
 ): Promise<Map<number, ScannedRecord>> {
   const found = new Map<number, ScannedRecord>()
-  for (let at = 0, vain = 0; at < offsets.length && vain < patience; ) {
-    const wanted = offsets[at] as number
-    const fetched = await fetchOne(broker, topic, partition, wanted, pieceBytes)
-    const cursor = cursorOf(fetched, wanted)
-    while (at < offsets.length && cursor.next()) {
-      while ((offsets[at] ?? Number.POSITIVE_INFINITY) < cursor.offset) at++
-      if (cursor.offset === offsets[at]) found.set(cursor.offset, recordAt(cursor, partition))
+  const span = (await spansOf(broker, topic))?.find((each) => each.partition === partition)
+  if (span === undefined) return found
+  const places = offsets.filter((offset) => offset >= span.from && offset < span.to)
+  for (let at = 0, vain = 0; at < places.length; ) {
+    const wanted = places[at] as number
+    const fetched = await fetchCommitted(broker, { topic, partition }, wanted, pieceBytes)
+    const next = behind(fetched, wanted)
+    if (fetched === undefined || next === wanted) {
+      await askAgain({ topic, partition }, ++vain)
+      continue
     }
-    const next = fetched?.error === undefined ? cursor.position : Math.max(fetched.logStartOffset, wanted)
-    while ((offsets[at] ?? Number.POSITIVE_INFINITY) < next) at++
-    vain = next > wanted ? 0 : vain + 1
+    vain = 0
+    const cursor = cursorOf(fetched, wanted)
+    while (at < places.length && cursor.next()) {
+      while ((places[at] ?? Number.POSITIVE_INFINITY) < cursor.offset) at++
+      if (cursor.offset === places[at]) found.set(cursor.offset, recordAt(cursor, partition))
+    }
+    while ((places[at] ?? Number.POSITIVE_INFINITY) < next) at++
   }
   return found
 }
 
-async function fetchOne(
-  broker: BrokerPort,
-  topic: string,
-  partition: number,
-  offset: number,
-  maxBytes: number,
-): Promise<FetchedPartition | undefined> {
-  const [fetched] = await broker.fetch({
-    partitions: [{ topic, partition, offset, maxBytes }],
-    maxWaitMs: fetchWaitMs,
-    maxBytes,
-    isolation: 'read_committed',
-  })
-  return fetched
-}
-
-function cursorOf(fetched: FetchedPartition | undefined, position: number): RecordCursor {
+function cursorOf({ records, aborted }: FetchedPartition, position: number): RecordCursor {
   const cursor = new RecordCursor()
-  const usable = fetched !== undefined && fetched.error === undefined
-  cursor.reset(usable ? fetched.records : new Uint8Array(0), position, usable ? fetched.aborted : [], 'read_committed')
+  cursor.reset(records, position, aborted, 'read_committed')
   return cursor
 }
 
