@@ -154,7 +154,7 @@ export interface Runtime {
    * the stop of the runtime. A topic that does not exist yet is waited for.
    *
    * @throws EngineError `USAGE` where the serdes of the topic are not known; `DECODE_FAILED` at a record that they cannot
-   * read.
+   * read; `BROKER_UNREACHABLE` where it is read to its end, and the broker does not show all of it for some seconds.
    * @example
    * for await (const { key, value } of runtime.read<string, number>('totals', { until: 'end' })) console.log(key, value)
    */

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { EngineError, messageOf } from '../../base/errors.ts'
 import type { BrokerPort, FetchedPartition } from '../../broker/port.ts'
 import { decodeHeaders, RecordCursor } from '../../broker/wire/record-batch.ts'
+import { askAgain } from '../ask-again.ts'
 import type { Serde } from '../../serde/serde.ts'
 import { whenKnown } from '../../serde/when-known.ts'
 import type { TopicRecord } from './records.ts'
@@ -43,7 +44,10 @@ export class TopicReader {
     this.#o = options
   }
 
-  /** Up to what is committed at this moment. */
+  /**
+   * Up to what is committed at this moment.
+   * @throws EngineError `BROKER_UNREACHABLE` where the broker does not show all of it.
+   */
   async *toTheEnd(): Reading {
     const { broker, signal } = this.#o
     await this.#lookUp()
@@ -52,13 +56,15 @@ export class TopicReader {
     const ends = await broker.listOffsets(partitions, 'stable')
     for (const { partition, offset: end } of ends) {
       const read = this.#partitions.get(partition)
-      while (read && read.position < end && !signal.aborted) {
+      for (let vain = 0; read && read.position < end && !signal.aborted; ) {
         const before = read.position
         for await (const record of this.#fetch([read])) {
           if (record.offset < end) yield record
         }
-        // Nothing came although there should be more: the rest was deleted meanwhile.
-        if (read.position === before) break
+        // The topic is gone.
+        if (!this.#partitions.has(partition)) break
+        vain = read.position === before ? vain + 1 : 0
+        if (vain > 0) await askAgain(read, vain)
       }
     }
   }

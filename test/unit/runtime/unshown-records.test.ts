@@ -3,9 +3,10 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { BrokerPort } from '../../../src/broker/port.ts'
 import { RecordBatchBuilder } from '../../../src/broker/wire/record-batch.ts'
-import { defineApp } from '../../../src/index.ts'
+import { defineApp, serdes } from '../../../src/index.ts'
 import { deadLetters } from '../../../src/runtime/data/dead-letters.ts'
 import { redrive } from '../../../src/runtime/data/redrive.ts'
+import { TopicReader } from '../../../src/runtime/topics/topic-reader.ts'
 import { silentAbout } from '../../support/silent-broker.ts'
 import { World } from '../engine/world.ts'
 
@@ -75,5 +76,31 @@ describe('dead letters', { concurrency: true }, () => {
     assert.equal(shown.letters.length, 3)
     const none = deadLetters(silentAbout(broker, 'letters', forEver), 'letters', topology, {}, 10)
     await assert.rejects(none, { code: 'BROKER_UNREACHABLE' })
+  })
+})
+
+describe('a topic that is read to its end', { concurrency: true }, () => {
+  const read = async (broker: BrokerPort): Promise<number> => {
+    const pair = { key: serdes.string, value: serdes.string }
+    const signal = new AbortController().signal
+    const reader = new TopicReader({
+      broker,
+      topic: 'source',
+      serdes: pair,
+      from: 'earliest',
+      signal,
+      monotonic: () => 0,
+    })
+    let count = 0
+    for await (const _ of reader.toTheEnd()) count++
+    return count
+  }
+
+  test('is read whole where the broker shows nothing of it for a while', async () => {
+    assert.equal(await read(silentAbout(await withLetters(), 'source', 6)), 3)
+  })
+
+  test('fails where it is not shown', async () => {
+    await assert.rejects(read(silentAbout(await withLetters(), 'source', forEver)), { code: 'BROKER_UNREACHABLE' })
   })
 })
