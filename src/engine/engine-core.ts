@@ -279,7 +279,7 @@ export class EngineCore {
     this.#processing.resolved(topics)
     // A standby takes nobody's identity.
     if (!this.#role) await refuseBesidePods(this.#o).then(() => this.#producer.init())
-    await refuseLeftBehind(settings, this.#o.broker)
+    await refuseLeftBehind(this.#o, () => this.#ended || run.isOver)
     await this.#processing.configure(run, topics)
     if (this.#role) await this.#role.open(run)
     else this.#group.join(topics)

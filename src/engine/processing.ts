@@ -289,6 +289,6 @@ export class Processing {
     const { commits, globals, schedules } = this.#parts
     commits.open(run, newestTag, topics)
     await globals.load(run, topics)
-    await schedules.restore()
+    await schedules.restore(() => run.isOver || this.#host.ended())
   }
 }

@@ -3,10 +3,11 @@
  * an internal compacted topic, written in the transaction that carries the firing's results.
  */
 import { engineIndex } from '../base/counters.ts'
-import type { BrokerPort } from '../broker/port.ts'
+import { readUpTo } from '../broker/read-up-to.ts'
 import { nextFiring } from '../time/schedule.ts'
 import { noHeaders } from '../broker/wire/headers.ts'
 import { RecordBatchBuilder, RecordCursor } from '../broker/wire/record-batch.ts'
+import { askAgain, type AskingParts } from './restore/ask-again.ts'
 import type { EngineOptions } from './engine-options.ts'
 import type { EmittedRecord } from '../lanes/protocol.ts'
 import type { Run } from './run.ts'
@@ -52,8 +53,11 @@ export class Schedules {
     this.#topic = `${options.settings.applicationId}-schedules-changelog`
   }
 
-  /** Reads when each source fired last. */
-  async restore(): Promise<void> {
+  /**
+   * Reads when each source fired last.
+   * @throws RunOver once the run, or the engine, has ended.
+   */
+  async restore(over: () => boolean): Promise<void> {
     const { settings, broker } = this.#o
     this.#schedules = settings.plan.sources
       .filter((source) => source.schedule !== undefined)
@@ -71,7 +75,7 @@ export class Schedules {
       }))
     if (this.#schedules.length === 0) return
     await broker.createTopics([{ topic: this.#topic, partitions: 1, config: { 'cleanup.policy': 'compact' } }])
-    for (const [name, state] of await readAll(broker, this.#topic)) {
+    for (const [name, state] of await readAll(this.#o, this.#topic, over)) {
       const schedule = this.#schedules.find((s) => s.name === name)
       if (!schedule) continue
       schedule.lastMs = state.lastMs
@@ -163,27 +167,25 @@ export class Schedules {
   }
 }
 
-async function readAll(broker: BrokerPort, topic: string): Promise<Map<string, { lastMs: number; count: number }>> {
+async function readAll(
+  parts: AskingParts,
+  topic: string,
+  over: () => boolean,
+): Promise<Map<string, { lastMs: number; count: number }>> {
   const result = new Map<string, { lastMs: number; count: number }>()
-  const [end] = await broker.listOffsets([{ topic, partition: 0 }], 'stable')
-  const [start] = await broker.listOffsets([{ topic, partition: 0 }], 'earliest')
-  let offset = start?.offset ?? 0
+  const { broker } = parts
+  const at = { topic, partition: 0 }
+  const [end] = await broker.listOffsets([at], 'stable')
+  const [start] = await broker.listOffsets([at], 'earliest')
+  const range = { ...at, from: start?.offset ?? 0, to: end?.offset ?? 0, maxBytes: 1 << 20 }
   const cursor = new RecordCursor()
-  while (offset < (end?.offset ?? 0)) {
-    const [fetched] = await broker.fetch({
-      partitions: [{ topic, partition: 0, offset, maxBytes: 1 << 20 }],
-      maxWaitMs: 500,
-      maxBytes: 1 << 20,
-      isolation: 'read_committed',
-    })
-    if (!fetched || fetched.records.length === 0) continue
-    cursor.reset(fetched.records, offset, fetched.aborted, 'read_committed')
+  for await (const { answer, from } of readUpTo(broker, range, askAgain(parts, over))) {
+    cursor.reset(answer.records, from, answer.aborted, 'read_committed')
     while (cursor.next()) {
       const key = Buffer.from(cursor.bytes.subarray(cursor.keyStart, cursor.keyEnd)).toString()
       const value = Buffer.from(cursor.bytes.subarray(cursor.valueStart, cursor.valueEnd)).toString()
       result.set(key, JSON.parse(value) as { lastMs: number; count: number })
     }
-    offset = Math.max(offset, cursor.position)
   }
   return result
 }

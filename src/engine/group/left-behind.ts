@@ -2,18 +2,27 @@
  * Records on their way between sub-topologies lie in topics where these exchange them so, and nowhere else. Who hands them
  * over in process does not read these topics: what still waits there would be left out without a word.
  */
-import { partitionKey, type TopicPartition } from '../../base/ids.ts'
+import { partitionKey } from '../../base/ids.ts'
 import { EngineError } from '../../base/errors.ts'
 import { BrokerError, type BrokerPort, type TopicInfo } from '../../broker/port.ts'
+import { type AskAgain, type Range, readUpTo } from '../../broker/read-up-to.ts'
 import { RecordCursor } from '../../broker/wire/record-batch.ts'
+import { askAgain, type AskingParts } from '../restore/ask-again.ts'
 import type { EngineSettings } from '../settings.ts'
 import { boundaryTopic } from './topics.ts'
 
 const maxBytes = 64 * 1024
-const maxWaitMs = 250
 
-/** @throws EngineError `STATE_CHANGED` where the split was changed too early. */
-export async function refuseLeftBehind(settings: EngineSettings, broker: BrokerPort): Promise<void> {
+interface Parts extends AskingParts {
+  readonly settings: EngineSettings
+}
+
+/**
+ * @throws EngineError `STATE_CHANGED` where the split was changed too early.
+ * @throws RunOver once the run, or the engine, has ended.
+ */
+export async function refuseLeftBehind(parts: Parts, over: () => boolean): Promise<void> {
+  const { settings, broker } = parts
   const { applicationId, plan, split } = settings
   if (split !== 'in-process' || plan.boundaries.length === 0) return
   const found = await namedTopics(
@@ -31,10 +40,12 @@ export async function refuseLeftBehind(settings: EngineSettings, broker: BrokerP
   ])
   const startOf = new Map(starts.map((each) => [partitionKey(each.topic, each.partition), each.offset]))
   const endOf = new Map(ends.map((each) => [partitionKey(each.topic, each.partition), each.offset]))
+  const again = askAgain(parts, over)
   for (const { topic, partition, offset } of committed) {
     const key = partitionKey(topic, partition)
     const from = Math.max(offset, startOf.get(key) ?? 0)
-    if (!(await hasRecords(broker, { topic, partition }, from, endOf.get(key) ?? 0))) continue
+    const range = { topic, partition, from, to: endOf.get(key) ?? 0, maxBytes }
+    if (!(await hasRecords(broker, range, again))) continue
     throw new EngineError(
       'STATE_CHANGED',
       `records wait in ${topic}, which topology.sub-topology-split: in-process would leave out: run ${applicationId} with repartition-topics until it has processed them, then change it`,
@@ -52,22 +63,17 @@ async function namedTopics(broker: BrokerPort, names: readonly string[]): Promis
   }
 }
 
-/** Between the two may be nothing but the marks of transactions. */
-async function hasRecords(broker: BrokerPort, at: TopicPartition, from: number, to: number): Promise<boolean> {
+/** In the range may be nothing but the marks of transactions. */
+async function hasRecords(broker: BrokerPort, range: Range, again: AskAgain): Promise<boolean> {
   const cursor = new RecordCursor()
-  for (let offset = from; offset < to; ) {
-    const [fetched] = await broker.fetch({
-      partitions: [{ ...at, offset, maxBytes }],
-      maxWaitMs,
-      maxBytes,
-      isolation: 'read_committed',
-    })
-    // Whoever cannot look says nothing: the offsets themselves are judged elsewhere.
-    if (fetched === undefined || fetched.records.length === 0) return false
-    cursor.reset(fetched.records, offset, fetched.aborted, 'read_committed')
-    if (cursor.next() && cursor.offset < to) return true
-    if (cursor.position <= offset) return false
-    offset = cursor.position
+  try {
+    for await (const { answer, from } of readUpTo(broker, range, again)) {
+      cursor.reset(answer.records, from, answer.aborted, 'read_committed')
+      if (cursor.next() && cursor.offset < range.to) return true
+    }
+  } catch (error) {
+    // Whoever may not look says nothing: the offsets themselves are judged elsewhere.
+    if (!EngineError.is(error) || error.code !== 'BROKER_REFUSED') throw error
   }
   return false
 }
