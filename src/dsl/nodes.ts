@@ -181,7 +181,8 @@ function windowClose(window: WindowSpec): WindowClose {
   return { graceMs, inclusiveEnd: window.type === 'sliding', closeAfterIdleMs }
 }
 
-function progressStore(store: string): StoreDefinition {
+/** Keeps how far the windows were closed whose rows lie in `store`. */
+export function progressStore(store: string): StoreDefinition {
   return {
     name: `${store}-closed`,
     kind: 'key-value',

@@ -11,6 +11,7 @@ import { addForeignKeyJoin } from './foreign-key.ts'
 import { GroupedTable } from './grouped-table.ts'
 import { asUserFn, inner, type StreamParts, type TableParts } from './handle.ts'
 import { Stream } from './stream.ts'
+import { progressStore } from './nodes.ts'
 import { DerivedTable, filterView, mapView, SuppressedTable } from './table-model.ts'
 import { addTableJoin } from './table-joins.ts'
 import type { Awaitable, Named, RecordFn, RecordGuard, Stored, WithSerdes } from './types.ts'
@@ -282,6 +283,7 @@ export class Table<K, V, D extends null = null> {
     const until = final
       ? ({ type: 'windowCloses', ...windowCloseOf(above) } as const)
       : ({ type: 'timeLimit', ms: ms(options.until, 'the time of a suppress') } as const)
+    const closesInQuiet = until.type === 'windowCloses' && until.closeAfterIdleMs !== undefined
     const store = options.name !== undefined ? `${options.name}-store` : names.store('KTABLE-SUPPRESS-')
     parts.model.enableOldValues(true)
     const model = new SuppressedTable(parts.model, store)
@@ -310,6 +312,7 @@ export class Table<K, V, D extends null = null> {
         node.parentNames(),
       )
       builder.addStore(definition, name)
+      if (closesInQuiet) builder.addHiddenStore(progressStore(store), name)
     }
     const node = graph.add(above, new GraphNode(name, { outputVersioned: false, write }))
     return new Table({ build, name, node, key: parts.key, value: parts.value, model })

@@ -16,6 +16,8 @@ interface Place {
   readonly key: unknown
 }
 
+const progressKey = 'closed'
+
 export class SuppressOperator extends NodeOperator {
   readonly #spec: SpecOf<'suppress'>
   readonly #store: KeyValueStore<unknown, Suppressed>
@@ -23,6 +25,11 @@ export class SuppressOperator extends NodeOperator {
   readonly #places = new SortedList<Place>((a, b) => a.time - b.time || byText(a.text, b.text))
   readonly #delay: number
   readonly #quiet: QuietInput | undefined
+  /**
+   * How far quiet has let out: no further start is to take in what comes for those windows. What goes by the watermark alone
+   * needs no such note, for no record comes behind it.
+   */
+  readonly #progress: KeyValueStore<unknown, unknown> | undefined
   #letOut = Number.NEGATIVE_INFINITY
   /** Rows on their way through asynchronous functions below, by the text of their keys. */
   readonly #passing = new Map<string, Promise<void>>()
@@ -39,10 +46,14 @@ export class SuppressOperator extends NodeOperator {
     }
     // Kafka Streams lets go one instant before the last record of such a window may come, and then once more.
     this.#delay = until.graceMs + (until.inclusiveEnd && !env.context.operatorTime ? 1 : 0)
-    if (until.closeAfterIdleMs !== undefined) this.#quiet = new QuietInput(this, env.context, until.closeAfterIdleMs)
+    if (until.closeAfterIdleMs === undefined) return
+    this.#quiet = new QuietInput(this, env.context, until.closeAfterIdleMs)
+    this.#progress = env.context.store(env.node.hiddenStores[0] as string) as KeyValueStore<unknown, unknown>
   }
 
   init(): void {
+    const kept = this.#progress?.get(progressKey)
+    if (typeof kept === 'number') this.#letOut = kept
     let newest = Number.NEGATIVE_INFINITY
     for (const [key, row] of this.#store.all()) {
       this.#places.add(this.#place(row.time, key))
@@ -71,16 +82,15 @@ export class SuppressOperator extends NodeOperator {
   }
 
   onWatermark(watermark: number): Maybe {
-    const before = this.#letOut
-    const due = this.#due(watermark)
-    this.#wake()
-    return this.#release(due, this.timerOrigin(before))
+    return this.#letOutUpTo(watermark, this.#letOut)
   }
 
   onWallClock(nowMs: number): Maybe {
     const time = this.#quiet?.timeAt(nowMs)
     if (time === undefined) return
-    const released = this.onWatermark(time)
+    const before = this.#letOut
+    if (this.#isDue(this.#places.first, time)) this.#progress?.put(progressKey, Math.max(before, time))
+    const released = this.#letOutUpTo(time, before)
     this.#quiet?.waitsFor((this.#places.first?.time ?? Number.POSITIVE_INFINITY) + this.#delay, time, nowMs)
     return released
   }
@@ -118,9 +128,19 @@ export class SuppressOperator extends NodeOperator {
     if (!held) this.#places.add(this.#place(time, rec.key))
   }
 
+  #letOutUpTo(time: number, before: number): Maybe {
+    const due = this.#due(time)
+    this.#wake()
+    return this.#release(due, this.timerOrigin(before))
+  }
+
   #due(watermark: number): Place[] {
     if (watermark > this.#letOut) this.#letOut = watermark
-    return this.#places.takeWhile((place) => place.time + this.#delay <= watermark)
+    return this.#places.takeWhile((place) => this.#isDue(place, watermark))
+  }
+
+  #isDue(place: Place | undefined, watermark: number): boolean {
+    return place !== undefined && place.time + this.#delay <= watermark
   }
 
   #overflow(): Place[] {

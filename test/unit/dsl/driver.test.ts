@@ -338,23 +338,30 @@ describe('time', () => {
     )
   })
 
-  test('suppressed windows may close while the input is quiet, once', async () => {
-    const driver = driverOf((topology) =>
-      topology
-        .stream('in')
-        .groupByKey()
-        .windowedBy(tumbling('10s', { closeAfterIdle: '30s' }))
-        .count()
-        .suppress({ until: 'window-closes' })
-        .toStream()
-        .to('out'),
-    )
-    await driver.input('in').pipe('a', 1, { timestamp: 1000 })
-    await driver.advanceWallClock('31s')
-    await driver.input('in').pipe('a', 1, { timestamp: 2000 })
-    await driver.input('in').pipe('a', 1, { timestamp: 20_000 })
-    assert.deepEqual(values(driver), [1])
-  })
+  for (const isRestarted of [false, true]) {
+    test(`suppressed windows may close while the input is quiet, once${isRestarted ? ', also behind a restart' : ''}`, async () => {
+      const driver = driverOf((topology) =>
+        topology
+          .stream('in')
+          .groupByKey()
+          .windowedBy(tumbling('10s', { closeAfterIdle: '30s' }))
+          .count()
+          .suppress({ until: 'window-closes' })
+          .toStream()
+          .to('out'),
+      )
+      await driver.input('in').pipe('a', 1, { timestamp: 1000 })
+      await driver.advanceWallClock('31s')
+      if (isRestarted) await driver.restart()
+      await driver.input('in').pipe('a', 1, { timestamp: 2000 })
+      await driver.input('in').pipe('a', 1, { timestamp: 20_000 })
+      assert.deepEqual(values(driver), [1])
+      assert.deepEqual(
+        driver.dropped().map((drop) => drop.reason),
+        ['late', 'late'],
+      )
+    })
+  }
 
   for (const suppressed of [false, true]) {
     test(`${suppressed ? 'suppressed windows' : 'windows'} close while the input is quiet, also behind a restart`, async () => {

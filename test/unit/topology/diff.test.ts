@@ -33,6 +33,24 @@ describe('the difference of two topologies', () => {
     )
   })
 
+  test('breaks nothing where a suppression keeps how far quiet has let out, and did not before', () => {
+    const build = (topology: Topology): void => {
+      topology
+        .stream<string, number>('in')
+        .groupByKey()
+        .windowedBy(tumbling('1m', { closeAfterIdle: '1m' }))
+        .count()
+        .suppress({ until: 'window-closes' })
+    }
+    const after = topologyState(defineApp({ applicationId: 'a', build }).compile())
+    const before = { ...after, stores: after.stores.filter(({ name }) => !name.endsWith('-closed')) }
+    assert.equal(after.stores.length - before.stores.length, 1)
+    assert.deepEqual(
+      diffTopologies(before, after).map(({ level }) => level),
+      ['check'],
+    )
+  })
+
   test('breaks where a generated store name moves with an operator before it', () => {
     const after = (topology: Topology): void => {
       topology
