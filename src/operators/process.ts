@@ -282,12 +282,14 @@ export class ProcessOperator extends NodeOperator {
   }
 
   /** From now on causes are carried behind awaits. */
-  #firstPromise(promise: PromiseLike<void>, cause: Rec | Firing, rec: Rec | undefined): Promise<void> {
+  async #firstPromise(promise: PromiseLike<void>, cause: Rec | Firing, rec: Rec | undefined): Promise<void> {
     this.#behindAwaits = new AsyncLocalStorage()
     this.#first = cause
-    return this.later(promise, rec, () => {
+    try {
+      await this.later(promise, rec, () => undefined)
+    } finally {
       this.#first = undefined
-    })
+    }
   }
 
   #now(): Rec | Firing | undefined {
