@@ -184,8 +184,11 @@ export class Topology {
       if (node.reusesSourceTopic) definition.changelogTopic = topic
       builder.addStore(definition, name)
     }
+    const outputVersioned = definition.kind === 'versioned'
+    // The topic does not tell which versions came too late, nor what a time function answered when a record came.
+    const isToldByTopic = !outputVersioned && source.timestampExtractor === undefined
     const node = build.graph.addRoot(
-      new GraphNode(name, { kind: 'tableSource', outputVersioned: definition.kind === 'versioned', write }),
+      new GraphNode(name, { kind: 'tableSource', outputVersioned, isToldByTopic, write }),
     )
     return new Table({ build, name, node, key, value: source.valueSerde, model })
   }

@@ -39,6 +39,8 @@ export interface GraphNodeOptions {
   readonly onVersionedParent?: (parent: GraphNode) => void
   readonly source?: SourceDefinition
   readonly repartition?: RepartitionPart
+  /** Set for a table whose rows follow from the records of its topic alone, so that the topic can be its changelog. */
+  readonly isToldByTopic?: boolean
   /** The nodes by which a self-join is recognised. */
   readonly windowNodes?: readonly [left: GraphNode, right: GraphNode]
   /** Set for operators that make windows. */

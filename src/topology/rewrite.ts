@@ -9,7 +9,7 @@ import { invalid, type SourceDefinition } from './physical.ts'
 export function rewrite(graph: Graph, optimize: boolean): void {
   mergeDuplicateSources(graph)
   if (optimize) {
-    for (const node of graph.tableSources) node.reusesSourceTopic = true
+    for (const node of graph.tableSources) node.reusesSourceTopic = node.options.isToldByTopic === true
     mergeRepartitions(graph)
     rewriteSelfJoins(graph.root, new Set())
   }

@@ -129,12 +129,15 @@ function topicsAbove({ plan }: EngineSettings, topics: ResolvedTopics, subtopolo
 }
 
 function tableBeginsEmpty(settings: EngineSettings, store: StorePlan, topic: string): EngineError {
-  const { applicationId } = settings
+  const { applicationId, plan } = settings
+  const source = plan.sources.find(({ kind, topics }) => kind === 'topics' && topics.includes(topic))
+  const mayShare = store.kind !== 'versioned' && source?.extractsTimestamp !== true
+  const share = mayShare ? `\`topology.optimization: all\` takes the rows from ${topic} itself; ` : ''
   return new EngineError(
     'STATE_CHANGED',
     `The application ${applicationId} does not fit what it has read: ${keptOnlyNow(store.name, topic)}. ` +
       'Nothing was read or changed; the application as it was goes on from there. ' +
-      `Ways out: \`topology.optimization: all\` takes the rows from ${topic} itself; begin anew, with the group ${applicationId} and its ` +
+      `Ways out: ${share}begin anew, with the group ${applicationId} and its ` +
       'changelogs deleted, or another applicationId; `engine.state.lost-changelogs: accept` begins with the empty table ' +
       `(${changelogOf(settings, store)}), which gets the rows that are written from now on.`,
   )

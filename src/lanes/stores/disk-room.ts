@@ -1,8 +1,9 @@
 /**
  * What a lane does while the disk has no room for its stores: it tells so, and nothing that would have to be written is taken
- * meanwhile. When there is room it goes on where it was.
+ * meanwhile. When there is room it goes on where it was. Rows whose serde waits for a schema wait here in the same way.
  */
 import { EngineError } from '../../base/errors.ts'
+import { SerdeWaits } from '../../serde/serde.ts'
 import type { LaneOptions } from '../lane-options.ts'
 import type { ToLane } from '../protocol.ts'
 
@@ -21,6 +22,8 @@ export class DiskRoom {
   #waiting: ToLane[] = []
   #refused: EngineError | undefined
   #nextMs = Number.POSITIVE_INFINITY
+  /** What the oldest of them needs, other than room. */
+  #missing: Promise<void> | undefined
   #told = false
 
   constructor(options: Pick<LaneOptions, 'lane' | 'toEngine' | 'clock' | 'wake'>, host: DiskRoomHost) {
@@ -44,7 +47,7 @@ export class DiskRoom {
 
   /** Takes what has waited, if there is room. */
   resume(): void {
-    if (this.#waiting.length === 0) return
+    if (this.#waiting.length === 0 || this.#missing !== undefined) return
     const now = this.#options.clock.now()
     if (now < this.#nextMs && this.#nextMs <= now + retryMs) return
     while (this.#waiting.length > 0) {
@@ -75,6 +78,7 @@ export class DiskRoom {
   reset(): void {
     this.#waiting = []
     this.#refused = undefined
+    this.#missing = undefined
     this.#nextMs = Number.POSITIVE_INFINITY
   }
 
@@ -84,13 +88,29 @@ export class DiskRoom {
       this.#refused = undefined
       return true
     } catch (error) {
+      if (error instanceof SerdeWaits) {
+        this.#await(error.ready)
+        return false
+      }
       if (!EngineError.is(error) || error.code !== 'STORE_DISK_FULL') throw error
       this.#refused = error
       return false
     }
   }
 
+  #await(ready: Promise<void>): void {
+    this.#missing = ready
+    void ready.then(() => {
+      // Another run may wait for something else by now.
+      if (this.#missing !== ready) return
+      this.#missing = undefined
+      this.#nextMs = this.#options.clock.now()
+      this.#options.wake()
+    })
+  }
+
   #later(): void {
-    this.#nextMs = this.#options.clock.now() + retryMs
+    const isTimed = this.#missing === undefined
+    this.#nextMs = isTimed ? this.#options.clock.now() + retryMs : Number.POSITIVE_INFINITY
   }
 }

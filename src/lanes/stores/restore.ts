@@ -4,8 +4,8 @@
  */
 import type { AbortedRange as AbortedTransaction } from '../../broker/wire/record-batch.ts'
 import { RecordCursor } from '../../broker/wire/record-batch.ts'
-import { textOfBytes } from '../../state/rows/bytes.ts'
-import { restoreEntry } from '../../state/rows/changelog.ts'
+import { keyString, textOfBytes } from '../../state/rows/bytes.ts'
+import { type ChangelogRecord, restoreEntry } from '../../state/rows/changelog.ts'
 import type { ByteChange, Checkpoint, StoreLifecycle } from '../../state/contract.ts'
 
 export interface ChangelogRun {
@@ -17,34 +17,72 @@ export interface ChangelogRun {
   readonly checkpoint: Checkpoint
 }
 
-/** Records applied. One run of record batches goes in as one atomic step with its checkpoint. `check` may refuse a record. */
-export function restoreInto(store: StoreLifecycle, run: ChangelogRun, check?: (cursor: RecordCursor) => void): number {
+type Field = 'bytes' | 'keyStart' | 'keyEnd' | 'valueStart' | 'valueEnd' | 'timestamp' | 'offset'
+
+/** A record of a changelog, where it lies. */
+export interface Place extends Readonly<Pick<RecordCursor, Field>> {
+  /** The one before it with the same bytes for a key, where a record may turn out to be none of the store's. */
+  readonly before?: Place | undefined
+}
+
+/** For a changelog that the store did not write itself. */
+export interface ForeignRows {
+  /** Throws at a key that the topic must not have in this partition. */
+  check(place: Place): void
+  /** What the store would have written of the record; undefined: nothing. */
+  rowOf(place: Place): (ChangelogRecord & { readonly key: Uint8Array }) | undefined
+}
+
+/** Records read. One run of record batches goes in as one atomic step with its checkpoint; where something throws, nothing does. */
+export function restoreInto(store: StoreLifecycle, run: ChangelogRun, foreign?: ForeignRows): number {
   const { records, fromOffset, untilOffset, aborted, checkpoint } = run
   // The engine's thread has been through the batches and verified them.
   const cursor = new RecordCursor({ verifyChecksums: false })
   cursor.reset(records, fromOffset, aborted, 'read_committed')
-  const newest = new Map<string, Found>()
+  const newest = new Map<string, Place>()
   // Versions of one key are rows of their own.
   const versioned = store.spec.kind === 'versioned'
   let count = 0
   while (cursor.next()) {
     if (cursor.offset >= untilOffset) break
-    const { bytes, keyStart, keyEnd, valueStart, valueEnd, timestamp } = cursor
+    const { bytes, keyStart, keyEnd, valueStart, valueEnd, timestamp, offset } = cursor
     if (keyStart < 0) continue
-    check?.(cursor)
     count++
-    const name = textOfBytes(bytes, keyStart, keyEnd)
-    newest.set(versioned ? `${name}@${timestamp}` : name, { bytes, keyStart, keyEnd, valueStart, valueEnd, timestamp })
+    const text = textOfBytes(bytes, keyStart, keyEnd)
+    const name = versioned ? `${text}@${timestamp}` : text
+    const before = foreign === undefined ? undefined : newest.get(name)
+    if (before === undefined) foreign?.check(cursor)
+    newest.set(name, { bytes, keyStart, keyEnd, valueStart, valueEnd, timestamp, offset, before })
   }
   const changes: ByteChange[] = []
-  for (const { bytes, keyStart, keyEnd, valueStart, valueEnd, timestamp } of newest.values()) {
-    const key = bytes.slice(keyStart, keyEnd)
-    const value = valueStart < 0 ? null : bytes.slice(valueStart, valueEnd)
-    changes.push(restoreEntry(store.spec, { key, value, timestamp }))
-  }
+  const rows = foreign === undefined ? ownRows(newest.values()) : foreignRows(newest.values(), foreign)
+  for (const row of rows) changes.push(restoreEntry(store.spec, row))
   store.restore(changes, checkpoint)
   return count
 }
 
-/** Where a record lies. */
-type Found = Pick<RecordCursor, 'bytes' | 'keyStart' | 'keyEnd' | 'valueStart' | 'valueEnd' | 'timestamp'>
+function* ownRows(places: Iterable<Place>): Iterable<ChangelogRecord> {
+  for (const { bytes, keyStart, keyEnd, valueStart, valueEnd, timestamp } of places) {
+    const value = valueStart < 0 ? null : bytes.slice(valueStart, valueEnd)
+    yield { key: bytes.slice(keyStart, keyEnd), value, timestamp }
+  }
+}
+
+/** Keys of different bytes may mean the same one. */
+function foreignRows(places: Iterable<Place>, foreign: ForeignRows): Iterable<ChangelogRecord> {
+  const rows = new Map<string, ChangelogRecord>()
+  const offsets = new Map<string, number>()
+  for (const last of places) {
+    for (let place: Place | undefined = last; place !== undefined; place = place.before) {
+      const row = foreign.rowOf(place)
+      if (row === undefined) continue
+      const name = keyString(row.key)
+      if ((offsets.get(name) ?? -1) < place.offset) {
+        rows.set(name, row)
+        offsets.set(name, place.offset)
+      }
+      break
+    }
+  }
+  return rows.values()
+}

@@ -1,10 +1,10 @@
 /** Whether what a source topic brings back as changelog lies where the engine looks for it. */
 import { keySlot } from '../../base/hash.ts'
-import type { RecordCursor } from '../../broker/wire/record-batch.ts'
 import type { StoreSpec } from '../../state/contract.ts'
 import type { Affinity } from '../../topology/affinity.ts'
 import type { CompiledTopology } from '../../topology/compiled.ts'
 import { misplacedKey } from '../../topology/misplaced-key.ts'
+import type { Place } from '../stores/restore.ts'
 
 /** Throws at a record of another task. Undefined: the store wrote its changelog itself. */
 export function keyPlaces(
@@ -12,7 +12,7 @@ export function keyPlaces(
   partition: number,
   { subtopologies }: CompiledTopology,
   affinity: Affinity,
-): ((cursor: RecordCursor) => void) | undefined {
+): ((place: Place) => void) | undefined {
   if (changelogTopic === undefined) return undefined
   const subtopology = subtopologies.findIndex(({ stores }) => stores.includes(name))
   return ({ bytes, keyStart, keyEnd, offset }) => {

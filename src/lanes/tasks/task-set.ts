@@ -22,8 +22,8 @@ import type { LevelState } from '../levels/level-state.ts'
 import type { OpenedStore, StartingTask, StorePartition, TaskWatermark, ToLane } from '../protocol.ts'
 import type { TaskRunner } from './task-runner.ts'
 import { dumpRows, type Dumped } from '../stores/dump.ts'
-import { keyPlaces } from './key-places.ts'
 import { restoreInto } from '../stores/restore.ts'
+import { sourceRows } from './source-rows.ts'
 import type { TaskHostPort } from './task-host.ts'
 import { storeMeter } from '../stores/store-meter.ts'
 import { storeTimes } from './store-times.ts'
@@ -140,8 +140,8 @@ export class TaskSet {
     // What it holds from here on is not what a commit of this process left.
     this.#lastCommit = undefined
     assert(this.affinity !== undefined, `store ${id} is restored before the lane knows which tasks there are`)
-    const check = keyPlaces(store.spec, message.partition, this.#options.topology, this.affinity)
-    const count = restoreInto(store, message, check)
+    const foreign = sourceRows(store.spec, message.partition, this.#options, this.affinity)
+    const count = restoreInto(store, message, foreign)
     this.writer.notice(this.#options.clock.now())
     this.#count(message.store, restoredSlot, count)
     return count

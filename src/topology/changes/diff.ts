@@ -168,6 +168,15 @@ export function keptOnlyNow(store: string, topic: string): string {
   return `the table of ${topic} keeps its rows only now, in the store ${store}: it would begin empty, since records of ${topic} that were read before do not come again`
 }
 
+/** Of a table whose topic served as its changelog and does so no more: by the setting, or by what the table is now. */
+function keptApartNow(store: string, topic: string | undefined): string {
+  return (
+    `the store ${store} had the topic ${topic} for its changelog and has one of its own now (with \`topology.optimization: all\` ` +
+    'versioned tables and those with a `timestamp` function have), which would begin empty: begin anew, with another ' +
+    'applicationId or the group and its changelogs deleted'
+  )
+}
+
 function renamedSentence(old: string, now: string): string {
   const advice = generatedName.test(old)
     ? `its name is generated and goes by its position; give the store the name ${old} explicitly to keep its rows`
@@ -213,6 +222,10 @@ function changesOf(old: StoreState, now: StoreState, before: TopologyState, afte
   }
   for (const [field, what] of form) {
     if (old[field] === now[field]) continue
+    if (field === 'changelogTopic' && now.changelogTopic === undefined) {
+      result.push({ level: 'breaks', what: keptApartNow(name, old.changelogTopic) })
+      continue
+    }
     const change = `${shown(old[field])} to ${shown(now[field])}`
     result.push({
       level: 'breaks',

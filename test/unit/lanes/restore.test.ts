@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from '../../support/properties.ts'
-import { restoreInto } from '../../../src/lanes/stores/restore.ts'
+import { type ForeignRows, restoreInto } from '../../../src/lanes/stores/restore.ts'
 import type { StoreBackend, StoreLifecycle, StoreSpec } from '../../../src/state/contract.ts'
 import { MemoryBackend } from '../../../src/state/backends/memory-backend.ts'
 import { RecordBatchBuilder, setBaseOffset } from '../../../src/broker/wire/record-batch.ts'
@@ -45,7 +45,11 @@ function batchOf(all: readonly Change[], offset: number): Uint8Array {
   return batch
 }
 
-function restored(spec: StoreSpec, runs: ReadonlyArray<readonly Change[]>): { rows: string[]; count: number } {
+function restored(
+  spec: StoreSpec,
+  runs: ReadonlyArray<readonly Change[]>,
+  foreign?: ForeignRows,
+): { rows: string[]; count: number } {
   const backend: StoreBackend = new MemoryBackend()
   const store = open<StoreLifecycle>(spec, backend)
   let offset = 0
@@ -53,7 +57,8 @@ function restored(spec: StoreSpec, runs: ReadonlyArray<readonly Change[]>): { ro
   for (const run of runs) {
     const records = run.length === 0 ? new Uint8Array(0) : batchOf(run, offset)
     const untilOffset = offset + run.length
-    count += restoreInto(store, { records, fromOffset: offset, untilOffset, aborted: [], checkpoint: checkpointAt(1) })
+    const part = { records, fromOffset: offset, untilOffset, aborted: [], checkpoint: checkpointAt(1) }
+    count += restoreInto(store, part, foreign)
     offset = untilOffset
   }
   return {
@@ -80,4 +85,28 @@ describe('restoring a changelog', () => {
       )
     })
   }
+
+  test('of records that somebody else wrote a run at once is the same as record by record', () => {
+    // Two keys mean the same one, and some records are nothing to the store.
+    const foreign: ForeignRows = {
+      check: () => undefined,
+      rowOf: ({ bytes, keyStart, valueStart, timestamp }) => {
+        const value = valueStart < 0 ? null : bytes.slice(valueStart, valueStart + 4)
+        if (value !== null && (value[0] as number) > 6) return undefined
+        return { key: Uint8Array.of((bytes[keyStart] as number) & 0xfe), value, timestamp }
+      },
+    }
+    const spec = specOf({ kind: 'key-value', timestamped: true })
+    fc.assert(
+      fc.property(changes, (all) => {
+        const oneByOne = restored(
+          spec,
+          all.map((change) => [change]),
+          foreign,
+        )
+        assert.deepEqual(restored(spec, [all], foreign), oneByOne)
+        assert.equal(oneByOne.count, all.length)
+      }),
+    )
+  })
 })

@@ -136,6 +136,25 @@ describe('the difference of two topologies', () => {
     assert.ok(found.some(({ level, what }) => level === 'check' && /key serde of the source in/.test(what)))
   })
 
+  test('breaks where a table whose topic was its changelog gets one of its own', () => {
+    const state = (table: object) =>
+      topologyState(
+        defineApp({
+          applicationId: 'a',
+          build: (topology) => void topology.table<string, number>('rows', { ...table }),
+        }).compile({ optimize: true }),
+      )
+    const plain = state({ store: 'kept' })
+    const timed = state({ store: 'kept', timestamp: (row: number) => row })
+    const breaks = (before: typeof plain, after: typeof plain): string =>
+      diffTopologies(before, after)
+        .filter(({ level }) => level === 'breaks')
+        .map(({ what }) => what)
+        .join('\n')
+    assert.match(breaks(plain, timed), /^the store kept had the topic rows for its changelog .* begin anew/)
+    assert.match(breaks(timed, plain), /^the changelog topic of the store kept changes from none to rows/)
+  })
+
   test('tells of stores and sources that come and go, and of topics that decide on partitions', () => {
     const joined = (topology: Topology): void => {
       const other = topology.table<string, number>('rows', { store: 'rows' })
