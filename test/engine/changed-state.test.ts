@@ -53,6 +53,10 @@ const versions = {
     const window = hopping('1m', '30s')
     topology.stream('in', row).groupByKey().windowedBy(window).count({ store: 'kept' }).toStream().to('out')
   },
+  'count behind a topic': (topology) => {
+    const together = topology.stream('in', row).selectKey(() => 'all', { key: serdes.string })
+    together.repartition({ name: 'together' }).groupByKey().count({ store: 'kept' }).toStream().to('out')
+  },
   sliding: (topology) => {
     topology.stream('in', row).groupByKey().windowedBy(sliding('1m')).count({ store: 'kept' }).toStream().to('out')
   },
@@ -62,15 +66,19 @@ type Version = keyof typeof versions
 
 class Rig extends VirtualEngine {
   readonly #state: { version: Version }
+  /** Of the starts to come. */
+  readonly settings: { -readonly [K in keyof EngineSettings]?: EngineSettings[K] }
 
-  constructor(settings: Partial<EngineSettings> = {}) {
+  constructor(own: Partial<EngineSettings> = {}) {
     const state: { version: Version } = { version: 'no store' }
+    const settings = { durableStores: false, ...own }
     super({
       compile: () =>
         defineApp({ applicationId: 'sim', build: (topology) => versions[state.version](topology) }).compile(),
-      settings: { durableStores: false, ...settings },
+      settings,
     })
     this.#state = state
+    this.settings = settings
   }
 
   /** A run of this version, which gets records, commits them and ends. Answers what it said. */
@@ -190,4 +198,14 @@ describe('a store that the application leaves out, or has anew', () => {
     await rig.ran('no store')
     assert.match(await rig.refused('sum'), /the values of the store kept change from number to object/)
   })
+})
+
+test('a topic that the application writes to itself is read from its first record on, whatever `offsets.reset` says', async () => {
+  for (const offsetsReset of ['fail', 'latest'] as const) {
+    const rig = new Rig({ split: 'repartition-topics' })
+    await rig.ran('no store')
+    rig.settings.offsetsReset = offsetsReset
+    await rig.ran('count behind a topic', { in: 7 })
+    assert.deepEqual(lastByKey(await rig.read('out')), { all: 7 })
+  }
 })

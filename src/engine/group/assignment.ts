@@ -8,7 +8,7 @@ import { EngineError } from '../../base/errors.ts'
 import type { StartingTask } from '../../lanes/protocol.ts'
 import type { Affinity, TaskRef } from '../../topology/affinity.ts'
 import type { EngineSettings } from '../settings.ts'
-import type { ResolvedTopics } from './topics.ts'
+import { boundaryTopic, type ResolvedTopics } from './topics.ts'
 
 export interface StartingPoint extends TopicPartition {
   readonly offset: number
@@ -94,24 +94,40 @@ async function startOffsets(
   fresh: readonly TopicPartition[],
 ): Promise<Map<PartitionKey, number>> {
   if (fresh.length === 0) return new Map()
+  // What the application has written itself is its input from the first record on, whatever is said of its sources.
+  const own = new Set(settings.plan.boundaries.map((boundary) => boundaryTopic(settings, boundary)))
+  const between = fresh.filter(({ topic }) => own.has(topic))
+  const sources = fresh.filter(({ topic }) => !own.has(topic))
+  const all = between.length > 0 ? await broker.listOffsets(between, 'earliest') : []
+  return byPartition([...all, ...(await sourceStarts(settings, broker, sources))])
+}
+
+type Offsets = ReadonlyArray<TopicPartition & { readonly offset: number }>
+
+async function sourceStarts(
+  settings: EngineSettings,
+  broker: BrokerPort,
+  fresh: readonly TopicPartition[],
+): Promise<Offsets> {
+  const [first] = fresh
+  if (first === undefined) return []
   if (settings.offsetsReset === 'fail') {
-    const [first] = fresh as [TopicPartition]
     throw new EngineError(
       'OFFSETS_MISSING',
       `the group ${settings.applicationId} has no offset for ${first.topic}:${first.partition} and offsets.reset is fail`,
     )
   }
-  if (settings.offsetsReset === 'earliest') return byPartition(await broker.listOffsets(fresh, 'earliest'))
+  if (settings.offsetsReset === 'earliest') return broker.listOffsets(fresh, 'earliest')
   // A partition that came to a topic which the group reads already: all that lies in it was written since.
   const read = await broker.committedOffsets(settings.applicationId, null, true)
   const known = new Set(read.filter(({ offset }) => offset >= 0).map(({ topic }) => topic))
   const added = fresh.filter(({ topic }) => known.has(topic))
   const others = fresh.filter(({ topic }) => !known.has(topic))
   const fromStart = await broker.listOffsets(added, 'earliest')
-  return byPartition([...fromStart, ...(await broker.listOffsets(others, 'latest'))])
+  return [...fromStart, ...(await broker.listOffsets(others, 'latest'))]
 }
 
-function byPartition(offsets: ReadonlyArray<TopicPartition & { readonly offset: number }>): Map<PartitionKey, number> {
+function byPartition(offsets: Offsets): Map<PartitionKey, number> {
   return new Map(offsets.map((o) => [partitionKey(o.topic, o.partition), o.offset]))
 }
 
