@@ -273,13 +273,13 @@ export class EngineCore {
   }
 
   async #open(): Promise<void> {
-    const { settings } = this.#o
     const run = this.#runs.next()
-    const topics = await resolveTopics(settings, this.#o.broker)
+    const over = (): boolean => this.#ended || run.isOver
+    const topics = await resolveTopics(this.#o.settings, this.#o.broker)
     this.#processing.resolved(topics)
     // A standby takes nobody's identity.
-    if (!this.#role) await refuseBesidePods(this.#o).then(() => this.#producer.init())
-    await refuseLeftBehind(this.#o, () => this.#ended || run.isOver)
+    if (!this.#role) await refuseBesidePods(this.#o, over).then(() => this.#producer.init())
+    await refuseLeftBehind(this.#o, over)
     await this.#processing.configure(run, topics)
     if (this.#role) await this.#role.open(run)
     else this.#group.join(topics)

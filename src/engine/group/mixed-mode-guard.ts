@@ -2,9 +2,11 @@
  * A process without high availability must not run beside the pods of a hot standby of the same application: both would
  * process everything. Pods are seen by their heartbeats on the coordinator topic.
  */
-import type { BrokerPort } from '../../broker/port.ts'
+import type { BrokerPort, FetchedPartition } from '../../broker/port.ts'
+import { type AskAgain, readUpTo } from '../../broker/read-up-to.ts'
 import { EngineError } from '../../base/errors.ts'
 import type { EngineOptions } from '../engine-options.ts'
+import { askAgain } from '../restore/ask-again.ts'
 import { RecordCursor } from '../../broker/wire/record-batch.ts'
 
 /** Key of a heartbeat: `s/<pod>`. A pod that said goodbye has deleted its own. */
@@ -18,13 +20,14 @@ const maxBytes = 1024 * 1024
  *
  * @throws EngineError `CONFIG_INVALID` where a pod is alive.
  */
-export async function refuseBesidePods({ broker, clock, settings }: EngineOptions): Promise<void> {
+export async function refuseBesidePods(options: EngineOptions, over: () => boolean): Promise<void> {
+  const { broker, clock, settings } = options
   const { applicationId } = settings
   const topic = `${applicationId}-ha`
   const [info] = await broker.topics([topic])
   if (!info) return
   const pods = new Set<string>()
-  let offset = await read(broker, topic, pods)
+  let offset = await read(broker, topic, pods, askAgain(options, over))
   const until = clock.monotonic() + watchMs
   while (pods.size > 0 && clock.monotonic() < until) {
     const { next, beats, goodbyes } = await poll(broker, topic, offset, until - clock.monotonic())
@@ -40,12 +43,17 @@ export async function refuseBesidePods({ broker, clock, settings }: EngineOption
 }
 
 /** Everything there is; answers with its end. Leaves those that have not said goodbye. */
-async function read(broker: BrokerPort, topic: string, pods: Set<string>): Promise<number> {
-  const [start] = await broker.listOffsets([{ topic, partition: 0 }], 'earliest')
-  const [end] = await broker.listOffsets([{ topic, partition: 0 }], 'stable')
+async function read(broker: BrokerPort, topic: string, pods: Set<string>, again: AskAgain): Promise<number> {
+  const at = { topic, partition: 0 }
+  const [start] = await broker.listOffsets([at], 'earliest')
+  const [end] = await broker.listOffsets([at], 'stable')
   let offset = start?.offset ?? 0
-  while (offset < (end?.offset ?? 0)) {
-    const { next, beats, goodbyes } = await poll(broker, topic, offset, 500)
+  for await (const { answer, from } of readUpTo(
+    broker,
+    { ...at, from: offset, to: end?.offset ?? 0, maxBytes },
+    again,
+  )) {
+    const { next, beats, goodbyes } = heard(answer, from)
     for (const pod of beats) pods.add(pod)
     for (const pod of goodbyes) pods.delete(pod)
     offset = next
@@ -53,18 +61,23 @@ async function read(broker: BrokerPort, topic: string, pods: Set<string>): Promi
   return offset
 }
 
-async function poll(
-  broker: BrokerPort,
-  topic: string,
-  offset: number,
-  maxWaitMs: number,
-): Promise<{ next: number; beats: Set<string>; goodbyes: Set<string> }> {
+interface Heard {
+  readonly next: number
+  readonly beats: Set<string>
+  readonly goodbyes: Set<string>
+}
+
+async function poll(broker: BrokerPort, topic: string, offset: number, maxWaitMs: number): Promise<Heard> {
   const [fetched] = await broker.fetch({
     partitions: [{ topic, partition: 0, offset, maxBytes }],
     maxWaitMs: Math.max(1, Math.floor(maxWaitMs)),
     maxBytes,
     isolation: 'read_committed',
   })
+  return heard(fetched, offset)
+}
+
+function heard(fetched: FetchedPartition | undefined, offset: number): Heard {
   const beats = new Set<string>()
   const goodbyes = new Set<string>()
   if (!fetched || fetched.records.length === 0) return { next: offset, beats, goodbyes }

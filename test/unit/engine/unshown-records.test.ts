@@ -5,6 +5,7 @@ import type { BrokerPort, FetchedPartition } from '../../../src/broker/port.ts'
 import { RecordBatchBuilder } from '../../../src/broker/wire/record-batch.ts'
 import type { EngineOptions } from '../../../src/engine/engine-options.ts'
 import { refuseLeftBehind } from '../../../src/engine/group/left-behind.ts'
+import { refuseBesidePods } from '../../../src/engine/group/mixed-mode-guard.ts'
 import { boundaryTopic } from '../../../src/engine/group/topics.ts'
 import { Runs, RunOver } from '../../../src/engine/run.ts'
 import { Schedules } from '../../../src/engine/schedules.ts'
@@ -97,4 +98,28 @@ test('a scheduled source finds its last firing behind silence, and behind what h
   // One that was never seen to fire would begin now.
   schedules.start(new Runs().next())
   assert.equal(changes, 0)
+})
+
+test('a start beside a hot standby reads on behind what has been removed of the topic of its pods', async () => {
+  const world = new World()
+  const topic = 'app-ha'
+  await world.createTopic(topic, 1)
+  await world.produce(topic, 0, [1000, 1001])
+  const removed = [{ ...nothing(topic), logStartOffset: 1, error: 'OFFSET_OUT_OF_RANGE' }]
+  const asked: Array<number | undefined> = []
+  const broker = fetchingBy(world.broker, async (request) => {
+    const offset = request.partitions[0]?.offset
+    asked.push(offset)
+    assert.ok(asked.length < 10, 'it asks for the same again and again')
+    return offset === 0 ? removed : world.broker.fetch(request)
+  })
+  const options = {
+    settings: { applicationId: 'app' },
+    broker,
+    timers: world,
+    clock: world.clock,
+    fact: () => undefined,
+  }
+  await refuseBesidePods(options as unknown as EngineOptions, never)
+  assert.deepEqual(asked, [0, 1])
 })
