@@ -12,10 +12,10 @@ import { install, pack, type Packed, packCheckout, root, run } from './support/p
 
 /**
  * What may be downloaded and unpacked. Raise them with a reason: everybody who installs the package pays for it. Last raised for
- * what windows that close in quiet know of those before them (decision 64): by a hundredth.
+ * topics that serve as changelogs and are read as input (decision 65), and readings that end at the end alone: by a hundredth.
  */
 const mostPackedBytes = 3_200_000
-const mostUnpackedBytes = 14_150_000
+const mostUnpackedBytes = 14_290_000
 
 const app = `
 import { defineApp, serdes } from 'millrace'
