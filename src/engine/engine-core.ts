@@ -340,10 +340,10 @@ export class EngineCore {
   }
 
   #roleHost(): RoleHost {
-    const { broker, settings } = this.#o
     return {
       ended: () => this.#ended,
       topics: () => this.#processing.topics as ResolvedTopics,
+      lookUp: () => this.#processing.lookUp(),
       affinity: () => this.#processing.affinity as Affinity,
       inRun: (work) => this.#processing.inRun(work),
       tell: (fact) => this.#tell(fact),
@@ -364,7 +364,7 @@ export class EngineCore {
         this.#recovery.restarts.over()
         return this.#closeRun()
       },
-      openRun: async (run) => this.#processing.configure(run, await resolveTopics(settings, broker)),
+      openRun: (run) => this.#processing.openRun(run),
       activate: (activation) => this.#processing.activate(activation),
       processing: () => this.#ready && this.#processing.flow !== undefined,
       commitAll: () => this.#processing.commitAll(),

@@ -26,7 +26,7 @@ import { type CheckedState, checkedState } from './restore/state-check.ts'
 import { type Run, RunOver, type Runs } from './run.ts'
 import type { Schedules } from './schedules.ts'
 import type { Activation, RoleHost } from './standby-role.ts'
-import type { ResolvedTopics } from './group/topics.ts'
+import { resolveAgain, type ResolvedTopics, resolveTopics } from './group/topics.ts'
 
 export interface ProcessingParts {
   readonly runs: Runs
@@ -86,6 +86,21 @@ export class Processing {
   /** Topics or partitions have come; what is assigned from now on may be of them. */
   resolved(topics: ResolvedTopics): void {
     this.#topics = topics
+  }
+
+  /** With high availability: topics and partitions may have come since the run was opened. */
+  async lookUp(): Promise<ResolvedTopics> {
+    const { settings, broker } = this.#o
+    const before = this.#topics
+    assert(before !== undefined, 'new topics are looked for before the topics are known')
+    const topics = await this.inRun(resolveAgain(settings, broker, before))
+    this.#topics = topics
+    return topics
+  }
+
+  /** Looks the topics up for a run that begins. */
+  async openRun(run: Run): Promise<void> {
+    await this.configure(run, await resolveTopics(this.#o.settings, this.#o.broker))
   }
 
   /** Takes the topics as they are now, and tells the lanes who runs which task. */

@@ -35,6 +35,8 @@ export interface Activation {
 export interface RoleHost {
   ended(): boolean
   topics(): ResolvedTopics
+  /** The topics as they are now: some may have come since the run was opened. */
+  lookUp(): Promise<ResolvedTopics>
   affinity(): Affinity
   /** The work's result, unless the run ends first: then it throws `RunOver`. */
   inRun<T>(work: Promise<T>): Promise<T>
@@ -202,13 +204,17 @@ export class StandbyRole {
     const { settings, broker } = this.#o
     const standby = this.#standby
     assert(standby !== undefined, 'a pod is promoted whose stores are not open')
-    const partitions = allPartitions(settings, this.#host.topics())
-    const asked = this.#retry(() => groupPosition(settings, broker, partitions))
+    // A standby may have followed for long. What came meanwhile, its predecessor has read: without those partitions the
+    // watermark would go past their records.
+    const asked = (async () => {
+      const partitions = allPartitions(settings, await this.#retry(() => this.#host.lookUp()))
+      return this.#retry(() => groupPosition(settings, broker, partitions))
+    })()
     const reads = (async () => {
       const [position] = await Promise.all([asked, this.#host.inRun(standby.drain(asked))])
       for (const store of standby.stores) store.compareWith(position)
       standby.refuseShort(position.ends)
-      if (standby.sawCommits && !position.newestTag && partitions.length > 0) throw offsetsMissing(settings)
+      if (standby.sawCommits && !position.newestTag && position.partitions.length > 0) throw offsetsMissing(settings)
       return position
     })()
     // Its failure is told where it is awaited, which may be never.

@@ -7,7 +7,7 @@ import type { Run } from '../run.ts'
 import { GroupHistory } from './group-history.ts'
 import { Membership, type RosterEntry } from './membership.ts'
 import { placesOf } from './places.ts'
-import { refuseOtherCounts, resolveTopics, type ResolvedTopics } from './topics.ts'
+import { resolveAgain, type ResolvedTopics } from './topics.ts'
 
 export interface GroupLinkHost {
   /** Partitions are this process's own from now on; resolves when they are being processed. */
@@ -101,11 +101,9 @@ export class GroupLink {
         heartbeatIntervalMs: settings.heartbeatIntervalMs,
         metadataRefreshMs: settings.metadataMaxAgeMs,
         resolve: async () => {
-          const found = await resolveTopics(settings, broker)
-          refuseOtherCounts(settings, known, found)
-          known = found
-          this.#host.resolved(found)
-          return this.#read(found)
+          known = await resolveAgain(settings, broker, known)
+          this.#host.resolved(known)
+          return this.#read(known)
         },
         get coPartitioned() {
           const { bySource } = known

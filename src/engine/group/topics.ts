@@ -82,11 +82,22 @@ async function madeBefore(settings: EngineSettings, broker: BrokerPort): Promise
   return made
 }
 
+/** What has come since; refuses what a running application cannot take in. */
+export async function resolveAgain(
+  settings: EngineSettings,
+  broker: BrokerPort,
+  before: ResolvedTopics,
+): Promise<ResolvedTopics> {
+  const now = await resolveTopics(settings, broker)
+  refuseOtherCounts(settings, before, now)
+  return now
+}
+
 /**
  * Input that got more partitions while the application runs is read, unless the state of keys lies where the old number
  * put it.
  */
-export function refuseOtherCounts(settings: EngineSettings, before: ResolvedTopics, now: ResolvedTopics): void {
+function refuseOtherCounts(settings: EngineSettings, before: ResolvedTopics, now: ResolvedTopics): void {
   for (const store of settings.plan.stores) {
     const [old, other] = [before, now].map(({ changelogPartitions: counts }) => counts[store.subtopology] ?? 1)
     if (old !== other) throw otherCount(changelogOf(settings, store), old as number, other as number)
