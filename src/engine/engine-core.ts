@@ -365,7 +365,7 @@ export class EngineCore {
         return this.#closeRun()
       },
       openRun: (run) => this.#processing.openRun(run),
-      activate: (activation) => this.#processing.activate(activation),
+      activate: (what) => this.#processing.activate(what).then(() => this.#group.lookForNew(this.#processing)),
       processing: () => this.#ready && this.#processing.flow !== undefined,
       commitAll: () => this.#processing.commitAll(),
     }

@@ -6,6 +6,7 @@ import { assert } from '../base/assert.ts'
 import type { TopicPartition } from '../base/ids.ts'
 import { type Affinity, affinityOf, type TaskRef } from '../topology/affinity.ts'
 import {
+  allPartitions,
   changelogEndsOf,
   type GroupPosition,
   groupPosition,
@@ -119,13 +120,19 @@ export class Processing {
     const run = this.#parts.runs.current
     if (host.ended() || host.restarting()) return
     if (this.#o.settings.ha) {
-      // All partitions are the active's own, whatever the group says; this is how it hears of new ones.
-      const fresh = notAmong(Object.keys(this.#flow?.assignment(true) ?? {}), all)
-      if (host.ready() && fresh.length > 0) await host.guard(() => this.assigned(run, fresh))
+      if (host.ready()) await this.#takeNew(run)
       return
     }
     if (!this.#opened) await host.guard(() => this.assigned(run, all))
     else if (added.length > 0) await host.guard(() => this.assigned(run, added))
+  }
+
+  /** With high availability all partitions are the active's own, whatever the group says: takes in those that it lacks. */
+  async #takeNew(run: Run): Promise<void> {
+    assert(this.#topics !== undefined, 'records are processed before the topics are known')
+    const known = Object.keys(this.#flow?.assignment(true) ?? {})
+    const fresh = notAmong(known, allPartitions(this.#o.settings, this.#topics))
+    if (fresh.length > 0) await this.#host.guard(() => this.assigned(run, fresh))
   }
 
   /** These partitions are this process's own: opens what goes with them and begins, or goes on. */

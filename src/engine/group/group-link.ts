@@ -7,6 +7,7 @@ import type { Run } from '../run.ts'
 import { GroupHistory } from './group-history.ts'
 import { Membership, type RosterEntry } from './membership.ts'
 import { placesOf } from './places.ts'
+import { TopicWatch } from './topic-watch.ts'
 import { resolveAgain, type ResolvedTopics } from './topics.ts'
 
 export interface GroupLinkHost {
@@ -33,6 +34,7 @@ export class GroupLink {
   readonly #host: GroupLinkHost
   #membership: Membership | undefined
   readonly #history = new GroupHistory()
+  #watch: TopicWatch | undefined
   /** Assignments are worked off one after the other. */
   #work: Promise<void> = Promise.resolve()
 
@@ -144,6 +146,24 @@ export class GroupLink {
     await new Promise<void>((resolve) => this.#takers.push(resolve))
   }
 
+  /**
+   * With high availability, from the moment this pod processes till its run is over. The group says nothing to a pod that
+   * stays out of it; and what it says before the pod can take partitions in, it does not say again.
+   */
+  lookForNew(topics: { lookUp(): Promise<unknown> }): void {
+    const { settings, timers } = this.#o
+    this.#watch?.close()
+    const watch = new TopicWatch({
+      timers,
+      everyMs: settings.metadataMaxAgeMs,
+      lookUp: () => topics.lookUp(),
+      looked: () => this.#queue(() => this.#host.assigned([], this.assignment)),
+      failed: (error) => this.#host.failed(error),
+    })
+    this.#watch = watch
+    void this.#host.runEnded().then(() => watch.close())
+  }
+
   /** With high availability: leaves the place to whoever takes it, without a word to the group. */
   async standDown(): Promise<void> {
     const membership = this.#membership
@@ -168,6 +188,7 @@ export class GroupLink {
   }
 
   async leave(): Promise<void> {
+    this.#watch?.close()
     await this.#membership?.leave()
   }
 
