@@ -20,9 +20,10 @@ interface Written {
   readonly timestamp: number
 }
 
-function newPartition(segmentBytes: number): Partition {
+function newPartition(segmentBytes: number, lagMs: number): Partition {
   const topics = new Topics(new MemoryStorage(), new Random(1), segmentBytes, 1)
-  const config = { 'cleanup.policy': 'compact', 'delete.retention.ms': `${tombstoneMs}` }
+  const lag = lagMs > 0 ? { 'min.compaction.lag.ms': `${lagMs}` } : {}
+  const config = { 'cleanup.policy': 'compact', 'delete.retention.ms': `${tombstoneMs}`, ...lag }
   topics.create({ topic: 'table', partitions: 1, config })
   return topics.partition({ topic: 'table', partition: 0 })
 }
@@ -81,12 +82,14 @@ class Story {
   readonly committed: Written[] = []
   /** How far each pass saw the log, and when. */
   readonly passes: Array<{ readonly end: number; readonly at: number }> = []
+  readonly lagMs: number
   now = 10_000
   #sequence = 0
 
-  constructor(seed: number) {
+  constructor(seed: number, lagMs = 0) {
     this.#random = new Random(seed)
-    this.partition = newPartition(this.#random.int(2) === 0 ? 500 : 1_000_000)
+    this.lagMs = lagMs
+    this.partition = newPartition(this.#random.int(2) === 0 ? 500 : 1_000_000, lagMs)
   }
 
   step(): void {
@@ -94,7 +97,7 @@ class Story {
     const records = Array.from({ length: 1 + random.int(random.chance(0.1) ? 400 : 20) }, () => ({
       key: this.#key(),
       value: random.chance(0.15) ? null : 'v'.repeat(random.int(random.chance(0.1) ? 5000 : 40)),
-      timestamp: 5000 + random.int(1000),
+      timestamp: this.lagMs > 0 ? this.now - random.int(2 * this.lagMs) : 5000 + random.int(1000),
     }))
     const batch = batchOf(records, random.chance(0.2))
     const { log } = this.partition
@@ -157,8 +160,36 @@ describe('what compaction leaves', () => {
     )
   })
 
+  test('is all that lies within the lag of the topic besides, for as long as it does', () => {
+    fc.assert(
+      fc.property(fc.nat(), fc.integer({ min: 1, max: 4000 }), (seed, lagMs) => {
+        const story = new Story(seed, lagMs)
+        const { partition, committed } = story
+        for (let i = 0; i < 40; i++) {
+          story.step()
+          const there = new Map(readAll(partition).map((record) => [record.offset, record]))
+          for (const record of committed) {
+            if (record.timestamp > story.now - lagMs) assert.deepEqual(there.get(record.offset), record)
+          }
+        }
+        const end = partition.log.highWatermark
+        story.now += lagMs
+        compactNow(partition, story.now)
+        story.now += tombstoneMs
+        compactNow(partition, story.now)
+        const last = new Map(committed.map(({ key, offset }) => [key, offset]))
+        const left = committed.filter(
+          ({ key, value, offset }) => key === null || (last.get(key) === offset && value !== null),
+        )
+        assert.deepEqual(readAll(partition), left)
+        assert.equal(partition.log.highWatermark, end)
+      }),
+      { numRuns: 20 },
+    )
+  })
+
   test('a batch that cannot be read stops no write, and nothing is lost', () => {
-    const partition = newPartition(1_000_000)
+    const partition = newPartition(1_000_000, 0)
     const { log } = partition
     log.append(batchOf([{ key: 'a', value: '1', timestamp: 1 }], false), maxBatchBytes)
     const broken = batchOf([{ key: 'b', value: '2', timestamp: 1 }], false)

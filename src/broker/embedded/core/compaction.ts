@@ -1,6 +1,7 @@
 /**
- * Compaction keeps the last record of every key; retention drops the oldest segments. Offsets stay what they are, and
- * open transactions are waited for. Both run inside a write, once enough has come in since the last time.
+ * Compaction keeps the last record of every key, and all that a topic's lag protects; retention drops the oldest segments.
+ * Offsets stay what they are, and open transactions are waited for. Both run inside a write, once enough has come in
+ * since the last time.
  */
 import { assert } from '../../../base/assert.ts'
 import { attributeBits, batchField, compressionOf, sealBatch } from '../../wire/batch-header.ts'
@@ -29,12 +30,14 @@ const ahead = 64
 export function maintain(partition: Partition, now: number, compactionBytes: number): void {
   const { topic, log } = partition
   if (topic.compacted) {
+    const segments = settled(partition, now)
+    const bytes = sizeOf(segments)
     // While a transaction is open, what follows it cannot be judged yet; its end comes by here too.
     // No sooner than two thirds of it are new: a record is looked at twice or so in its life.
-    const isDue = log.bytes - partition.cleanBytes >= Math.max(compactionBytes, 2 * partition.cleanBytes)
+    const isDue = bytes - partition.cleanBytes >= Math.max(compactionBytes, 2 * partition.cleanBytes)
     if (isDue && log.open.size === 0) {
-      unlessRefused(() => compact(partition, now))
-      partition.cleanBytes = log.bytes
+      partition.cleanBytes = bytes
+      unlessRefused(() => compact(partition, segments.length, now))
     }
   }
   if (topic.retentionBytes >= 0 || topic.retentionMs >= 0) unlessRefused(() => expireSegments(partition))
@@ -52,11 +55,27 @@ function unlessRefused(work: () => void): void {
   }
 }
 
-function compact(partition: Partition, now: number): void {
+/**
+ * The segments from the beginning that may be compacted by now. Behind the first that has a record within the topic's lag
+ * all stay as they are: as in Kafka, the records' own timestamps count. What was compacted before was settled then.
+ */
+function settled({ topic, log, cleanEnd }: Partition, now: number): readonly Segment[] {
+  const { segments } = log
+  const since = now - topic.minCompactionLagMs
+  if (topic.minCompactionLagMs <= 0) return segments
+  const first = segments.findIndex(({ file, maxTimestamp }) => file.baseOffset >= cleanEnd && maxTimestamp > since)
+  return first < 0 ? segments : segments.slice(0, first)
+}
+
+const sizeOf = (segments: readonly Segment[]): number => segments.reduce((sum, { file }) => sum + file.size, 0)
+
+/** Compacts the first `count` segments; the one that is written to is closed before, where it is among them. */
+function compact(partition: Partition, count: number, now: number): void {
   const { log, passes, topic, cleanEnd } = partition
-  log.roll()
-  const segments = log.segments.slice(0, -1)
-  const covered = log.highWatermark
+  const end = log.highWatermark
+  if (count === log.segments.length) log.roll()
+  const segments = log.segments.slice(0, Math.min(count, log.segments.length - 1))
+  const covered = (log.segments[segments.length] as Segment).file.baseOffset
   // Tombstones stay for a while after the pass that saw them first, so that a reader who is behind learns of the deletion.
   const seen = passes.filter((pass) => pass.at + topic.deleteRetentionMs <= now).at(-1)?.end ?? 0
   passes.push({ end: covered, at: now })
@@ -68,12 +87,13 @@ function compact(partition: Partition, now: number): void {
     seen,
   }
   const kept: Uint8Array[] = []
-  for (const { file } of segments.reverse()) {
+  for (const { file } of segments.toReversed()) {
     for (const bytes of wholeBatches(file).reverse()) keepLatest(bytes, pass, kept)
   }
   records.clear()
   log.replaceFirst(segments.length, kept.reverse(), covered)
-  assert(log.highWatermark === covered, 'a log ends after its compaction where it ended before')
+  assert(log.highWatermark === end, 'a log ends after its compaction where it ended before')
+  partition.cleanBytes = (log.segments[0] as Segment).file.size
   partition.cleanEnd = covered
   partition.cleanKeys = pass.newer.size
   pass.newer.release()
@@ -94,7 +114,7 @@ interface Pass {
   readonly newer: KeySet
   /** What is older has each of its keys once: none of these needs to be noted. */
   readonly cleanEnd: number
-  /** Where the log ends. */
+  /** Where what is compacted ends. */
   readonly covered: number
   /** Tombstones before this offset have been there long enough. */
   readonly seen: number
@@ -129,7 +149,7 @@ const records = new BatchRecords()
 
 /**
  * What is left of a batch; undefined for nothing. The last one stays even if it is empty, or a marker: it says how far
- * the log went.
+ * the log, or this part of it, went.
  */
 function retained(batch: Uint8Array, header: BatchHeader, pass: Pass): Uint8Array | undefined {
   const isLast = header.lastOffset === pass.covered - 1

@@ -12,6 +12,7 @@ const defaults: Readonly<Record<string, string>> = {
   'delete.retention.ms': '86400000',
   'max.message.bytes': '1048588',
   'message.timestamp.type': 'CreateTime',
+  'min.compaction.lag.ms': '0',
   'retention.bytes': '-1',
   'retention.ms': '-1',
 }
@@ -26,7 +27,7 @@ export interface Partition {
   readonly log: PartitionLog
   /** Fetches that wait for something here, with what they ask of it. */
   readonly waiters: Map<FetchWaiter, Asked>
-  /** Size of the log after it was last compacted. */
+  /** Size of what was compacted, after it last was. */
   cleanBytes: number
   /** Records before this offset were compacted in this run: each of their keys is there once. */
   cleanEnd: number
@@ -44,6 +45,8 @@ export class Topic {
   readonly maxBatchBytes: number
   readonly compacted: boolean
   readonly deleteRetentionMs: number
+  /** So long a record is kept from compaction, counted from its timestamp. */
+  readonly minCompactionLagMs: number
   /** -1 for no limit. */
   readonly retentionBytes: number
   readonly retentionMs: number
@@ -63,9 +66,12 @@ export class Topic {
     this.compacted = (this.config['cleanup.policy'] as string).split(',').includes('compact')
     const expires = (this.config['cleanup.policy'] as string).split(',').includes('delete')
     this.deleteRetentionMs = Number(this.config['delete.retention.ms'])
+    this.minCompactionLagMs = Number(this.config['min.compaction.lag.ms'])
     this.retentionBytes = expires ? Number(this.config['retention.bytes']) : -1
     this.retentionMs = expires ? Number(this.config['retention.ms']) : -1
-    const ownSegmentBytes = Math.min(segmentBytes, Number(this.config['segment.bytes'] ?? segmentBytes))
+    // A segment waits for the newest of its records: a large one would keep far more than the lag asks for.
+    const mostSegmentBytes = this.minCompactionLagMs > 0 ? Math.min(segmentBytes, leastCompactionBytes) : segmentBytes
+    const ownSegmentBytes = Math.min(mostSegmentBytes, Number(this.config['segment.bytes'] ?? mostSegmentBytes))
     const rules = { gaps: this.compacted, expires: this.retentionBytes >= 0 || this.retentionMs >= 0 }
     this.partitions = Array.from({ length: partitions }, (_, partition) => ({
       topic: this,
