@@ -70,6 +70,11 @@ export const errorTable = {
     "Restore the embedded broker's folder from a copy; `millrace broker check <folder>` shows what is lost without one, `millrace broker repair` cuts it off. Check the disk.",
   ),
   TOPIC_MISSING: row('external', 'stop', 'Create the topic, or correct its name in the application.'),
+  GLOBAL_TABLE_LOST: row(
+    'external',
+    'restart-engine',
+    'Nothing: the engine loads the table anew. Seen often, compact the topic, or let it keep its records for longer.',
+  ),
   PARTITIONS_CHANGED: row(
     'external',
     'stop',

@@ -4,8 +4,11 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
+import { BrokerError, type FetchRequest } from '../../src/broker/port.ts'
+import { defineApp, serdes } from '../../src/index.ts'
 import { eventually } from '../support/millrace.ts'
 import { byKey, lastByKey, TestEngine } from './support/engine.ts'
+import { VirtualEngine } from './support/virtual-engine.ts'
 
 const minute = 60_000
 const start = 1_700_000_040_000
@@ -108,4 +111,117 @@ describe('sources on the running engine', () => {
       }
     })
   }
+})
+
+const named = defineApp({
+  applicationId: 'sim',
+  build(topology) {
+    const names = topology.globalTable('names', { key: serdes.string, value: serdes.json<string>() })
+    topology
+      .stream('in', { key: serdes.string, value: serdes.json<number>() })
+      .leftJoin(names, (n, name) => `${name ?? 'nobody'} ${n}`, { on: (_, key) => key })
+      .to('out', { value: serdes.json<string>() })
+  },
+})
+
+/** An engine whose global table can be cut off from its topic, which is small and keeps little. */
+class NamedRig extends VirtualEngine {
+  isCutOff = false
+  /** Where it is cut off: the broker answers for other topics alone, instead of not at all. */
+  isLeftOut = false
+
+  constructor() {
+    super({
+      compile: () => named.compile(),
+      tamper: async (name, args, call) => {
+        const isOfNames = name === 'fetch' && (args[0] as FetchRequest).partitions[0]?.topic === 'names'
+        const answer = await call(args)
+        if (!isOfNames || !this.isCutOff) return answer
+        if (this.isLeftOut) return []
+        throw new BrokerError('UNREACHABLE', 'cut off')
+      },
+    })
+  }
+
+  async makeTopic(): Promise<void> {
+    const config = { 'segment.bytes': '200', 'retention.bytes': '400' }
+    await this.broker.createTopics([{ topic: 'names', partitions: 1, config }])
+  }
+
+  async begins(): Promise<void> {
+    await this.makeTopic()
+    await this.name('old')
+    await this.start()
+    await this.runs()
+    await this.told(1, 'old 1')
+  }
+
+  async name(value: string | null, key = 'a'): Promise<void> {
+    await this.put('names', [{ key, value }])
+  }
+
+  async told(n: number, expected: string): Promise<void> {
+    await this.put('in', [{ key: 'a', value: n }])
+    await this.settled()
+    assert.equal(byKey<string>(await this.read('out')).a?.at(-1), expected)
+  }
+
+  async restarts(): Promise<string> {
+    await this.until('it is restarted', () => this.count('restarting') > 0)
+    const runs = this.count('running')
+    await this.until('it runs again', () => this.count('running') > runs)
+    return this.facts.flatMap((fact) => (fact.type === 'restarting' ? [fact.cause] : [])).join()
+  }
+}
+
+describe('a global table whose topic does not go on where it was read', () => {
+  test('fails the run where the topic is gone', async () => {
+    const rig = new NamedRig()
+    await rig.begins()
+    await rig.broker.deleteTopics(['names'])
+    await rig.until('it has failed', () => rig.count('failed') > 0)
+    const failed = rig.facts.find((fact) => fact.type === 'failed')
+    assert.equal(failed?.error.code, 'TOPIC_MISSING')
+    assert.equal(failed?.error.message, 'names:0 cannot be fetched, the broker says UNKNOWN_TOPIC_OR_PARTITION')
+  })
+
+  for (const [left, how] of [
+    [false, 'while the broker was out of reach'],
+    [true, 'while the broker did not answer for it'],
+  ] as const) {
+    test(`is loaded anew where the topic was made anew ${how}, and has as much as before`, async () => {
+      const rig = new NamedRig()
+      await rig.begins()
+      rig.isLeftOut = left
+      rig.isCutOff = true
+      await rig.passes(2000)
+      await rig.broker.deleteTopics(['names'])
+      await rig.makeTopic()
+      await rig.name('new')
+      await rig.name('another', 'b')
+      await rig.passes(2000)
+      rig.isCutOff = false
+      assert.equal(
+        await rig.restarts(),
+        'the global table of names is loaded anew: the topic was deleted and made anew',
+      )
+      await rig.told(2, 'new 2')
+    })
+  }
+
+  test('is loaded anew where what it had still to read was deleted', async () => {
+    const rig = new NamedRig()
+    await rig.begins()
+    rig.isCutOff = true
+    await rig.passes(2000)
+    await rig.name(null)
+    for (let i = 0; i < 20; i++) await rig.name('x'.repeat(150), `k${i}`)
+    rig.isCutOff = false
+    assert.equal(
+      await rig.restarts(),
+      'the global table of names is loaded anew: offset 1 of names:0 no longer exists at the broker',
+    )
+    await rig.told(2, 'nobody 2')
+    assert.equal(rig.count('restarting'), 1)
+  })
 })

@@ -7,7 +7,7 @@ import { BrokerError } from '../../broker/port.ts'
 export const isPassing = (error: unknown): error is BrokerError =>
   error instanceof BrokerError && ['unreachable', 'retriable'].includes(error.errorClass)
 
-type Place = TopicPartition & { readonly offset: number }
+export type Place = TopicPartition & { readonly offset: number }
 
 const missing = ['UNKNOWN_TOPIC_OR_PARTITION', 'UNKNOWN_TOPIC_ID', 'INCONSISTENT_TOPIC_ID']
 
@@ -30,6 +30,17 @@ export function existsNoMore(at: Place): EngineError {
     `offset ${at.offset} of ${keyOf(at)} no longer exists at the broker and source.reset is fail: ` +
     'set it to earliest or latest to go on without the records that are lost'
   return new EngineError('OFFSETS_MISSING', message, { ...at })
+}
+
+/** The rows behind are not those that the table has gone by: what it missed it can only have from its topic's beginning. */
+export function globalLost(topic: string, why: string): EngineError {
+  return new EngineError('GLOBAL_TABLE_LOST', `the global table of ${topic} is loaded anew: ${why}`, { topic })
+}
+
+/** What the topic of a global table is refused with. */
+export function globalRefused(at: Place, code: string): EngineError {
+  if (code !== 'OFFSET_OUT_OF_RANGE') return isRefused(at, code)
+  return globalLost(at.topic, `offset ${at.offset} of ${keyOf(at)} no longer exists at the broker`)
 }
 
 /** Nothing is fetched any more. */

@@ -34,6 +34,11 @@ export class GlobalTables {
     )
     if (run.isOver) return
     this.#loadedIn = run
-    for (const table of found) followGlobalTopic(this.#o, { ...table, run, closed: ended }).catch(failed)
+    for (const table of found) {
+      const topicId = topics.topics.get(table.topic)?.topicId ?? ''
+      followGlobalTopic(this.#o, { ...table, topicId, run, closed: ended }).catch((error) => {
+        if (!run.isOver) failed(error)
+      })
+    }
   }
 }

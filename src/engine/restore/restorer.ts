@@ -7,6 +7,7 @@ import { commitId, compareTags } from '../commit/tag.ts'
 import { EngineError } from '../../base/errors.ts'
 import type { Affinity, TaskRef } from '../../topology/affinity.ts'
 import type { FromLane, StartingTask, ToLane } from '../../lanes/protocol.ts'
+import { globalRefused } from '../input/fetch-errors.ts'
 import { type GroupPosition, newest } from '../group/assignment.ts'
 import { endOfBatches, RecordCursor } from '../../broker/wire/record-batch.ts'
 import type { Run } from '../run.ts'
@@ -362,9 +363,7 @@ export class Restorer {
       maxBytes: chunkBytes,
       isolation: 'read_committed',
     })
-    if (fetched?.error !== undefined) {
-      throw new EngineError('BROKER_REFUSED', `${topic}:${partition} cannot be read: ${fetched.error}`)
-    }
+    if (fetched?.error !== undefined) throw globalRefused({ topic, partition, offset }, fetched.error)
     return fetched
   }
 }

@@ -28,6 +28,8 @@ const byCode: Readonly<Partial<Record<ErrorCode, (facts: CauseFacts, cause: stri
     `the engine sets the damaged files aside and rebuilds the store from its changelog by itself. Check the disk of ${setting('engine.state.dir', settings?.stateDir)} (\`dmesg\`, its SMART values): it gave back other bytes than were written`,
   LANE_FAILED: () =>
     'a thread has ended. If the cause says that memory ran out, give the process more of it; else save the log of this process for the developers, who can send it to the maintainers of Millrace',
+  GLOBAL_TABLE_LOST: () =>
+    'see who deletes the records of the topic, or the topic: what a global table reads is best compacted, and not deleted by age or size',
   SCHEMA_UNAVAILABLE: () =>
     'check that the schema registry (`schema-registry.url`) runs and can be reached from this host',
 }
