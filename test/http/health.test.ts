@@ -5,7 +5,7 @@ import { VirtualClock } from '../../src/base/clock.ts'
 import { EngineError } from '../../src/base/errors.ts'
 import { type HealthReport, HealthRegistry, type IndicatorOptions } from '../../src/http/health.ts'
 import { noKeyLicense } from '../../src/http/license-seam.ts'
-import { Diagnosis } from '../../src/view/diagnosis/diagnosis.ts'
+import { diagnosisOf } from './support/diagnosis.ts'
 import { eventually } from '../support/millrace.ts'
 import { FakeEngine } from './support/fake-engine.ts'
 
@@ -37,16 +37,7 @@ describe('an engine whose thread is silent', () => {
     t.mock.timers.enable({ apis: ['setInterval'] })
     const view = new FakeEngine()
     const clock = new VirtualClock(1_700_000_000_000)
-    const diagnosis = new Diagnosis({
-      view,
-      clock,
-      license: () => ({ status: 'NO_KEY', counts: true }),
-      ha: () => null,
-      commitIntervalMs: 100,
-      earlier: () => [],
-      mask: (text) => text,
-      log: () => undefined,
-    })
+    const diagnosis = diagnosisOf(view, clock)
     const engineSilentMs = (): number => diagnosis.engineSilentMs()
     const registry = new HealthRegistry({ view, license: noKeyLicense(), engineSilentMs })
     t.after(() => {

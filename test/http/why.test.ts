@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { after, describe, test } from 'node:test'
 import { VirtualClock } from '../../src/base/clock.ts'
 import type { WhyAnswer } from '../../src/view/diagnosis/answer.ts'
-import { Diagnosis } from '../../src/view/diagnosis/diagnosis.ts'
+import { diagnosisOf } from './support/diagnosis.ts'
 import { lifecycleStates } from '../../src/view/view.ts'
 import { Pods } from '../ha/support/pods.ts'
 import { eventually, millrace } from '../support/millrace.ts'
@@ -46,16 +46,7 @@ test('a cause and the stages are told no more time than has passed, whatever the
     const view = new FakeEngine()
     view.full = 'The disk has no room for the store of partition 3 in /state'
     const clock = new VirtualClock(epochMs)
-    const diagnosis = new Diagnosis({
-      view,
-      clock,
-      license: () => ({ status: 'NO_KEY', counts: true }),
-      ha: () => null,
-      commitIntervalMs: 100,
-      earlier: () => [],
-      mask: (text) => text,
-      log: () => undefined,
-    })
+    const diagnosis = diagnosisOf(view, clock)
     t.after(() => diagnosis.close())
     clock.advance(1000)
     const passedMs = (): unknown => {
