@@ -120,7 +120,7 @@ describe('changelogs that were deleted under durable stores', () => {
     )
     const engine = await ran(t, name, 1, { 'engine.state.lost-changelogs': 'write-anew' })
     assert.ok(
-      engine.log.some(({ message }) => /changelogs of .* were written anew from the stores on disk/.test(message)),
+      engine.log.some(({ message }) => /changelogs of \S.* were written anew from the stores on disk/.test(message)),
     )
     // Nothing but the changelogs is left of the state.
     rmSync(join(folder, name, 'state'), { recursive: true })

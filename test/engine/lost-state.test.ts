@@ -217,7 +217,7 @@ describe('a changelog that ends before what was committed', () => {
 describe('a changelog that loses its end while it is written to', () => {
   test('stops the engine before that is committed, and is refused by the next start', async () => {
     let lost = 0
-    const rig = new Rig({}, async (name, args, call) => {
+    const rig = new Rig({ durableStores: true }, async (name, args, call) => {
       const answer = await call(args)
       if (name === 'listOffsets' && args[1] !== 'earliest')
         return (answer as Array<{ topic: string; offset: number }>).map((each) =>
@@ -240,6 +240,7 @@ describe('a changelog that loses its end while it is written to', () => {
       message,
       /the store kept \(partition \d\) was committed up to \d+, and the broker writes to it at offset \d+ now/,
     )
+    assert.match(message, /with the topic deleted, `engine\.state\.lost-changelogs: write-anew`/)
     assert.deepEqual(lastByKey(await rig.read('out')), counts(4))
     assert.equal((await rig.fails()).code, 'CHANGELOG_LOST')
   })

@@ -92,3 +92,31 @@ test('a broker whose connection is closed is asked again after a pause: others h
   assert.equal(await found, 'committed')
   assert.deepEqual([asked, pauses], [4, 3])
 })
+
+test('a broker that answers, and not what was asked, is asked again for as long as a commit may be in doubt', async () => {
+  const clock = new VirtualClock(0)
+  let asked = 0
+  const refused = new BrokerError('CONCURRENT_TRANSACTIONS', 'the transaction ends still', 'retriable')
+  const parts = {
+    broker: { committedOffsets: async () => assert.fail('it is not known whose the identity is') },
+    producer: {
+      retake: async () => {
+        if (++asked > 100) assert.fail('it is asked for ever')
+        throw refused
+      },
+    },
+    clock,
+    settings: inProcess,
+    groupId: 'app',
+    place,
+    pause: async () => clock.advance(100),
+  }
+  const found = outcomeOf(
+    parts as unknown as OutcomeParts,
+    [{ ...partition, offset: 1 }],
+    () => mine,
+    () => last,
+  )
+  await assert.rejects(found, refused)
+  assert.equal(asked, 12)
+})

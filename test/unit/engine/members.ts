@@ -35,6 +35,8 @@ export class Member {
   readonly membership: Membership
   readonly log: string[] = []
   readonly failures: EngineError[] = []
+  /** Whether the coordinator is in reach, each time that changed. */
+  readonly reached: boolean[] = []
   owned: string[] = []
   roster: readonly RosterEntry[] = []
   /** How long it takes to commit before partitions go. */
@@ -106,6 +108,9 @@ export class Member {
         },
         failed: (error) => {
           this.failures.push(error)
+        },
+        connected: (connected) => {
+          this.reached.push(connected)
         },
       },
     )

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from '../../support/properties.ts'
+import { EngineError } from '../../../src/base/errors.ts'
 import { BrokerError } from '../../../src/broker/port.ts'
 import type { MembershipOptions } from '../../../src/engine/group/membership.ts'
 import { decodeSubscription, encodeSubscription } from '../../../src/engine/group/membership-codec.ts'
@@ -39,6 +40,23 @@ describe('a group of one', () => {
     partitions = 4
     await world.pass(6000)
     assert.deepEqual(a.log, ['+t:0,t:1', '+t:2,t:3'])
+  })
+
+  test('ends where partitions came that it cannot read, and nowhere else', async () => {
+    const { world, ownership } = await group(2)
+    let refusal: Error | undefined
+    const resolve = async () => {
+      if (refusal !== undefined) throw refusal
+      return [{ topic: 't', topicId: 'x', partitions: 2 }]
+    }
+    const a = new Member(world, ownership, 'a', { resolve }).start()
+    await world.settle()
+    refusal = new BrokerError('UNREACHABLE', 'the cable is out')
+    await world.pass(12_000)
+    assert.deepEqual([a.owned, a.failures], [t(0, 1), []])
+    refusal = new EngineError('PARTITIONS_CHANGED', 't has other partitions now')
+    await world.pass(6000)
+    assert.deepEqual(a.failures, [refusal])
   })
 
   test('sees topics that come to match a pattern, and that go', async () => {
@@ -141,6 +159,16 @@ describe('cooperative rebalances', () => {
     a.cut = undefined
     await world.pass(3000)
     assert.deepEqual(a.log, ['+t:0,t:1', '!t:0,t:1', '+t:0,t:1'])
+    assert.deepEqual(a.reached, [false, true])
+  })
+
+  test('a member that leaves while the coordinator is out of reach is gone all the same', async () => {
+    const { world, ownership } = await group(1)
+    const a = new Member(world, ownership, 'a').start()
+    await world.settle()
+    a.cut = new BrokerError('UNREACHABLE', 'the cable is out')
+    await a.membership.leave()
+    assert.deepEqual(a.failures, [])
   })
 })
 

@@ -107,6 +107,17 @@ describe('producer of a run', () => {
     assert.deepEqual([since, left], [null, 0])
   })
 
+  test('writes nothing under no identity, and no batch without a record', async () => {
+    const { port, underWay } = broker()
+    const nobody = new Producer(port, 'app', 60_000)
+    const member = { groupId: 'app', memberId: '', generationId: -1, groupInstanceId: null }
+    await assert.rejects(nobody.sendOffsets(member, []), { code: 'INVALID_TXN_STATE' })
+    const producer = await ready(port)
+    assert.throws(() => producer.send([{ ...batch(0), count: 0 }], 0), /has no records/)
+    await turn()
+    assert.equal(underWay.length, 0)
+  })
+
   test('sends nothing any more once it has a successor: neither what waits nor what comes', async () => {
     const { port, underWay } = broker()
     const producer = await ready(port)

@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { describe, test } from 'node:test'
+import { VirtualClock } from '../../../src/base/clock.ts'
 import type { BrokerPort, FetchedPartition } from '../../../src/broker/port.ts'
+import { setBaseOffset } from '../../../src/broker/wire/record-batch.ts'
+import { encodeTag } from '../../../src/engine/commit/tag.ts'
+import type { GroupPosition } from '../../../src/engine/group/assignment.ts'
+import type { ResolvedTopics } from '../../../src/engine/group/topics.ts'
 import { Restorer, type RestorerHost } from '../../../src/engine/restore/restorer.ts'
 import { Runs } from '../../../src/engine/run.ts'
 import type { ToLane } from '../../../src/lanes/protocol.ts'
@@ -69,4 +74,89 @@ test('a global table is filled to its end by a broker that at first has no answe
   const run = new Runs().next()
   assert.deepEqual(await restorer.loadGlobal(run, 0, topic, 1, 1), new Map([[0, 2]]))
   assert.equal(sent.length, 1)
+})
+
+describe('changelogs that are replayed', () => {
+  const changelog = { topic: 'app-rows-changelog', topicId: 'id', partitions: 1 }
+  const at = (seq: number, changelogOffset: number): object => ({
+    changelogOffset,
+    commitId: `1.${seq}`,
+    topicId: 'id',
+  })
+
+  /** One store that its lane found like this; its changelog has four records, two in each answer of the broker. */
+  function restored(checkpoint: object | null, { split = 'repartition-topics', newest = 5, maxBytes = 1e6 } = {}) {
+    const seen = { fetches: 0, asked: 0, restoring: 0, remaining: [] as number[], apply: () => undefined as void }
+    const ends = { earliest: 0, stable: 4, latest: 4 }
+    const broker = {
+      listOffsets: async (_: unknown, which: keyof typeof ends) => [{ ...place, offset: ends[which] }],
+      fetch: async () => {
+        const batch = batchOf([1, 2])
+        setBaseOffset(batch, seen.fetches++ * 2)
+        return [{ ...place, records: batch, aborted: [] }]
+      },
+      committedOffsets: async () => {
+        seen.asked++
+        const metadata = encodeTag({ tokenEpoch: 1, seq: 7, maxTimestamp: 0, watermark: 0 })
+        return [{ topic: 'in', partition: 1, offset: 1, metadata }]
+      },
+    }
+    const place = { topic: changelog.topic, partition: 0 }
+    const run = new Runs().next()
+    const of = { lane: 0, run: run.number }
+    const host = {
+      maxBytes,
+      settings: { split, applicationId: 'app', lostChangelogs: 'fail', plan: { stores: [] } },
+      clock: new VirtualClock(0),
+      ended: () => false,
+      isLost: () => false,
+      pause: () => settled(),
+      progress: ([store]: ReadonlyArray<{ remainingRecords: number }>) =>
+        seen.remaining.push(store?.remainingRecords ?? -1),
+      send: (_: number, message: ToLane) => {
+        const stores = [{ store: 'rows', partition: 0, checkpoint, writtenAt: undefined }]
+        const opened = { type: 'opened', ...of, stores } as unknown as Parameters<Restorer['laneMessage']>[0]
+        if (message.type === 'open') setImmediate(() => restorer.laneMessage(opened))
+      },
+    }
+    const restorer = new Restorer(broker as unknown as BrokerPort, host as unknown as RestorerHost)
+    seen.apply = () => restorer.laneMessage({ type: 'restored', ...of, store: 'rows', partition: 0, records: 2 })
+    const topics = { changelogs: new Map([['rows', changelog]]), bySource: [] } as unknown as ResolvedTopics
+    const group = { partitions: [], newestTag: { tokenEpoch: 1, seq: newest }, watermark: 0, ends: new Map() }
+    const tasks = new Map([[0, [{ subtopology: 0, partition: 0 }]]])
+    const done = restorer.restore(run, tasks, topics, group as unknown as GroupPosition, () => seen.restoring++)
+    return { seen, done }
+  }
+
+  async function turns(): Promise<void> {
+    for (let n = 0; n < 10; n++) await settled()
+  }
+
+  test('are read on once lanes have applied what may be under way, and say what is left', async () => {
+    const { seen, done } = restored(null, { maxBytes: records.length })
+    await turns()
+    assert.deepEqual([seen.fetches, seen.restoring, seen.remaining], [1, 1, [4, 2]])
+    seen.apply()
+    await turns()
+    assert.equal(seen.fetches, 2)
+    seen.apply()
+    assert.deepEqual(await done, new Map([['rows/0', 4]]))
+    assert.deepEqual(seen.remaining, [4, 2, 0, 0])
+  })
+
+  test('say nothing where the stores on disk have all of it', async () => {
+    const { seen, done } = restored(at(5, 4))
+    await done
+    assert.deepEqual([seen.fetches, seen.restoring], [0, 0])
+  })
+
+  test('a store ahead of these partitions is compared with all that processes share, where they do', async () => {
+    const behind = restored(at(5, 4))
+    await behind.done
+    assert.equal(behind.seen.asked, 0)
+    const ahead = restored(at(6, 4))
+    await ahead.done
+    assert.equal(ahead.seen.asked, 1)
+    await assert.rejects(restored(at(6, 4), { split: 'in-process' }).done, { code: 'STORE_AHEAD' })
+  })
 })
