@@ -10,7 +10,14 @@ import {
   sourceLatencyHistogram,
   storeDurationHistogram,
 } from '../base/counters.ts'
-import { durationBounds, eventTimeBounds, pollBounds, processBounds, readHistogram } from '../base/histograms.ts'
+import {
+  durationBounds,
+  eventTimeBounds,
+  type HistogramValue,
+  pollBounds,
+  processBounds,
+  readHistogram,
+} from '../base/histograms.ts'
 import type { CompiledTopology } from '../topology/compiled.ts'
 import { type HistogramRow, type HistogramSample, noLabels } from './table-types.ts'
 
@@ -27,6 +34,28 @@ function sourceNode(topology: CompiledTopology | null, topic: string): string {
 
 function sinkNode(topology: CompiledTopology | null, topic: string): string {
   return topology?.nodes.find(({ spec }) => spec.op === 'sink' && spec.topic === topic)?.name ?? topic
+}
+
+function added(a: HistogramValue, b: HistogramValue): HistogramValue {
+  return { cumulative: a.cumulative.map((count, i) => count + (b.cumulative[i] ?? 0)), sum: a.sum + b.sum }
+}
+
+/** A source may read several topics: under the name of its node they are one series, which must not come twice. */
+function latencyByNode(
+  { lanes }: CountersView,
+  topics: readonly string[],
+  kind: 'source' | 'sink',
+  nodeOf: (topic: string) => string,
+  slotOf: (topic: number) => number,
+): HistogramSample[] {
+  const byNode = new Map<string, HistogramValue>()
+  topics.forEach((topic, i) => {
+    const node = nodeOf(topic)
+    const own = readHistogram(lanes, slotOf(i), eventTimeBounds)
+    const before = byNode.get(node)
+    byNode.set(node, before === undefined ? own : added(before, own))
+  })
+  return [...byNode].map(([node, value]) => ({ labels: { node, kind }, value }))
 }
 
 /** Distributions that lanes and the engine thread keep in shared memory. */
@@ -47,16 +76,16 @@ export const timingRows: readonly HistogramRow[] = [
     labels: ['node', 'kind'],
     help: 'Age of records by their event time, when a lane takes them in (source) and when they leave for the broker (sink).',
     bounds: eventTimeBounds,
-    samples: ({ layout, lanes }, topology) => [
-      ...layout.sourceTopics.map((topic, i) => ({
-        labels: { node: sourceNode(topology, topic), kind: 'source' },
-        value: readHistogram(lanes, sourceLatencyHistogram(layout, i), eventTimeBounds),
-      })),
-      ...layout.sinkTopics.map((topic, i) => ({
-        labels: { node: sinkNode(topology, topic), kind: 'sink' },
-        value: readHistogram(lanes, sinkLatencyHistogram(layout, i), eventTimeBounds),
-      })),
-    ],
+    samples: (counters, topology) => {
+      const { layout } = counters
+      const { sourceTopics, sinkTopics } = layout
+      const source = (topic: string): string => sourceNode(topology, topic)
+      const sink = (topic: string): string => sinkNode(topology, topic)
+      return [
+        ...latencyByNode(counters, sourceTopics, 'source', source, (i) => sourceLatencyHistogram(layout, i)),
+        ...latencyByNode(counters, sinkTopics, 'sink', sink, (i) => sinkLatencyHistogram(layout, i)),
+      ]
+    },
   },
   {
     name: 'engine_record_lateness_seconds',

@@ -5,12 +5,16 @@ import {
   commitHistogram,
   dropReasons,
   dropSlot,
+  engineBlockLength,
   engineIndex,
+  laneBlockLength,
   laneIndex,
+  newBlock,
   nodeSlot,
   processHistogram,
   sinkLatencyHistogram,
   sinkTopicSlot,
+  sourceLatencyHistogram,
   sourceTopicSlot,
   storeSlot,
   subtopologySlot,
@@ -21,6 +25,7 @@ import { createMetrics, histogramTable, metricTable, observedTable } from '../..
 import { noKeyLicense } from '../../src/http/license-seam.ts'
 import { epochMs, FakeEngine, sampleLayout, sampleWatermarks, quietPartition } from './support/fake-engine.ts'
 import { haGroup, standby } from './support/ha-samples.ts'
+import { sampleTopology } from './support/sample-topology.ts'
 import { type PrometheusFamily, readPrometheus } from './support/prometheus.ts'
 
 const health = {
@@ -192,6 +197,27 @@ describe('metrics', () => {
     assert.equal(sampled('engine_commit_phase_duration_seconds', 'count', { phase: 'end_transaction' }), 1)
     assert.equal(sampled('engine_record_e2e_latency_seconds', 'count', { kind: 'sink' }), 7)
     assert.equal(sampled('engine_record_e2e_latency_seconds', 'bucket', { kind: 'sink', le: '60' }), 0)
+  })
+
+  test('a source of several topics is one series of latency, with the records of all of them', async () => {
+    const engine = new FakeEngine()
+    const layout = { ...sampleLayout, sourceTopics: ['phrases', 'words'] }
+    const lane = newBlock(laneBlockLength(layout))
+    observe(lane, sourceLatencyHistogram(layout, 0), eventTimeBounds, 90, 2)
+    observe(lane, sourceLatencyHistogram(layout, 1), eventTimeBounds, 0.002, 3)
+    engine.countersView = { layout, engine: newBlock(engineBlockLength(layout)), lanes: [lane] }
+    const { sources, ...rest } = sampleTopology
+    const both = sources.map((source) =>
+      source.kind === 'topics' ? { ...source, topics: layout.sourceTopics } : source,
+    )
+    engine.topology = () => ({ ...rest, sources: both })
+    const { families } = await scraped(engine)
+    const latency = families.find(({ name }) => name === 'engine_record_e2e_latency_seconds')
+    const counted = latency?.samples.filter(({ name, labels }) => name.endsWith('_count') && labels.kind === 'source')
+    assert.deepEqual(
+      counted?.map(({ value: count }) => count),
+      [5],
+    )
   })
 
   test('high availability shows what the pod is, and counts what it did', async () => {
