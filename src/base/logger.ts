@@ -1,4 +1,5 @@
 /** What the application's functions write to the log with. Its shape is that of pino and its likes. */
+import { messageOf } from './errors.ts'
 
 /** In growing gravity. */
 export const logLevels = ['debug', 'info', 'warn', 'error'] as const
@@ -44,10 +45,12 @@ export interface LogPort {
 export function loggerOf(port: LogPort, where: () => LogFields): Logger {
   const at =
     (level: LogLevel): LogMethod =>
-    (first: string | LogFields | Error, second?: string) => {
+    (first: unknown, second?: unknown) => {
       if (!port.isEnabled(level)) return
-      if (typeof first === 'string') port.write(level, where(), undefined, first)
-      else port.write(level, where(), first, second)
+      // Types hold nobody who writes JavaScript, or gives what was caught as the sentence: the log takes text alone.
+      const message = second === undefined ? undefined : messageOf(second)
+      if (typeof first === 'object') port.write(level, where(), (first ?? undefined) as LogFields | undefined, message)
+      else port.write(level, where(), undefined, messageOf(first))
     }
   return {
     debug: at('debug'),

@@ -21,8 +21,37 @@ function ownLog(logger: OwnLogger, isWritten: LogFilter): (line: LogLine) => voi
   return (line) => {
     const { level, component, message, fields } = line
     if (!isWritten(line) || logger.isLevelEnabled?.(level) === false) return
-    logger[level]({ component, ...fields }, message)
+    logger[level]({ component, ...besides(fields, ['component']) }, message)
   }
+}
+
+/** Without the secrets of the configuration, which may stand in what a function wrote or an error says. */
+export function maskedLog(config: Config, log: (line: LogLine) => void): (line: LogLine) => void {
+  const text = (value: string): string => config.maskText(value)
+  return ({ message, fields, ...line }) =>
+    log({ ...line, message: text(message), ...(fields && { fields: maskedFields(fields, text) }) })
+}
+
+type Fields = NonNullable<LogLine['fields']>
+
+function maskedFields(fields: Fields, text: (value: string) => string): Fields {
+  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, maskedTexts(value, text)]))
+}
+
+/** Fields are plain data by now: they have come from another thread. */
+function maskedTexts(value: unknown, text: (value: string) => string): unknown {
+  if (typeof value === 'string') return text(value)
+  if (Array.isArray(value)) return value.map((item) => maskedTexts(item, text))
+  if (typeof value !== 'object' || value === null) return value
+  return maskedFields(value as Fields, text)
+}
+
+/** Details of a line beside what it has itself: one of the same name has an underscore behind it. */
+function besides(fields: Fields = {}, own: readonly string[]): Fields {
+  if (!own.some((name) => Object.hasOwn(fields, name))) return fields
+  return Object.fromEntries(
+    Object.entries(fields).map(([name, value]) => [own.includes(name) ? `${name}_` : name, value]),
+  )
 }
 
 /** From which level on lines of a component are written. */
@@ -52,8 +81,7 @@ export function plainLog(isWritten: LogFilter): (line: LogLine) => void {
   return (line) => {
     if (!isWritten(line)) return
     const { level, component, message, fields } = line
-    process.stderr.write(
-      `${JSON.stringify({ time: new Date().toISOString(), level, component, message, ...fields })}\n`,
-    )
+    const own = { time: new Date().toISOString(), level, component, message }
+    process.stderr.write(`${JSON.stringify({ ...own, ...besides(fields, Object.keys(own)) })}\n`)
   }
 }

@@ -29,7 +29,7 @@ import { exitCodes } from './exit-codes.ts'
 import { Identity } from './why/identity.ts'
 import { HaLink, isHotStandby, refuseWithHotStandby, stateFolderOf } from './ha.ts'
 import { type HttpHandle, startHttp } from './http.ts'
-import { levelOf, logOf } from './log.ts'
+import { levelOf, logOf, maskedLog } from './log.ts'
 import { SchemaService } from './schemas/schema-service.ts'
 import { KeptFailures } from './why/failures-kept.ts'
 import { StoreQueries } from './data/store-queries.ts'
@@ -59,7 +59,7 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
     ...(options.environment && { environment: options.environment }),
     ...(options.set && { set: options.set }),
   })
-  const log = masked(config, logOf(options, config))
+  const log = maskedLog(config, logOf(options, config))
   for (const warning of config.warnings) log({ level: 'warn', component: 'config', message: warning })
   for (const line of overlooked(config, options)) log(line)
   const { applicationId } = app
@@ -121,10 +121,6 @@ function refuseSchedules(config: Config, topology: CompiledTopology): void {
 function applicationUrl(application: string | URL): string {
   if (application instanceof URL) return application.href
   return application.startsWith('file:') ? application : pathToFileURL(application).href
-}
-
-function masked(config: Config, log: (line: LogLine) => void): (line: LogLine) => void {
-  return (line) => log({ ...line, message: config.maskText(line.message) })
 }
 
 class RunningApplication implements Runtime {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { startRuntime } from '../../src/runtime/index.ts'
+import { type LogLine, startRuntime } from '../../src/runtime/index.ts'
 
 interface Written {
   readonly level: string
@@ -53,4 +53,31 @@ test('a logger of the shape of pino gets the lines of functions and of the engin
     engine.every(({ level }) => level !== 'debug'),
     'log.level is that of all others',
   )
+})
+
+test('whatever a function gives its logger ends no process, and no field tells a secret', async () => {
+  const lines: LogLine[] = []
+  const runtime = await startRuntime({
+    application: join(import.meta.dirname, 'apps/logging-oddly.ts'),
+    config: { 'runtime.http.enabled': false, 'engine.lanes.count': 1, 'schema-registry.password': 'correct-horse' },
+    log: (line) => lines.push(line),
+  })
+  try {
+    const values = ['error as sentence', 'number alone', 'nothing', 'it is correct-horse', 'postgres://me:hunter2@db/x']
+    await runtime.produce(
+      'in',
+      values.map((value) => ({ key: 'k', value })),
+    )
+    await runtime.untilIdle()
+  } finally {
+    assert.equal(await runtime.stop(), 0)
+  }
+  const own = lines.filter(({ component }) => component === 'app')
+  assert.deepEqual(
+    own.map(({ message }) => message),
+    ['no room left', '42', '', 'a secret', 'a secret', 'cannot reach postgres://******@db/x'],
+  )
+  assert.equal(own[0]?.fields?.step, 1)
+  assert.deepEqual(own[4]?.fields?.given, { text: 'postgres://******@db/x' })
+  assert.doesNotMatch(JSON.stringify(lines), /hunter2|correct-horse/)
 })
