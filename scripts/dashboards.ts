@@ -69,8 +69,9 @@ const application: Dashboard = {
     panel('Restarts in place', 'By the code of their cause.', 'short', [
       [`sum by (cause) (increase(engine_restarts_total${at}[$__rate_interval]))`, '{{cause}}'],
     ]),
-    panel('Rows of stores', 'About how many there are.', 'short', [
-      [`sum by (store) (engine_store_entries${at})`, '{{store}}'],
+    // A standby has the same rows as the active pod: a sum over pods would count each of them again.
+    panel('Rows of stores', 'About how many there are in each pod.', 'short', [
+      [`engine_store_entries${at}`, '{{instance}} {{store}}'],
     ]),
   ],
 }

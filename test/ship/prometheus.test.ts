@@ -27,6 +27,7 @@ type Series = Readonly<Record<string, string>>
 /** An hour in which nothing is wrong, a value a minute. */
 const healthy: Series = {
   [`up${pod}}`]: '1x60',
+  'up{instance="c:9100",job="node"}': '0x60',
   [`engine_state${with_('state="RUNNING"')}`]: '1x60',
   [`engine_state${with_('state="FAILED"')}`]: '0x60',
   [`engine_standstill_seconds${with_('code="BROKER_GONE"')}`]: '0x60',
@@ -71,6 +72,16 @@ const situations: Readonly<Record<string, Series>> = {
   MillraceLicenseEnds: { [`engine_license_expires_timestamp_seconds${pod}}`]: '86400x60' },
 }
 
+const release = '{instance="b:8080",job="orders",namespace="shop"}'
+const staging = '{instance="b:8080",job="millrace",namespace="staging",state="ACTIVE"}'
+
+/** What goes by the names of jobs, where those are a chart's releases and stand in several namespaces. */
+const elsewhere: ReadonlyArray<readonly [alert: string, differences: Series]> = [
+  ['MillraceDown', { [`up${release}`]: '1x10 0x50', [`engine_info${release}`]: '1x10 _x50' }],
+  ['MillraceNobodyActive', { [`engine_ha_state${staging}`]: '0x60' }],
+  ['MillraceFewStandbys', { [`engine_ha_redundancy_below_desired${release}`]: '1x60' }],
+]
+
 /** The test of one hour: these alerts fire in it, no others. */
 function hour(differences: Series, firing: readonly string[]): object {
   const input = Object.entries({ ...healthy, ...differences }).map(([series, values]) => ({ series, values }))
@@ -97,7 +108,8 @@ describe('alerts', () => {
   })
 
   test('each fires in its situation alone, and none in a healthy hour', { skip }, () => {
-    const cases = Object.entries(situations).map(([alert, differences]) => hour(differences, [alert]))
+    const all = [...Object.entries(situations), ...elsewhere]
+    const cases = all.map(([alert, differences]) => hour(differences, [alert]))
     const file = join(folder, 'alerts.test.yml')
     writeFileSync(
       file,

@@ -27,8 +27,8 @@ function addHistogram(name: string, labels: readonly string[]): void {
   for (const part of ['sum', 'count']) series.set(`${name}_${part}`, new Set(labels))
 }
 
-/** What Prometheus adds to everything that it scrapes. */
-const ofTarget = ['instance', 'job']
+/** What Prometheus adds to everything that it scrapes; the namespace where targets are found in a cluster. */
+const ofTarget = ['instance', 'job', 'namespace']
 
 function faults({ place, text, says }: Expression): string[] {
   const found: string[] = []
