@@ -29,13 +29,19 @@ export const settings = {
 /** `status` 0: nobody answered. */
 export class Refusal extends Error {
   readonly status: number
-  /** Of the process that has what was asked for. */
-  readonly address: string | undefined
+  /** The whole answer: a probe that says DOWN says why as well. */
+  readonly body: unknown
 
-  constructor(status: number, message: string, address?: string) {
+  constructor(status: number, message: string, body?: unknown) {
     super(message)
     this.status = status
-    this.address = address
+    this.body = body
+  }
+
+  /** Of the process that has what was asked for. */
+  get address(): string | undefined {
+    const said = (this.body as { readonly address?: unknown } | null | undefined)?.address
+    return typeof said === 'string' && /^https?:\/\//.test(said) ? said : undefined
   }
 }
 
@@ -73,18 +79,13 @@ export async function ask<T>(
   }
   const isJson = response.headers.get('content-type')?.startsWith('application/json') === true
   const body = isJson ? (JSON.parse(text) as unknown) : text
-  if (!response.ok) throw new Refusal(response.status, sentenceOf(body, response.status), addressOf(body))
+  if (!response.ok) throw new Refusal(response.status, sentenceOf(body, response.status), body)
   return body as T
 }
 
 function sentenceOf(body: unknown, status: number): string {
   const said = (body as { readonly error?: unknown } | null)?.error
   return typeof said === 'string' ? said : `the answer is ${status}`
-}
-
-function addressOf(body: unknown): string | undefined {
-  const said = (body as { readonly address?: unknown } | null)?.address
-  return typeof said === 'string' && /^https?:\/\//.test(said) ? said : undefined
 }
 
 /** The same question for a terminal. The token stays out of it. */

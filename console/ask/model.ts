@@ -107,6 +107,8 @@ export interface State {
 
 export interface Health {
   readonly status: string
+  /** Why it is DOWN. */
+  readonly error?: string
   readonly components: ReadonlyArray<{
     readonly name: string
     readonly status: string

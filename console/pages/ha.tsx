@@ -107,6 +107,11 @@ function Commands({ pods }: { pods: readonly Pod[] }): JSX.Element {
   const [asking, setAsking] = useState<{ verb: Verb; pod: string | null } | null>(null)
   const [force, setForce] = useState(false)
   const [sent, setSent] = useState('')
+  // What was forced before says nothing of the next command.
+  const begin = (verb: Verb, pod: string | null): void => {
+    setForce(false)
+    setAsking({ verb, pod })
+  }
   const standbys = pods.filter(({ role }) => role !== 'ACTIVE')
   const actives = pods.filter(({ role }) => role === 'ACTIVE')
   const send = async (verb: Verb, pod: string | null): Promise<void> => {
@@ -118,16 +123,16 @@ function Commands({ pods }: { pods: readonly Pod[] }): JSX.Element {
   return (
     <>
       <p class="actions">
-        <button type="button" onClick={() => setAsking({ verb: 'switch', pod: null })}>
+        <button type="button" onClick={() => begin('switch', null)}>
           Switch
         </button>
         {standbys.map(({ podId }) => (
-          <button key={podId} type="button" onClick={() => setAsking({ verb: 'promote', pod: podId })}>
+          <button key={podId} type="button" onClick={() => begin('promote', podId)}>
             Promote {podId}
           </button>
         ))}
         {actives.map(({ podId }) => (
-          <button key={podId} type="button" onClick={() => setAsking({ verb: 'demote', pod: podId })}>
+          <button key={podId} type="button" onClick={() => begin('demote', podId)}>
             Demote {podId}
           </button>
         ))}

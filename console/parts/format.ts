@@ -39,9 +39,11 @@ export function lasting(ms: number | null | undefined): string {
   const sign = ms < 0 ? '−' : ''
   const left = Math.abs(ms)
   if (left < 1000) return `${sign}${Math.round(left)} ms`
-  if (left < 60_000) return `${sign}${plain.format(left / 1000)} s`
-  const minutes = Math.floor(left / 60_000)
-  if (minutes < 60) return `${sign}${minutes} min ${Math.round((left % 60_000) / 1000)} s`
+  if (left < 59_950) return `${sign}${plain.format(left / 1000)} s`
+  // Rounded first: a minute has no sixtieth second.
+  const seconds = Math.round(left / 1000)
+  const minutes = Math.floor(seconds / 60)
+  if (minutes < 60) return `${sign}${minutes} min ${seconds % 60} s`
   const hours = Math.floor(minutes / 60)
   if (hours < 48) return `${sign}${hours} h ${minutes % 60} min`
   return `${sign}${plain.format(Math.floor(hours / 24))} d ${hours % 24} h`

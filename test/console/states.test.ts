@@ -10,7 +10,7 @@ import { compile } from '../../src/index.ts'
 import type { HaStatus } from '../../src/http/ha-seam.ts'
 import type { PartitionKey } from '../../src/base/ids.ts'
 import { lifecycleStates } from '../../src/view/view.ts'
-import { FakeEngine, quietPartition } from '../http/support/fake-engine.ts'
+import { epochMs, FakeEngine, quietPartition } from '../http/support/fake-engine.ts'
 import { startFake } from '../http/support/fake-subject.ts'
 import { standby } from '../http/support/ha-samples.ts'
 import { startBrowser } from './support/browser.ts'
@@ -161,6 +161,54 @@ describe('the console', { skip }, () => {
       assert.equal(visit.asked.filter((url) => /\/ha\/(promote|demote)\?/.test(url)).length, 1)
       visit.blameless()
     }
+  })
+
+  test('shows what readiness says now, and not what it said while it was UP', async (t) => {
+    const instance = await startFake({ schemaRegistry: 'up' })
+    t.after(() => instance.stop())
+    const visit = await Visit.to(browser, instance.url, { mayRefuse: [503] })
+    t.after(() => visit.close())
+    await visit.open('overview')
+    const broker = visit.page.locator('section[aria-label^="Indicators"] tr', { hasText: 'broker' })
+    await broker.getByText('UP', { exact: true }).waitFor()
+    instance.fake.link = { ...instance.fake.link, connected: false, sinceMs: epochMs - 60_000 }
+    await broker.getByText('DOWN', { exact: true }).waitFor()
+    await visit.page.getByText(/not ready: broker has been unreachable for \d+ s\./).waitFor()
+    visit.blameless()
+  })
+
+  test('a command is not forced because the one before was', async (t) => {
+    const instance = await startFake({ ha: standby })
+    t.after(() => instance.stop())
+    const visit = await Visit.to(browser, instance.url)
+    t.after(() => visit.close())
+    await visit.open('ha')
+    const force = visit.page.locator('dialog[open] input[type=checkbox]')
+    await visit.page.getByRole('button', { name: 'Switch' }).click()
+    await force.check()
+    await visit.page.getByRole('button', { name: 'Cancel' }).click()
+    await visit.page
+      .getByRole('button', { name: /^Promote / })
+      .first()
+      .click()
+    assert.equal(await force.isChecked(), false)
+    visit.blameless()
+  })
+
+  test('tells a length of time without a minute of sixty seconds', async (t) => {
+    const engine = new FakeEngine()
+    assert.ok(engine.watermarkSnapshot !== null)
+    const partitions = { 'flights:0': { ...quietPartition, watermarkMs: epochMs + 119_700 } }
+    engine.watermarkSnapshot = { ...engine.watermarkSnapshot, globalMs: epochMs, partitions }
+    const instance = await startFake({}, engine)
+    t.after(() => instance.stop())
+    const visit = await Visit.to(browser, instance.url)
+    t.after(() => visit.close())
+    await visit.open('time')
+    await visit.settled()
+    const row = visit.page.locator('tr', { hasText: 'flights:0' })
+    assert.equal(await row.locator('td').nth(2).textContent(), '2 min 0 s')
+    visit.blameless()
   })
 
   test('offers no action where it is read-only', async (t) => {
