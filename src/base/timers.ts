@@ -6,10 +6,13 @@ export interface Timers {
   soon(call: () => void): void
 }
 
+/** The longest delay of the platform's timers: a longer one would fire at once, and again and again. */
+export const longestDelayMs = 2_147_483_647
+
 /** The platform's timers. Those with a delay do not keep the process alive by themselves. */
 export const systemTimers: Timers = {
   after(delayMs, call) {
-    const timer = setTimeout(call, delayMs)
+    const timer = setTimeout(call, Math.min(delayMs, longestDelayMs))
     return () => clearTimeout(timer)
   },
   soon(call) {

@@ -1,11 +1,10 @@
+import { longestDelayMs } from '../base/timers.ts'
+
 /** Where waiting comes from, so that a test can let a year pass at once. */
 export interface Timers {
   /** Runs once after the delay; the result cancels it. */
   after(delayMs: number, run: () => void): () => void
 }
-
-/** The longest delay of the platform's timers; a longer one would fire at once. */
-const longestDelayMs = 2_147_483_647
 
 /** The platform's timers. They do not keep the process alive. */
 export const systemTimers: Timers = {

@@ -3,6 +3,7 @@ import { pathToFileURL } from 'node:url'
 import { systemClock } from '../base/clock.ts'
 import { packageVersion } from '../base/package-version.ts'
 import { Random } from '../base/random.ts'
+import { longestDelayMs } from '../base/timers.ts'
 import type { BrokerPort } from '../broker/port.ts'
 import type { Config } from '../config/config.ts'
 import { loadConfig } from '../config/load.ts'
@@ -351,7 +352,7 @@ class RunningApplication implements Runtime {
   #fenced(code: number): void {
     const lingerMs = this.#http?.url === undefined ? 0 : this.#config.get('runtime.fenced-linger')
     this.#identity?.fenced(systemClock.now() + lingerMs, this.#host.consumer()?.memberId)
-    setTimeout(() => this.#resolveEnded(code), lingerMs).unref()
+    setTimeout(() => this.#resolveEnded(code), Math.min(lingerMs, longestDelayMs)).unref()
   }
 
   /** The start has failed: closes everything that was opened. */

@@ -3,6 +3,7 @@
  * their last snapshots, and passes commands on. It runs no code of the application.
  */
 import { type CountersView, engineBlockLength, laneBlockLength, laneIndex, newBlock } from '../../base/counters.ts'
+import { longestDelayMs } from '../../base/timers.ts'
 import type { BrokerAddress } from '../../broker/connect.ts'
 import { Lifecycle, pausableStates, unpausableStates, whyNot } from '../../view/lifecycle.ts'
 import type { HaCommandToEngine } from '../../engine/ha-contract.ts'
@@ -274,7 +275,7 @@ export class EngineHost implements EngineView, EngineCommands {
       if (drainedId === id) resolve()
     }
     this.#send({ type: 'pause', id })
-    const timer = setTimeout(resolve, withinMs)
+    const timer = setTimeout(resolve, Math.min(withinMs, longestDelayMs))
     await Promise.race([promise, this.#over])
     clearTimeout(timer)
   }
@@ -293,7 +294,7 @@ export class EngineHost implements EngineView, EngineCommands {
       const { promise: late, resolve } = Promise.withResolvers<'late'>()
       this.#hurry = () => resolve('late')
       // Nobody waits for a lane that is known not to come back.
-      const patience = this.#error?.code === 'LANE_STUCK' ? Math.min(deadlineMs, stuckPatienceMs) : deadlineMs
+      const patience = Math.min(deadlineMs, this.#error?.code === 'LANE_STUCK' ? stuckPatienceMs : longestDelayMs)
       const timer = setTimeout(this.#hurry, patience)
       const progress = new LaneProgress(this.#counters.lanes)
       const half = setTimeout(() => progress.mark(), patience / 2)
