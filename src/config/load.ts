@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs'
-import { parse as parseYaml } from 'yaml'
 import { EngineError, messageOf } from '../base/errors.ts'
 import { Config, type ConfigSource } from './config.ts'
 import { isSecretKey, mask, maskText } from './mask.ts'
@@ -16,6 +15,7 @@ import {
   secretsOfEnvironment,
 } from './sources.ts'
 import { type ConfigKey, configKeys, isConfigKey, rowOf } from './table.ts'
+import { readYaml, Unquoted } from './yaml.ts'
 
 type ApplicationConfig = Readonly<Record<string, unknown>>
 
@@ -52,8 +52,9 @@ class Gathering {
     else this.fault(key, origin, `there is no such key${suggestion(key)}`)
   }
 
-  #addKnown(key: ConfigKey, raw: unknown, source: ConfigSource, origin: string): void {
+  #addKnown(key: ConfigKey, given: unknown, source: ConfigSource, origin: string): void {
     const row = rowOf(key)
+    const raw = written(given, row.type === 'string' || row.type === 'list')
     const parsed = parseValue(row, raw)
     if (parsed.ok) {
       this.values[key] = parsed.value
@@ -65,7 +66,8 @@ class Gathering {
     }
   }
 
-  #addClientOption(key: string, raw: unknown, source: ConfigSource, origin: string): void {
+  #addClientOption(key: string, given: unknown, source: ConfigSource, origin: string): void {
+    const raw = written(given, isSecretKey(key))
     // In this section nobody but this engine can be meant, save by keys that are Kafka's own (`sasl.jaas.config`,
     // `ssl.…`): a file that several programs read has them, and whoever starts is told that nothing acts on them. The
     // environment may hold anything.
@@ -129,6 +131,12 @@ export function loadConfig(from: ConfigSources = {}): Config {
   return config
 }
 
+/** A text is what the file says, as it stands there; everything else is what YAML takes it for. */
+function written(given: unknown, asText: boolean): unknown {
+  if (!(given instanceof Unquoted)) return given
+  return asText ? given.text : given.value
+}
+
 function invalid(faults: readonly string[], config: Config): EngineError {
   const lines = faults.map((line) => config.maskText(line))
   const head = lines.length === 1 ? 'The configuration is not valid' : `The configuration has ${lines.length} faults`
@@ -139,7 +147,7 @@ function addFile(gathering: Gathering, path: string): void {
   const origin = `file ${path}`
   let tree: unknown
   try {
-    tree = parseYaml(readFileSync(path, 'utf8'))
+    tree = readYaml(readFileSync(path, 'utf8'))
   } catch (error) {
     gathering.faults.push(`${origin}: cannot be read as YAML: ${maskText(firstLine(messageOf(error)))}`)
     return

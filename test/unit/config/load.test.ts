@@ -278,6 +278,33 @@ describe('faults', () => {
     })
   }
 
+  test('texts without quotes are what the file says, and numbers what they mean', () => {
+    const config = loadConfig({
+      file: file(`
+broker: { sasl: { mechanism: PLAIN, username: 007, password: 12345678901234567890 } }
+ha: { pod-id: 1.10 }
+schema-registry: { token: 0x1F }
+runtime: { http: { port: 0x1F90, allowed-hosts: 10.20, debug: { enabled: False } } }
+consumer: { some.secret: 0042, some.number: 0x10 }
+`),
+    })
+    assert.equal(config.get('broker.sasl.username'), '007')
+    assert.equal(config.get('broker.sasl.password'), '12345678901234567890')
+    assert.equal(config.get('ha.pod-id'), '1.10')
+    assert.equal(config.get('schema-registry.token'), '0x1F')
+    assert.equal(config.get('runtime.http.port'), 8080)
+    assert.deepEqual(config.get('runtime.http.allowed-hosts'), ['10.20'])
+    assert.equal(config.get('runtime.http.debug.enabled'), false)
+    const { 'some.secret': secret, 'some.number': number } = config.section('consumer.')
+    assert.deepEqual([secret, number], ['0042', 16])
+    assert.ok(!config.maskText('a 12345678901234567890 b').includes('12345678901234567890'))
+  })
+
+  test('a file in which an alias names what it lies in is refused in a sentence', () => {
+    for (const text of ['engine: &a\n  lanes: *a\n', 'runtime: { http: { allowed-hosts: &a [*a] } }\n'])
+      assert.match(faultsOf({ file: file(text) }), /cannot be read as YAML: an alias names a part of the file/)
+  })
+
   test('a file that is missing, is no YAML or is no map', () => {
     assert.match(faultsOf({ file: join(folder, 'none.yaml') }), /none\.yaml: cannot be read as YAML: ENOENT/)
     assert.match(faultsOf({ file: file('a: [1,\nb: "x') }), /cannot be read as YAML/)
