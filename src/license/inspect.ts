@@ -1,7 +1,6 @@
 import { decodeJwt, decodeProtectedHeader } from 'jose'
-import { EngineError } from '../base/errors.ts'
-import { parseKeys } from './keys.ts'
-import { licenseAlgorithms } from './keys.ts'
+import { EngineError, messageOf } from '../base/errors.ts'
+import { licenseAlgorithms, parseKeys, type VerificationKey } from './keys.ts'
 import { readLicenseClaims, verifyLicenseKey } from './token.ts'
 
 export interface InspectOptions {
@@ -16,7 +15,7 @@ export interface InspectOptions {
  * What a license key says, as text for people, and whether it would count. For `millrace license inspect <key>`; it
  * tells customer and license id, since that is what is asked for.
  *
- * @throws EngineError USAGE where the text is no token.
+ * @throws EngineError USAGE where the text is no token, or the public keys are none.
  */
 export async function inspectLicense(key: string, options: InspectOptions): Promise<string> {
   const token = key.trim()
@@ -69,11 +68,22 @@ async function verdictOf(
   if (options.publicKeys === undefined) return 'not verified: no public keys were given'
   const payload = decodeJwt(token)
   const audience = options.audience ?? (Array.isArray(payload.aud) ? payload.aud[0] : payload.aud) ?? ''
-  const keys = await parseKeys(options.publicKeys)
+  const keys = await keysOf(options.publicKeys)
   const verdict = await verifyLicenseKey(token, { keys, audience, issuer: options.issuer ?? null })
   if (!verdict.ok) return `does not count: ${verdict.reason}`
   if (verdict.claims.expiresAtMs <= options.nowMs) return 'genuine, but expired'
   return verdict.claims.notBeforeMs > options.nowMs ? 'genuine, but does not count yet' : 'genuine'
+}
+
+async function keysOf(text: string): Promise<VerificationKey[]> {
+  const what = 'a JWKS, or PEM with PUBLIC KEY, of Ed25519 or P-256'
+  try {
+    const keys = await parseKeys(text)
+    if (keys.length > 0) return keys
+  } catch (cause) {
+    throw new EngineError('USAGE', `The public keys cannot be read: ${messageOf(cause)}; give ${what}.`, { cause })
+  }
+  throw new EngineError('USAGE', `The file of the public keys holds none; give ${what}.`)
 }
 
 /** Control characters would let a key write what it likes on the terminal. */

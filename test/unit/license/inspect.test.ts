@@ -38,3 +38,16 @@ test('what is no token is a usage error in one sentence', async () => {
     )
   }
 })
+
+test('public keys that are none are a usage error in one sentence', async () => {
+  const { server } = world()
+  const key = await server.issue({ customer, tier: 'gold', machines: 3, expiresAtMs: startMs + 10 * dayMs })
+  const pem = '-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n'
+  for (const publicKeys of ['', '{"keys": [', '{"keys":[{"kty":"OKP","crv":"Ed25519","x":"!"}]}', pem]) {
+    await assert.rejects(
+      inspectLicense(key, { nowMs: startMs, publicKeys }),
+      (error) => EngineError.is(error) && error.code === 'USAGE' && /public keys .*; give a JWKS/.test(error.message),
+      publicKeys,
+    )
+  }
+})
