@@ -62,7 +62,10 @@ function escapeHelp(help: string): string {
 }
 
 const sampleLine =
-  /^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(?:[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\[\\n"])*",?)*\})? (?:[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?Inf|NaN)(?: -?\d+)?$/
+  /^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{ *(?:[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\[\\n"])*" *(?:, *)?)*\})? +(?:[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?Inf|NaN)(?: -?\d+)?$/
+
+/** What the format knows. A scrape with another type, as OpenMetrics has more, is refused as a whole. */
+const familyTypes: ReadonlySet<string> = new Set(['counter', 'gauge', 'histogram', 'summary', 'untyped'])
 
 /**
  * Families of a text that another registry rendered. Undefined where it is no such text: what cannot be read would
@@ -78,8 +81,10 @@ export function parseFamilies(text: string): Family[] | undefined {
   for (const line of text.split('\n')) {
     const comment = /^# (HELP|TYPE) ([a-zA-Z_:][a-zA-Z0-9_:]*) ?(.*)$/.exec(line)
     if (comment?.[1] === 'HELP') family(comment[2] as string).help = unescapeHelp(comment[3] as string)
-    else if (comment?.[1] === 'TYPE') family(comment[2] as string).type = (comment[3] as string).trim()
-    else if (line === '' || line.startsWith('#')) continue
+    else if (comment?.[1] === 'TYPE') {
+      const type = (comment[3] as string).trim()
+      family(comment[2] as string).type = familyTypes.has(type) ? type : 'untyped'
+    } else if (line === '' || line.startsWith('#')) continue
     else {
       const name = sampleLine.exec(line)?.[1]
       if (name === undefined) return undefined

@@ -328,6 +328,17 @@ describe('metrics', () => {
     assert.equal(requests.samples[0]?.value, 3)
   })
 
+  test('types that the format does not know, and spaces between labels, spoil no scrape', async () => {
+    const metrics = metricsOf(new FakeEngine())
+    const info = '# HELP app_build Build.\n# TYPE app_build info\napp_build_info{version="1", commit="2"} 1\n'
+    metrics.append(() => `${info}# HELP app_x X.\n# TYPE app_x unknown\napp_x{ a="b" } 3\n`)
+    const text = await metrics.scrape()
+    metrics.close()
+    assert.ok(text.includes('# TYPE app_x untyped\napp_x{ a="b" } 3\n'))
+    assert.ok(text.includes('app_build_info{version="1", commit="2"} 1\n'))
+    assert.doesNotMatch(text, /^# TYPE \S+ (?!counter|gauge|histogram|summary|untyped)/m)
+  })
+
   test('registries of the application join the scrape; taken names and broken ones are left out and logged', async () => {
     const log: string[] = []
     const metrics = metricsOf(new FakeEngine(), { log: (_, message) => log.push(message) })
