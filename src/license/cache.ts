@@ -25,12 +25,12 @@ export type CacheRead =
  * really counts in it is the server's answer with the server's own signature.
  */
 export class LicenseCache {
-  readonly #path: string
+  readonly path: string
   readonly #fingerprint: string
   readonly #sealKey: Buffer
 
   constructor(path: string, licenseKey: string) {
-    this.#path = path
+    this.path = path
     this.#fingerprint = createHash('sha256').update(`fingerprint:${licenseKey}`).digest('hex').slice(0, 16)
     this.#sealKey = createHash('sha256').update(`seal:${licenseKey}`).digest()
   }
@@ -38,7 +38,7 @@ export class LicenseCache {
   read(): CacheRead {
     let text: string
     try {
-      text = readFileSync(this.#path, 'utf8')
+      text = readFileSync(this.path, 'utf8')
     } catch {
       // No file, or none that may be read: as at the very first start.
       return { kind: 'none' }
@@ -53,10 +53,10 @@ export class LicenseCache {
   write(content: CachedLicense): string | undefined {
     const file: CacheFile = { version: 1, fingerprint: this.#fingerprint, content, seal: this.#seal(content) }
     try {
-      mkdirSync(dirname(this.#path), { recursive: true })
-      const draft = `${this.#path}.${process.pid}.new`
+      mkdirSync(dirname(this.path), { recursive: true })
+      const draft = `${this.path}.${process.pid}.new`
       writeFileSync(draft, `${JSON.stringify(file)}\n`, { mode: 0o600 })
-      renameSync(draft, this.#path)
+      renameSync(draft, this.path)
       return undefined
     } catch (error) {
       return messageOf(error)

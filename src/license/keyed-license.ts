@@ -266,16 +266,24 @@ export class KeyedLicense implements License {
   /** What only the passing of time brings about, also while nobody asks. */
   #look(): void {
     const behindMs = this.#time.setBackMs()
-    if (behindMs > 0 && !this.#setBackSeen) {
-      this.#log(
-        'warn',
-        `The clock of this machine is ${Math.round(behindMs / 1000)} s behind; the license goes by the later time.`,
-      )
-    }
+    if (behindMs > 0 && !this.#setBackSeen) this.#log('warn', this.#behind(behindMs))
     this.#setBackSeen = behindMs > 0
     this.#step('time passed')
     this.#warnOfEnd()
     this.#cancelLook = this.#options.timers.after(lookEveryMs, () => this.#look())
+  }
+
+  /** The clock may have run ahead when this process, or one before it, began: then nothing but this brings it back. */
+  #behind(behindMs: number): string {
+    const { validator, cache } = this.#options
+    const later = new Date(this.#time.now()).toISOString()
+    const way = validator.online
+      ? 'the next answer of the license server corrects it'
+      : `stop this process, delete ${cache.path}, and start it again`
+    return (
+      `The clock of this machine is ${Math.round(behindMs / 1000)} s behind; the license goes by the later time, ${later}. ` +
+      `If it has never been so late: ${way}.`
+    )
   }
 
   #warnOfEnd(): void {

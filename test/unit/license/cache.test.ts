@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { LicenseCache } from '../../../src/license/cache.ts'
@@ -114,6 +114,28 @@ describe('the cache and the clock', () => {
     assert.equal(license.state().status, 'EXPIRED')
     w.clock.jump(-1000 * dayMs)
     assert.equal(license.state().status, 'VALID')
+  })
+
+  test('after a start with a clock that runs ahead the log says what brings the right time back, and it does', async () => {
+    const w = world()
+    const key = await keyOf(w)
+    w.clock.jump(1000 * dayMs)
+    const early = w.license([`license.key=${key}`])
+    early.start()
+    await w.timers.advance(6 * minuteMs)
+    w.clock.jump(-1000 * dayMs)
+    await w.timers.advance(2 * minuteMs)
+    assert.equal(early.state().status, 'EXPIRED')
+    await early.stop()
+    const file = join(w.folder, 'license.json')
+    const advice = w.log.find((line) => line.includes('clock of this machine is')) ?? ''
+    assert.ok(advice.includes('the later time, 2028-09-'), advice)
+    assert.ok(advice.includes(`stop this process, delete ${file}, and start it again`), advice)
+    rmSync(file)
+    const again = w.license([`license.key=${key}`])
+    again.start()
+    await w.timers.advance(6 * minuteMs)
+    assert.equal(again.state().status, 'VALID')
   })
 
   test('a folder that cannot be written is said once, and nothing else happens', async () => {
