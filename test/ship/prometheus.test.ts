@@ -31,6 +31,7 @@ const healthy: Series = {
   [`engine_state${with_('state="RUNNING"')}`]: '1x60',
   [`engine_state${with_('state="FAILED"')}`]: '0x60',
   [`engine_standstill_seconds${with_('code="BROKER_GONE"')}`]: '0x60',
+  [`engine_state_since_timestamp_seconds${pod}}`]: '0x60',
   [`engine_last_commit_timestamp_seconds${pod}}`]: '0+60x60',
   [`engine_lag_records${pod}}`]: '12x60',
   [`engine_broker_connected${pod}}`]: '1x60',
@@ -75,11 +76,17 @@ const situations: Readonly<Record<string, Series>> = {
 const release = '{instance="b:8080",job="orders",namespace="shop"}'
 const staging = '{instance="b:8080",job="millrace",namespace="staging",state="ACTIVE"}'
 
-/** What goes by the names of jobs, where those are a chart's releases and stand in several namespaces. */
-const elsewhere: ReadonlyArray<readonly [alert: string, differences: Series]> = [
+/** Jobs that have the names of a chart's releases, and stand in several namespaces; a process that has never committed. */
+const further: ReadonlyArray<readonly [alert: string, differences: Series]> = [
   ['MillraceDown', { [`up${release}`]: '1x10 0x50', [`engine_info${release}`]: '1x10 _x50' }],
   ['MillraceNobodyActive', { [`engine_ha_state${staging}`]: '0x60' }],
-  ['MillraceFewStandbys', { [`engine_ha_redundancy_below_desired${release}`]: '1x60' }],
+  [
+    'MillraceNoCommits',
+    {
+      [`engine_last_commit_timestamp_seconds${pod}}`]: '_x60',
+      [`engine_state_since_timestamp_seconds${pod}}`]: '0x60',
+    },
+  ],
 ]
 
 /** The test of one hour: these alerts fire in it, no others. */
@@ -108,7 +115,7 @@ describe('alerts', () => {
   })
 
   test('each fires in its situation alone, and none in a healthy hour', { skip }, () => {
-    const all = [...Object.entries(situations), ...elsewhere]
+    const all = [...Object.entries(situations), ...further]
     const cases = all.map(([alert, differences]) => hour(differences, [alert]))
     const file = join(folder, 'alerts.test.yml')
     writeFileSync(
