@@ -7,6 +7,23 @@ export const logLevels = ['debug', 'info', 'warn', 'error'] as const
 /** How grave a line of the log is. */
 export type LogLevel = (typeof logLevels)[number]
 
+/** Who writes lines to the log: what `log.levels` may name. */
+export const logComponents: readonly string[] = [
+  'config',
+  'topology',
+  'engine',
+  'ha',
+  'http',
+  'metrics',
+  'license',
+  'schema-registry',
+  'diagnosis',
+  'app',
+  'cli',
+  'feed',
+  'print',
+]
+
 /** Details of a line of the log. An `Error` becomes its name, message and stack. */
 export type LogFields = Readonly<Record<string, unknown>>
 

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { EngineError, messageOf } from '../base/errors.ts'
+import { logComponents } from '../base/logger.ts'
 import { Config, type ConfigSource } from './config.ts'
 import { isSecretKey, mask, maskText } from './mask.ts'
 import { nearestName } from './nearest.ts'
@@ -117,6 +118,7 @@ export function loadConfig(from: ConfigSources = {}): Config {
   }
   addSecretFiles(gathering)
   warnOfIdleOptions(gathering)
+  warnOfComponents(gathering)
   const config = Config.fromPlain({
     values: Object.freeze(gathering.values),
     extra: Object.freeze(gathering.extra),
@@ -167,6 +169,16 @@ function warnOfIdleOptions(gathering: Gathering): void {
   gathering.warnings.push(
     `These client options are accepted and shown, but nothing in this version acts on them: ${idle.join(', ')}.`,
   )
+}
+
+/** A level for a component that nobody writes under would be missed only once its lines are wanted. */
+function warnOfComponents({ values, warnings }: Gathering): void {
+  const levels = values['log.levels']
+  if (typeof levels !== 'string') return
+  const named = levels.split(',').map((pair) => pair.split('=', 1)[0] as string)
+  const unknown = named.filter((component) => !logComponents.includes(component))
+  if (unknown.length === 0) return
+  warnings.push(`log.levels names ${unknown.join(', ')}; components of the log are ${logComponents.join(', ')}.`)
 }
 
 /** A secret that is given both directly and by file is a fault: nobody could tell which one is in force. */

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
@@ -277,6 +277,18 @@ describe('faults', () => {
       assert.ok(faultsOf({ set: [`${key}=${value}`] }).includes(key))
     })
   }
+
+  test('a level for a component that nobody writes under is warned of, with those that there are', () => {
+    const { warnings } = loadConfig({ set: ['log.levels=engin=debug,ha=warn'] })
+    assert.equal(warnings.length, 1)
+    assert.match(warnings[0] as string, /^log\.levels names engin; components of the log are config, .*engine/)
+    const guide = readFileSync(join(import.meta.dirname, '../../../docs/guide/operations.md'), 'utf8')
+    const listed = /^\| `component` \|(.*)$/m.exec(guide)?.[1] ?? ''
+    const names = [...listed.matchAll(/`([a-z-]+)`/g)].map(([, name]) => name as string)
+    const all = loadConfig({ set: [`log.levels=${names.map((name) => `${name}=info`).join(',')}`] })
+    assert.deepEqual(all.warnings, [])
+    assert.equal(names.length, 13)
+  })
 
   test('texts without quotes are what the file says, and numbers what they mean', () => {
     const config = loadConfig({
