@@ -97,6 +97,8 @@ describe('the chart', { skip: helm.missing }, () => {
       'replicas=4',
       'image.tag=1.2.3',
       'config.engine.lanes.count=3',
+      'config.engine.state.store=',
+      'terminationGracePeriodSeconds=90',
       'state.storageClassName=fast',
     ]
     const secret = [
@@ -108,10 +110,11 @@ describe('the chart', { skip: helm.missing }, () => {
     const text = stringify(rendered)
     assert.match(text, /image: registry\.example\.com\/millrace-app:1\.2\.3/)
     assert.match(text, /storageClassName: fast/)
+    assert.match(text, /terminationGracePeriodSeconds: 90/)
     assert.match(text, /secretKeyRef:\n\s+key: password/)
     assert.match(text, /name: HA_DESIRED_STANDBYS\n\s+value: "3"/)
     const config = parse(ofKind(rendered, 'ConfigMap').data?.['engine.yaml'] ?? '')
-    assert.deepEqual(config.engine, { lanes: { count: 3 }, state: { store: 'lmdb' } })
+    assert.deepEqual(config.engine, { lanes: { count: 3 }, state: { store: '' } }, 'an empty value is one, too')
     assert.equal(rendered.length, 5, 'a ServiceMonitor only where it is asked for')
     const of = (other: string): string => {
       const { template } = ofKind(render(other), 'StatefulSet').spec as {

@@ -7,5 +7,6 @@ app.kubernetes.io/name: {{ .Release.Name }}
 {{- end }}
 
 {{- define "config" -}}
-{{- merge (deepCopy .Values.config) (.Files.Get "engine.yaml" | fromYaml) | toYaml -}}
+{{- /* `merge` would take a value of 0, "" or false for none. */ -}}
+{{- mergeOverwrite (.Files.Get "engine.yaml" | fromYaml) (deepCopy .Values.config) | toYaml -}}
 {{- end }}
