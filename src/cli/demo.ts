@@ -159,13 +159,13 @@ class Demo {
 
   async #feed(rate: number | undefined, feed: Feed): Promise<void> {
     const { broker, view } = this.#runtime
-    const note = (message: string): void => print(message)
     const feeder = new Feeder({
       broker,
       topology: () => view.topology(),
       rate,
       progress: this.#progress,
-      note,
+      note: print,
+      warn: print,
       signal: this.#signal,
     })
     await feeder.run([feed])

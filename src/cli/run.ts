@@ -11,7 +11,7 @@ import { showConsole } from './dev.ts'
 import { exitCodeOf, exitCodes, sentenceOf } from './exit-codes.ts'
 import { FailureWatch, failureError } from './failure-watch.ts'
 import { Feeder } from './feed/feed.ts'
-import { type Feed, parseFeed } from './feed/feed-reader.ts'
+import { type Feed, parseFeeds } from './feed/feed-reader.ts'
 import { commandLog } from './log.ts'
 import { printerOf } from './feed/print.ts'
 import { refuseUnreadTopic, unwrittenTopic } from './feed/known-topics.ts'
@@ -37,7 +37,7 @@ const startPollMs = 10
 
 /** Runs to the end and gives the exit code; errors of usage and configuration are thrown before anything starts. */
 export async function runApplication(application: string, args: RunArguments): Promise<number> {
-  const feeds = args.feed.map(parseFeed)
+  const feeds = parseFeeds(args.feed)
   const progress = new ProgressLine()
   const config = loadConfig({
     environment: process.env,
@@ -168,6 +168,7 @@ class Run {
         rate: this.#args.feedRate,
         progress: this.#progress,
         note: (message) => this.#log({ level: 'info', component: 'feed', message }),
+        warn: (message) => this.#log({ level: 'warn', component: 'feed', message }),
         signal: this.#feeding.signal,
         ready: this.#serdesReady(),
       })

@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { closeSync, mkdtempSync, openSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
-import { parseFeed } from '../../src/cli/feed/feed-reader.ts'
+import { parseFeed, parseFeeds } from '../../src/cli/feed/feed-reader.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-feed-'))
 after(() => rmSync(folder, { recursive: true }))
+
+const hasNumbers = process.platform === 'linux'
 
 async function linesOf(content: string | Buffer): Promise<string[]> {
   const file = join(folder, 'lines.ndjson')
@@ -51,8 +54,27 @@ describe('reading a feed', () => {
     assert.throws(() => parseFeed(`flights=${folder}`), { code: 'FEED_INVALID', message: /is a folder/ })
   })
 
-  test('does not count the lines of standard input, which cannot be read again', () => {
+  test('refuses standard input for two feeds: the second one would get nothing', () => {
+    const message = /^--feed a=- and --feed b=- both read standard input, which can be read once: name a file/
+    assert.throws(() => parseFeeds(['a=-', 'b=-']), { code: 'USAGE', message })
+    assert.equal(parseFeeds(['a=-', `b=${import.meta.filename}`]).length, 2)
+  })
+
+  test('does not count the lines of standard input and of pipes, which cannot be read again', () => {
     assert.equal(parseFeed('flights=-').mark, undefined)
+    const pipe = join(folder, 'pipe')
+    execFileSync('mkfifo', [pipe])
+    assert.equal(parseFeed(`flights=${pipe}`).mark, undefined)
+  })
+
+  test('counts the lines of a file that the shell passes in by the file, not by its number', {
+    skip: !hasNumbers,
+  }, () => {
+    const file = join(folder, 'passed.ndjson')
+    writeFileSync(file, '')
+    const number = openSync(file, 'r')
+    assert.equal(parseFeed(`t=/dev/fd/${number}`).mark, realpathSync(file))
+    closeSync(number)
   })
 
   test('keeps an equals sign in the file name', () => {

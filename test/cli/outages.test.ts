@@ -53,6 +53,7 @@ describe('the command line and a broker that is gone for a while', () => {
           // The outage of the first look-up is over: the next one hits a write.
           if (/answers again/.test(message) && notes.length < 3) calls.left = 3
         },
+        warn: (message) => assert.fail(message),
         signal: new AbortController().signal,
       })
       const feed = parseFeed(`numbers=${path}`)

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
@@ -28,7 +30,7 @@ function file(name: string, lines: readonly unknown[]): string {
   return path
 }
 
-function printed({ stdout }: CommandResult): Printed[] {
+function printed({ stdout }: Pick<CommandResult, 'stdout'>): Printed[] {
   if (stdout === '') return []
   return stdout
     .trimEnd()
@@ -110,6 +112,44 @@ describe('millrace run', () => {
       },
     )
     assert.equal(printed(result).length, 10, result.stderr)
+  })
+
+  test('sends what comes through a pipe as it comes, and all of it at the next start too', async () => {
+    const pipe = join(folder, 'pipe')
+    execFileSync('mkfifo', [pipe])
+    const data = ['--set', `broker.bootstrap-servers=embedded:${join(folder, 'piped')}`]
+    const state = ['--set', `engine.state.dir=${join(folder, 'piped-state')}`]
+    const args = ['run', totals, '--feed', `amounts=${pipe}`, '--print', 'passed', '--until-idle', ...quiet, ...data]
+    for (const [run, values] of [[1, 2], [3]].entries()) {
+      const running = startMillrace([...args, ...state])
+      const writing = await open(pipe, 'w')
+      for (const value of values) {
+        await writing.write(`${JSON.stringify({ key: 'a', value, timestamp: value })}\n`)
+        await eventually(`${value} is printed`, () => printed({ stdout: running.stdout() }).length === value)
+      }
+      await writing.close()
+      const result = await running.result
+      assert.equal(result.code, 0, result.stderr)
+      assert.deepEqual(
+        printed(result).map(({ value }) => value),
+        [1, 2, 3].slice(0, run + 2),
+      )
+    }
+  })
+
+  test('says that a file has fewer lines than were stored of the one that had its name', async () => {
+    const set = ['--set', `broker.bootstrap-servers=embedded:${join(folder, 'replaced')}`, ...quiet]
+    const state = ['--set', `engine.state.dir=${join(folder, 'replaced-state')}`]
+    const feed = file('replaced.ndjson', amounts(5))
+    const args = ['run', totals, '--feed', `amounts=${feed}`, '--until-idle', ...set, ...state]
+    assert.equal((await millrace(args)).code, 0)
+    file('replaced.ndjson', amounts(3))
+    const { code, stderr } = await millrace(args)
+    assert.equal(code, 0, stderr)
+    assert.match(
+      stderr,
+      /"warn".*replaced\.ndjson has 3 lines, and 5 of it are stored in 'amounts' already: nothing was/,
+    )
   })
 
   test('sends no faster than the rate', async () => {

@@ -128,6 +128,7 @@ describe('late flights per airport and window', () => {
         rate: undefined,
         progress: new ProgressLine(),
         note: () => undefined,
+        warn: () => undefined,
         signal: new AbortController().signal,
       })
       await feeder.run([parseFeed(`flights=${feedFile('late.ndjson', [...inOrder, ...forgotten])}`)])

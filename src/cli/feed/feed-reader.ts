@@ -1,22 +1,36 @@
 /** Reads the lines of a feed, from a file or from standard input, without holding more than a piece of it. */
 import { isUtf8 } from 'node:buffer'
-import { createReadStream, statSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { createReadStream, realpathSync, statSync } from 'node:fs'
+import { resolve, sep } from 'node:path'
 import type { Readable } from 'node:stream'
 import { EngineError } from '../../base/errors.ts'
 import { FeedLineError } from './feed-lines.ts'
 
 const readBytes = 256 * 1024
 const newline = 10
+/** Below these are the files that are open in this process, by number. */
+const passedIn = ['dev', 'proc'].map((name) => `${sep}${name}${sep}`)
 
 export interface Feed {
   readonly topic: string
   /** As it was given, for messages; `-` is standard input. */
   readonly source: string
-  /** Name under which the stored lines are counted; undefined for standard input, which cannot be read again. */
+  /** Name under which the stored lines are counted; undefined for what cannot be read again, as standard input or a pipe. */
   readonly mark: string | undefined
   /** Pieces of whole lines, without their ends. */
   readonly open: () => AsyncIterable<readonly string[]>
+}
+
+/** Each `topic=file`, of which one alone may be standard input: what one feed took the next would not get. */
+export function parseFeeds(options: readonly string[]): Feed[] {
+  const feeds = options.map(parseFeed)
+  const ofInput = options.filter((_, i) => feeds[i]?.source === '-')
+  if (ofInput.length < 2) return feeds
+  const given = ofInput.map((option) => `--feed ${option}`).join(' and ')
+  throw new EngineError(
+    'USAGE',
+    `${given} both read standard input, which can be read once: name a file for one of them.`,
+  )
 }
 
 /** Reads `topic=file` and looks whether the file is there, so that a slip shows before anything runs. */
@@ -34,7 +48,13 @@ export function parseFeed(option: string): Feed {
     throw new EngineError('FEED_INVALID', `'${source}' of --feed ${option} is a folder; name a file of JSON lines.`)
   }
   const open = (): AsyncIterable<string[]> => readLines(createReadStream(source, { highWaterMark: readBytes }), source)
-  return { topic, source, mark: resolve(source), open }
+  return { topic, source, mark: stats.isFile() ? markOf(source) : undefined, open }
+}
+
+/** What the shell passes in (`/dev/stdin`, `/dev/fd/3`) is another file each time: the file itself is meant. */
+function markOf(source: string): string {
+  const path = resolve(source)
+  return passedIn.some((folder) => path.startsWith(folder)) ? realpathSync(path) : path
 }
 
 /** Pieces of whole lines, without their ends. The last line needs none. */

@@ -29,6 +29,8 @@ export interface FeederOptions {
   readonly progress: ProgressLine
   /** Told in a sentence what is worth knowing: where a feed was taken up again. */
   readonly note: (message: string) => void
+  /** Told in a sentence what may be a slip. */
+  readonly warn: (message: string) => void
   readonly signal: AbortSignal
   /** Resolves when the serdes of the topology may be used. */
   readonly ready?: Promise<void>
@@ -54,7 +56,7 @@ export class Feeder {
   }
 
   async #feed(feed: Feed): Promise<void> {
-    const { broker, topology, signal, note, ready } = this.#options
+    const { broker, topology, signal, note, warn, ready } = this.#options
     await ready
     if (signal.aborted) return
     const patience = { signal, note }
@@ -77,8 +79,11 @@ export class Feeder {
           if (writer.isFull || this.#isDue()) await this.#pace(writer, line)
           if (signal.aborted) return
         }
+        // More of a file comes at once, more of a pipe perhaps never.
+        if (feed.mark === undefined) await writer.flush(line)
         this.#show(feed, line, writer)
       }
+      if (line < stored) warn(shorter(feed, line, stored))
     } finally {
       // Also where the feed cannot be read further. Behind a malformed line nothing is left to be sent.
       if (!signal.aborted) {
@@ -128,6 +133,12 @@ export class Feeder {
     const speed = seconds > 0.5 ? `, ${grouped(writer.sent / seconds)} records/s` : ''
     progress.show(`feeding ${feed.topic}: ${grouped(line)} lines${speed}`)
   }
+}
+
+/** Marks go by path: of a file that was put into the place of another one, lines may be missing. */
+function shorter({ source, topic }: Feed, lines: number, stored: number): string {
+  const has = `Feed ${source} has ${grouped(lines)} lines, and ${grouped(stored)} of it are stored in '${topic}' already`
+  return `${has}: nothing was sent. If it is another file in the place of the first, feed it under another name.`
 }
 
 /** The partitions of the topic; a topic that does not exist is made with the broker's own number of them. */
