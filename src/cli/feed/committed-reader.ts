@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { BrokerPort, FetchedPartition } from '../../broker/port.ts'
 import { RecordCursor } from '../../broker/wire/record-batch.ts'
+import { askAgain } from '../../runtime/ask-again.ts'
 
 const fetchWaitMs = 250
 const retryAfterMs = 500
@@ -41,20 +42,26 @@ export class CommittedReader {
     this.#running.catch(() => undefined)
   }
 
-  /** Reads up to what is committed at this moment, then ends. */
+  /**
+   * Reads up to what is committed at this moment, then ends.
+   * @throws EngineError `BROKER_UNREACHABLE` where the broker does not show all of it.
+   */
   async finish(): Promise<void> {
     await this.stop()
     await this.#lookUp()
     const partitions = [...this.#partitions.values()]
     if (partitions.length === 0) return
     const ends = await this.#options.broker.listOffsets(partitions, 'stable')
-    for (const end of ends) {
-      const partition = this.#partitions.get(`${end.topic}:${end.partition}`)
-      while (partition && partition.position < end.offset) {
-        const before = partition.position
-        await this.#fetch([partition])
-        // Nothing came although there should be more: the rest was deleted meanwhile.
-        if (partition.position === before) break
+    for (const { topic, partition, offset: end } of ends) {
+      const id = `${topic}:${partition}`
+      for (let vain = 0; ; ) {
+        const read = this.#partitions.get(id)
+        // Undefined: the topic is gone.
+        if (read === undefined || read.position >= end) break
+        const before = read.position
+        await this.#fetch([read])
+        vain = read.position === before ? vain + 1 : 0
+        if (vain > 0) await askAgain(read, vain)
       }
     }
   }
@@ -104,7 +111,7 @@ export class CommittedReader {
         offset: position,
         maxBytes: maxFetchBytes / 8,
       })),
-      maxWaitMs: signal === undefined ? 0 : fetchWaitMs,
+      maxWaitMs: fetchWaitMs,
       maxBytes: maxFetchBytes,
       isolation: 'read_committed',
       ...(signal && { signal }),
