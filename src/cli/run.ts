@@ -1,17 +1,16 @@
 /** `millrace run`: an application on a broker, fed and printed if asked for, until it is told to end or is done. */
 import { once } from 'node:events'
 import { resolve } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { loadConfig } from '../config/load.ts'
 import type { LogLine, Runtime, RuntimeOptions } from '../runtime/contract.ts'
 import { logFilterOf } from '../runtime/log.ts'
-import type { LifecycleState } from '../view/view.ts'
 import type { CommittedReader } from './feed/committed-reader.ts'
 import { showConsole } from './dev.ts'
 import { exitCodeOf, exitCodes, sentenceOf } from './exit-codes.ts'
 import { FailureWatch, failureError } from './failure-watch.ts'
 import { Feeder } from './feed/feed.ts'
 import { type Feed, parseFeeds } from './feed/feed-reader.ts'
+import { holdInput } from './feed/hold.ts'
 import { commandLog } from './log.ts'
 import { printerOf } from './feed/print.ts'
 import { refuseUnreadTopic, unwrittenTopic } from './feed/known-topics.ts'
@@ -30,10 +29,6 @@ export interface RunArguments {
 
 /** How long a stop waits for what is under way to be committed, so that `--print` can show it. */
 const drainForPrintMs = 20_000
-
-/** States on the way to RUNNING; looked at this often. */
-const startingStates: ReadonlySet<LifecycleState> = new Set(['CREATED', 'STARTING', 'RESTORING'])
-const startPollMs = 10
 
 /** Runs to the end and gives the exit code; errors of usage and configuration are thrown before anything starts. */
 export async function runApplication(application: string, args: RunArguments): Promise<number> {
@@ -172,28 +167,20 @@ class Run {
         signal: this.#feeding.signal,
         ready: this.#serdesReady(),
       })
-      const held = await this.#holdForFeeds(feeds)
+      const letIn = await this.#holdForFeeds(feeds)
       await feeder.run(feeds)
-      if (held) this.#runtime.commands.unpause()
+      await letIn?.()
     }
     if (!this.#args.untilIdle) return false
     await this.#runtime.untilIdle()
     return true
   }
 
-  /**
-   * Feeds are sent one after the other. A run that ends with them takes all of them at once, the oldest record first,
-   * whichever feed comes first; so nothing is processed until they are in. True where it is held back for that.
-   */
-  async #holdForFeeds(feeds: readonly Feed[]): Promise<boolean> {
+  /** The way to let records in again, where nothing is processed until all feeds are in. */
+  async #holdForFeeds(feeds: readonly Feed[]): Promise<(() => Promise<void>) | undefined> {
     const { untilIdle, feedRate } = this.#args
-    if (!untilIdle || feedRate !== undefined || feeds.length < 2) return false
-    const { view, commands } = this.#runtime
-    while (view.state().current !== 'RUNNING') {
-      if (!startingStates.has(view.state().current) || this.#feeding.signal.aborted) return false
-      await sleep(startPollMs)
-    }
-    return commands.pause().ok
+    if (!untilIdle || feedRate !== undefined || feeds.length < 2) return undefined
+    return await holdInput(this.#runtime, this.#feeding.signal)
   }
 
   /** The clean way out: by being idle, by a signal, or because the runtime ended by itself. */
