@@ -13,6 +13,7 @@ import { type Feed, parseFeeds } from './feed/feed-reader.ts'
 import { holdInput } from './feed/hold.ts'
 import { commandLog } from './log.ts'
 import { printerOf } from './feed/print.ts'
+import { outputFault } from './feed/output.ts'
 import { refuseUnreadTopic, unwrittenTopic } from './feed/known-topics.ts'
 import { ProgressLine } from './progress.ts'
 import { RestoreProgressLine } from './restore-progress.ts'
@@ -185,7 +186,7 @@ class Run {
 
   /** The clean way out: by being idle, by a signal, or because the runtime ended by itself. */
   async #end(idle: boolean): Promise<number> {
-    if (this.#printer && !process.stdout.errored) {
+    if (this.#printer && outputFault() === undefined) {
       // What was read is committed while the broker still answers, so that it is printed.
       if (!idle) await this.#runtime.drain(drainForPrintMs)
       await this.#printer.finish()

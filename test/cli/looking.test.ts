@@ -8,7 +8,7 @@ import { parse } from 'yaml'
 import { startFake } from '../http/support/fake-subject.ts'
 import { endLeftThreads, type Live, startLive } from '../http/support/live.ts'
 import { repositoryRoot } from '../groups.ts'
-import { eventually, millrace } from '../support/millrace.ts'
+import { eventually, millrace, startMillrace } from '../support/millrace.ts'
 
 const main = join(repositoryRoot, 'src', 'cli', 'main.ts')
 const t0 = 1_700_000_000_000
@@ -151,6 +151,17 @@ describe('for scripts', () => {
     const late = await millrace(['status', '--wait', '1', '--url', 'http://127.0.0.1:1'])
     assert.equal(late.code, 1)
     assert.match(late.stderr, /Waited 1 s/)
+  })
+
+  test('watching ends when nobody reads any more', async (t) => {
+    const instance = await startFake()
+    t.after(() => instance.stop())
+    for (const verb of ['lag', 'why']) {
+      const { child, result } = startMillrace([verb, '--watch', '--url', instance.url], { timeoutMs: 60_000 })
+      child.stdout?.once('data', () => child.stdout?.destroy())
+      const { signal } = await result
+      assert.equal(signal, null, verb)
+    }
   })
 
   test('each verb explains itself with an example', async () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -216,6 +216,17 @@ describe('millrace run', () => {
 })
 
 describe('millrace run, with bad input', () => {
+  test('ends in order where its output cannot be written, and says so', {
+    skip: !existsSync('/dev/full'),
+  }, async () => {
+    const feed = file('unwritten.ndjson', amounts(20))
+    const args = ['run', totals, '--feed', `amounts=${feed}`, '--print', 'passed', ...quiet]
+    const { code, stderr } = await millrace(args, { stdoutTo: '/dev/full' })
+    assert.equal(code, 1, stderr)
+    assert.match(stderr, /STOPPING → STOPPED.*\n(.*\n)*millrace: Standard output took no more \(ENOSPC\)/)
+    assert.doesNotMatch(stderr, /^\s+at /m, 'no stack trace')
+  })
+
   test('names an unknown configuration key and the nearest one', async () => {
     const result = await millrace(['run', totals, '--until-idle', '--set', 'engine.lane.count=2'])
     assertRefused(result, /engine\.lane\.count.*engine\.lanes\.count/s)

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { millrace, startMillrace } from '../support/millrace.ts'
 
@@ -23,6 +24,12 @@ describe('the command line', () => {
     const { code, stderr } = await result
     assert.equal(stderr, '')
     assert.equal(code, 0)
+  })
+
+  test('says that its output could not be written, with exit code 1', { skip: !existsSync('/dev/full') }, async () => {
+    const { code, stderr } = await millrace(['--help'], { stdoutTo: '/dev/full' })
+    assert.equal(stderr, 'millrace: Standard output took no more (ENOSPC): what is missing there was not written.\n')
+    assert.equal(code, 1)
   })
 
   const wrong: ReadonlyArray<readonly [args: string[], says: RegExp]> = [

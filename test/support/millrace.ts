@@ -1,5 +1,6 @@
 /** Runs the command line from source, as a process of its own. */
 import { type ChildProcess, spawn } from 'node:child_process'
+import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 
 export interface CommandResult {
@@ -14,6 +15,8 @@ export interface CommandOptions {
   readonly cwd?: string
   readonly env?: Readonly<Record<string, string>>
   readonly stdin?: string
+  /** A file that takes the standard output instead. */
+  readonly stdoutTo?: string
   readonly timeoutMs?: number
 }
 
@@ -30,11 +33,13 @@ const main = join(import.meta.dirname, '..', '..', 'src', 'cli', 'main.ts')
 export function startMillrace(args: readonly string[], options: CommandOptions = {}): RunningCommand {
   // A test runner's own variables must not reach the child: it would report to it.
   const { NODE_TEST_CONTEXT: _, NODE_OPTIONS: __, ...inherited } = process.env
+  const file = options.stdoutTo === undefined ? undefined : openSync(options.stdoutTo, 'w')
   const child = spawn(process.execPath, [main, ...args], {
     cwd: options.cwd,
     env: { ...inherited, ...options.env },
-    stdio: [options.stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+    stdio: [options.stdin === undefined ? 'ignore' : 'pipe', file ?? 'pipe', 'pipe'],
   })
+  if (file !== undefined) closeSync(file)
   let stdout = ''
   let stderr = ''
   child.stdout?.setEncoding('utf8').on('data', (text: string) => {

@@ -53,14 +53,11 @@ export function printerOf(options: PrinterOptions): CommittedReader {
   })
 }
 
-/** Waits while the reader of the output is behind. A reader that has gone away is no fault: the rest is dropped. */
+/** Waits while the reader of the output is behind. What cannot be written is dropped: the end of the command tells of it. */
 async function write(out: Writable, text: string): Promise<void> {
   if (out.errored || out.destroyed || out.write(text)) return
-  try {
-    await once(out, 'drain')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error
-  }
+  // It rejects where it could not be written.
+  await once(out, 'drain').catch(() => undefined)
 }
 
 export function keyBytesOf(cursor: RecordCursor): Uint8Array | null {

@@ -4,6 +4,7 @@ import { EngineError } from '../../base/errors.ts'
 import { yamlOf } from '../../config/yaml.ts'
 import type { FlowReport } from '../../view/flow-rates.ts'
 import { exitCodes } from '../exit-codes.ts'
+import { outputFault } from '../feed/output.ts'
 import { type Answer, ask, type AskArguments, askOwner, type Pod, podsOf } from './ask.ts'
 import { pairsText, shortened, tableText } from './table-text.ts'
 import { rowsText, text, topText, type ViewedName, type ViewedVerb, viewedVerbs } from './views.ts'
@@ -223,7 +224,8 @@ async function watched(args: LookArguments, once: () => Promise<number>): Promis
   for (;;) {
     if (args.watch === true && process.stdout.isTTY && args.output === 'table') process.stdout.write('\x1b[H\x1b[2J')
     const code = await once()
-    if (args.watch !== true || code === exitCodes.usage) return code
+    // Nobody watches whose reader has gone.
+    if (args.watch !== true || code === exitCodes.usage || outputFault() !== undefined) return code
     await sleep(watchEveryMs)
   }
 }

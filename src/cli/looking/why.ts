@@ -4,6 +4,7 @@ import { loadConfig } from '../../config/load.ts'
 import { type WhyAnswer, answerText } from '../../view/diagnosis/answer.ts'
 import { type Status, statuses } from '../../view/diagnosis/finding.ts'
 import { exitCodes } from '../exit-codes.ts'
+import { outputFault } from '../feed/output.ts'
 import { interfaceUrl } from '../ha/ha-client.ts'
 
 export interface WhyArguments {
@@ -44,7 +45,9 @@ export async function why(args: WhyArguments): Promise<number> {
     const asked = await ask(url, token)
     if ('answer' in asked) show(asked.answer, args, url)
     else process.stderr.write(`millrace: ${asked.told}\n`)
-    if (!args.watch) return 'answer' in asked ? whyExitCodes[asked.answer.status] : asked.code
+    // Nobody watches whose reader has gone.
+    const isOnce = !args.watch || outputFault() !== undefined
+    if (isOnce) return 'answer' in asked ? whyExitCodes[asked.answer.status] : asked.code
     if ('code' in asked && asked.code === exitCodes.usage) return asked.code
     await sleep(watchEveryMs)
   }
