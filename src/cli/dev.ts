@@ -38,7 +38,7 @@ export async function develop(application: string, args: DevArguments): Promise<
   const file = resolve(application)
   if (!existsSync(file)) throw new EngineError('USAGE', `The application '${application}' does not exist.`)
   const data = resolve(args.data)
-  if (args.fresh) rmSync(data, { recursive: true, force: true })
+  if (args.fresh) await emptied(data)
   const session = new Session(runArguments(file, data, args), args.data, args.open)
   const watched = new WatchedFolders(projectOf(file), (path) => session.changed(path))
   const signals = onStopSignal((signal) => session.stop(signal === 'SIGINT' && process.stdin.isTTY))
@@ -49,6 +49,16 @@ export async function develop(application: string, args: DevArguments): Promise<
     signals.dispose()
     watched.close()
   }
+}
+
+/** Of a folder that somebody named, nothing else that lies there is taken away, nor what another process is at. */
+async function emptied(data: string): Promise<void> {
+  const broker = join(data, 'broker')
+  if (existsSync(broker)) {
+    const { lockFolder } = await import('../broker/embedded/folder-lock.ts')
+    lockFolder(broker)()
+  }
+  for (const folder of [broker, join(data, 'state')]) rmSync(folder, { recursive: true, force: true })
 }
 
 /** Where somebody develops the application: says where its console is, and opens it once where somebody sits before a screen. */

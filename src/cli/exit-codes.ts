@@ -8,8 +8,13 @@ const wrongInput: readonly ErrorCode[] = ['DECODE_FAILED', 'PORT_TAKEN']
 
 /** Errors without a code of the table are a crash. */
 export function exitCodeOf(error: unknown): number {
-  if (!EngineError.is(error)) return exitCodes.crash
+  if (!EngineError.is(error)) return isFolderInUse(error) ? exitCodes.usage : exitCodes.crash
   return wrongInput.includes(error.code) ? exitCodes.usage : exitCodeFor(error.code)
+}
+
+/** Of the embedded broker: to start again does not help while the other process has it. */
+function isFolderInUse(error: unknown): boolean {
+  return error instanceof Error && 'errorClass' in error && 'code' in error && error.code === 'STORAGE_LOCKED'
 }
 
 /**

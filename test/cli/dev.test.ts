@@ -14,6 +14,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { spawn } from '@lydell/node-pty'
+import { lockFolder } from '../../src/broker/embedded/folder-lock.ts'
 import { eventually, millrace, startMillrace } from '../support/millrace.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-dev-'))
@@ -132,6 +133,28 @@ describe('millrace dev', () => {
       assert.deepEqual(seen, more.length === 0 ? [told()[0]?.[1]] : [])
     })
   }
+
+  test('--fresh takes away what it keeps, and nothing else of the folder, nor what another process is at', async () => {
+    const data = join(folder, 'kept')
+    for (const name of ['broker', 'state']) mkdirSync(join(data, name), { recursive: true })
+    writeFileSync(join(data, 'broker', 'journal'), '')
+    writeFileSync(join(data, 'notes.txt'), 'mine')
+    const args = ['dev', 'app.ts', '--data', 'kept', '--fresh', '--set', 'runtime.http.enabled=false']
+    const unlock = lockFolder(join(data, 'broker'))
+    const refused = await millrace(args, { cwd: folder })
+    unlock()
+    assert.equal(refused.code, 2)
+    assert.match(refused.stderr, /^millrace: The embedded broker's folder .* is in use by the process \d+/)
+    assert.ok(existsSync(join(data, 'broker', 'journal')))
+    const dev = startMillrace(args, { cwd: folder, timeoutMs: 400_000 })
+    try {
+      await eventually('it runs', () => dev.stderr().includes('RUNNING'), 120_000)
+    } finally {
+      dev.child.kill('SIGTERM')
+    }
+    await dev.result
+    assert.equal(readFileSync(join(data, 'notes.txt'), 'utf8'), 'mine')
+  })
 
   test('an application that is not there is a slip', async () => {
     const { code, stderr } = await millrace(['dev', 'nowhere.ts'], { cwd: folder })
