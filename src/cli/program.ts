@@ -1,5 +1,6 @@
 /** The command line: verbs, options and what they mean. */
 import { Command, CommanderError, Option } from 'commander'
+import { EngineError } from '../base/errors.ts'
 import { packageVersion } from '../base/package-version.ts'
 import { addBroker } from './broker-program.ts'
 import { collect, parseRate, parseSetting } from './cli-options.ts'
@@ -122,13 +123,28 @@ function addTopology(program: Command, ended: (code: number) => void): void {
     .option('--set <key=value>', 'one configuration key (repeatable)', parseSetting, [])
     .exitOverride()
     .addHelpText('after', '\nExample: millrace topology app.ts; millrace topology --url http://localhost:8080')
-    .action(async (application: string | undefined, options: TopologyArguments & LookArguments) => {
+    .action(async (application: string | undefined, options: TopologyArguments & LookArguments, verb: Command) => {
+      refuseOthers(application === undefined, verb)
       if (application === undefined) return ended(await lookAt('topology', options))
       const { renderTopology } = await import('./looking/topology.ts')
       const { text, fits } = await renderTopology(application, options)
       process.stdout.write(text)
       if (!fits) ended(exitCodes.crash)
     })
+}
+
+/** Some options are of one way to ask alone: passed over, they would answer another question. */
+function refuseOthers(isAsked: boolean, verb: Command): void {
+  const others = isAsked ? ['format', 'diff'] : ['url', 'tokenFile', 'output']
+  const given = verb.options.find((option) => {
+    const name = option.attributeName()
+    return others.includes(name) && verb.getOptionValueSource(name) === 'cli'
+  })
+  if (given === undefined) return
+  const why = isAsked
+    ? 'is about the file of an application; name one, as in millrace topology app.ts'
+    : 'is about a running application; leave the file out to ask one'
+  throw new EngineError('USAGE', `${given.long} ${why}.`)
 }
 
 function addTypes(program: Command): void {

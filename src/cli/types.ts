@@ -36,8 +36,17 @@ export async function makeTypes(sources: readonly string[], args: TypesArguments
   }
   const text = head + avroTypeScript(schemas, { longs })
   if (out === undefined) return text
-  writeFileSync(out, text)
+  writeFile(out, text)
   return ''
+}
+
+function writeFile(path: string, text: string): void {
+  try {
+    writeFileSync(path, text)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    throw new EngineError('USAGE', `--out: ${path} cannot be written (${code}); name a file that can.`)
+  }
 }
 
 function clientOf({ config: file, set }: TypesArguments): RegistryClient {

@@ -239,6 +239,14 @@ describe('millrace run, with bad input', () => {
     assert.match(result.stderr, /runtime\.http\.port/)
   })
 
+  test('says that a file of the configuration cannot be read', async () => {
+    const kafka = ['--set', 'broker.bootstrap-servers=localhost:9092', '--set', 'broker.tls.ca-file=nowhere.pem']
+    assertRefused(
+      await millrace(['run', totals, ...quiet, ...kafka]),
+      /^millrace: broker\.tls\.ca-file cannot be read/m,
+    )
+  })
+
   test('says that there is no such application', async () => {
     assertRefused(await millrace(['run', join(folder, 'nowhere.ts')]), /no application module .*nowhere\.ts/)
   })

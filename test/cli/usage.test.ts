@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict'
-import { existsSync } from 'node:fs'
-import { describe, test } from 'node:test'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { after, describe, test } from 'node:test'
 import { millrace, startMillrace } from '../support/millrace.ts'
+
+const totals = join(import.meta.dirname, 'apps', 'totals.ts')
+const folder = mkdtempSync(join(tmpdir(), 'millrace-usage-'))
+const schema = join(folder, 'a.avsc')
+writeFileSync(schema, '{"type":"record","name":"A","fields":[]}')
+after(() => rmSync(folder, { recursive: true }))
 
 describe('the command line', () => {
   test('explains itself', async () => {
@@ -40,11 +48,21 @@ describe('the command line', () => {
     [['run', 'app.ts', '--feed-rate', 'fast'], /a number of records a second above 0/],
     [['run', 'app.ts', '--feed', 'flights'], /--feed takes topic=file/],
     [['run', 'app.ts', '--feed', 'flights=nowhere.ndjson'], /The file 'nowhere\.ndjson' .* does not exist/],
+    [['completion', 'csh'], /'csh' is invalid.*Allowed choices are bash, zsh, fish/],
+    [['types', schema, '--out', import.meta.dirname], /--out: .* cannot be written \(EISDIR\); name a file/],
+    [
+      ['types', 'orders', '--set', 'schema-registry.url=https://r', '--set', 'schema-registry.tls.ca-file=nowhere.pem'],
+      /a file that schema-registry\.tls\.\* names cannot be read: .*nowhere\.pem/,
+    ],
+    [['topology', '--diff', 'old.json'], /--diff is about the file of an application; name one/],
+    [['topology', '--format', 'json'], /--format is about the file/],
+    [['topology', totals, '-o', 'json'], /--output is about a running application; leave the file out/],
+    [['topology', totals, '--url', 'localhost'], /--url is about a running application/],
     [['license', 'inspect', 'hello'], /not a license key/],
     [['license', 'inspect', '@nowhere.jwt'], /'nowhere\.jwt' of the key cannot be read \(ENOENT\)/],
   ]
   for (const [args, says] of wrong) {
-    test(`refuses 'millrace ${args.join(' ')}' in one sentence, with exit code 2`, async () => {
+    test(`refuses 'millrace ${args.map((arg) => basename(arg)).join(' ')}' in one sentence, with exit code 2`, async () => {
       const { code, stdout, stderr } = await millrace(args)
       assert.match(stderr, says)
       assert.match(stderr, /^millrace: /)

@@ -1,5 +1,5 @@
 /** The verbs that ask a running application, and their options. */
-import { type Command, InvalidArgumentError, Option } from 'commander'
+import { Argument, type Command, InvalidArgumentError, Option } from 'commander'
 import { collect, parseSetting } from '../cli-options.ts'
 import { type Shell, shells } from './completion.ts'
 import type { DlqArguments } from './dlq.ts'
@@ -131,14 +131,11 @@ function addCompletion(program: Command): void {
   program
     .command('completion')
     .description('completion for a shell, to be sourced')
-    .argument('<shell>', shells.join(', '))
+    .addArgument(new Argument('<shell>').choices(shells))
     .addHelpText('after', '\nExample: source <(millrace completion bash)')
     .exitOverride()
-    .action(async (shell: string) => {
-      if (!(shells as readonly string[]).includes(shell)) {
-        throw new InvalidArgumentError(`'${shell}' is none of ${shells.join(', ')}.`)
-      }
+    .action(async (shell: Shell) => {
       const { completionOf } = await import('./completion.ts')
-      process.stdout.write(completionOf(program, shell as Shell))
+      process.stdout.write(completionOf(program, shell))
     })
 }
