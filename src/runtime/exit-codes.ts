@@ -1,5 +1,5 @@
 /** The exit codes of the process. */
-import type { ErrorCode } from '../base/errors.ts'
+import type { EngineError, ErrorCode } from '../base/errors.ts'
 
 export const exitCodes = {
   clean: 0,
@@ -32,4 +32,11 @@ export function exitCodeFor(code: ErrorCode | 'UNKNOWN'): number {
     default:
       return exitCodes.crash
   }
+}
+
+/** The exit code behind an engine that has ended; `ofFailure` where nothing better is known of its failure. */
+export function exitCodeAfter(error: EngineError | undefined, ofFailure: number): number {
+  if (error === undefined) return exitCodes.clean
+  const own = exitCodeFor(error.code)
+  return own === exitCodes.crash ? ofFailure : own
 }

@@ -22,6 +22,28 @@ describe('slips', () => {
     assert.match(failure?.message ?? '', /numbers\/\d at offset 0: not this one, thrown at refuse \(throwing\.ts:5\)$/)
   })
 
+  for (const policy of ['skip', 'dead-letter'] as const) {
+    test(`records that go no further are told once where the policy for them is ${policy}`, async (t) => {
+      const engine = await TestEngine.start(t, 'throwing', {
+        'errors.processing': policy,
+        'errors.decoding': policy,
+      })
+      await engine.put('numbers', [
+        { key: 'a', value: 13 },
+        { key: 'a', value: 1 },
+        { key: 'b', value: Buffer.from('{') },
+      ])
+      await engine.idle()
+      // What failed last may be told only at the end.
+      await engine.stop()
+      const kept = { skip: ': dead-letter` keeps them', 'dead-letter': ' is a dead letter, with its reason' }[policy]
+      for (const what of ['failed in a function', 'could not be decoded']) {
+        const lines = engine.log.filter(({ message }) => message.includes(what) && message.includes(kept))
+        assert.equal(lines.length, 1, what)
+      }
+    })
+  }
+
   test('names that differ from thread to thread are refused', async (t) => {
     const engine = await TestEngine.start(t, 'by-chance', { 'runtime.shutdown.timeout': 500 })
     await engine.reaches('FAILED')

@@ -30,7 +30,7 @@ import type { CompiledTopology } from '../../topology/compiled.ts'
 import type { EngineHostOptions } from './engine-host-options.ts'
 import { EngineThreads } from './engine-threads.ts'
 import { Oversights } from './oversights.ts'
-import { exitCodeFor, exitCodes } from '../exit-codes.ts'
+import { exitCodeAfter } from '../exit-codes.ts'
 import { IdleWaits } from './idle-waits.ts'
 import { LaneProgress } from './lane-progress.ts'
 import { LaneQueries } from '../data/store-queries.ts'
@@ -332,9 +332,7 @@ export class EngineHost implements EngineView, EngineCommands {
   }
 
   #exitCode(): number {
-    if (!this.#error) return exitCodes.clean
-    const own = exitCodeFor(this.#error.code)
-    return own === exitCodes.crash ? this.#o.failureExitCode : own
+    return exitCodeAfter(this.#error, this.#o.failureExitCode)
   }
 
   #send(message: ToEngine): void {
@@ -444,6 +442,7 @@ export class EngineHost implements EngineView, EngineCommands {
   #finish(): void {
     this.#idle.end(this.#error)
     if (this.#ended) return
+    this.#oversights.look(null, this.#counters)
     this.#ended = true
     this.#o.ended(this.#exitCode(), this.#error)
   }

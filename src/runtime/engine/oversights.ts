@@ -1,10 +1,9 @@
 /** What looks like a slip of the application or of whoever writes its input, told in the log; so is what is dropped. */
-import { type CountersView, dropReasons, dropSlot } from '../../base/counters.ts'
+import { type CountersView, deadLetterSlot, dropReasons, dropSlot } from '../../base/counters.ts'
 import type { WatermarkSnapshot } from '../../view/view.ts'
 
 /** As milliseconds these are days of January 1970, as seconds any time from 2001 to 2128. */
 const seconds = { from: 1_000_000_000, to: 5_000_000_000 } as const
-/** What a failed function or a decoder's refusal comes to is told as a failure, by its policy. */
 const sentences: Readonly<Partial<Record<(typeof dropReasons)[number], readonly [what: string, mend: string]>>> = {
   late: [
     'come too late for their windows or joins',
@@ -13,6 +12,11 @@ const sentences: Readonly<Partial<Record<(typeof dropReasons)[number], readonly 
   expired: ['are older than what their store keeps', 'A longer retention of the store lets them in.'],
   null_key: ['have no key where one is needed', ''],
   negative_timestamp: ['have a negative timestamp', ''],
+}
+/** What went wrong with records that a policy lets go no further, and the key of that policy. */
+const failures: Readonly<Partial<Record<(typeof dropReasons)[number], readonly [what: string, key: string]>>> = {
+  deserialize: ['could not be decoded', 'errors.decoding'],
+  handler: ['failed in a function, or could not be written', 'errors.processing'],
 }
 /** Told again once there are so many times as many. */
 const again = 10
@@ -41,17 +45,13 @@ export class Oversights {
     }
     for (let sub = 0; sub < layout.subtopologies; sub++) {
       for (const [at, reason] of dropReasons.entries()) {
-        const [what, mend] = sentences[reason] ?? []
-        if (what === undefined) continue
-        const slot = dropSlot(layout, sub, at)
-        const dropped = lanes.reduce((sum, lane) => sum + (lane[slot] ?? 0), 0)
+        const inAll = (slot: number): number => lanes.reduce((sum, lane) => sum + (lane[slot] ?? 0), 0)
+        const dropped = inAll(dropSlot(layout, sub, at))
         const id = `${reason} ${sub}`
         if (dropped === 0 || dropped < again * (this.#dropped.get(id) ?? 0)) continue
         this.#dropped.set(id, dropped)
-        const kept = 'engine_records_dropped_total counts them, `errors.dropped: dead-letter` keeps them.'
-        this.#warn(
-          `records of sub-topology ${sub} ${what} and are dropped (${dropped} so far): ${kept} ${mend}`.trimEnd(),
-        )
+        const sentence = sentenceOf(reason, dropped, inAll(deadLetterSlot(layout, at)) > 0)
+        if (sentence !== undefined) this.#warn(`records of sub-topology ${sub} ${sentence}`)
       }
     }
   }
@@ -61,4 +61,20 @@ export class Oversights {
     this.#told.add(id)
     this.#warn(message)
   }
+}
+
+function sentenceOf(reason: (typeof dropReasons)[number], count: number, areLetters: boolean): string | undefined {
+  const counted = 'engine_records_dropped_total counts them'
+  const failed = failures[reason]
+  if (failed !== undefined) {
+    const [what, key] = failed
+    const kept = areLetters
+      ? 'each is a dead letter, with its reason: `millrace dlq list` shows them.'
+      : `\`${key}: dead-letter\` keeps them with their reasons.`
+    return `${what} and go no further (${count} so far): ${counted}, ${kept}`
+  }
+  const [what, mend = ''] = sentences[reason] ?? []
+  if (what === undefined) return undefined
+  const kept = '`errors.dropped: dead-letter` keeps them.'
+  return `${what} and are dropped (${count} so far): ${counted}, ${kept} ${mend}`.trimEnd()
 }
