@@ -44,12 +44,20 @@ const causes = {
   down: /cannot be reached/,
 } as const
 
+interface Shown {
+  readonly name: string
+  readonly status: string
+  readonly details: Readonly<Record<string, unknown>>
+}
+
+async function indicator(engine: TestEngine): Promise<Shown | undefined> {
+  const answer = (await (await fetch(`${engine.runtime.url}/health/ready`)).json()) as { components: Shown[] }
+  return answer.components.find(({ name }) => name === 'schema-registry')
+}
+
 /** The health indicator is DOWN, and says why and for what. */
 async function isShown(engine: TestEngine, id: string, cause: RegExp): Promise<boolean> {
-  const answer = (await (await fetch(`${engine.runtime.url}/health/ready`)).json()) as {
-    components: Array<{ name: string; status: string; details: Record<string, unknown> }>
-  }
-  const shown = answer.components.find(({ name }) => name === 'schema-registry')
+  const shown = await indicator(engine)
   if (shown?.status !== 'DOWN' || shown.details.trouble === undefined) return false
   assert.match(String(shown.details.trouble), cause)
   assert.equal(shown.details.waitingFor, id)
@@ -275,6 +283,29 @@ describe('the start', () => {
       (await totals(second)).a?.map(({ orders }) => orders),
       [1, 2],
     )
+    assert.deepEqual(server.asked, [])
+  })
+
+  test('is ready again once a registry that was away is back, though nothing is asked of it', async (t) => {
+    const dir = mkdtempSync(join(tmpdir(), 'millrace-schemas-'))
+    t.after(() => rmSync(dir, { recursive: true, force: true }))
+    const server = await RegistryServer.start(t)
+    const settings = {
+      'broker.bootstrap-servers': `embedded:${join(dir, 'broker')}`,
+      'engine.state.store': 'lmdb',
+      'engine.state.dir': join(dir, 'state'),
+      'runtime.http.enabled': true,
+      'runtime.http.port': 0,
+    }
+    const first = await start(t, server, settings)
+    await first.reaches('RUNNING')
+    await first.stop()
+    await server.down()
+    const second = await start(t, server, settings)
+    await second.reaches('RUNNING')
+    await eventually('the registry is known to be away', async () => (await indicator(second))?.status === 'DOWN')
+    await server.up()
+    await eventually('it is UP', async () => (await indicator(second))?.status === 'UP')
     assert.deepEqual(server.asked, [])
   })
 

@@ -151,9 +151,7 @@ export class SchemaService {
     const client = this.#client
     if (client === undefined) return undefined
     return async () => {
-      // One that is known not to do what is asked need not be asked again: that would take as long as its timeout.
-      const known = this.#hub?.trouble
-      const status = known === undefined ? await client.ping() : undefined
+      const status = await this.#pinged(client)
       const waiting = this.#hub?.fetching ?? []
       const trouble = this.#hub?.trouble
       const details = {
@@ -164,6 +162,19 @@ export class SchemaService {
       }
       return { up: trouble === undefined && status !== undefined && status < 500, details }
     }
+  }
+
+  /**
+   * One that does not do what is being asked of it need not be asked again: that would take as long as its timeout. What it
+   * did not do earlier says nothing of today, and nobody else may ask it for days.
+   */
+  async #pinged(client: RegistryClient): Promise<number | undefined> {
+    const hub = this.#hub
+    if (hub?.trouble === undefined) return client.ping()
+    if (hub.isAsking) return undefined
+    const status = await client.ping()
+    if (status < 400) hub.answered()
+    return status
   }
 
   close(): void {

@@ -42,6 +42,7 @@ export class SchemaHub {
   readonly #fetching = new Map<number, Promise<SchemaAnswer>>()
   /** Why the registry did not do what was asked last; undefined: it did. */
   #trouble: string | undefined
+  #preparing = false
   #closed = false
 
   constructor(options: HubOptions) {
@@ -59,6 +60,16 @@ export class SchemaHub {
     return [...this.#fetching.keys()]
   }
 
+  /** Something is asked until it is answered, so that `trouble` is of this moment. */
+  get isAsking(): boolean {
+    return this.#preparing || this.#fetching.size > 0
+  }
+
+  /** Somebody else has asked the registry for something, and it did that. */
+  answered(): void {
+    if (!this.isAsking) this.#recovered()
+  }
+
   close(): void {
     this.#closed = true
   }
@@ -69,7 +80,16 @@ export class SchemaHub {
    * @throws EngineError `SCHEMA_REFUSED` where it is there and a schema is missing or does not fit.
    */
   async prepare(needs: readonly SchemaNeed[]): Promise<Extract<SchemaAnswer, { type: 'prepared' }>> {
-    const unique = merged(needs)
+    this.#preparing = true
+    try {
+      await this.#prepare(merged(needs))
+    } finally {
+      this.#preparing = false
+    }
+    return { type: 'prepared', schemas: [...this.#known.values()], own: [...this.#own] }
+  }
+
+  async #prepare(unique: readonly SchemaNeed[]): Promise<void> {
     for (const need of unique) {
       if (!need.writes && need.text !== null && !this.#o.registersAll) continue
       const id = await this.#untilDone(() => this.#ownId(need), this.#own.get(needKey(need)))
@@ -83,7 +103,6 @@ export class SchemaHub {
       else await fetched.catch((error: unknown) => this.#withoutVersions(error))
     }
     this.#remember()
-    return { type: 'prepared', schemas: [...this.#known.values()], own: [...this.#own] }
   }
 
   /** What is only read can be fetched when a record names it. */
