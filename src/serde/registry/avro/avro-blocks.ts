@@ -4,20 +4,19 @@
  */
 import type { Type } from 'avsc'
 import { SerdeError } from '../../serde.ts'
+import { readText, type TextTap, writeText } from './avro-scalars.ts'
 
 /** What avsc reads from. */
-interface Tap {
-  readonly buf: Buffer
-  pos: number
-  readLong(): number
+interface Tap extends TextTap {
   skipLong(): void
-  readString(): string
+  writeLong(value: number): void
   skipString(): void
 }
 
 interface Inner {
   _read(tap: Tap): unknown
   _skip(tap: Tap): void
+  _write(tap: Tap, value: unknown): void
 }
 
 interface Blocks {
@@ -38,7 +37,7 @@ export function boundedTypes(library: { readonly ArrayType: unknown; readonly Ma
   const BoundedArray = class extends (library.ArrayType as new (...given: unknown[]) => object) {}
   const BoundedMap = class extends (library.MapType as new (...given: unknown[]) => object) {}
   Object.assign(BoundedArray.prototype, { _read: readArray, _skip: skipArray })
-  Object.assign(BoundedMap.prototype, { _read: readMap, _skip: skipMap })
+  Object.assign(BoundedMap.prototype, { _read: readMap, _skip: skipMap, _write: writeMap })
   return { array: BoundedArray as unknown as BlockClass, map: BoundedMap as unknown as BlockClass }
 }
 
@@ -95,7 +94,7 @@ function readMap(this: Blocks, tap: Tap): Record<string, unknown> {
   for (let count = blockSize(tap); count > 0; count = blockSize(tap)) {
     let at = tap.pos
     for (; count > 0; count--) {
-      const key = tap.readString()
+      const key = readText(tap) as string
       at = moved(tap, at)
       const value = values._read(tap)
       at = moved(tap, at)
@@ -105,6 +104,20 @@ function readMap(this: Blocks, tap: Tap): Record<string, unknown> {
     }
   }
   return map
+}
+
+function writeMap(this: Blocks, tap: Tap, map: unknown): void {
+  // A Map has no members, and would be written as none.
+  if (typeof map !== 'object' || map === null || Array.isArray(map) || map instanceof Map)
+    throw new SerdeError('what is given for a map is no object with its names as members')
+  const values = this.valuesType as Inner
+  const names = Object.keys(map)
+  if (names.length > 0) tap.writeLong(names.length)
+  for (const name of names) {
+    writeText(tap, name)
+    values._write(tap, (map as Record<string, unknown>)[name])
+  }
+  tap.writeLong(0)
 }
 
 function skipMap(this: Blocks, tap: Tap): void {

@@ -10,9 +10,17 @@ const promotions: Readonly<Record<string, readonly string[]>> = {
   bytes: ['string'],
 }
 
-/** Why `reader` cannot read what was written with `writer`; empty: it can. */
-export function avroProblems(reader: AvroNode, writer: AvroNode, known: readonly AvroNode[] = []): string[] {
-  const check = new Check(new AvroNames(reader, ...known), new AvroNames(writer, ...known))
+/**
+ * Why `reader` cannot read what was written with `writer`; empty: it can. `known`: the schemas to which the writer's refers, and
+ * the reader's too where none are given for it.
+ */
+export function avroProblems(
+  reader: AvroNode,
+  writer: AvroNode,
+  known: readonly AvroNode[] = [],
+  knownToReader: readonly AvroNode[] = known,
+): string[] {
+  const check = new Check(new AvroNames(...knownToReader, reader), new AvroNames(...known, writer))
   check.compare(reader, undefined, writer, undefined, '')
   return check.problems
 }
@@ -49,7 +57,9 @@ class Check {
       return
     }
     if (reader.kind !== writer.kind) {
-      if (promotions[reader.kind]?.includes(writer.kind) !== true)
+      // Digits are not what the characters of a text are.
+      const isDecimal = (reader.node as AvroObject).logicalType === 'decimal'
+      if (isDecimal || promotions[reader.kind]?.includes(writer.kind) !== true)
         this.#tell(
           path,
           `is ${shown(writer)} in what was written and ${shown(reader)} in what reads, and the one does not become the other`,

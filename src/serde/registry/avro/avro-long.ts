@@ -21,7 +21,29 @@ export function safeLong(library: { readonly LongType: unknown }): Type {
   return new (SafeLong as unknown as LongClass)()
 }
 
+/** Any long as the double that is nearest to it, for those who ask for a double. */
+export function readApproximateLong(tap: Tap): number {
+  return readParts(tap, nearest)
+}
+
 function readLong(tap: Tap): number {
+  return readParts(tap, exact)
+}
+
+function exact(low: number, high: number): number {
+  if (high >= highLimit) {
+    throw new SerdeError("a long is more than a number holds exactly; take longs as bigints (longs: 'bigint')")
+  }
+  const magnitude = (low >>> 1) + high * lowRange
+  return (low & 1) === 0 ? magnitude : -magnitude - 1
+}
+
+/** Rounded once: the lower part and the sign's one are exact together. */
+function nearest(low: number, high: number): number {
+  return (low & 1) === 0 ? (low >>> 1) + high * lowRange : -((low >>> 1) + 1 + high * lowRange)
+}
+
+function readParts(tap: Tap, numberOf: (low: number, high: number) => number): number {
   const { buf } = tap
   let byte = buf[tap.pos++] as number
   let low = byte & 127
@@ -34,11 +56,7 @@ function readLong(tap: Tap): number {
     byte = buf[tap.pos++] as number
     high += (byte & 127) * scale
   }
-  if (high >= highLimit) {
-    throw new SerdeError("a long is more than a number holds exactly; take longs as bigints (longs: 'bigint')")
-  }
-  const magnitude = (low >>> 1) + high * lowRange
-  return (low & 1) === 0 ? magnitude : -magnitude - 1
+  return numberOf(low, high)
 }
 
 function writeLong(tap: Tap, value: unknown): void {

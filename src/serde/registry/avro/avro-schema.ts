@@ -60,6 +60,25 @@ export function parseAvro(text: string): AvroNode {
   return /^[A-Za-z_][\w.]*$/.test(trimmed) ? trimmed : (JSON.parse(trimmed) as AvroNode)
 }
 
+/**
+ * The schema as those need it who read what was written with it. Defaults are the reader's, and libraries have registered
+ * schemas with defaults that are not of their field's type.
+ */
+export function withoutDefaults(node: AvroNode): AvroNode {
+  if (typeof node === 'string') return node
+  if (isUnion(node)) return node.map(withoutDefaults)
+  const { type, fields, items, values } = node
+  return {
+    ...node,
+    ...(typeof type === 'object' && { type: withoutDefaults(type) }),
+    ...(fields !== undefined && {
+      fields: fields.map(({ default: _, ...field }) => ({ ...field, type: withoutDefaults(field.type) })),
+    }),
+    ...(items !== undefined && { items: withoutDefaults(items) }),
+    ...(values !== undefined && { values: withoutDefaults(values) }),
+  }
+}
+
 /** A node with the types that it names, by full name, and the namespace in force inside of it. */
 export interface Resolved {
   readonly kind: string
@@ -93,6 +112,10 @@ export class AvroNames {
     if (typeof node.type === 'object') this.#collect(node.type, inner)
   }
 
+  get all(): string[] {
+    return [...this.#types.keys()]
+  }
+
   resolve(node: AvroNode, namespace: string | undefined): Resolved {
     if (isUnion(node)) return { kind: 'union', node, name: undefined, namespace }
     if (typeof node === 'string') {
@@ -111,6 +134,11 @@ export class AvroNames {
       return { kind: node.type, node, name: undefined, namespace }
     return this.resolve(node.type, namespace)
   }
+}
+
+/** Full names of the types that a schema declares. */
+export function namesIn(schema: AvroNode): string[] {
+  return new AvroNames(schema).all
 }
 
 function kindOf(node: AvroObject): string {

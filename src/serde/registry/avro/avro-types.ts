@@ -3,6 +3,9 @@ import type { schema as AvroSchema, Type, types } from 'avsc'
 import { SerdeError } from '../../serde.ts'
 import { boundedTypes } from './avro-blocks.ts'
 import { safeLong } from './avro-long.ts'
+import { type AvroNode, withoutDefaults } from './avro-schema.ts'
+import { type Scalars, strictScalars } from './avro-scalars.ts'
+import { fittingUnions } from './avro-unions.ts'
 import { optionalPackage } from '../optional-package.ts'
 
 export type Avsc = typeof import('avsc')
@@ -55,19 +58,15 @@ function logicalClass(
       return to(value as never, this.#schema)
     }
 
-    /** Written with another type: as that is read by the one below. */
-    override _resolve(writer: Type): ((raw: unknown) => unknown) | undefined {
+    /**
+     * Written with the type below, whatever was said of it. What would have to become that type first is no such value: the
+     * characters of a text are no digits of a decimal.
+     */
+    _update(resolver: { _read: unknown }, writer: Type, options: object): void {
       const { underlyingType } = this as unknown as Underlying
-      const raw = (writer as unknown as Partial<Underlying>).underlyingType ?? writer
-      try {
-        underlyingType.createResolver(raw)
-      } catch {
-        return undefined
-      }
-      const isLogical = raw !== writer
-      if (isLogical) return (value) => value
-      const isWide = underlyingType.typeName === 'abstract:long'
-      return (value) => this._fromValue(isWide && typeof value === 'number' ? BigInt(value) : value)
+      if (writer.typeName !== underlyingType.typeName) return
+      const inner = underlyingType.createResolver(writer, options) as unknown as { _read(tap: unknown): unknown }
+      resolver._read = (tap: unknown) => this._fromValue(inner._read(tap))
     }
   } as unknown as LogicalClass
 }
@@ -76,10 +75,11 @@ function dateOf(days: number): string {
   return new Date(days * dayMs).toISOString().slice(0, -14)
 }
 
+/** `Date.parse` takes February 30 for March 2, and a year for its first day. */
 function daysOf(text: unknown): number {
-  const at = typeof text === 'string' ? Date.parse(`${text}T00:00:00Z`) : Number.NaN
-  if (Number.isNaN(at)) throw new SerdeError(`${String(text)} is no date; write it as 2026-01-31`)
-  return at / dayMs
+  const days = typeof text === 'string' ? Date.parse(`${text}T00:00:00Z`) / dayMs : Number.NaN
+  if (Number.isInteger(days) && dateOf(days) === text) return days
+  throw new SerdeError(`${String(text)} is no date; write it as 2026-01-31`)
 }
 
 /** The digits of a decimal, two's complement and big-endian, as text with `scale` digits behind the point. */
@@ -130,6 +130,9 @@ function durationOf(raw: Buffer): AvroDuration {
 }
 
 function durationBytes({ months, days, milliseconds }: AvroDuration): Buffer {
+  // A buffer takes what is missing for zero, and the whole part of a fraction.
+  if (![months, days, milliseconds].every((part) => part >>> 0 === part))
+    throw new SerdeError('a duration is whole numbers of months, days and milliseconds')
   const raw = Buffer.alloc(12)
   raw.writeUInt32LE(months, 0)
   raw.writeUInt32LE(days, 4)
@@ -174,8 +177,9 @@ function logicalTypes(): Record<string, LogicalClass> {
 export type NamedTypes = Record<string, Type>
 
 /** What takes the place of the library's own types. */
-interface Replacements {
+interface Replacements extends Scalars {
   readonly safe: Type
+  readonly union: (branches: readonly unknown[], options: object) => Type
   readonly array: new (schema: unknown, options: unknown) => Type
   readonly map: new (schema: unknown, options: unknown) => Type
 }
@@ -183,63 +187,96 @@ interface Replacements {
 let replacements: Replacements | undefined
 
 function replaced(): Replacements {
-  const { types } = avsc()
-  replacements ??= { safe: safeLong(types), ...boundedTypes(types) }
+  const library = avsc()
+  const { types } = library
+  replacements ??= {
+    safe: safeLong(types),
+    union: fittingUnions(library as never),
+    ...boundedTypes(types),
+    ...strictScalars(types as never),
+  }
   return replacements
 }
 
 /** Milliseconds are numbers everywhere in this engine, whatever other longs are. */
 const inMillis = new Set(['timestamp-millis', 'local-timestamp-millis'])
 
-function typeOf(schema: unknown, long: Type, more: object, registry: NamedTypes): Type {
-  const { safe, array: BoundedArray, map: BoundedMap } = replaced()
+type LogicalClasses = Readonly<Record<string, LogicalClass>>
+
+function typeOf(schema: unknown, long: Type, logicalTypes: LogicalClasses, registry: NamedTypes): Type {
+  const { safe, array: StrictArray, map: StrictMap, fixed: StrictFixed, union, ...scalars } = replaced()
   registry.long ??= long
+  for (const name of ['string', 'bytes', 'float', 'double'] as const) registry[name] ??= scalars[name]
   const typeHook = (
-    node: { readonly type?: unknown; readonly logicalType?: string },
-    options: unknown,
+    node: readonly unknown[] | { readonly type?: unknown; readonly logicalType?: string },
+    options: object,
   ): Type | undefined => {
-    switch (node.type) {
+    if (isBranches(node)) return union(node, options)
+    const { type, logicalType = '' } = node
+    // What lies below a logical type is made by the library: it gets and gives no value of the application.
+    if (Object.hasOwn(logicalTypes, logicalType)) return undefined
+    switch (type) {
       case 'long':
-        return inMillis.has(node.logicalType ?? '') ? safe : long
+        return inMillis.has(logicalType) ? safe : long
+      case 'string':
+      case 'bytes':
+      case 'float':
+      case 'double':
+        return scalars[type]
+      case 'fixed':
+        return new StrictFixed(node, options)
       case 'array':
-        return new BoundedArray(node, options)
+        return new StrictArray(node, options)
       case 'map':
-        return new BoundedMap(node, options)
+        return new StrictMap(node, options)
       default:
         return undefined
     }
   }
-  const settings = { registry, typeHook, omitRecordMethods: true, ...more }
+  const settings = { registry, typeHook, omitRecordMethods: true, logicalTypes }
   const type = avsc().Type.forSchema(schema as AvroSchema.AvroSchema, settings as never)
-  plainRecords(type, new Set())
+  plainObjects(type, new Set())
   return type
+}
+
+function isBranches(node: unknown): node is readonly unknown[] {
+  return Array.isArray(node)
 }
 
 /** A type for values of the application: with its logical types. */
 export function applicationType(schema: unknown, { longs }: AvroTypeOptions, registry: NamedTypes = {}): Type {
   const long = longs === 'bigint' ? (bigLong() as unknown as Type) : replaced().safe
-  return typeOf(schema, long, { logicalTypes: logicalTypes() }, registry)
+  return typeOf(schema, long, logicalTypes(), registry)
 }
 
 /** A type for what others wrote: as it lies in the bytes. */
-export function writerType(schema: unknown, registry: NamedTypes = {}): Type {
-  return typeOf(schema, replaced().safe, {}, registry)
+export function writerType(schema: AvroNode, registry: NamedTypes = {}): Type {
+  return typeOf(withoutDefaults(schema), replaced().safe, {}, registry)
 }
 
-/** Records come as objects of a class: given the prototype of all objects they are like any other. */
-function plainRecords(type: Type, seen: Set<Type>): void {
+/**
+ * Records, and values with the name of their branch, come as objects of a class: given the prototype of all objects they are
+ * like any other. Names are looked up in objects that have members such as `constructor`: those are no symbols.
+ */
+function plainObjects(type: Type, seen: Set<Type>): void {
   if (seen.has(type)) return
   seen.add(type)
   const parts = type as unknown as {
     readonly recordConstructor?: { prototype: object }
+    readonly _branchConstructor?: { prototype: object } | null
+    readonly _indices?: object
+    readonly _branchIndices?: object
     readonly fields?: ReadonlyArray<{ readonly type: Type }>
     readonly itemsType?: Type
     readonly valuesType?: Type
     readonly types?: readonly Type[]
     readonly underlyingType?: Type
   }
-  if (parts.recordConstructor !== undefined) parts.recordConstructor.prototype = Object.prototype
-  for (const field of parts.fields ?? []) plainRecords(field.type, seen)
+  for (const made of [parts.recordConstructor, parts.types ? null : parts._branchConstructor])
+    if (made) made.prototype = Object.prototype
+  for (const names of [parts._indices, parts._branchIndices])
+    if (names !== undefined) Object.setPrototypeOf(names, null)
+  for (const field of parts.fields ?? []) plainObjects(field.type, seen)
   for (const inner of [parts.itemsType, parts.valuesType, parts.underlyingType, ...(parts.types ?? [])])
-    if (inner !== undefined) plainRecords(inner, seen)
+    if (inner !== undefined) plainObjects(inner, seen)
 }

@@ -5,7 +5,7 @@ import type { KnownSchema } from '../../schemas.ts'
 import { type Serde, SerdeError } from '../../serde.ts'
 import { avroProblems } from './avro-compatibility.ts'
 import { avroFromJson, jsonOfBytes } from './avro-json.ts'
-import { type AvroNode, isUnion, nameOf, parseAvro } from './avro-schema.ts'
+import { type AvroNode, isUnion, nameOf, namesIn, parseAvro } from './avro-schema.ts'
 import { type AvroTypeOptions, applicationType, type NamedTypes, writerType } from './avro-types.ts'
 import type { Codec, OwnSchema, ReadValue, ValueWriter } from '../codec.ts'
 import { RegistrySerde, type RegistryOptions } from '../registry-serde.ts'
@@ -74,6 +74,8 @@ export class AvroCodec implements Codec {
       const node = avroNode(schema)
       const name = nameOf(node)
       try {
+        // Each of them may hold the same type, as files do that were written by a tool.
+        for (const declared of namesIn(node)) delete registry[declared]
         return { name, text: JSON.stringify(node), node, type: applicationType(node, options, registry) }
       } catch (cause) {
         throw new EngineError('TOPOLOGY_INVALID', `The Avro schema ${name} is refused: ${(cause as Error).message}.`, {
@@ -86,18 +88,20 @@ export class AvroCodec implements Codec {
 
   reader(writer: KnownSchema, newest: KnownSchema | undefined): ReadValue {
     const node = parseAvro(writer.text)
-    const known = writer.references.map(({ text }) => parseAvro(text))
+    const known = nodesOf(writer)
     const own = this.#readerTypeOf(node, newest)
     if (isSame(own.node, node)) return wholeReader(own.type, undefined, own.tag)
-    const problems = avroProblems(own.node, node, known)
+    const problems = avroProblems(own.node, node, known, newest === undefined ? known : nodesOf(newest))
     if (problems.length > 0) {
       throw new SerdeError(
         `The record was written with the schema ${writer.id} (${nameOf(node)}), which ${nameOf(own.node)} cannot read: ${problems.slice(0, 3).join('; ')}.`,
       )
     }
-    const written = this.#typeOf(writer, (registry) => writerType(node, registry))
     try {
-      return wholeReader(own.type, own.type.createResolver(written), own.tag)
+      const written = this.#typeOf(writer, (registry) => writerType(node, registry))
+      // Names only have to agree in their last part.
+      const resolver = own.type.createResolver(written, { ignoreNamespaces: true } as never)
+      return wholeReader(own.type, resolver, own.tag)
     } catch (cause) {
       throw new SerdeError(
         `The record was written with the schema ${writer.id}, which ${nameOf(own.node)} cannot read: ${(cause as Error).message}.`,
@@ -176,6 +180,10 @@ export class AvroCodec implements Codec {
   }
 }
 
+function nodesOf({ references }: KnownSchema): AvroNode[] {
+  return references.map(({ text }) => parseAvro(text))
+}
+
 function isSame(a: AvroNode, b: AvroNode): boolean {
   return a === b || JSON.stringify(a) === JSON.stringify(b)
 }
@@ -209,6 +217,7 @@ function writeChecked(type: Type, value: unknown, bytes: Buffer, at: number): nu
       faults.push(`${path.join('.') || 'the value'} is no ${nameOfType(expected)}`)
     }
     type.isValid(value, { errorHook: hook as never })
+    if (faults.length === 0 && cause instanceof SerdeError) faults.push(cause.message)
     if (faults.length === 0) throw cause
     throw new SerdeError(`The value does not fit its Avro schema: ${faults.slice(0, 3).join('; ')}.`, { cause })
   }

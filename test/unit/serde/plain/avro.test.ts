@@ -10,6 +10,7 @@ import { samples } from '../registry/schemas.ts'
 
 const record = (...fields: object[]) => ({ type: 'record', name: 'R', fields })
 const a = { name: 'a', type: 'int' }
+const duration = { type: 'fixed', name: 'D', size: 12, logicalType: 'duration' }
 
 describe('Avro without a registry', () => {
   for (const { name, schema, values } of samples) {
@@ -54,6 +55,56 @@ describe('Avro without a registry', () => {
     const bytes = bigints.serialize({ n: 2n ** 60n })
     assert.deepEqual(bigints.deserialize(bytes), { n: 2n ** 60n })
     assert.throws(() => serdes.avro(schema).deserialize(bytes), SerdeError)
+  })
+
+  test('longs of all 64 bits become the nearest double or float', () => {
+    for (const n of [-(2n ** 62n), 2n ** 60n + 12_345n, -(2n ** 53n) - 1n, 2n ** 63n - 1n, -(2n ** 63n), -1n, 0n]) {
+      const bytes = serdes.avro<bigint>('long', { longs: 'bigint' }).serialize(n)
+      assert.equal(serdes.avro<number>('double', { writer: 'long' }).deserialize(bytes), Number(n))
+      assert.equal(serdes.avro<number>('float', { writer: 'long' }).deserialize(bytes), Math.fround(Number(n)))
+    }
+  })
+
+  test('what would not come back is refused', () => {
+    const refused: ReadonlyArray<readonly [schema: unknown, value: unknown, why: RegExp]> = [
+      ['string', 'x\ud800', /half of a surrogate pair/],
+      ['string', `${'x'.repeat(100)}\udfff`, /half of a surrogate pair/],
+      [{ type: 'map', values: 'int' }, { '\ud800': 1 }, /half of a surrogate pair/],
+      [{ type: 'map', values: 'int' }, new Map([['a', 1]]), /no object with its names as members/],
+      ['float', 1e300, /more than a float holds/],
+      [{ type: 'int', logicalType: 'date' }, '2026-02-30', /logical:date/],
+      [{ type: 'int', logicalType: 'date' }, '2026', /logical:date/],
+      [{ type: 'enum', name: 'E', symbols: ['A'] }, 'constructor', /no E/],
+      [duration, { months: 1, days: 1.5, milliseconds: 0 }, /logical:duration/],
+      [duration, { months: 1 }, /logical:duration/],
+    ]
+    for (const [type, value, why] of refused) {
+      const serde = serdes.avro<unknown>(record({ name: 'v', type }))
+      assert.throws(
+        () => serde.serialize({ v: value }),
+        (error) => error instanceof SerdeError && why.test(error.message),
+      )
+    }
+    assert.equal(serdes.avro<number>('float').deserialize(serdes.avro<number>('float').serialize(Infinity)), Infinity)
+  })
+
+  test('texts that are no UTF-8 are refused, and replacements that were written are read', () => {
+    const serde = serdes.avro<string>('string')
+    assert.equal(serde.deserialize(serde.serialize('a\ufffdb')), 'a\ufffdb')
+    assert.throws(() => serde.deserialize(Buffer.of(4, 0xff, 0xfe)), /no UTF-8|not UTF-8/)
+  })
+
+  test('bytes are taken as a `Uint8Array` too', () => {
+    const bytes = Uint8Array.of(1, 2)
+    for (const type of ['bytes', ['null', 'bytes'], { type: 'fixed', name: 'Two', size: 2 }]) {
+      const serde = serdes.avro<{ v: Uint8Array }>(record({ name: 'v', type }))
+      assert.deepEqual(serde.deserialize(serde.serialize({ v: bytes })), { v: Buffer.from(bytes) })
+    }
+  })
+
+  test('a value with the name of its branch is an object like any other', () => {
+    const serde = serdes.avro<unknown>(['int', 'double'])
+    assert.deepEqual(serde.deserialize(serde.serialize({ double: 5 })), { double: 5 })
   })
 
   test('what does not fit is an error of the serde, and names the field', () => {

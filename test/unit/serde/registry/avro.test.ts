@@ -114,6 +114,36 @@ describe('Avro, there and back', () => {
     )
   })
 
+  test('several kinds of records that hold the same type', () => {
+    const money = { type: 'record', name: 'Money', fields: [{ name: 'units', type: 'int' }] }
+    const kind = (name: string) => ({ type: 'record', name, fields: [{ name: 'price', type: money }] })
+    const serde = connected(openRegistry(), [kind('Paid'), kind('Sent')])
+    for (const value of [{ Paid: { price: { units: 3 } } }, { Sent: { price: { units: 2 } } }])
+      assert.deepEqual(serde.deserialize(serde.serialize(value)), value)
+  })
+
+  test('the newest schema may refer to what older ones held themselves', () => {
+    const money = { type: 'record', name: 'Money', fields: [{ name: 'units', type: 'int' }] }
+    const order = (...fields: object[]) => ({ type: 'record', name: 'Order', fields })
+    const registry = openRegistry()
+    const older = connected(registry, order({ name: 'price', type: money }))
+    const bytes = older.serialize({ price: { units: 5 } })
+    registry.register('money', money)
+    const newer = order({ name: 'price', type: 'Money' }, { name: 'boxes', type: 'int', default: 1 })
+    const references = [{ name: 'Money', subject: 'money', version: 1 }]
+    const body = { schema: JSON.stringify(newer), references }
+    assert.equal(registry.handle({ method: 'POST', path: '/subjects/topic-value/versions', body }).status, 200)
+    assert.deepEqual(connected(registry).deserialize(bytes), { price: { units: 5 }, boxes: 1 })
+  })
+
+  test('the writer may have given defaults that are none', () => {
+    const registry = openRegistry()
+    const field = (type: unknown) => [{ name: 'note', type, default: null }]
+    const id = registry.register('topic-value', { type: 'record', name: 'R', fields: field(['string', 'null']) })
+    const serde = connected(registry, { type: 'record', name: 'R', fields: field(['null', 'string']) })
+    assert.deepEqual(serde.deserialize(Buffer.from([0, 0, 0, 0, id, 0, 2, 120])), { note: 'x' })
+  })
+
   test('a reader without a schema takes the newest of the subject', () => {
     const registry = openRegistry()
     const older = { type: 'record', name: 'R', fields: [{ name: 'a', type: 'int' }] }
