@@ -31,6 +31,7 @@ export function jsonSchema<T>(schema?: object, options: JsonSchemaOptions = {}):
 
 interface Validate {
   (value: unknown): boolean
+  readonly $async?: boolean
   errors?: ReadonlyArray<{ readonly instancePath: string; readonly message?: string }> | null
 }
 
@@ -48,8 +49,13 @@ function ajvFor(schema: object): AjvLike {
   const draft = String((schema as { $schema?: unknown }).$schema ?? '')
   const module = draft.includes('2020-12') ? 'ajv/dist/2020.js' : draft.includes('2019-09') ? 'ajv/dist/2019.js' : 'ajv'
   const { default: Ajv } = optionalPackage<AjvModule>(module, 'The JSON Schema format')
-  // Formats are notes here, as in the registry: a library for them is another package.
-  return new Ajv({ allErrors: false, strict: false, validateFormats: false })
+  // Formats are notes here, as in the registry: a library for them is another package. NaN is no number of JSON.
+  return new Ajv({ allErrors: false, strict: false, strictNumbers: true, validateFormats: false })
+}
+
+/** The names under which a schema finds those that it refers to: a relative one is relative to the schema's own. */
+function keysOf(name: string, { $id }: { readonly $id?: unknown }): string[] {
+  return typeof $id === 'string' && URL.canParse(name, $id) ? [name, new URL(name, $id).href] : [name]
 }
 
 class JsonSchemaCodec implements Codec {
@@ -84,8 +90,14 @@ class JsonSchemaCodec implements Codec {
   ): Validate {
     const ajv = ajvFor(schema)
     try {
-      for (const { name, text } of references) ajv.addSchema(JSON.parse(text) as object, name)
-      return ajv.compile(schema)
+      for (const { name, text } of references) {
+        const referred = JSON.parse(text) as { readonly $id?: unknown }
+        for (const key of new Set(keysOf(name, schema))) if (key !== referred.$id) ajv.addSchema(referred, key)
+      }
+      const check = ajv.compile(schema)
+      // Its answer would be a promise, which counts as yes.
+      if (check.$async) throw new SerdeError('it says $async, and a serde cannot wait')
+      return check
     } catch (cause) {
       const message = `The JSON Schema of the serde '${this.name}' is refused: ${(cause as Error).message}.`
       throw code === undefined ? new SerdeError(message, { cause }) : new EngineError(code, message, { cause })

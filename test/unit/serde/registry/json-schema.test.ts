@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { EngineError } from '../../../../src/base/errors.ts'
 import { EmbeddedRegistry, type JsonSchemaOptions, jsonSchema } from '../../../../src/serde/registry/index.ts'
-import type { Serde } from '../../../../src/serde/serde.ts'
+import { type Serde, SerdeError } from '../../../../src/serde/serde.ts'
 import { connectSerde } from '../../../../src/testing/embedded-schemas.ts'
 
 function connected(registry: EmbeddedRegistry, schema?: object, options?: JsonSchemaOptions): Serde<unknown> {
@@ -56,6 +56,37 @@ describe('JSON Schema', () => {
     assert.throws(() => connected(new EmbeddedRegistry(), schema).serialize([1]), /0 must be string/)
     const never = connected(new EmbeddedRegistry(), schema, { validate: 'never' })
     assert.deepEqual(never.deserialize(never.serialize([1])), [1])
+  })
+
+  test('finds references that are relative to its own name', () => {
+    const place = { type: 'object', properties: { country: { $ref: 'country.json' } } }
+    for (const $id of [undefined, 'http://acme.com/address.json']) {
+      const schema = { ...order, $id: 'http://acme.com/order.json' }
+      const address = { ...place, ...($id && { $id }) }
+      const options = { references: { 'country.json': { type: 'string' }, 'address.json': address } }
+      const serde = connected(new EmbeddedRegistry(), schema, options)
+      const value = { id: 'a', amount: 2, address: { country: 'CH' } }
+      assert.deepEqual(serde.deserialize(serde.serialize(value)), value)
+      assert.throws(() => serde.serialize({ ...value, address: { country: 1 } }), /address.country must be string/)
+    }
+  })
+
+  test('refuses a number that JSON has not, which would come back as null', () => {
+    const serde = connected(new EmbeddedRegistry(), order, { references })
+    for (const amount of [Number.NaN, Number.POSITIVE_INFINITY])
+      assert.throws(() => serde.serialize({ id: 'a', amount }), /amount must be number/)
+  })
+
+  test('refuses a schema that would answer later', () => {
+    const later = { $async: true, type: 'object', required: ['n'] }
+    assert.throws(
+      () => jsonSchema(later),
+      (error) => EngineError.is(error) && error.code === 'TOPOLOGY_INVALID' && /\$async/.test(error.message),
+    )
+    const registry = new EmbeddedRegistry()
+    registry.register('topic-value', later, 'JSON')
+    const serde = connected(registry)
+    assert.throws(() => serde.deserialize(Buffer.from('\0\0\0\0\x01{}')), SerdeError)
   })
 
   test('a schema that is none is refused where it is given', () => {
