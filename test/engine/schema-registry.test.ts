@@ -7,6 +7,7 @@ import { describe, type TestContext, test } from 'node:test'
 import avsc from 'avsc'
 import { EngineError } from '../../src/base/errors.ts'
 import { eventually } from '../support/millrace.ts'
+import { EmbeddedRegistry } from '../../src/serde/registry/index.ts'
 import { type RegistryMood, RegistryServer } from '../support/registry-server.ts'
 import { laterOrderSchema, orderSchema, totalSchema } from './apps/avro-schemas.ts'
 import { byKey, type In, TestEngine } from './support/engine.ts'
@@ -37,6 +38,7 @@ function start(t: TestContext, server: RegistryServer, config: Record<string, un
 /** What the log and the indicator say of each way to fail. */
 const causes = {
   error: /with 500/,
+  elsewhere: /with 404 as no registry does/,
   missing: /with 404/,
   refusing: /refuses the credentials \(401\)/,
   garbage: /what is no JSON of a registry/,
@@ -233,7 +235,7 @@ describe('the start', () => {
     )
   })
 
-  for (const mood of ['error', 'refusing', 'garbage', 'slow'] as const) {
+  for (const mood of ['error', 'refusing', 'garbage', 'slow', 'elsewhere'] as const) {
     test(`waits for a registry that is ${mood}, says why, and goes on by itself`, async (t) => {
       const server = await RegistryServer.start(t)
       server.mood = mood
@@ -286,6 +288,36 @@ describe('the start', () => {
     assert.deepEqual(server.asked, [])
   })
 
+  for (const change of ['has other schemas under its ids', 'has lost a subject'] as const) {
+    test(`asks for its own schemas again where the registry ${change}`, async (t) => {
+      const dir = mkdtempSync(join(tmpdir(), 'millrace-schemas-'))
+      t.after(() => rmSync(dir, { recursive: true, force: true }))
+      const server = await RegistryServer.start(t)
+      server.registry.register('orders-value', orderSchema)
+      const settings = {
+        'broker.bootstrap-servers': `embedded:${join(dir, 'broker')}`,
+        'engine.state.store': 'lmdb',
+        'engine.state.dir': join(dir, 'state'),
+      }
+      const first = await start(t, server, settings)
+      await first.reaches('RUNNING')
+      await first.stop()
+      server.registry = new EmbeddedRegistry()
+      if (change === 'has other schemas under its ids') server.registry.register('others-value', totalSchema)
+      const id = server.registry.register('orders-value', orderSchema)
+      const second = await start(t, server, settings)
+      await second.put('orders', [order(id, 'a', 1)])
+      await second.idle()
+      const [total] = await second.readBytes('totals')
+      const { body } = server.registry.handle({ method: 'GET', path: '/subjects/totals-value/versions/latest' })
+      assert.equal(Buffer.from(total?.value as Uint8Array).readUInt32BE(1), (body as { id: number }).id)
+      assert.deepEqual(
+        (await totals(second)).a?.map(({ last }) => last),
+        [1],
+      )
+    })
+  }
+
   test('is ready again once a registry that was away is back, though nothing is asked of it', async (t) => {
     const dir = mkdtempSync(join(tmpdir(), 'millrace-schemas-'))
     t.after(() => rmSync(dir, { recursive: true, force: true }))
@@ -325,6 +357,27 @@ describe('the start', () => {
     assert.match(failure?.message ?? '', /the field id is a string .* an int in what reads/)
     assert.match(failure?.message ?? '', /the field amount is not in what was written/)
     assert.notEqual(await engine.stop(), 0)
+  })
+
+  test('does not wait for a registry that calls the schema invalid', async (t) => {
+    const server = await RegistryServer.start(t)
+    server.mood = 'invalid'
+    const engine = await start(t, server)
+    await engine.reaches('FAILED')
+    const { failure } = engine.runtime.view.state()
+    assert.equal(failure?.code, 'SCHEMA_REFUSED')
+    assert.match(failure?.message ?? '', /totals.*Invalid schema/)
+  })
+
+  test('says what is wrong with a schema of the registry that is none', async (t) => {
+    const server = await RegistryServer.start(t)
+    server.registry.register('orders-value', orderSchema)
+    server.mood = 'cut'
+    const engine = await start(t, server)
+    await engine.reaches('FAILED')
+    const { failure } = engine.runtime.view.state()
+    assert.equal(failure?.code, 'SCHEMA_REFUSED')
+    assert.match(failure?.message ?? '', /orders-value, whose newest schema is 1: that is no schema of the format AVRO/)
   })
 
   test('refuses a schema that does not fit those before it', async (t) => {

@@ -5,10 +5,10 @@ import type { TestContext } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EmbeddedRegistry } from '../../src/serde/registry/index.ts'
 
-export type RegistryMood = 'well' | 'error' | 'missing' | 'refusing' | 'garbage' | 'slow'
+export type RegistryMood = 'well' | 'error' | 'missing' | 'elsewhere' | 'invalid' | 'cut' | 'refusing' | 'garbage' | 'slow'
 
 export class RegistryServer {
-  readonly registry = new EmbeddedRegistry()
+  registry = new EmbeddedRegistry()
   /** Requests for schemas by id, in the order in which they came. */
   readonly asked: string[] = []
   readonly authorizations: Array<string | undefined> = []
@@ -58,12 +58,23 @@ export class RegistryServer {
         return { status: 500, body: { error_code: 50001, message: 'the store is broken' } }
       case 'missing':
         return { status: 404, body: { error_code: 40403, message: 'Schema not found' } }
+      case 'elsewhere':
+        return { status: 404, body: 'default backend - 404' }
+      case 'invalid':
+        return { status: 422, body: { error_code: 42201, message: 'Invalid schema' } }
       case 'refusing':
         return { status: 401, body: { message: 'Unauthorized' } }
       case 'garbage':
         return { status: 200, body: '<html>a proxy</html>' }
       default:
-        return this.registry.handle({ method, path, ...(text !== '' && { body: JSON.parse(text) }) })
+        return this.#whole(method, path, text)
     }
+  }
+
+  #whole(method: 'GET' | 'POST', path: string, text: string): { status: number; body: unknown } {
+    const answer = this.registry.handle({ method, path, ...(text !== '' && { body: JSON.parse(text) }) })
+    const { schema } = answer.body as { schema?: string }
+    if (this.mood !== 'cut' || schema === undefined) return answer
+    return { ...answer, body: { ...(answer.body as object), schema: schema.slice(0, -3) } }
   }
 }

@@ -20,6 +20,11 @@ export class RegistryFailure extends Error {
     this.status = status
     this.code = code
   }
+
+  /** The registry itself says that there is no such thing; a proxy in front of it says 404 in other words. */
+  get isAbsence(): boolean {
+    return this.status === 404 && this.code !== 0
+  }
 }
 
 type Fields = Readonly<Record<string, unknown>>
@@ -59,11 +64,12 @@ export class RegistryClient {
   async versions(subject: string): Promise<number[]> {
     try {
       const list = await this.#call({ method: 'GET', path: `/subjects/${encodeURIComponent(subject)}/versions` })
-      if (list.status === 404) return []
       if (list.status === 200 && Array.isArray(list.body)) return list.body as number[]
       throw failureOf(list.status, list.body, `/subjects/${subject}/versions`)
     } catch (error) {
-      throw wrapped(error)
+      const failure = wrapped(error)
+      if (failure.isAbsence) return []
+      throw failure
     }
   }
 
@@ -78,7 +84,7 @@ export class RegistryClient {
     try {
       return integer(await this.#ask('POST', `/subjects/${encodeURIComponent(subject)}`, bodyOf(schema)), 'id')
     } catch (error) {
-      if (error instanceof RegistryFailure && error.status === 404) return undefined
+      if (error instanceof RegistryFailure && error.isAbsence) return undefined
       throw error
     }
   }
@@ -98,7 +104,7 @@ export class RegistryClient {
       return messages.length > 0 ? messages : ['the registry gives no reason']
     } catch (error) {
       // Nothing stands under the subject yet.
-      if (error instanceof RegistryFailure && error.status === 404) return []
+      if (error instanceof RegistryFailure && error.isAbsence) return []
       throw error
     }
   }
@@ -154,6 +160,8 @@ function failureOf(status: number, answer: unknown, path: string): RegistryFailu
   }
   if (status >= 200 && status < 300)
     return new RegistryFailure(`it answers ${path} with what is no JSON of a registry`, 0, 0)
+  if (status === 404 && typeof code !== 'number')
+    return new RegistryFailure(`it answers ${path} with 404 as no registry does; see the path in schema-registry.url`, 404, 0)
   const said = typeof message === 'string' ? `: ${message}` : ''
   return new RegistryFailure(`it answers ${path} with ${status}${said}`, status, typeof code === 'number' ? code : 0)
 }

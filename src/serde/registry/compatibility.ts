@@ -1,9 +1,10 @@
 /** Whether what is written with one schema of a format is read with another: each format has its rules. */
 import type { SchemaType } from '../schemas.ts'
 import { avroProblems } from './avro/avro-compatibility.ts'
-import { parseAvro } from './avro/avro-schema.ts'
+import { canonicalAvro, parseAvro } from './avro/avro-schema.ts'
 import { jsonSchemaProblems } from './json-compatibility.ts'
 import { protobufProblems } from './protobuf/proto-compatibility.ts'
+import { ProtoNames } from './protobuf/proto-names.ts'
 import { parseProto, type ProtoSchema } from './protobuf/proto-schema.ts'
 
 /** A text, with those that it refers to. */
@@ -42,5 +43,19 @@ function parsed({ text, references }: ComparedSchema): ProtoSchema | undefined {
     )
   } catch {
     return undefined
+  }
+}
+
+/**
+ * Whether bytes of the one are read as those of the other. Registries write texts anew in their own way, so that texts which
+ * differ may be one schema. JSON is read without its schema.
+ */
+export function isReadAlike(type: SchemaType, a: string, b: string): boolean {
+  if (a === b || type === 'JSON') return true
+  try {
+    if (type === 'PROTOBUF') return new ProtoNames(a).all.join() === new ProtoNames(b).all.join()
+    return JSON.stringify(canonicalAvro(parseAvro(a))) === JSON.stringify(canonicalAvro(parseAvro(b)))
+  } catch {
+    return false
   }
 }

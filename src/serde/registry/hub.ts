@@ -4,9 +4,9 @@
  */
 import type { Timers } from '../../base/timers.ts'
 import type { Clock } from '../../base/clock.ts'
-import { EngineError } from '../../base/errors.ts'
+import { EngineError, messageOf } from '../../base/errors.ts'
 import { type KnownSchema, needKey, type SchemaNeed } from '../schemas.ts'
-import { schemaProblems } from './compatibility.ts'
+import { isReadAlike, schemaProblems } from './compatibility.ts'
 import { type RegistryClient, RegistryFailure, type SchemaReference } from './client.ts'
 import type { SchemaAnswer } from './schema-store.ts'
 
@@ -40,6 +40,11 @@ export class SchemaHub {
   readonly #known = new Map<number, KnownSchema>()
   readonly #own = new Map<string, number>()
   readonly #fetching = new Map<number, Promise<SchemaAnswer>>()
+  /** What is known of an earlier run alone: ids of schemas, and keys of own ones. */
+  readonly #keptIds = new Set<number>()
+  readonly #keptKeys = new Set<string>()
+  /** The registry has given a schema for a kept id that is not the kept one. */
+  #isAnother = false
   /** Why the registry did not do what was asked last; undefined: it did. */
   #trouble: string | undefined
   #preparing = false
@@ -47,8 +52,15 @@ export class SchemaHub {
 
   constructor(options: HubOptions) {
     this.#o = options
-    for (const schema of options.memory?.schemas ?? []) this.#known.set(schema.id, schema)
-    for (const [key, id] of options.memory?.own ?? []) if (this.#known.has(id)) this.#own.set(key, id)
+    for (const schema of options.memory?.schemas ?? []) {
+      this.#known.set(schema.id, schema)
+      this.#keptIds.add(schema.id)
+    }
+    for (const [key, id] of options.memory?.own ?? []) {
+      if (!this.#known.has(id)) continue
+      this.#own.set(key, id)
+      this.#keptKeys.add(key)
+    }
   }
 
   get trouble(): string | undefined {
@@ -90,19 +102,54 @@ export class SchemaHub {
   }
 
   async #prepare(unique: readonly SchemaNeed[]): Promise<void> {
-    for (const need of unique) {
+    await this.#learnOwn(unique)
+    await this.#learnVersions(unique)
+    if (this.#isAnother) {
+      this.#forgetKept()
+      await this.#learnOwn(unique)
+      await this.#learnVersions(unique)
+    }
+    // Own ones that were kept, and do not stand under their subject any more.
+    await this.#learnOwn(unique.filter((need) => !this.#own.has(needKey(need))))
+    this.#remember()
+  }
+
+  async #learnOwn(needs: readonly SchemaNeed[]): Promise<void> {
+    for (const need of needs) {
       if (!need.writes && need.text !== null && !this.#o.registersAll) continue
       const id = await this.#untilDone(() => this.#ownId(need), this.#own.get(needKey(need)))
       this.#own.set(needKey(need), id)
     }
-    for (const subject of new Set(unique.map((need) => need.subject))) {
-      const own = unique.filter((need) => need.subject === subject)
+  }
+
+  async #learnVersions(needs: readonly SchemaNeed[]): Promise<void> {
+    for (const subject of new Set(needs.map((need) => need.subject))) {
+      const own = needs.filter((need) => need.subject === subject)
       const fetched = this.#versions(subject, own)
       // Rows of stores may have been written with any version: they must be readable at once.
       if (own.some((need) => need.writes)) await this.#untilDone(() => fetched.then(() => 0), 0)
       else await fetched.catch((error: unknown) => this.#withoutVersions(error))
     }
-    this.#remember()
+  }
+
+  /** The ids of a registry that was set up anew mean something else. */
+  #forgetKept(): void {
+    this.#isAnother = false
+    for (const id of this.#keptIds) this.#known.delete(id)
+    for (const key of this.#keptKeys) this.#own.delete(key)
+    this.#keptIds.clear()
+    this.#keptKeys.clear()
+    this.#o.log(
+      'warn',
+      `the schema registry ${this.#o.shownUrl} has other schemas under the ids that were kept of it, as one that was set up anew; they are forgotten. What was written with earlier ids cannot be read with it`,
+    )
+  }
+
+  #learn(schema: KnownSchema): void {
+    const kept = this.#keptIds.delete(schema.id) ? this.#known.get(schema.id) : undefined
+    if (kept !== undefined && (kept.type !== schema.type || !isReadAlike(kept.type, kept.text, schema.text)))
+      this.#isAnother = true
+    this.#known.set(schema.id, schema)
   }
 
   /** What is only read can be fetched when a record names it. */
@@ -132,14 +179,26 @@ export class SchemaHub {
     if (need.text === null) return this.#newest(need)
     const known = this.#own.get(needKey(need))
     if (known !== undefined && need.register !== 'always') return known
+    try {
+      const id = await this.#standing(need, need.text)
+      this.#learn({ id, type: need.type, text: need.text, references: need.imports ?? [] })
+      this.#keptKeys.delete(needKey(need))
+      return id
+    } catch (error) {
+      // It has understood what is asked, and will never do it.
+      if (error instanceof RegistryFailure && (error.status === 409 || error.status === 422))
+        throw refused(need, [error.message])
+      throw error
+    }
+  }
+
+  async #standing(need: SchemaNeed, text: string): Promise<number> {
     const { client, registersAll } = this.#o
-    const schema = { type: need.type, text: need.text, references: await this.#imports(need) }
+    const schema = { type: need.type, text, references: await this.#imports(need) }
     const registers = registersAll || need.register !== 'never'
     const standing = need.register === 'always' ? undefined : await client.lookUp(need.subject, schema)
     if (standing === undefined && !registers) throw missing(need, this.#o.shownUrl)
-    const id = standing ?? (await this.#register(need, schema))
-    this.#known.set(id, { id, type: need.type, text: need.text, references: need.imports ?? [] })
-    return id
+    return standing ?? (await this.#register(need, schema))
   }
 
   /** What the schema imports goes in before it. */
@@ -161,10 +220,10 @@ export class SchemaHub {
   async #newest(need: SchemaNeed): Promise<number> {
     try {
       const schema = await this.#o.client.newest(need.subject)
-      this.#known.set(schema.id, schema)
+      this.#learn(schema)
       return schema.id
     } catch (error) {
-      if (error instanceof RegistryFailure && error.status === 404) throw missing(need, this.#o.shownUrl)
+      if (error instanceof RegistryFailure && error.isAbsence) throw missing(need, this.#o.shownUrl)
       throw error
     }
   }
@@ -173,13 +232,7 @@ export class SchemaHub {
     const { client } = this.#o
     const problems = await client.problems(need.subject, schema)
     if (problems.length > 0) throw refused(need, problems)
-    try {
-      return await client.register(need.subject, schema)
-    } catch (error) {
-      if (error instanceof RegistryFailure && (error.status === 409 || error.status === 422))
-        throw refused(need, [error.message])
-      throw error
-    }
+    return await client.register(need.subject, schema)
   }
 
   /** All that was ever written under a subject, so that nothing of it has to be waited for; and whether it can be read. */
@@ -188,8 +241,14 @@ export class SchemaHub {
     const found: KnownSchema[] = []
     for (const version of await client.versions(subject)) {
       const schema = await client.version(subject, version)
-      this.#known.set(schema.id, schema)
+      this.#learn(schema)
       found.push(schema)
+    }
+    for (const need of needs) {
+      const key = needKey(need)
+      const standing = found.find(({ id }) => id === this.#own.get(key))
+      const stands = standing !== undefined && isReadAlike(need.type, standing.text, need.text ?? standing.text)
+      if (this.#keptKeys.delete(key) && !stands) this.#own.delete(key)
     }
     // A schema that only reads has an id all the same where somebody registered it: records can be fed with it.
     for (const need of needs) {
@@ -203,8 +262,7 @@ export class SchemaHub {
   /** A schema of the application that cannot read what is written today is refused before anything is processed. */
   #checkReader(need: SchemaNeed, newest: KnownSchema): void {
     if (need.text === null || need.readsAnything || need.type !== newest.type) return
-    const own = { text: need.text, references: need.imports ?? [] }
-    const problems = schemaProblems(need.type, own, newest)
+    const problems = problemsBetween({ text: need.text, references: need.imports ?? [] }, newest)
     if (problems.length === 0) return
     throw new EngineError(
       'SCHEMA_REFUSED',
@@ -275,6 +333,14 @@ export class SchemaHub {
 function directly(need: SchemaNeed, references: readonly SchemaReference[]): SchemaReference[] {
   const byOthers = new Set((need.imports ?? []).flatMap(({ uses }) => uses ?? []))
   return references.filter(({ name }) => !byOthers.has(name) || need.text?.includes(JSON.stringify(name)))
+}
+
+function problemsBetween(own: Parameters<typeof schemaProblems>[1], newest: KnownSchema): string[] {
+  try {
+    return schemaProblems(newest.type, own, newest)
+  } catch (cause) {
+    return [`that is no schema of the format ${newest.type}: ${messageOf(cause)}`]
+  }
 }
 
 function isSameText(a: string, b: string): boolean {

@@ -79,6 +79,20 @@ export function withoutDefaults(node: AvroNode): AvroNode {
   }
 }
 
+/** What bytes depend on, as the specification's parsing canonical form has it: whole names, and no more of a field than its type. */
+export function canonicalAvro(node: AvroNode, namespace?: string): unknown {
+  if (typeof node === 'string') return isPrimitive(node) ? node : fullName(node, namespace)
+  if (isUnion(node)) return node.map((branch) => canonicalAvro(branch, namespace))
+  const { type, name, fields, symbols, size, items, values } = node
+  if (typeof type !== 'string') return canonicalAvro(type, namespace)
+  if (items !== undefined) return { type, items: canonicalAvro(items, namespace) }
+  if (values !== undefined) return { type, values: canonicalAvro(values, namespace) }
+  if (name === undefined || !namedTypes.has(type)) return canonicalAvro(type, namespace)
+  const full = fullName(name, node.namespace ?? namespace)
+  const parts = fields?.map((field) => ({ name: field.name, type: canonicalAvro(field.type, namespaceOf(full)) }))
+  return { name: full, type, fields: parts, symbols, size }
+}
+
 /** A node with the types that it names, by full name, and the namespace in force inside of it. */
 export interface Resolved {
   readonly kind: string

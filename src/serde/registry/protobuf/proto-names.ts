@@ -33,6 +33,16 @@ export class ProtoNames {
     }
   }
 
+  /** Full names of all messages, each in front of those inside of it. */
+  get all(): string[] {
+    const inside = ({ messages }: Scope, around: string): string[] =>
+      messages.flatMap((message) => {
+        const name = around === '' ? message.name : `${around}.${message.name}`
+        return [name, ...inside(message, name)]
+      })
+    return inside(this.#file, this.#package)
+  }
+
   /** Full name of the message at these indexes; undefined where there is none. */
   at(indexes: readonly number[]): string | undefined {
     const names = this.#package === '' ? [] : [this.#package]
