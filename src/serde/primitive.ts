@@ -193,13 +193,17 @@ export const long: Serde<number> = {
   fixed: { size: 8, write: (value, target, at) => writeInt64(target, at, value) },
 }
 
+const notANumber = [0x7f, 0xf8]
+
 /** IEEE 754 double, 8 bytes: Kafka's Double. NaN and infinities included. */
 export const float64: Serde<number> = {
   name: 'float64',
   serialize(value) {
     if (typeof value !== 'number') throw refuse('float64', value, 'a number')
     const bytes = new Uint8Array(8)
-    viewOf(bytes).setFloat64(0, value)
+    // NaN has many forms, by how it came about. Kafka's serializer writes this one, so that it is one key.
+    if (Number.isNaN(value)) bytes.set(notANumber)
+    else viewOf(bytes).setFloat64(0, value)
     return bytes
   },
   deserialize(bytes) {

@@ -22,6 +22,12 @@ function tooShort(name: string, bytes: Uint8Array, least: number): SerdeError {
   )
 }
 
+/** Other times would be cut to some whole number. */
+function checked(name: string, time: number): number {
+  if (Number.isSafeInteger(time)) return time
+  throw new SerdeError(`The serde '${name}' takes times of windows in whole milliseconds, not ${time}.`)
+}
+
 /** Bytes of the inner key with room for `extra` bytes behind it. */
 function extended<K>(inner: Serde<K>, key: K, extra: number): Uint8Array {
   const keyBytes = inner.serialize(key)
@@ -43,7 +49,7 @@ export function windowed<K>(inner: Serde<K>, sizeMs: number): Serde<Windowed<K>>
     parts: [inner],
     serialize(value) {
       const bytes = extended(inner, value.key, 8)
-      writeInt64(bytes, bytes.length - 8, value.start)
+      writeInt64(bytes, bytes.length - 8, checked(name, value.start))
       return bytes
     },
     deserialize(bytes) {
@@ -67,8 +73,8 @@ export function sessionWindowed<K>(inner: Serde<K>): Serde<Windowed<K>> {
     parts: [inner],
     serialize(value) {
       const bytes = extended(inner, value.key, 16)
-      writeInt64(bytes, bytes.length - 16, value.end)
-      writeInt64(bytes, bytes.length - 8, value.start)
+      writeInt64(bytes, bytes.length - 16, checked(name, value.end))
+      writeInt64(bytes, bytes.length - 8, checked(name, value.start))
       return bytes
     },
     deserialize(bytes) {

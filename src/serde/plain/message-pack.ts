@@ -20,7 +20,12 @@ interface Decoder {
   decode(bytes: Uint8Array): unknown
 }
 
+interface ExtensionCodec {
+  register(extension: { type: number; encode(value: unknown): null; decode(): undefined }): void
+}
+
 interface MessagePackModule {
+  readonly ExtensionCodec: new () => ExtensionCodec
   readonly Encoder: new (options: object) => Encoder
   readonly Decoder: new (options: object) => Decoder
 }
@@ -28,7 +33,9 @@ interface MessagePackModule {
 /** Behind `serdes.messagePack`. */
 export function messagePack<T>({ longs = 'number' }: MessagePackOptions = {}): Serde<T> {
   const library = optionalPackage<MessagePackModule>('@msgpack/msgpack', 'The MessagePack format')
-  const encoder = new library.Encoder({ useBigInt64: longs === 'bigint', ignoreUndefined: true })
+  const extensionCodec = new library.ExtensionCodec()
+  extensionCodec.register({ type: 0, encode: refuseCollection, decode: () => undefined })
+  const encoder = new library.Encoder({ useBigInt64: longs === 'bigint', ignoreUndefined: true, extensionCodec })
   /** By the number of bits of a record's length: lists that are longer than their record would take all memory. */
   const decoders: Decoder[] = []
   const decoderFor = (length: number): Decoder => {
@@ -71,6 +78,15 @@ export function messagePack<T>({ longs = 'number' }: MessagePackOptions = {}): S
     fromJson: (value) => value,
     toJson: (value) => value,
   })
+}
+
+/** They have no members, and would be written as objects without any. */
+function refuseCollection(value: unknown): null {
+  if (value instanceof Map || value instanceof Set)
+    throw new SerdeError(
+      `MessagePack is written of objects and lists, and this is a ${value.constructor.name}: give Object.fromEntries(…) or a list of it.`,
+    )
+  return null
 }
 
 /** The same value with numbers in place of bigints; what a number does not hold exactly is refused. */

@@ -72,6 +72,13 @@ describe('the serdes', () => {
     assert.equal(hex(serdes.uuid.serialize(uuid.toUpperCase())), Buffer.from(uuid).toString('hex'))
   })
 
+  test('no number is one key, however it came about', () => {
+    const zero = Number('0')
+    for (const none of [Number.NaN, zero / zero, -(zero / zero), Math.sqrt(-1 - zero), Infinity * zero])
+      assert.equal(Buffer.from(serdes.float64.serialize(none)).toString('hex'), '7ff8000000000000')
+    assert.ok(Number.isNaN(serdes.float64.deserialize(serdes.float64.serialize(zero / zero))))
+  })
+
   test('a long and an int64 of the same number are the same bytes', () => {
     fc.assert(fc.property(safe, (n) => assert.deepEqual(serdes.long.serialize(n), serdes.int64.serialize(BigInt(n)))))
   })
@@ -114,6 +121,16 @@ describe('keys of windows', () => {
       }),
     )
     assert.throws(() => serde.deserialize(new Uint8Array(7)), SerdeError)
+  })
+
+  test('are refused where a time is no whole number', () => {
+    const window = serdes.windowed(serdes.string, 60)
+    const session = serdes.sessionWindowed(serdes.string)
+    for (const start of [1.5, Number.NaN, 2 ** 60]) {
+      assert.throws(() => window.serialize({ key: 'a', start, end: 70 }), SerdeError)
+      assert.throws(() => session.serialize({ key: 'a', start, end: 70 }), SerdeError)
+      assert.throws(() => session.serialize({ key: 'a', start: 0, end: start }), SerdeError)
+    }
   })
 
   test('of sessions carry the key, the end and the start', () => {

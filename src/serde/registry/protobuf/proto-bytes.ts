@@ -2,6 +2,7 @@
  * The pieces of Protobuf's encoding, for functions that are made for one message each. Reading gives -1 or undefined for
  * what is not as expected, writing a position below zero: then the library does it, and says what is wrong.
  */
+import { SerdeError } from '../../serde.ts'
 import { asciiText, shortText } from '../../short-text.ts'
 
 /** There is no room left. */
@@ -170,6 +171,8 @@ export function writeText(bytes: Buffer, at: number, end: number, text: string):
       return at + 1 + length
     }
   }
+  // The library, too, would write another text in its place.
+  if (!text.isWellFormed()) throw new SerdeError('a text has half of a surrogate pair, which UTF-8 cannot hold')
   const size = Buffer.byteLength(text)
   if (at + 5 + size > end) return noRoom
   const start = writeVarint(bytes, at, size)

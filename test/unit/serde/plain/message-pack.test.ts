@@ -36,6 +36,12 @@ describe('MessagePack', () => {
     assert.deepEqual(read, value)
   })
 
+  test('a Map or a Set is refused, which would come back empty', () => {
+    const serde = serdes.messagePack<unknown>()
+    for (const value of [new Map([['a', 1]]), { inside: [new Set([1])] }])
+      assert.throws(() => serde.serialize(value), { name: 'SerdeError', message: /this is a (Map|Set)/ })
+  })
+
   test('integers of 64 bits are exact: numbers that others write so, bigints, or refused', () => {
     const longs = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 64n - 1n })
     const numbers = serdes.messagePack<{ list: unknown[] }>()

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { create, type DescMessage, fromBinary, type Message, toBinary } from '@bufbuild/protobuf'
+import { type StringValue, StringValueSchema } from '@bufbuild/protobuf/wkt'
 import fc from '../../../support/properties.ts'
 import { type Serde, serdes } from '../../../../src/index.ts'
 import { contents, types } from './proto-arbitrary.ts'
@@ -124,6 +125,18 @@ describe('Protobuf without a registry', () => {
       }),
       { numRuns: 2 * numRuns },
     )
+  })
+
+  test('a text with half of a surrogate pair is refused, which would come back as another', () => {
+    const serde = serdes.protobuf<StringValue>(StringValueSchema)
+    for (const value of ['\ud800', `${'x'.repeat(50)}\udfff`]) {
+      assert.throws(() => serde.serialize(create(StringValueSchema, { value })), {
+        name: 'SerdeError',
+        message: /half of a surrogate pair/,
+      })
+    }
+    const whole = create(StringValueSchema, { value: 'a\ud83d\ude00\ufffd' })
+    assert.deepEqual(serde.deserialize(serde.serialize(whole)), whole)
   })
 
   test('values that are not of their type are converted or refused as the library does', () => {
