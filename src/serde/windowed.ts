@@ -22,6 +22,15 @@ function tooShort(name: string, bytes: Uint8Array, least: number): SerdeError {
   )
 }
 
+/** A key of a schema registry stands under the subject of the topic, with a window behind it as without. */
+function perTopic<K>(
+  inner: Serde<K>,
+  around: (bound: Serde<K>) => Serde<Windowed<K>>,
+): Pick<Serde<Windowed<K>>, 'forTopic'> {
+  if (inner.forTopic === undefined) return {}
+  return { forTopic: (topic, part) => around(inner.forTopic?.(topic, part) ?? inner) }
+}
+
 /** Other times would be cut to some whole number. */
 function checked(name: string, time: number): number {
   if (Number.isSafeInteger(time)) return time
@@ -47,6 +56,7 @@ export function windowed<K>(inner: Serde<K>, sizeMs: number): Serde<Windowed<K>>
   return {
     name,
     parts: [inner],
+    ...perTopic(inner, (bound) => windowed(bound, sizeMs)),
     serialize(value) {
       const bytes = extended(inner, value.key, 8)
       writeInt64(bytes, bytes.length - 8, checked(name, value.start))
@@ -71,6 +81,7 @@ export function sessionWindowed<K>(inner: Serde<K>): Serde<Windowed<K>> {
   return {
     name,
     parts: [inner],
+    ...perTopic(inner, sessionWindowed),
     serialize(value) {
       const bytes = extended(inner, value.key, 16)
       writeInt64(bytes, bytes.length - 16, checked(name, value.end))

@@ -33,6 +33,27 @@ const total = {
 }
 
 describe('Avro in an application', () => {
+  test('keys of windows stand under the subject of their topic', async (t) => {
+    const key = { type: 'record', name: 'Shop', namespace: 'com.acme', fields: [{ name: 'shop', type: 'string' }] }
+    const minutes = (schema?: object) => serdes.windowed(avro<{ shop: string }>(schema), 60_000)
+    const app = defineApp({
+      applicationId: 'minutes',
+      build(topology) {
+        topology
+          .stream('in', { key: minutes(), value: serdes.string })
+          .to('out', { key: minutes(key), value: serdes.string })
+      },
+    })
+    const registry = new EmbeddedRegistry()
+    registry.register('in-key', key)
+    const driver = new TopologyTestDriver(app, { registry })
+    t.after(() => driver.close())
+    const window = { key: { shop: 'a' }, start: 60_000, end: 120_000 }
+    await driver.input<typeof window, string>('in').pipe(window, 'x')
+    assert.deepEqual(driver.output('out').readAll().map((record) => record.key), [window])
+    assert.deepEqual(registry.handle({ method: 'GET', path: '/subjects' }).body, ['in-key', 'out-key'])
+  })
+
   test('reads, keeps in a store and writes records with the ids of their schemas', async (t) => {
     const app = defineApp({
       applicationId: 'totals',
