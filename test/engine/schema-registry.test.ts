@@ -1,6 +1,6 @@
 /** Records whose schema is not known yet: their key waits, others go on, and what cannot be had is for the policy. */
 import assert from 'node:assert/strict'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
@@ -426,6 +426,25 @@ describe('the start', () => {
     await third.put('orders', [order(id, 'a', 0)])
     await third.idle()
     assert.deepEqual((await totals(third)).a?.at(-1)?.amount, 2)
+  })
+
+  test('needs no room on the disk for what it learns', async (t) => {
+    const dir = mkdtempSync(join(tmpdir(), 'millrace-schemas-'))
+    t.after(() => rmSync(dir, { recursive: true, force: true }))
+    const server = await RegistryServer.start(t)
+    const id = server.registry.register('orders-value', orderSchema)
+    // Where the file is to be written, nothing can be.
+    mkdirSync(join(dir, 'avro-orders', 'schemas.json.new'), { recursive: true })
+    const engine = await start(t, server, { 'engine.state.store': 'lmdb', 'engine.state.dir': dir })
+    await engine.reaches('RUNNING')
+    const laterId = server.registry.register('orders-value', laterOrderSchema)
+    await engine.put('orders', [order(id, 'a', 0), later(laterId, 'a', 1)])
+    await engine.idle()
+    assert.deepEqual(
+      (await totals(engine)).a?.map(({ last }) => last),
+      [0, 1],
+    )
+    assert.ok(engine.log.some(({ message }) => message.includes('could not be kept in')))
   })
 
   test('asks for an address where serdes need one', async (t) => {

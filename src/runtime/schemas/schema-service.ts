@@ -2,7 +2,7 @@
 import { join, resolve } from 'node:path'
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import { systemClock } from '../../base/clock.ts'
-import { EngineError, fromWireError, toWireError } from '../../base/errors.ts'
+import { EngineError, fromWireError, messageOf, toWireError } from '../../base/errors.ts'
 import { systemTimers } from '../../base/timers.ts'
 import type { Config } from '../../config/config.ts'
 import type { IndicatorResult } from '../../http/index.ts'
@@ -93,7 +93,7 @@ export class SchemaService {
       // Ids are one registry's: those of another mean something else.
       memory: kept?.url === shownUrl ? kept : undefined,
       remember: (memory) => {
-        file?.write({ url: shownUrl, ...memory })
+        if (file !== undefined) this.#keep(file, { url: shownUrl, ...memory })
       },
       giveUpAfterMs: config.get('schema-registry.give-up-after'),
       againAfterMs: config.get('schema-registry.retry-after'),
@@ -101,6 +101,16 @@ export class SchemaService {
       timers: systemTimers,
       log: (level, message) => log({ level, component: 'schema-registry', message }),
     })
+  }
+
+  /** It saves a question at the next start, and is no reason to do without a schema now. */
+  #keep(file: KeptJsonFile, memory: object): void {
+    try {
+      file.write(memory)
+    } catch (error) {
+      const message = `the schemas could not be kept in ${file.path}, so that a start without the registry will lack some: ${messageOf(error)}`
+      this.#o.log({ level: 'warn', component: 'schema-registry', message })
+    }
   }
 
   /** Begins to find out what the serdes need. Threads that ask are told when it is known. */
