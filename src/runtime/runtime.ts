@@ -257,7 +257,7 @@ class RunningApplication implements Runtime {
     this.#failures = new KeptFailures(stateDir === null ? null : stateFolder(stateDir, applicationId))
     const earlier = (): KeptFailures['list'] => this.#failures?.list ?? []
     const transactionalId = transactionalIdOf(settings)
-    this.#diagnosis = startDiagnosis({ config, host, license, ha, earlier, identity, transactionalId, log })
+    this.#diagnosis = startDiagnosis({ config, host, license, ha, schemas, earlier, identity, transactionalId, log })
     const data = this.#data(applicationId, topology)
     const diagnosis = this.#diagnosis
     await this.#ha?.load()

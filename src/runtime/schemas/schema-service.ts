@@ -14,6 +14,7 @@ import { SchemaStore } from '../../serde/registry/schema-store.ts'
 import type { SchemaNeed } from '../../serde/schemas.ts'
 import type { CompiledTopology } from '../../topology/compiled.ts'
 import { connectSerdes, schemaNeeds } from '../../operators/schema-needs.ts'
+import type { SchemaFacts } from '../../view/diagnosis/facts.ts'
 import type { LogLine } from '../contract.ts'
 import { KeptJsonFile } from '../kept-json.ts'
 import { registryCallOf } from './registry-call.ts'
@@ -172,6 +173,17 @@ export class SchemaService {
       }
       return { up: trouble === undefined && status !== undefined && status < 500, details }
     }
+  }
+
+  /** What records wait for; null: for no schema. */
+  get waits(): SchemaFacts | null {
+    const fetching = this.#hub?.fetching ?? []
+    if (fetching.length === 0) return null
+    const trouble = this.#hub?.trouble ?? null
+    const { config } = this.#o
+    const registry = config.maskText(config.get('schema-registry.url') ?? '')
+    const reason = trouble === null ? null : config.maskText(trouble)
+    return { registry, ids: fetching, trouble: reason, giveUpAfterMs: config.get('schema-registry.give-up-after') }
   }
 
   /**

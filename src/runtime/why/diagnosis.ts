@@ -13,6 +13,7 @@ import type { ThreadsSnapshot } from '../../view/view.ts'
 import type { LogLine } from '../contract.ts'
 import type { EngineHost } from '../engine/engine-host.ts'
 import { type HaLink, isHotStandby, stateFolderOf } from '../ha.ts'
+import type { SchemaService } from '../schemas/schema-service.ts'
 import { policiesOf } from '../settings.ts'
 import type { Identity } from './identity.ts'
 import { TransactionHolders } from './transaction-holders.ts'
@@ -23,6 +24,7 @@ export interface DiagnosisParts {
   readonly license: License
   /** Null where `ha.mode` is `off`. */
   readonly ha: HaLink | null
+  readonly schemas: Pick<SchemaService, 'waits'>
   readonly earlier: () => readonly EarlierFailure[]
   readonly identity: Identity | null
   /** Null where the engine does not write in transactions. */
@@ -31,12 +33,13 @@ export interface DiagnosisParts {
 }
 
 export function startDiagnosis(parts: DiagnosisParts): Diagnosis {
-  const { config, host, license, ha, earlier, identity, transactionalId, log } = parts
+  const { config, host, license, ha, schemas, earlier, identity, transactionalId, log } = parts
   const holders = new TransactionHolders(host.askedBroker, systemClock)
   return new Diagnosis({
     view: host,
     license: () => licenseNow(license),
     ha: () => haFacts(ha),
+    schemas: () => schemas.waits,
     transactionalId,
     commitIntervalMs: config.get('commit-barrier.interval-ms'),
     process: processName(config, identity?.name ?? null),

@@ -158,6 +158,16 @@ export interface HaFacts {
   readonly others: ReadonlyArray<{ readonly podId: string; readonly state: string }>
 }
 
+/** Schemas that records wait for. */
+export interface SchemaFacts {
+  /** Without credentials. */
+  readonly registry: string
+  readonly ids: readonly number[]
+  /** What the registry does instead of giving them; null: it has not answered yet. */
+  readonly trouble: string | null
+  readonly giveUpAfterMs: number
+}
+
 export interface Facts {
   readonly applicationId: string
   /** Under which the engine itself writes in transactions; left out where it does not. */
@@ -217,4 +227,6 @@ export interface Facts {
     readonly reason?: string
   }
   readonly ha: HaFacts | null
+  /** Null where no record waits for a schema. */
+  readonly schemas?: SchemaFacts | null
 }

@@ -18,6 +18,8 @@ export interface Around {
   readonly view: EngineView
   readonly license: () => Omit<Facts['license'], 'sinceMs'>
   readonly ha: () => Facts['ha']
+  /** Left out where no schema registry is used. */
+  readonly schemas?: () => Facts['schemas']
   /** Left out where no other process can take the identity. */
   readonly identity?: () => Facts['identity']
   readonly commitIntervalMs: number
@@ -129,6 +131,7 @@ export class Look {
       identity: this.#o.identity?.() ?? null,
       license: this.#takeLicense(now),
       ha: this.#takeHa(now),
+      schemas: this.#o.schemas?.() ?? null,
     }
   }
 

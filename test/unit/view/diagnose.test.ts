@@ -140,6 +140,23 @@ describe('a diagnosis', () => {
     assert.deepEqual(first?.evidence, [{ at: '/debug/barriers', field: 'lanes[1].at.offset', value: 42 }])
   })
 
+  test('tells a record that waits for its schema from a call of the application', () => {
+    const at = { topic: 'in', partition: 0, offset: 42 }
+    const waiting = { ...lane, node: null, call: { sinceMs: now - 20_000, node: null, at } }
+    const trouble = 'it cannot be reached: connect ECONNREFUSED'
+    const schemas = { registry: 'http://registry:8081', ids: [7], trouble, giveUpAfterMs: 100_000 }
+    const [first] = diagnose(now, { ...healthy, lanes: [waiting], schemas })
+    assert.equal(first?.code, 'PROMISE_PENDING')
+    assert.match(
+      first?.sentence ?? '',
+      /has waited in lane-0 for 20 s, at the record in\/0 at offset 42: .* the schema 7, which the schema registry http:\/\/registry:8081 does not give: it cannot be reached/,
+    )
+    assert.match(first?.next ?? '', /^Check the schema registry/)
+    assert.doesNotMatch(first?.next ?? '', /fetch\(url|database/)
+    const inStep = { ...lane, node: null, call: { sinceMs: now - 20_000, node: 'ask', at } }
+    assert.match(diagnose(now, { ...healthy, lanes: [inStep], schemas })[0]?.sentence ?? '', /the step ask made/)
+  })
+
   test('puts a full buffer, restarts and slow commits behind the lane that brings them about', () => {
     const commit = { ...healthy.commit, restarts: { used: 2, max: 3, windowMs: 300_000, causes: ['BARRIER_TIMEOUT'] } }
     const facts = {

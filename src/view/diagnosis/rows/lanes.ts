@@ -1,5 +1,5 @@
 /** Standstills in functions of the application. */
-import type { Facts, LaneFacts, RecordPlace } from '../facts.ts'
+import type { Facts, LaneFacts, RecordPlace, SchemaFacts } from '../facts.ts'
 import type { Evidence, Found, Place } from '../finding.ts'
 import { isMeantToRun, type StandstillRow } from '../row.ts'
 import {
@@ -188,15 +188,18 @@ const promisePending: StandstillRow = {
   next: 'Check the system that this step calls (a database, a web service; its developers know which): does it run, does it answer, can it be reached from this host? On the host, `ss -tnp` lists the connections of this process. (`/debug/threads` does not show such a call: the lane itself is free.) The developers have to put a timeout on the call, as in `fetch(url, { signal: AbortSignal.timeout(5000) })`.',
   nextBehind: 'The call is made anew when that is done.',
   guide:
-    'The lane is free and works on other keys, so it looks idle. Records of the same key wait, behind many of them their whole partition, and the next commit waits for this call.',
+    'The lane is free and works on other keys, so it looks idle. Records of the same key wait, behind many of them their whole partition, and the next commit waits for this call. A record whose schema the registry has not given yet waits in the same way; the sentence says so, and what to do is to check the registry.',
   find: (facts, now) =>
     facts.lanes
       .filter((lane) => isUnanswered(lane, now) && !isTold(facts, lane))
       .map((lane, _, all): Found => {
         const call = lane.call as NonNullable<LaneFacts['call']>
         const step = call.node === null ? 'a step of the application' : `the step ${nodeOf(call)}`
+        const schemas = schemasFor(facts, call)
         return {
-          sentence: `An asynchronous call that ${step} made in ${lane.lane} has not ended for ${lasting(now - call.sinceMs)}${atRecord(call.at)}: its promise is pending.${call.isAgain === true ? madeAnew : ''}${commitWaits(facts, lane.lane)}`,
+          sentence: schemas
+            ? schemaPending(facts, lane, schemas, now)
+            : `An asynchronous call that ${step} made in ${lane.lane} has not ended for ${lasting(now - call.sinceMs)}${atRecord(call.at)}: its promise is pending.${call.isAgain === true ? madeAnew : ''}${commitWaits(facts, lane.lane)}`,
           sinceMs: call.sinceMs,
           place: {
             lane: lane.lane,
@@ -205,7 +208,7 @@ const promisePending: StandstillRow = {
             ...call.at,
           },
           evidence: laneEvidence(facts, { ...lane, function: null }, call.at?.offset),
-          next: asAbove(lane, all[0]) ?? pendingNext(facts, call),
+          next: asAbove(lane, all[0]) ?? (schemas ? schemaNext(schemas) : pendingNext(facts, call)),
         }
       }),
 }
@@ -221,6 +224,27 @@ function nodeOf({ node, nodeFunction = null }: Pick<Call, 'node' | 'nodeFunction
 
 function functionPlace({ nodeFunction = null }: Pick<Call, 'nodeFunction'>): Place {
   return nodeFunction === null ? {} : { function: nodeFunction }
+}
+
+/** A record that is not decoded yet is at no step: what it waits for is its schema. */
+function schemasFor({ schemas }: Facts, { node }: Call): SchemaFacts | undefined {
+  return node === null ? (schemas ?? undefined) : undefined
+}
+
+function schemaPending(
+  facts: Facts,
+  { lane, call }: LaneFacts,
+  { ids, registry, trouble }: SchemaFacts,
+  now: number,
+): string {
+  const { sinceMs, at } = call as Call
+  const which = ids.length === 1 ? `the schema ${ids[0]}` : `one of the schemas ${ids.slice(0, 8).join(', ')}`
+  const why = trouble === null ? 'has not given yet' : `does not give: ${trouble}`
+  return `A record has waited in ${lane} for ${lasting(now - sinceMs)}${atRecord(at)}: it cannot be decoded without ${which}, which the schema registry ${registry} ${why}.${commitWaits(facts, lane)}`
+}
+
+function schemaNext({ giveUpAfterMs }: SchemaFacts): string {
+  return `Check the schema registry: does it run, does it answer, can it be reached from this host, and does it have the schema? It is asked again and again; once it gives the schema, the record and those of its key behind it go on by themselves, in their order, and no restart is needed. After ${setting('schema-registry.give-up-after', time(giveUpAfterMs))} the record counts as one that cannot be decoded, and ${setting('errors.decoding')} decides: \`fail\` keeps it, \`skip\` and \`dead-letter\` go on without it.`
 }
 
 function pendingNext(facts: Facts, call: Call): string {
