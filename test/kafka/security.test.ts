@@ -14,7 +14,9 @@ import { eventually } from '../support/millrace.ts'
 import { kafkaForTests } from '../support/kafka.ts'
 
 const secured = { username: 'alice', password: 'alice-secret' }
-const kafka = await kafkaForTests({ own: true, secured })
+const sessionMs = 1500
+const settings = { 'connections.max.reauth.ms': String(sessionMs) }
+const kafka = await kafkaForTests({ own: true, secured, settings })
 const skip = 'skip' in kafka ? kafka.skip : false
 const broker = 'skip' in kafka ? undefined : kafka.broker
 const topic = 'secured'
@@ -130,6 +132,32 @@ describe('security of Kafka connections', { skip }, () => {
       const error = await refusal(() => port.topics(null))
       assert.equal(error.code, 'SASL_AUTHENTICATION_FAILED')
       assert.match(error.message, /the metadata service is away.*`broker\.sasl\.token-provider`/)
+    })
+  })
+
+  test('sessions that the broker ends cost no call, and leave no connection behind', async () => {
+    const read = 'sessions'
+    await withPort({ bootstrapServers: [broker?.bootstrap ?? ''] }, (admin) =>
+      admin.createTopics([{ topic: read, partitions: 1 }]),
+    )
+    const rule = ['--add', '--allow-principal', 'User:alice', '--operation', 'READ', '--topic', read]
+    await broker?.tool('org.apache.kafka.tools.AclCommand', ['--bootstrap-server', broker.bootstrap, ...rule])
+    const sockets = (): number => process.getActiveResourcesInfo().filter((name) => name.startsWith('TCP')).length
+    const before = sockets()
+    const sasl = { mechanism: 'SCRAM-SHA-256', ...secured } as const
+    await withPort({ sasl, requestTimeoutMs: 1000 }, async (port) => {
+      const at = { topic: read, partition: 0 }
+      const request = { partitions: [{ ...at, offset: 0, maxBytes: 1000 }], maxWaitMs: 300, maxBytes: 1000 }
+      const until = performance.now() + 8 * sessionMs
+      const again = async (call: () => Promise<unknown>): Promise<void> => {
+        while (performance.now() < until) await call()
+      }
+      await Promise.all([
+        again(() => port.fetch({ ...request, isolation: 'read_committed' })),
+        again(() => port.listOffsets([at], 'latest')),
+      ])
+      // One for each use, and what still waits for its last answer.
+      await eventually('old connections are ended', () => sockets() - before <= 4, 5000)
     })
   })
 

@@ -22,8 +22,20 @@ export interface NodeVersions {
   readonly transactionVersion: number
 }
 
+/**
+ * A connection whose broker may end its session (`connections.max.reauth.ms`). The library would authenticate anew in the
+ * midst of other requests, which a broker refuses meanwhile; instead another connection takes its place before the session is over.
+ */
+class SessionConnection extends Connection {
+  endsSoon = false
+
+  override reauthenticate(): void {
+    this.endsSoon = true
+  }
+}
+
 export interface Link {
-  readonly connection: Connection
+  readonly connection: SessionConnection
   readonly versions: NodeVersions
   readonly address: Address
 }
@@ -66,8 +78,11 @@ export class Connections {
     const known = this.#shared.get(key)
     if (known) {
       const link = await known
-      if (link.connection.isConnected() || link.connection.status === 'reauthenticating') return link
-      if (this.#shared.get(key) === known) this.#shared.delete(key)
+      if (isUsable(link)) return link
+      if (this.#shared.get(key) === known) {
+        this.#shared.delete(key)
+        this.#retire(link)
+      }
       return this.shared(address, role)
     }
     const opening = this.#connect(address, this.#settings.requestTimeoutMs)
@@ -104,22 +119,30 @@ export class Connections {
     const links = this.#idle.get(key)
     while (links?.length) {
       const link = links.pop() as Link
-      if (link.connection.isConnected()) return link
+      if (isUsable(link)) return link
+      drop(link.connection)
     }
     return undefined
   }
 
   #giveBack(key: string, link: Link): void {
-    if (!link.connection.isConnected() || this.#closed) return
     const links = this.#idle.get(key)
-    if (!links) this.#idle.set(key, [link])
-    else if (links.length < idleConnectionsKept) links.push(link)
-    else drop(link.connection)
+    if (this.#closed || !isUsable(link) || (links?.length ?? 0) >= idleConnectionsKept) drop(link.connection)
+    else if (links) links.push(link)
+    else this.#idle.set(key, [link])
+  }
+
+  /** Nothing more is asked over it; it ends once what was asked has its answer, or is given up. */
+  #retire({ connection }: Link): void {
+    if (connection.isConnected()) setTimeout(() => drop(connection), this.#settings.requestTimeoutMs).unref()
   }
 
   async #connect(address: Address, requestTimeoutMs: number): Promise<Link> {
     if (this.#closed) throw closedError('connecting')
-    const connection = new Connection(this.#settings.clientId, this.#connectionOptions(address, requestTimeoutMs))
+    const connection = new SessionConnection(
+      this.#settings.clientId,
+      this.#connectionOptions(address, requestTimeoutMs),
+    )
     // The library emits every fault also as an event, which would end the process if nobody listened; the calls in
     // flight are told of it as well, and that is where it is handled.
     connection.on('error', () => undefined)
@@ -173,6 +196,10 @@ export class Connections {
   }
 }
 
+function isUsable({ connection }: Link): boolean {
+  return connection.isConnected() && !connection.endsSoon
+}
+
 function tokenProviderOf({ tokenEndpoint, tokenProvider }: SaslOptions): TokenProvider | undefined {
   if (tokenProvider !== undefined) return moduleTokens(tokenProvider)
   return tokenEndpoint && endpointTokens(tokenEndpoint)
@@ -184,7 +211,7 @@ export function drop(connection: Connection): void {
   connection.socket?.destroy()
 }
 
-/** The library keeps the timer of the next SASL authentication until it is told to close. */
+/** The library keeps the timer of the session's end until it is told to close. */
 function endTimers(connection: Connection): void {
   connection.close(() => undefined)
 }
