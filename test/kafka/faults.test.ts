@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { connectKafka } from '../../src/broker/kafka/kafka-broker.ts'
-import type { BrokerPort } from '../../src/broker/port.ts'
+import type { BrokerError, BrokerPort } from '../../src/broker/port.ts'
 import { TopicWriter } from '../../src/runtime/topics/topic-writer.ts'
 import { plainKeySerde, plainValueSerde } from '../../src/topology/default-serdes.ts'
 import { readAll, TestProducer, transactionsSettled } from '../support/broker-io.ts'
@@ -13,7 +13,9 @@ import { KafkaProxy } from '../support/proxy.ts'
 
 for (const transactionVersion of [2, 0]) {
   const proxy = await KafkaProxy.listen()
-  const kafka: TestKafka | NoKafka = await kafkaForTests({ own: true, proxyPort: proxy.port, transactionVersion })
+  const settings = { 'transaction.abort.timed.out.transaction.cleanup.interval.ms': '200' }
+  const options = { own: true, proxyPort: proxy.port, transactionVersion, settings }
+  const kafka: TestKafka | NoKafka = await kafkaForTests(options)
   const skip = 'skip' in kafka ? kafka.skip : false
   if ('skip' in kafka) await proxy.close()
 
@@ -92,6 +94,33 @@ for (const transactionVersion of [2, 0]) {
       const again = await port.initProducer(`x-${topic}`, 60_000, producer.identity)
       assert.equal(again.producerId, producer.identity.producerId)
       assert.deepEqual(await committedValues(topic), [0])
+    })
+
+    test('a transaction that was ended for its age is not taken for one of another process', async () => {
+      const topic = `f-${randomUUID()}`
+      await port.createTopics([{ topic, partitions: 2 }])
+      const nobody = { groupId: topic, memberId: '', generationId: -1, groupInstanceId: null }
+      const offsets = [{ topic, partition: 0, offset: 1, metadata: '' }]
+      const late: Record<string, (id: string, producer: TestProducer) => Promise<unknown>> = {
+        write: (_, producer) => producer.write(topic, 0, [{ value: 'late' }]),
+        'write to another partition': (_, producer) => producer.write(topic, 1, [{ value: 'late' }]),
+        offsets: (id, { identity }) => port.commitOffsetsInTransaction(id, identity, nobody, offsets),
+        commit: (_, producer) => producer.end(true),
+      }
+      const open = Object.entries(late).map(async ([what, call]) => {
+        const id = `${what}-${topic}`
+        const producer = await TestProducer.open(port, id, 5000)
+        await producer.write(topic, 0, [{ value: 'lost' }])
+        return async () => {
+          const error = (await call(id, producer).catch((thrown: unknown) => thrown)) as BrokerError
+          assert.equal(error.errorClass, 'epoch-lost', `${what}: ${error}`)
+          assert.notEqual(error.code, 'PRODUCER_FENCED', `${what}: ${error}`)
+        }
+      })
+      const calls = await Promise.all(open)
+      await transactionsSettled(port, topic, 0)
+      for (const call of calls) await call()
+      assert.deepEqual(await committedValues(topic), [])
     })
 
     test('connections reset in the middle of everything cost nothing', async () => {

@@ -120,7 +120,7 @@ export class Transactions {
       const answer = await this.#watched(transactionalId, () =>
         sendEndTransaction(link.connection, version, transactionalId, identity, commit),
       )
-      if (answer.errorCode !== 0) throw refused(answer.errorCode, what)
+      if (answer.errorCode !== 0) throw staleEpoch(refused(answer.errorCode, what))
       return answer.identity
     })
     const { indefinite, timeoutMs } = open
@@ -164,16 +164,15 @@ export class Transactions {
     await this.#cluster.onCoordinator('transaction', transactionalId, what, async ({ connection }) => {
       const transaction = { transactionalId, ...identity, verifyOnly: false, topics }
       const answer = await answered(addPartitionsToTxnV3.api.async(connection, [transaction]))
-      throwGravest(
-        answer.resultsByTransaction.flatMap(({ topicResults }) =>
-          topicResults.flatMap(({ name, resultsByPartition }) =>
-            resultsByPartition.map(({ partitionIndex, partitionErrorCode }) => ({
-              errorCode: partitionErrorCode,
-              what: `${what} (${name}:${partitionIndex})`,
-            })),
-          ),
+      const results = answer.resultsByTransaction.flatMap(({ topicResults }) =>
+        topicResults.flatMap(({ name, resultsByPartition }) =>
+          resultsByPartition.map(({ partitionIndex, partitionErrorCode }) => ({
+            errorCode: partitionErrorCode,
+            what: `${what} (${name}:${partitionIndex})`,
+          })),
         ),
       )
+      throwGravest(results, staleEpoch)
     })
   }
 
@@ -184,7 +183,7 @@ export class Transactions {
       const answer = await answered(
         addOffsetsToTxnV3.api.async(connection, transactionalId, producerId, producerEpoch, groupId),
       )
-      if (answer.errorCode !== 0) throw refused(answer.errorCode, what)
+      if (answer.errorCode !== 0) throw staleEpoch(refused(answer.errorCode, what))
     })
   }
 }
@@ -200,19 +199,32 @@ function fresh(timeoutMs: number, identity: ProducerIdentity | undefined): Open 
 /** OPERATION_NOT_ATTEMPTED only says that another partition failed. */
 const notAttempted = 55
 
-/** Throws the first error that repeating does not help, else the first one. */
-export function throwGravest(results: ReadonlyArray<{ readonly errorCode: number; readonly what: string }>): void {
+/** Throws the first error that repeating does not help, else the first one, as `asThrown` has it. */
+export function throwGravest(
+  results: ReadonlyArray<{ readonly errorCode: number; readonly what: string }>,
+  asThrown = (error: BrokerError): BrokerError => error,
+): void {
   const failed = results.filter(({ errorCode }) => errorCode !== 0)
   if (failed.length === 0) return
   const telling = failed.filter(({ errorCode }) => errorCode !== notAttempted)
   const faults = (telling.length ? telling : failed).map(({ errorCode, what }) => refused(errorCode, what))
-  throw faults.find((fault) => !isTransient(fault.code)) ?? faults[0]
+  throw asThrown(faults.find((fault) => !isTransient(fault.code)) ?? (faults[0] as BrokerError))
 }
 
 /** Brokers name it by either code, depending on version, that somebody else took the id since. */
 function fenceIfStale(error: BrokerError, current: ProducerIdentity): BrokerError {
   if (current.producerId < 0n || error.code !== 'INVALID_PRODUCER_EPOCH') return error
   return new BrokerError('PRODUCER_FENCED', error.message, 'epoch-lost', error)
+}
+
+/**
+ * A coordinator refuses an epoch that is past with `PRODUCER_FENCED`, also where it ended the transaction by itself for its age. A
+ * partition's leader says `INVALID_PRODUCER_EPOCH` of both: whoever is told that finds out which it was.
+ */
+function staleEpoch(error: BrokerError): BrokerError {
+  if (error.code !== 'PRODUCER_FENCED') return error
+  const why = 'It is this process itself where the broker has ended a transaction that was open for too long.'
+  return new BrokerError('INVALID_PRODUCER_EPOCH', `${error.message} ${why}`, 'epoch-lost', error)
 }
 
 /** Producer id and epoch stand in every batch's header. */
