@@ -33,6 +33,7 @@ export class Retrier {
   async run<T>(what: string, options: RetryOptions, attempt: (tries: number) => Promise<T>): Promise<T> {
     const startedAtMs = performance.now()
     let pauseMs = firstPauseMs
+    let alsoSinceMs: number | undefined
     for (let tries = 0; ; tries++) {
       if (this.closed) throw closedError(what)
       try {
@@ -40,7 +41,10 @@ export class Retrier {
       } catch (error) {
         if (this.closed) throw closedError(what)
         if (!(error instanceof BrokerError)) throw error
-        if (performance.now() - startedAtMs + pauseMs > patienceMs(error, options)) throw error
+        // What else has failed before says nothing of these: a broker that comes back may not know all at once.
+        const isAlso = options.also?.codes.includes(error.code) === true
+        alsoSinceMs = isAlso ? (alsoSinceMs ?? performance.now()) : undefined
+        if (performance.now() - (alsoSinceMs ?? startedAtMs) + pauseMs > patienceMs(error, options)) throw error
         options.onFailure?.(error)
         await this.pause(pauseMs)
         pauseMs = Math.min(longestPauseMs, pauseMs * 2)
