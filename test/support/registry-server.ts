@@ -5,7 +5,16 @@ import type { TestContext } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EmbeddedRegistry } from '../../src/serde/registry/index.ts'
 
-export type RegistryMood = 'well' | 'error' | 'missing' | 'elsewhere' | 'invalid' | 'cut' | 'refusing' | 'garbage' | 'slow'
+export type RegistryMood =
+  | 'well'
+  | 'error'
+  | 'missing'
+  | 'elsewhere'
+  | 'invalid'
+  | 'cut'
+  | 'refusing'
+  | 'garbage'
+  | 'slow'
 
 export class RegistryServer {
   registry = new EmbeddedRegistry()

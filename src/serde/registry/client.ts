@@ -161,7 +161,11 @@ function failureOf(status: number, answer: unknown, path: string): RegistryFailu
   if (status >= 200 && status < 300)
     return new RegistryFailure(`it answers ${path} with what is no JSON of a registry`, 0, 0)
   if (status === 404 && typeof code !== 'number')
-    return new RegistryFailure(`it answers ${path} with 404 as no registry does; see the path in schema-registry.url`, 404, 0)
+    return new RegistryFailure(
+      `it answers ${path} with 404 as no registry does; see the path in schema-registry.url`,
+      404,
+      0,
+    )
   const said = typeof message === 'string' ? `: ${message}` : ''
   return new RegistryFailure(`it answers ${path} with ${status}${said}`, status, typeof code === 'number' ? code : 0)
 }

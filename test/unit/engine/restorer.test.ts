@@ -86,7 +86,7 @@ describe('changelogs that are replayed', () => {
 
   /** One store that its lane found like this; its changelog has four records, two in each answer of the broker. */
   function restored(checkpoint: object | null, { split = 'repartition-topics', newest = 5, maxBytes = 1e6 } = {}) {
-    const seen = { fetches: 0, asked: 0, restoring: 0, remaining: [] as number[], apply: () => undefined as void }
+    const seen = { fetches: 0, asked: 0, restoring: 0, remaining: [] as number[], apply: (): void => undefined }
     const ends = { earliest: 0, stable: 4, latest: 4 }
     const broker = {
       listOffsets: async (_: unknown, which: keyof typeof ends) => [{ ...place, offset: ends[which] }],

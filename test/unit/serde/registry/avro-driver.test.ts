@@ -50,7 +50,13 @@ describe('Avro in an application', () => {
     t.after(() => driver.close())
     const window = { key: { shop: 'a' }, start: 60_000, end: 120_000 }
     await driver.input<typeof window, string>('in').pipe(window, 'x')
-    assert.deepEqual(driver.output('out').readAll().map((record) => record.key), [window])
+    assert.deepEqual(
+      driver
+        .output('out')
+        .readAll()
+        .map((record) => record.key),
+      [window],
+    )
     assert.deepEqual(registry.handle({ method: 'GET', path: '/subjects' }).body, ['in-key', 'out-key'])
   })
 
