@@ -5,7 +5,7 @@ import { Retrier } from '../../../src/broker/kafka/retry.ts'
 import { BrokerError } from '../../../src/broker/port.ts'
 
 const missing = 'UNKNOWN_TOPIC_OR_PARTITION'
-const forMs = 200
+const forMs = 400
 const options = { deadlineMs: () => 60_000, also: { codes: [missing], forMs } }
 
 test('a topic that is not known behind an outage is asked for as long as one that was not known at first', async () => {
