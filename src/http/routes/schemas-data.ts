@@ -272,7 +272,9 @@ export const dataFieldDocs: Readonly<Record<string, Readonly<Record<string, stri
     matched: 'Letters that fit the filter.',
     redriven: 'Put back by this call; in a dry run: would be.',
     already: 'Were put back before.',
-    gone: 'Cannot be put back: the record is no longer in its topic, or no record caused the letter.',
+    gone:
+      'Cannot be put back: the record is no longer in its topic, it is one of a repartition topic ' +
+      '(`topology.sub-topology-split: repartition-topics`), or no record caused the letter.',
     more: 'There is more to put back than one call does: ask again.',
     ends: 'What to give as `ends` then: what fails again meanwhile is a letter of its own, and not meant.',
   },
