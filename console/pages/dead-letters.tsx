@@ -141,7 +141,7 @@ function Redrive({ reason }: { reason: string }): JSX.Element {
           <p>
             Of {plan.matched} letters {reason === '' ? '' : `with the reason ${reason} `}
             {plan.redriven} are written once more to the topics that they came from; {plan.already} were put back
-            before, and of {plan.gone} the record is gone. None is put back twice.
+            before, and {plan.gone} cannot be: the record is gone, or of a repartition topic. None is put back twice.
           </p>
         </Confirm>
       )}
