@@ -69,7 +69,7 @@ export async function dlqRedrive(args: DlqArguments & { readonly yes: boolean })
     (done) => {
       const { dryRun, matched, redriven, already, gone, more } = done
       const counts =
-        `${matched} fit; ${already} were put back before; ${gone} cannot be:\n` +
+        `${matched} fit; ${already} were put back before; ${gone} cannot be: ` +
         'the record is gone, or of a repartition topic'
       if (!dryRun) return `${redriven} put back. ${counts}.\n`
       return `${redriven}${more ? ' and more' : ''} would be put back. ${counts}.\nNothing was done: --yes puts them back.\n`
