@@ -73,7 +73,7 @@ describe('on a terminal', () => {
     [['config'], /engine\.lanes\.count +2 +application[\s\S]*ha\.mode +off +default/],
     [['license'], /status +NO_KEY/],
     [['dlq', 'list'], /TypeError[\s\S]*data-dead-letters: TypeError 2/],
-    [['dlq', 'redrive', '--reason', 'TypeError'], /2 would be put back[\s\S]*cannot be:[\s\S]*--yes/],
+    [['dlq', 'redrive', '--reason', 'TypeError'], /2 would be put back[\s\S]*0 cannot be\.\n[\s\S]*--yes/],
     [['why'], /FLOWING/],
   ]
   for (const [args, says] of shown) {

@@ -68,11 +68,10 @@ export async function dlqRedrive(args: DlqArguments & { readonly yes: boolean })
     (each) => (args.yes ? untilDone(each, args) : once(each, args, true)),
     (done) => {
       const { dryRun, matched, redriven, already, gone, more } = done
-      const counts =
-        `${matched} fit; ${already} were put back before; ${gone} cannot be: ` +
-        'the record is gone, or of a repartition topic'
-      if (!dryRun) return `${redriven} put back. ${counts}.\n`
-      return `${redriven}${more ? ' and more' : ''} would be put back. ${counts}.\nNothing was done: --yes puts them back.\n`
+      const why = gone > 0 ? '\nOf what cannot be put back the record is gone, or of a repartition topic.' : ''
+      const counts = `${matched} fit; ${already} were put back before; ${gone} cannot be.${why}`
+      if (!dryRun) return `${redriven} put back. ${counts}\n`
+      return `${redriven}${more ? ' and more' : ''} would be put back. ${counts}\nNothing was done: --yes puts them back.\n`
     },
   )
 }
