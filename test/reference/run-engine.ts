@@ -164,8 +164,10 @@ export async function runEngine(
   const folder = mkdtempSync(join(tmpdir(), 'millrace-reference-'))
   const problems: string[] = []
   const log = ({ level, message }: LogLine): void => {
-    // Left rows without a foreign key, and records that are late, are part of the programs.
-    if ((level === 'warn' || level === 'error') && !message.includes('are dropped (')) problems.push(message)
+    // Left rows without a foreign key, records that are late, and those on which a function fails are part of the programs.
+    const isPart =
+      message.includes('are dropped (') || (program.policy !== undefined && message.includes(' go no further ('))
+    if ((level === 'warn' || level === 'error') && !isPart) problems.push(message)
   }
   const broker = await startEmbeddedBroker({ partitions: program.partitions })
   const client = broker.client()
