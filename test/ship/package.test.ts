@@ -12,10 +12,10 @@ import { install, pack, type Packed, packCheckout, root, run } from './support/p
 
 /**
  * What may be downloaded and unpacked. Raise them with a reason: everybody who installs the package pays for it. Last raised for
- * topics that serve as changelogs and are read as input (decision 65), and readings that end at the end alone: by a hundredth.
+ * scalars and unions of Avro that are read as the specification says, and refuse what would not come back: by a hundredth.
  */
 const mostPackedBytes = 3_200_000
-const mostUnpackedBytes = 14_290_000
+const mostUnpackedBytes = 14_400_000
 
 const app = `
 import { defineApp, serdes } from 'millrace'
