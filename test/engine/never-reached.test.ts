@@ -40,7 +40,8 @@ describe('a Kafka that was never reached', () => {
           await eventually('the engine has begun to ask', () => engine.runtime.view.broker().nodes?.length !== 0)
         }
         if (when === 'when it is known to be gone') await found(engine, 'BROKER_GONE')
-        assert.equal(await engine.stop(), 0)
+        const code = await engine.stop()
+        assert.equal(code, 0, JSON.stringify([engine.runtime.view.state(), engine.log]))
         // Whoever waits for an answer hears that there will be none.
         const error = await asked
         assert.ok(error instanceof BrokerError && error.errorClass === 'unreachable', String(error))
