@@ -1,10 +1,10 @@
 /** The broker that the configuration names: started in this process, or connected to. */
-import { readFileSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
 import type { BrokerAddress } from '../broker/connect.ts'
 import { type EmbeddedBroker, startEmbeddedBroker } from '../broker/embedded/start.ts'
 import { KafkaClientsApart } from '../broker/kafka/apart/clients.ts'
-import { EngineError, messageOf } from '../base/errors.ts'
+import { EngineError } from '../base/errors.ts'
+import { readNamedFile } from '../base/named-file.ts'
 import {
   type KafkaOptions,
   parseAddress,
@@ -109,7 +109,7 @@ function addressesOf(servers: string): string[] {
 function tlsOptions(config: Config): TlsOptions | undefined {
   const file = (key: 'broker.tls.ca-file' | 'broker.tls.cert-file' | 'broker.tls.key-file'): string | undefined => {
     const name = config.get(key)
-    return name === null ? undefined : readPem(key, name)
+    return name === null ? undefined : readNamedFile(key, name).toString()
   }
   const [ca, cert, key] = [file('broker.tls.ca-file'), file('broker.tls.cert-file'), file('broker.tls.key-file')]
   const servername = config.get('broker.tls.server-name')
@@ -122,14 +122,6 @@ function tlsOptions(config: Config): TlsOptions | undefined {
     ...(key && { key }),
     ...(servername && { servername }),
     ...(passphrase && { passphrase }),
-  }
-}
-
-function readPem(key: string, name: string): string {
-  try {
-    return readFileSync(name, 'utf8')
-  } catch (cause) {
-    throw new EngineError('CONFIG_INVALID', `${key} cannot be read: ${messageOf(cause)}`, { cause })
   }
 }
 

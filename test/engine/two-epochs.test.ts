@@ -3,7 +3,7 @@
  * on their way to it from other lanes. Its topic is full when it starts.
  */
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import { startEmbeddedBroker } from '../../src/runtime/index.ts'
 import { firstTime, type Out, produce, TestEngine } from './support/engine.ts'
 
@@ -25,16 +25,21 @@ function told(records: readonly Out[]): Record<string, number> {
   return last
 }
 
+/** An application that has come through a full topic. */
+async function worked(t: TestContext, app: string, lanes: number): Promise<TestEngine> {
+  const broker = await startEmbeddedBroker({ partitions: 4 })
+  t.after(() => broker.close())
+  await produce(broker.client(), 'asks', asks)
+  // A lane that waits for itself ends the test, instead of beginning again.
+  const atOnce = { 'commit-barrier.timeout-ms': 5000, 'commit-barrier.max-engine-restarts': 0 }
+  const engine = await TestEngine.start(t, app, { 'engine.lanes.count': lanes, ...atOnce }, broker)
+  await engine.idle()
+  return engine
+}
+
 for (const lanes of [2, 4]) {
   test(`nothing of an epoch waits behind what belongs to the next: ${lanes} lanes`, async (t) => {
-    const broker = await startEmbeddedBroker({ partitions: 4 })
-    t.after(() => broker.close())
-    await produce(broker.client(), 'asks', asks)
-
-    // A lane that waits for itself ends the test, instead of beginning again.
-    const atOnce = { 'commit-barrier.timeout-ms': 5000, 'commit-barrier.max-engine-restarts': 0 }
-    const engine = await TestEngine.start(t, 'noted-twice', { 'engine.lanes.count': lanes, ...atOnce }, broker)
-    await engine.idle()
+    const engine = await worked(t, 'noted-twice', lanes)
     const byCustomer = asks.map(({ key }) => key)
     const byProduct = asks.map(({ value }) => value.product)
     assert.deepEqual(told(await engine.read('by-customer')), Object.fromEntries(tally(byCustomer)))
@@ -44,19 +49,13 @@ for (const lanes of [2, 4]) {
 
 for (const lanes of [2, 4]) {
   test(`no timer tells anything behind the end of its epoch: ${lanes} lanes`, async (t) => {
-    const broker = await startEmbeddedBroker({ partitions: 4 })
-    t.after(() => broker.close())
-    await produce(broker.client(), 'asks', asks)
-
-    const atOnce = { 'commit-barrier.timeout-ms': 5000, 'commit-barrier.max-engine-restarts': 0 }
-    const engine = await TestEngine.start(t, 'told-twice', { 'engine.lanes.count': lanes, ...atOnce }, broker)
-    await engine.idle()
+    const engine = await worked(t, 'told-twice', lanes)
     // What comes much later lets the last timers fire: first those of the customers, then those of the products.
     for (const later of [2, 3]) {
       const timestamp = firstTime + later * count * 1000
       const value = { i: count, product: 'last' }
       const last = [0, 1, 2, 3].map((partition) => ({ key: `last-${partition}`, value, timestamp, partition }))
-      await produce(broker.client(), 'asks', last)
+      await engine.put('asks', last)
       await engine.idle()
     }
     const byCustomer = (await engine.read('by-customer')).filter(({ key }) => !key?.startsWith('last'))

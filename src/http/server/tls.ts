@@ -1,5 +1,6 @@
-import { readFileSync, unwatchFile, watchFile } from 'node:fs'
+import { unwatchFile, watchFile } from 'node:fs'
 import { EngineError, messageOf } from '../../base/errors.ts'
+import { readNamedFile } from '../../base/named-file.ts'
 import type { HttpConfig, HttpLog } from '../http-config.ts'
 
 export interface Certificate {
@@ -19,11 +20,7 @@ export function readCertificate({ tlsCertFile, tlsKeyFile }: HttpConfig): Certif
 
 function readPem(key: string, path: string | null): Buffer {
   if (path === null) throw new EngineError('CONFIG_INVALID', `${key} must be set where the other TLS file is`)
-  try {
-    return readFileSync(path)
-  } catch (cause) {
-    throw new EngineError('CONFIG_INVALID', `${key} cannot be read: ${messageOf(cause)}`, { cause })
-  }
+  return readNamedFile(key, path)
 }
 
 /**

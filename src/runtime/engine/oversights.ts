@@ -13,10 +13,13 @@ const sentences: Readonly<Partial<Record<(typeof dropReasons)[number], readonly 
   null_key: ['have no key where one is needed', ''],
   negative_timestamp: ['have a negative timestamp', ''],
 }
-/** What went wrong with records that a policy lets go no further, and the key of that policy. */
-const failures: Readonly<Partial<Record<(typeof dropReasons)[number], readonly [what: string, key: string]>>> = {
-  deserialize: ['could not be decoded', 'errors.decoding'],
-  handler: ['failed in a function, or could not be written', 'errors.processing'],
+/** What went wrong with records that a policy lets go no further, and the policies that keep them. */
+const failures: Readonly<Partial<Record<(typeof dropReasons)[number], readonly [what: string, policies: string]>>> = {
+  deserialize: ['could not be decoded', '`errors.decoding: dead-letter`'],
+  handler: [
+    'failed in a function, or could not be written,',
+    '`dead-letter` for `errors.processing` and `errors.producing`',
+  ],
 }
 /** Told again once there are so many times as many. */
 const again = 10
@@ -67,10 +70,11 @@ function sentenceOf(reason: (typeof dropReasons)[number], count: number, areLett
   const counted = 'engine_records_dropped_total counts them'
   const failed = failures[reason]
   if (failed !== undefined) {
-    const [what, key] = failed
+    const [what, policies] = failed
+    // Records of global tables, and firings of schedules, become none.
     const kept = areLetters
-      ? 'each is a dead letter, with its reason: `millrace dlq list` shows them.'
-      : `\`${key}: dead-letter\` keeps them with their reasons.`
+      ? '`millrace dlq list` shows those that are dead letters, with their reasons.'
+      : `${policies} keeps such records with their reasons.`
     return `${what} and go no further (${count} so far): ${counted}, ${kept}`
   }
   const [what, mend = ''] = sentences[reason] ?? []

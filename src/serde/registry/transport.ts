@@ -1,8 +1,7 @@
 /** Requests to the registry over HTTP: several addresses, credentials, certificates. */
-import { readFileSync } from 'node:fs'
 import { request as httpRequest } from 'node:http'
 import { Agent, request as httpsRequest } from 'node:https'
-import { EngineError, messageOf } from '../../base/errors.ts'
+import { readNamedFile } from '../../base/named-file.ts'
 
 export interface RegistryRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
@@ -57,21 +56,13 @@ export function httpTransport(options: TransportOptions): RegistryCall {
 }
 
 function agentOf({ caFile, certFile, keyFile, keyPassphrase }: TransportOptions): Agent {
-  const file = (path: string | null | undefined): Buffer | undefined => (path ? readPem(path) : undefined)
+  const file = (path: string | null | undefined): Buffer | undefined =>
+    path ? readNamedFile('a file that schema-registry.tls.* names', path) : undefined
   const given = { ca: file(caFile), cert: file(certFile), key: file(keyFile), passphrase: keyPassphrase ?? undefined }
   return new Agent({
     keepAlive: true,
     ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)),
   })
-}
-
-function readPem(path: string): Buffer {
-  try {
-    return readFileSync(path)
-  } catch (cause) {
-    const what = 'a file that schema-registry.tls.* names'
-    throw new EngineError('CONFIG_INVALID', `${what} cannot be read: ${messageOf(cause)}`, { cause })
-  }
 }
 
 function headersOf(
