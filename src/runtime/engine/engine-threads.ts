@@ -57,6 +57,7 @@ export class EngineThreads {
   readonly lanes: Worker[] = []
   readonly broker = new AskedBroker((id, question) => this.send({ type: 'question', id, question }))
   #engine: Worker | undefined
+  #terminated = false
   #alive = 0
   readonly #ended = Promise.withResolvers<void>()
   readonly #laneEnds: Promise<void>[] = []
@@ -120,6 +121,7 @@ export class EngineThreads {
 
   /** Ends the threads where they are. One that does not end within a moment ends with the process. */
   async terminate(): Promise<void> {
+    this.#terminated = true
     const ended = this.#engine?.terminate()
     const patience = sleep(terminateMs, undefined, { ref: false })
     await Promise.race([ended, patience])
@@ -194,7 +196,10 @@ export class EngineThreads {
       if (fact.type === 'answer') this.broker.answered(fact.id, fact.answer)
       else this.#host.fact(fact)
     })
-    engine.on('error', (error) => this.#host.engineFailed(error))
+    engine.on('error', (error) => {
+      // A thread that is ended while it loads its modules may fail on one that is there by half.
+      if (!this.#terminated) this.#host.engineFailed(error)
+    })
     engine.on('exit', () => this.#ended.resolve())
   }
 }

@@ -26,6 +26,8 @@ export class KafkaClientsApart {
 
   async close(): Promise<void> {
     this.#closed = true
+    // One that is ended while it loads its library may fail on a module that is there by half.
+    this.#worker?.on('error', () => undefined)
     await this.#worker?.terminate()
   }
 
