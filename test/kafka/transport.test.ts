@@ -2,10 +2,14 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { Cluster } from '../../src/broker/kafka/cluster.ts'
+import { refused } from '../../src/broker/kafka/errors.ts'
 import { connectKafka } from '../../src/broker/kafka/kafka-broker.ts'
+import { parseAddress, settingsOf } from '../../src/broker/kafka/options.ts'
 import { BrokerError, type BrokerPort } from '../../src/broker/port.ts'
 import { kafkaForTests } from '../support/kafka.ts'
 import { batchOf, readAll, TestProducer, transactionsSettled } from '../support/broker-io.ts'
@@ -24,6 +28,8 @@ async function newTopic(port: BrokerPort, partitions = 1, config: Record<string,
   await port.createTopics([{ topic, partitions, config }])
   return topic
 }
+
+const notController = 41
 
 const isCode = (code: string) => (error: unknown) => error instanceof BrokerError && error.code === code
 
@@ -56,6 +62,57 @@ describe('transport over Kafka', { skip }, () => {
     ])
     assert.equal((await readAll(port, topic, 1)).length, 1)
     assert.equal(port.connected, true)
+  })
+
+  for (const away of [1, 2, 3]) {
+    test(`asks each of ${away + 1} bootstrap servers in turn, of which the last one alone is there`, async () => {
+      const topic = await newTopic(port)
+      const gone = Array.from({ length: away }, (_, i) => `127.0.0.1:${i + 1}`)
+      const client = connect({ bootstrapServers: [...gone, broker?.bootstrap ?? ''] })
+      try {
+        assert.equal((await client.topics([topic]))[0]?.topic, topic)
+      } finally {
+        await client.close()
+      }
+    })
+  }
+
+  test('passes a bootstrap server by that takes connections and says nothing', async () => {
+    const topic = await newTopic(port)
+    const sockets = new Set<Socket>()
+    const silent = createServer((socket) => sockets.add(socket.on('error', () => undefined)))
+    await new Promise<void>((done) => silent.listen(0, '127.0.0.1', done))
+    const { port: number } = silent.address() as AddressInfo
+    const client = connect({
+      bootstrapServers: [`127.0.0.1:${number}`, broker?.bootstrap ?? ''],
+      requestTimeoutMs: 2000,
+    })
+    try {
+      assert.equal((await client.topics([topic]))[0]?.topic, topic)
+      assert.ok(sockets.size > 0)
+    } finally {
+      await client.close()
+      for (const socket of sockets) socket.destroy()
+      silent.close()
+    }
+  })
+
+  test('goes on with the next node where one is lost amid a call, or is not the one to ask', async () => {
+    // One node under two names, which are two to a client that has not asked yet.
+    const { port: number } = parseAddress(broker?.bootstrap ?? '')
+    const bootstrapServers = [`127.0.0.1:${number}`, `localhost:${number}`]
+    for (const failure of [new Error('the socket is gone'), refused(notController, 'it')]) {
+      const cluster = new Cluster(settingsOf({ bootstrapServers, clientId: 'transport-test' }))
+      const asked: string[] = []
+      const answer = await cluster.retrying('asking', () =>
+        cluster.anywhere('asking', async ({ address }) => {
+          if (asked.push(address.host) === 1) throw failure
+          return address.host
+        }),
+      )
+      await cluster.close()
+      assert.deepEqual([asked, answer], [['127.0.0.1', 'localhost'], 'localhost'])
+    }
   })
 
   for (const codec of ['gzip', 'snappy', 'lz4', 'zstd'] as const) {

@@ -82,7 +82,11 @@ export class Cluster {
   /** Repeats `attempt` while that can help. */
   retrying<T>(what: string, attempt: (tries: number) => Promise<T>): Promise<T> {
     const deadlineMs = (): number => (this.#contacted ? this.settings.deliveryTimeoutMs : this.settings.firstContactMs)
-    return this.retrier.run(what, { deadlineMs, also: unknownTopic }, attempt).catch((error: unknown) => {
+    // Without KRaft a topic is made by one node alone, and the others do not pass it on.
+    const onFailure = ({ code }: BrokerError): void => {
+      if (code === 'NOT_CONTROLLER') this.#rotation++
+    }
+    return this.retrier.run(what, { deadlineMs, also: unknownTopic, onFailure }, attempt).catch((error: unknown) => {
       const never = !this.#contacted && error instanceof BrokerError && error.code === 'NETWORK_EXCEPTION'
       throw never ? neverAnswered(this.settings.bootstrap, error) : error
     })
@@ -115,20 +119,24 @@ export class Cluster {
     )
   }
 
-  /** One exchange with whichever node answers. */
+  /** One exchange with whichever node answers, each in turn. */
   async anywhere<T>(what: string, call: (link: Link) => Promise<T>, alone = false): Promise<T> {
     const addresses = this.#addresses()
+    const first = this.#rotation
     let failure: unknown
     for (let i = 0; i < addresses.length; i++) {
-      const address = addresses[(this.#rotation + i) % addresses.length] as Address
+      const address = addresses[(first + i) % addresses.length] as Address
       try {
         return alone
           ? await this.alone(address, this.settings.requestTimeoutMs, what, call)
           : await this.on(address, 'coordinate', what, call)
       } catch (error) {
-        if (!(error instanceof BrokerError) || error.errorClass !== 'unreachable') throw error
+        if (!(error instanceof BrokerError)) throw error
+        const isUnreachable = error.errorClass === 'unreachable'
+        // Whoever asks again begins with the next one, also where nobody knows whether this one did what it was asked.
+        if (isUnreachable || error.code === 'NETWORK_EXCEPTION') this.#rotation = first + i + 1
+        if (!isUnreachable) throw error
         failure = error
-        this.#rotation++
       }
     }
     throw failure
