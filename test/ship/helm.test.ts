@@ -63,6 +63,26 @@ const ofKind = (resources: readonly Resource[], kind: string): Resource => {
   return found
 }
 
+interface Probe {
+  readonly httpGet: { readonly scheme?: string }
+}
+
+interface Pod {
+  readonly containers: readonly [
+    {
+      readonly env: ReadonlyArray<{ readonly name: string; readonly value?: string }>
+      readonly volumeMounts: ReadonlyArray<{ readonly name: string; readonly mountPath: string }>
+      readonly startupProbe: Probe
+      readonly livenessProbe: Probe
+      readonly readinessProbe: Probe
+    },
+  ]
+  readonly volumes: ReadonlyArray<{ readonly name: string; readonly secret?: { readonly secretName: string } }>
+}
+
+const podOf = (resources: readonly Resource[]): Pod =>
+  (ofKind(resources, 'StatefulSet').spec as { template: { spec: Pod } }).template.spec
+
 /** Lists of variables by name: their order says nothing. */
 function comparable(spec: unknown): unknown {
   return JSON.parse(
@@ -123,6 +143,51 @@ describe('the chart', { skip: helm.missing }, () => {
       return JSON.stringify(template.metadata.annotations)
     }
     assert.notEqual(of('config.a.b=1'), of('config.a.b=2'), 'pods are replaced when their configuration changes')
+  })
+
+  test('serves over TLS and behind a token from secrets: probes and the ServiceMonitor ask so, too', () => {
+    const secrets = ['http.tlsSecret=orders-tls', 'http.tokenSecret=orders-token', 'serviceMonitor.enabled=true']
+    const own = ['volumes[0].name=kafka-ca', 'volumes[0].secret.secretName=kafka-ca']
+    const mounts = ['volumeMounts[0].name=kafka-ca', 'volumeMounts[0].mountPath=/etc/kafka-ca']
+    const rendered = render(...secrets, ...own, ...mounts)
+    const { containers, volumes } = podOf(rendered)
+    const [app] = containers
+    for (const probe of [app.startupProbe, app.livenessProbe, app.readinessProbe]) {
+      assert.equal(probe.httpGet.scheme, 'HTTPS')
+    }
+    // Each file that a variable names lies in a volume that is mounted there.
+    const files = app.env.filter(({ name }) => name.endsWith('_FILE'))
+    assert.deepEqual(files.map(({ name }) => name).sort(), [
+      'RUNTIME_HTTP_AUTH_TOKEN_FILE',
+      'RUNTIME_HTTP_TLS_CERT_FILE',
+      'RUNTIME_HTTP_TLS_KEY_FILE',
+    ])
+    const secretAt = (path: string): string | undefined => {
+      const mount = app.volumeMounts.find(({ mountPath }) => path.startsWith(`${mountPath}/`))
+      return volumes.find(({ name }) => name === mount?.name)?.secret?.secretName
+    }
+    assert.deepEqual(
+      files.map(({ value }) => secretAt(`${value}`)),
+      ['orders-tls', 'orders-tls', 'orders-token'],
+    )
+    assert.equal(secretAt('/etc/kafka-ca/ca.crt'), 'kafka-ca')
+    const { endpoints } = ofKind(rendered, 'ServiceMonitor').spec as { endpoints: unknown[] }
+    assert.deepEqual(endpoints, [
+      {
+        port: 'http',
+        path: '/metrics',
+        interval: '15s',
+        scheme: 'https',
+        tlsConfig: { ca: { secret: { name: 'orders-tls', key: 'ca.crt' } }, serverName: 'millrace-app.default.svc' },
+        authorization: { credentials: { name: 'orders-token', key: 'token' } },
+      },
+    ])
+    if (cannotJudge === false) judge(rendered)
+  })
+
+  test('asks over TLS where the configuration itself names a certificate', () => {
+    const { containers } = podOf(render('config.runtime.http.tls.cert-file=/certs/tls.crt'))
+    assert.equal(containers[0].readinessProbe.httpGet.scheme, 'HTTPS')
   })
 
   test('refuses values that it does not know', () => {

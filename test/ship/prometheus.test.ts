@@ -30,6 +30,9 @@ const healthy: Series = {
   'up{instance="c:9100",job="node"}': '0x60',
   [`engine_state${with_('state="RUNNING"')}`]: '1x60',
   [`engine_state${with_('state="FAILED"')}`]: '0x60',
+  [`engine_state${with_('state="STARTING"')}`]: '0x60',
+  // A start of ten minutes, in its midst.
+  [`engine_state${with_('state="RESTORING"')}`]: '0x20 1x10 0x28',
   [`engine_standstill_seconds${with_('code="BROKER_GONE"')}`]: '0x60',
   [`engine_state_since_timestamp_seconds${pod}}`]: '0x60',
   [`engine_last_commit_timestamp_seconds${pod}}`]: '0+60x60',
@@ -55,6 +58,7 @@ const situations: Readonly<Record<string, Series>> = {
   MillraceFailed: { [`engine_state${with_('state="FAILED"')}`]: '1x60' },
   MillraceStandsStill: { [`engine_standstill_seconds${with_('code="BROKER_GONE"')}`]: '0+60x60' },
   MillraceNoCommits: { [`engine_last_commit_timestamp_seconds${pod}}`]: '0x60' },
+  MillraceStartsLong: { [`engine_state${with_('state="RESTORING"')}`]: '1x60' },
   MillraceLagGrows: { [`engine_lag_records${pod}}`]: '20000+100x60' },
   MillraceBrokerAway: { [`engine_broker_connected${pod}}`]: '0x60' },
   MillraceRestarts: { [`engine_restarts_total${with_('cause="LANE_FAILED"')}`]: '0+1x60' },

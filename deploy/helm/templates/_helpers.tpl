@@ -10,3 +10,9 @@ app.kubernetes.io/name: {{ .Release.Name }}
 {{- /* `merge` would take a value of 0, "" or false for none. */ -}}
 {{- mergeOverwrite (.Files.Get "engine.yaml" | fromYaml) (deepCopy .Values.config) | toYaml -}}
 {{- end }}
+
+{{- /* Whether the interface is served over TLS, by a secret or by the configuration itself. */ -}}
+{{- define "tls" -}}
+{{- $config := include "config" . | fromYaml -}}
+{{- if or .Values.http.tlsSecret (dig "runtime" "http" "tls" "cert-file" "" $config) -}}true{{- end -}}
+{{- end }}
