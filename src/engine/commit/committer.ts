@@ -222,16 +222,17 @@ export class Committer {
     }
     const { transactionTimeoutMs, uncommittedMaxBytes, sizes = usualSizes } = this.#settings
     const slow = this.#host.slowestMs() > transactionTimeoutMs / slowPart
-    if (this.#gatheredBytes >= (slow ? uncommittedMaxBytes / 2 : sizes.aheadBytes)) this.#release()
+    if (this.#gatheredBytes >= (slow ? uncommittedMaxBytes / 2 : sizes.aheadBytes))
+      this.#producer.send(this.#release(), this.#clock.monotonic())
   }
 
-  /** What was gathered leaves, and what comes after it at once. */
-  #release(): void {
+  /** What was gathered is to leave, and what comes after it at once. */
+  #release(): readonly ToProduce[] {
     this.#streaming = true
     const batches = this.#gathered
     this.#gathered = []
     this.#gatheredBytes = 0
-    if (batches.length > 0) this.#producer.send(batches, this.#clock.monotonic())
+    return batches
   }
 
   /** All lanes have closed the epoch. */
@@ -337,13 +338,14 @@ export class Committer {
   async #flush(): Promise<void> {
     const now = this.#clock.monotonic()
     assert(this.#acked.size === this.#settings.lanes, 'an epoch is flushed that not all lanes have acknowledged')
-    this.#release()
+    // All of it leaves together: a request costs more than what a quiet epoch has to write.
+    this.#producer.queue(this.#release(), now)
     for (const [store, changelogs] of Map.groupBy(this.#changelogs, (each) => each.store)) {
       const { topic } = this.#host.changelogTopic(store)
       const batches = changelogs.flatMap(({ partition, batches: of }) =>
         of.map(({ records, count, use }): ToProduce => ({ topic, partition, records, count, use })),
       )
-      this.#producer.send(batches, now, ({ partition, count }, offset) => {
+      this.#producer.queue(batches, now, ({ partition, count }, offset) => {
         const id = `${store}/${partition}`
         this.#changelogFrom.set(id, Math.min(offset, this.#changelogFrom.get(id) ?? offset))
         this.#changelogNext.set(id, Math.max(offset + count, this.#changelogNext.get(id) ?? 0))

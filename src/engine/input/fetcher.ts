@@ -12,6 +12,7 @@ import { sleep, type Timers } from '../../base/timers.ts'
 import type { BrokerPort, FetchedPartition, Isolation } from '../../broker/port.ts'
 import type { EngineError } from '../../base/errors.ts'
 import { EndChecks, within } from './end-checks.ts'
+import { FetchPace, type FetchPaceEvents, type LastFetch } from './fetch-pace.ts'
 import { cannotBeRead, endedBy, existsNoMore, isPassing, isRefused } from './fetch-errors.ts'
 import { PartitionBuffer, type PartitionBufferEvents, type TimestampOf } from './partition-buffer.ts'
 
@@ -35,15 +36,11 @@ export interface FetcherOptions {
   readonly outOfRange: 'fail' | 'earliest' | 'latest'
 }
 
-export interface FetcherEvents {
+export interface FetcherEvents extends FetchPaceEvents {
   /** A partition that had nothing buffered has a head now. */
   records(buffer: PartitionBuffer): void
   /** So many bytes are buffered, of all partitions. Told after each answer of the broker, when it has risen. */
   buffered?(bytes: number): void
-  /** Whether nothing is let through for want of a record of a partition that has none. */
-  starving?(): boolean
-  /** How long what comes now may still lie at the broker and be part of the next commit all the same; 0 or less: not at all. */
-  slackMs?(): number
   /** A request took so long, the wait for records at the broker included. */
   requested?(ms: number): void
   /** A poll let records into a buffer. */
@@ -77,8 +74,6 @@ type Asked = ReadonlyMap<PartitionKey, readonly [slot: Slot, offset: number]>
 const largestBatchBytes = 1 << 30
 const shortestBackoffMs = 50
 const longestBackoffMs = 2000
-/** Commits may be far apart; what the application does with a record is not to wait for them. */
-const longestSlackMs = 100
 /** What is in doubt is known soon; else it is not waited for before others are fetched. */
 const doubtPatienceMs = 50
 /** A partition asks for this much, however many others there are: most batches are smaller. */
@@ -98,6 +93,7 @@ export class Fetcher {
   #backoffMs = shortestBackoffMs
   #rotation = 0
   readonly #checks: EndChecks
+  readonly #pace: FetchPace
   /** Nothing is asked for until some of what is buffered was dispatched. */
   #overloaded = false
 
@@ -113,6 +109,7 @@ export class Fetcher {
       hungry: () => this.#changed(),
       failed: (buffer, error) => this.#bufferFailed(buffer, error),
     }
+    this.#pace = new FetchPace(options.paceMs ?? 0, options.clock, events)
     this.#checks = new EndChecks(options, {
       evidence: (buffer, lag) => events.evidence(buffer, lag, false),
       released: () => this.#changed(),
@@ -269,13 +266,13 @@ export class Fetcher {
     if (this.#closed || answer === undefined) return
     this.#setConnected(true, undefined)
     this.#backoffMs = shortestBackoffMs
-    await this.#takeAll(answer, asked)
+    const atHand = await this.#takeAll(answer, asked)
     this.#events.buffered?.(this.bufferedBytes)
-    await this.#pace(wanted, began)
+    await this.#paced(wanted, { began, atHand })
   }
 
-  /** Nothing is dispatched between what an answer brings and the doubts that it raises. */
-  async #takeAll(answer: readonly FetchedPartition[], asked: Asked): Promise<void> {
+  /** Nothing is dispatched between what an answer brings and the doubts that it raises. Answers what was at hand then. */
+  async #takeAll(answer: readonly FetchedPartition[], asked: Asked): Promise<number> {
     const taken: PartitionBuffer[] = []
     const arrived: number[] = []
     const failed: Array<[slot: Slot, code: string]> = []
@@ -294,22 +291,21 @@ export class Fetcher {
     for (const [slot, code] of failed) this.#partitionFailed(slot, code)
     const there = [...this.#slots.values()].filter(({ pauses }) => !pauses.has('lost')).map(({ buffer }) => buffer)
     const checking = this.#checks.check({ taken, arrived, isApart: answer[0]?.isApart === true }, there)
-    if (checking && !this.#checks.areSlow) await within(this.#o.timers, doubtPatienceMs, checking)
+    const atHand = this.#events.waiting?.() ?? 0
+    if (checking && !this.#checks.areSlow) {
+      await within(this.#o.timers, doubtPatienceMs, checking)
+      // What may go now goes first: what is left is what waits.
+      if (this.#pace.isKept) await new Promise<void>((resolve) => this.#o.timers.soon(resolve))
+    }
+    return atHand
   }
 
-  /**
-   * Each request wakes threads and the broker: what trickles in is taken together, where it can be shortly before a commit.
-   * A backlog is never kept waiting.
-   */
-  async #pace(wanted: readonly Slot[], began: number): Promise<void> {
-    const { paceMs = 0, clock } = this.#o
+  async #paced(wanted: readonly Slot[], last: LastFetch): Promise<void> {
+    const buffers = wanted.map(({ buffer }) => buffer)
     for (;;) {
-      const spent = clock.monotonic() - began
-      const slack = Math.min(this.#events.slackMs?.() ?? 0, longestSlackMs, paceMs + longestSlackMs - spent)
-      const left = Math.ceil(Math.max(paceMs - spent, slack))
-      if (paceMs <= 0 || left <= 0 || wanted.some(({ buffer }) => buffer.lag > 0) || this.#events.starving?.()) return
+      const left = this.#pace.leftMs(buffers, last)
       // A commit may have begun meanwhile: then there is time until the next one.
-      if (await this.#pauseUntilChange(left)) return
+      if (left <= 0 || (await this.#pauseUntilChange(left))) return
     }
   }
 

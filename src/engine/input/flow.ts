@@ -12,7 +12,7 @@ import { Admission } from './admission/admission.ts'
 import { Dispatcher, type Route } from './dispatcher.ts'
 import type { EngineOptions } from '../engine-options.ts'
 import type { Fetcher, FetcherEvents } from './fetcher.ts'
-import { InputEnd, isExhausted, progressOf } from './input-end.ts'
+import { InputEnd, isExhausted, progressOf, recordsAtHand } from './input-end.ts'
 import { inputFetcher } from './input-fetcher.ts'
 import { evidenceTtlMs, KnownInput } from '../commit/known-input.ts'
 import { InputSources } from './input-sources.ts'
@@ -107,6 +107,7 @@ export class Flow {
     this.#fetcher = inputFetcher(options, {
       records: (buffer) => this.#arrived(buffer),
       starving: () => this.#starving(),
+      waiting: () => recordsAtHand(this.#routes),
       slackMs: () => host.slackMs(),
       evidence: (buffer, lag, failed) => this.#evidence(buffer, lag, failed),
       connected: (connected, why) => host.connected(connected, why),
@@ -228,10 +229,10 @@ export class Flow {
     if (this.#stalled) this.wake()
   }
 
-  /** All input that is known to lie at the broker was dispatched, and the lanes have all but done it. */
+  /** No fetch has left anything at the broker, and the lanes have all but done what they were given. */
   get caughtUp(): boolean {
     if (!this.dispatcher.settled) return false
-    for (const { buffer } of this.#routes.values()) if (buffer.lag > 0) return false
+    for (const { buffer } of this.#routes.values()) if (buffer.backlog > 0) return false
     return true
   }
 
@@ -420,14 +421,13 @@ export class Flow {
   #arrived(buffer: PartitionBuffer): void {
     const route = this.#routeOf(buffer)
     if (!route) return
-    const { handle } = route
     if (route.sorted !== undefined) {
       if (this.#sorted.arrived(route)) this.#announcements?.hurry()
       this.wake()
       return
     }
     if (buffer.headTimestamp === noHead) return
-    this.#watermarks.headArrived(handle, buffer.headTimestamp, buffer.headOffset, this.#o.clock.monotonic())
+    this.#watermarks.headArrived(route.handle, buffer.headTimestamp, buffer.headOffset, this.#o.clock.monotonic())
     this.wake()
   }
 

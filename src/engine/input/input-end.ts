@@ -50,6 +50,13 @@ export function progressOf(positions: Positions, routes: Routes): PartitionProgr
   }))
 }
 
+/** Records that were fetched and not dispatched. */
+export function recordsAtHand(routes: Routes): number {
+  let records = 0
+  for (const { buffer, sorted } of routes.values()) records += buffer.buffered + (sorted?.size ?? 0)
+  return records
+}
+
 /** True if the watermark rose. */
 function closeInput(settings: EngineSettings, watermarks: Watermarks, routes: Routes): boolean {
   const highest = highestWatermark(settings, watermarks, routes)

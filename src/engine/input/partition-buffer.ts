@@ -77,6 +77,8 @@ export class PartitionBuffer {
   /** Where the log ended at least, as was asked apart from fetches, and until when answers may come that know less. */
   #leastEnd = -1
   #leastUntil = Number.NEGATIVE_INFINITY
+  /** The end that was told with what was fetched, or in its place where it is not fetched. */
+  #fetchedEnd = -1
   readonly #maxPollRecords: number
   readonly #isolation: Isolation
   readonly #timestampOf: TimestampOf | undefined
@@ -145,6 +147,11 @@ export class PartitionBuffer {
 
   /** The broker told where the log ends for a reader of this isolation, and where it ends. */
   sawEnds(readable: number, highWatermark: number, at: number): void {
+    this.#fetchedEnd = readable
+    this.#raiseEnds(readable, highWatermark, at)
+  }
+
+  #raiseEnds(readable: number, highWatermark: number, at: number): void {
     this.logEndOffset = at < this.#leastUntil ? Math.max(readable, this.#leastEnd) : readable
     this.highWatermark = Math.max(this.logEndOffset, highWatermark)
     this.endsAt = at
@@ -156,12 +163,17 @@ export class PartitionBuffer {
     if (readable < this.#leastEnd && at < this.#leastUntil) return
     this.#leastEnd = readable
     this.#leastUntil = at + underWayMs
-    if (readable > this.logEndOffset) this.sawEnds(readable, this.highWatermark, at)
+    if (readable > this.logEndOffset) this.#raiseEnds(readable, this.highWatermark, at)
   }
 
   /** Offsets between what was fetched and what could be. 0: the partition was read to its end. */
   get lag(): number {
     return Math.max(0, this.logEndOffset - this.position)
+  }
+
+  /** What a fetch has left there. What came since, as far as anybody has asked for that, is `lag` alone. */
+  get backlog(): number {
+    return Math.max(0, this.#fetchedEnd - this.position)
   }
 
   /**
