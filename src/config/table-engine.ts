@@ -118,7 +118,7 @@ export const engineRows = {
   },
   'commit-barrier.idle-interval-ms': {
     type: 'duration',
-    default: 50,
+    default: 60,
     min: 1,
     max: 3_600_000,
     doc: 'Least time between the beginnings of two commits. After it, a commit begins as soon as all input at hand is processed. With a value of at least `commit-barrier.interval-ms` commits are never early.',
