@@ -26,3 +26,10 @@ export function sleep(timers: Timers, delayMs: number): Promise<void> {
     timers.after(delayMs, resolve)
   })
 }
+
+/** Resolves after what is already waiting. */
+export function turn(timers: Timers): Promise<void> {
+  return new Promise((resolve) => {
+    timers.soon(resolve)
+  })
+}

@@ -24,8 +24,9 @@ export interface LastFetch {
 const longestSlackMs = 100
 /**
  * Where input comes all the time, there is always a partition that has got something since it was read, and records that are
- * younger than all of its own wait for that. To ask until none of them waits takes many requests. If they are no more than this
- * part of what came, they go with what comes next, as if they had come a little later.
+ * younger than all of its own wait for that. To ask until none of them waits takes many requests, each of which brings little, so
+ * that much of it waits again. So one request is made at once for what waits, and none where that is no more than this part of
+ * what came: it goes with what comes next, as if it had come a little later.
  */
 const fewPart = 1 / 8
 
@@ -33,6 +34,10 @@ export class FetchPace {
   readonly #paceMs: number
   readonly #clock: Clock
   readonly #events: FetchPaceEvents
+  #last: LastFetch | undefined
+  /** The last request, and the next one, is made at once for what waits. */
+  #wasHurried = false
+  #isHurried = false
 
   /** `paceMs`: so long passes at least from one request to the next where nothing is in a hurry; 0: nothing at all. */
   constructor(paceMs: number, clock: Clock, events: FetchPaceEvents) {
@@ -45,13 +50,19 @@ export class FetchPace {
     return this.#paceMs > 0
   }
 
-  /** How long to wait before the next request for these partitions; 0 or less: not at all. */
-  leftMs(wanted: readonly PartitionBuffer[], { began, atHand }: LastFetch): number {
-    const paceMs = this.#paceMs
-    if (!this.isKept || wanted.some(({ backlog }) => backlog > 0) || this.#areStarving(atHand)) return 0
-    const spent = this.#clock.monotonic() - began
-    const slack = Math.min(this.#events.slackMs?.() ?? 0, longestSlackMs, paceMs + longestSlackMs - spent)
-    return Math.ceil(Math.max(paceMs - spent, slack))
+  /** How long to wait before the next request for these partitions; 0 or less: not at all. To be asked again until then. */
+  leftMs(wanted: ReadonlyArray<{ readonly buffer: PartitionBuffer }>, last: LastFetch): number {
+    if (last !== this.#last) {
+      this.#last = last
+      this.#wasHurried = this.#isHurried
+      this.#isHurried = false
+    }
+    if (!this.isKept || wanted.some(({ buffer }) => buffer.backlog > 0)) return 0
+    this.#isHurried = !this.#wasHurried && this.#areStarving(last.atHand)
+    if (this.#isHurried) return 0
+    const spent = this.#clock.monotonic() - last.began
+    const slack = Math.min(this.#events.slackMs?.() ?? 0, longestSlackMs, this.#paceMs + longestSlackMs - spent)
+    return Math.ceil(Math.max(this.#paceMs - spent, slack))
   }
 
   #areStarving(atHand: number): boolean {

@@ -8,7 +8,7 @@
  */
 import type { Clock } from '../../base/clock.ts'
 import { type PartitionKey, partitionKey, type TopicPartition } from '../../base/ids.ts'
-import { sleep, type Timers } from '../../base/timers.ts'
+import { sleep, type Timers, turn } from '../../base/timers.ts'
 import type { BrokerPort, FetchedPartition, Isolation } from '../../broker/port.ts'
 import type { EngineError } from '../../base/errors.ts'
 import { EndChecks, within } from './end-checks.ts'
@@ -87,6 +87,7 @@ export class Fetcher {
   #paused = false
   #closed = false
   #running: Promise<void> | undefined
+  #hasNews = false
   /** Ends the wait under way: of a request, of a backoff, or for something to ask for. */
   #wake: (() => void) | undefined
   #connected = true
@@ -112,7 +113,7 @@ export class Fetcher {
     this.#pace = new FetchPace(options.paceMs ?? 0, options.clock, events)
     this.#checks = new EndChecks(options, {
       evidence: (buffer, lag) => events.evidence(buffer, lag, false),
-      released: () => this.#changed(),
+      released: () => this.#changed(false),
       failed: (error) => void this.#requestFailed(error, []),
     })
   }
@@ -222,7 +223,8 @@ export class Fetcher {
     return !this.#paused && slot.pauses.size === 0 && !slot.failed && !slot.buffer.full
   }
 
-  #changed(): void {
+  #changed(isNews = true): void {
+    this.#hasNews ||= isNews
     this.#wake?.()
   }
 
@@ -290,22 +292,24 @@ export class Fetcher {
     }
     for (const [slot, code] of failed) this.#partitionFailed(slot, code)
     const there = [...this.#slots.values()].filter(({ pauses }) => !pauses.has('lost')).map(({ buffer }) => buffer)
-    const checking = this.#checks.check({ taken, arrived, isApart: answer[0]?.isApart === true }, there)
     const atHand = this.#events.waiting?.() ?? 0
+    const checking = this.#checks.check({ taken, arrived, isApart: answer[0]?.isApart === true }, there)
     if (checking && !this.#checks.areSlow) {
       await within(this.#o.timers, doubtPatienceMs, checking)
-      // What may go now goes first: what is left is what waits.
-      if (this.#pace.isKept) await new Promise<void>((resolve) => this.#o.timers.soon(resolve))
+      if (this.#pace.isKept) await turn(this.#o.timers)
     }
     return atHand
   }
 
   async #paced(wanted: readonly Slot[], last: LastFetch): Promise<void> {
-    const buffers = wanted.map(({ buffer }) => buffer)
     for (;;) {
-      const left = this.#pace.leftMs(buffers, last)
-      // A commit may have begun meanwhile: then there is time until the next one.
-      if (left <= 0 || (await this.#pauseUntilChange(left))) return
+      const left = this.#pace.leftMs(wanted, last)
+      if (left <= 0) return
+      this.#hasNews = false
+      const isWoken = await this.#pauseUntilChange(left)
+      if (isWoken && this.#hasNews) return
+      // A commit may have begun meanwhile, or it is known where logs end: what may go now goes first.
+      if (isWoken) await turn(this.#o.timers)
     }
   }
 

@@ -9,6 +9,10 @@ import { World } from './world.ts'
 
 const topic = 't'
 
+const commitEveryMs = 50
+/** From the broker into a lane. */
+const wayMs = 5
+
 type Answer = (request: FetchRequest, client: BrokerPort) => Promise<FetchedPartition[]>
 
 /** Partition 1 is not answered. */
@@ -24,6 +28,7 @@ interface SceneOptions {
   readonly partitions?: number
   readonly readsInTurn?: boolean
   readonly taskOf?: (partition: number) => string
+  readonly paceMs?: number
 }
 
 /** Fetches partitions of one task from a broker that answers as it is told to. */
@@ -40,9 +45,16 @@ class Scene {
   readonly asked: string[] = []
   /** What comes of them; by default the truth. */
   listing: (() => Promise<never>) | undefined
+  /** Called with each question. */
+  onQuestion: (() => Promise<void>) | undefined
+  /** Requests of the fetch loop. */
+  requests = 0
   answer: Answer
 
-  constructor(answer: Answer, { partitions = 2, readsInTurn = false, taskOf = () => 'one' }: SceneOptions = {}) {
+  constructor(
+    answer: Answer,
+    { partitions = 2, readsInTurn = false, taskOf = () => 'one', paceMs = 0 }: SceneOptions = {},
+  ) {
     const { world } = this
     const client = world.client()
     this.answer = answer
@@ -52,6 +64,7 @@ class Scene {
       readsInTurn: { value: readsInTurn },
       fetch: {
         value: async (request: FetchRequest) => {
+          this.requests++
           // At first all are seen to be empty.
           const isFirst = this.#answers++ === 0
           const answered = isFirst
@@ -64,7 +77,8 @@ class Scene {
       listOffsets: {
         value: (...args: Parameters<BrokerPort['listOffsets']>) => {
           this.asked.push(args[0].map(({ partition }) => partition).join())
-          return this.listing && this.#answers > 1 ? this.listing() : client.listOffsets(...args)
+          if (this.listing && this.#answers > 1) return this.listing()
+          return (this.onQuestion?.() ?? Promise.resolve()).then(() => client.listOffsets(...args))
         },
       },
     })
@@ -73,9 +87,10 @@ class Scene {
         broker,
         clock: world.clock,
         timers: world,
+        paceMs,
         isolation: 'read_committed',
-        bufferCapacity: 10,
-        maxPollRecords: 4,
+        bufferCapacity: 1000,
+        maxPollRecords: 1000,
         maxWaitMs: 500,
         maxBytes: 1 << 20,
         maxPartitionBytes: 1 << 18,
@@ -87,10 +102,18 @@ class Scene {
         evidence: ({ partition }, lag, failed) =>
           this.told.push(`${partition} ${failed ? 'fails' : lag === undefined ? 'is not known' : `lags by ${lag}`}`),
         connected: () => undefined,
+        // Heads wait for as long as anything is at hand, which a test takes out.
+        starving: () => this.#atHand > 0,
+        waiting: () => this.#atHand,
+        slackMs: () => commitEveryMs - (world.clock.monotonic() % commitEveryMs) - wayMs,
         failed: (error) => assert.fail(error),
       },
     )
     scenes.push(this)
+  }
+
+  get #atHand(): number {
+    return this.buffers.reduce((sum, { buffered }) => sum + buffered, 0)
   }
 
   async start(): Promise<void> {
@@ -224,6 +247,49 @@ describe('an answer that was read in turn', () => {
         await scene.world.settle()
         assert.equal(scene.asked.join('; '), readsInTurn ? before.join() : '')
       }
+    })
+  }
+})
+
+describe('a question that finds each time that some more has come', () => {
+  const untilMs = 200
+  /** A broker that took so long for an answer is a slow one for a while. */
+  const slowMs = 60
+
+  /** Each partition gets a record a millisecond, and another with each question. So many of each are left at hand. */
+  async function requestsWhere(left: number, wasSlow = false): Promise<number> {
+    const scene = new Scene((request, client) => client.fetch(request), { readsInTurn: true, paceMs: 5 })
+    await scene.start()
+    const { world, buffers } = scene
+    const come = async (): Promise<void> => {
+      for (const partition of [0, 1]) await world.produce(topic, partition, [1])
+    }
+    const after = (ms: number): Promise<void> => new Promise((resolve) => world.after(ms, resolve))
+    if (wasSlow) {
+      scene.onQuestion = () => after(slowMs)
+      await come()
+      await world.pass(2 * slowMs)
+    }
+    scene.onQuestion = async () => {
+      for (const buffer of buffers) while (buffer.buffered > left) buffer.shift()
+      await come()
+      await after(1)
+    }
+    const before = scene.requests
+    for (let ms = 0; ms < untilMs; ms++) {
+      await come()
+      await world.pass(1)
+    }
+    return scene.requests - before
+  }
+
+  for (const wasSlow of [false, true]) {
+    const broker = wasSlow ? ', where a broker was slow once' : ''
+    test(`is followed by one request where what came waits for it, and by none where a few do${broker}`, async () => {
+      const commits = untilMs / commitEveryMs
+      const [all, few] = [await requestsWhere(Number.POSITIVE_INFINITY, wasSlow), await requestsWhere(1, wasSlow)]
+      assert.ok(all > commits && all <= 3 * commits, `${all} requests in ${commits} commits where all waits`)
+      assert.ok(few <= commits + 1, `${few} requests in ${commits} commits where a few do`)
     })
   }
 })

@@ -18,7 +18,7 @@ function bufferAt(offset: number): PartitionBuffer {
 function leftMs(starving: boolean, waiting: number, buffer = bufferAt(0)): number {
   const clock = new VirtualClock(0)
   const events = { starving: () => starving, waiting: () => waiting, slackMs: () => slackMs }
-  return new FetchPace(5, clock, events).leftMs([buffer], { began: clock.monotonic(), atHand: 100 })
+  return new FetchPace(5, clock, events).leftMs([{ buffer }], { began: clock.monotonic(), atHand: 100 })
 }
 
 describe('the next request', () => {
@@ -31,6 +31,21 @@ describe('the next request', () => {
     assert.equal(leftMs(true, 100), 0)
     assert.equal(leftMs(true, 13), 0)
     assert.equal(leftMs(true, 12), slackMs)
+  })
+
+  test('is hurried by what waits once, and not for what still waits behind that', () => {
+    const clock = new VirtualClock(0)
+    const events = { starving: () => true, waiting: () => 100, slackMs: () => slackMs }
+    const pace = new FetchPace(5, clock, events)
+    const lefts = Array.from({ length: 4 }, () => {
+      const last = { began: clock.monotonic(), atHand: 100 }
+      return [pace.leftMs([], last), pace.leftMs([], last)]
+    })
+    const [paced, hurried] = [
+      [slackMs, slackMs],
+      [0, 0],
+    ]
+    assert.deepEqual(lefts, [hurried, paced, hurried, paced])
   })
 
   test('comes at once where the last one has left something there, and not for what came since', () => {
