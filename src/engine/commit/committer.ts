@@ -95,7 +95,7 @@ export class Committer {
   /** What is committed of this epoch, once its changelogs are written. */
   #offsets: readonly OffsetToCommit[] = []
   /** Outputs of this epoch that have not left yet, and whether they leave as they come. */
-  #gathered: ToProduce[] = []
+  readonly #gathered: ToProduce[] = []
   #gatheredBytes = 0
   #streaming = false
   /** Outputs of the next epoch: they wait until this one is committed. */
@@ -229,10 +229,8 @@ export class Committer {
   /** What was gathered is to leave, and what comes after it at once. */
   #release(): readonly ToProduce[] {
     this.#streaming = true
-    const batches = this.#gathered
-    this.#gathered = []
     this.#gatheredBytes = 0
-    return batches
+    return this.#gathered.splice(0)
   }
 
   /** All lanes have closed the epoch. */
