@@ -95,7 +95,7 @@ export class Committer {
   /** What is committed of this epoch, once its changelogs are written. */
   #offsets: readonly OffsetToCommit[] = []
   /** Outputs of this epoch that have not left yet, and whether they leave as they come. */
-  readonly #gathered: ToProduce[] = []
+  #gathered: ToProduce[] = []
   #gatheredBytes = 0
   #streaming = false
   /** Outputs of the next epoch: they wait until this one is committed. */
@@ -222,15 +222,16 @@ export class Committer {
     }
     const { transactionTimeoutMs, uncommittedMaxBytes, sizes = usualSizes } = this.#settings
     const slow = this.#host.slowestMs() > transactionTimeoutMs / slowPart
-    if (this.#gatheredBytes >= (slow ? uncommittedMaxBytes / 2 : sizes.aheadBytes))
-      this.#producer.send(this.#release(), this.#clock.monotonic())
+    if (this.#gatheredBytes >= (slow ? uncommittedMaxBytes / 2 : sizes.aheadBytes)) this.#release()
   }
 
-  /** What was gathered is to leave, and what comes after it at once. */
-  #release(): readonly ToProduce[] {
+  /** What was gathered leaves, and what comes after it at once. */
+  #release(): void {
     this.#streaming = true
+    const batches = this.#gathered
+    this.#gathered = []
     this.#gatheredBytes = 0
-    return this.#gathered.splice(0)
+    if (batches.length > 0) this.#producer.send(batches, this.#clock.monotonic())
   }
 
   /** All lanes have closed the epoch. */
@@ -336,14 +337,13 @@ export class Committer {
   async #flush(): Promise<void> {
     const now = this.#clock.monotonic()
     assert(this.#acked.size === this.#settings.lanes, 'an epoch is flushed that not all lanes have acknowledged')
-    // All of it leaves together: a request costs more than what a quiet epoch has to write.
-    this.#producer.queue(this.#release(), now)
+    this.#release()
     for (const [store, changelogs] of Map.groupBy(this.#changelogs, (each) => each.store)) {
       const { topic } = this.#host.changelogTopic(store)
       const batches = changelogs.flatMap(({ partition, batches: of }) =>
         of.map(({ records, count, use }): ToProduce => ({ topic, partition, records, count, use })),
       )
-      this.#producer.queue(batches, now, ({ partition, count }, offset) => {
+      this.#producer.send(batches, now, ({ partition, count }, offset) => {
         const id = `${store}/${partition}`
         this.#changelogFrom.set(id, Math.min(offset, this.#changelogFrom.get(id) ?? offset))
         this.#changelogNext.set(id, Math.max(offset + count, this.#changelogNext.get(id) ?? 0))

@@ -145,13 +145,8 @@ export class Producer {
    * beginning. `done` hears of those that the broker has, all of them before a `flush` resolves.
    */
   send(batches: readonly ToProduce[], now: number, done?: Written): void {
-    this.queue(batches, now, done)
-    this.#pump()
-  }
-
-  /** The same, but they leave with what is sent next, in one request where they fit. */
-  queue(batches: readonly ToProduce[], now: number, done?: Written): void {
     for (const batch of batches) this.#enqueue(batch, done, now)
+    this.#pump()
   }
 
   /** Resolves when everything queued so far is acknowledged; rejects with the first failure. */

@@ -66,23 +66,6 @@ async function ready(port: BrokerPort): Promise<Producer> {
 }
 
 describe('producer of a run', () => {
-  test('lets what is queued leave with what is sent next, in one request', async () => {
-    const { port, underWay } = broker()
-    const producer = await ready(port)
-    producer.queue([batch(0), batch(1)], 0)
-    producer.queue([batch(2)], 0)
-    await turn()
-    assert.equal(underWay.length, 0)
-    producer.send([], 0)
-    await turn()
-    assert.deepEqual(
-      underWay.map(({ request }) => request.batches.map(({ partition }) => partition)),
-      [[0, 1, 2]],
-    )
-    underWay[0]?.answer()
-    await producer.flush()
-  })
-
   test('has several requests under way, and never two with batches of one partition', async () => {
     const { port, underWay, order } = broker()
     const producer = await ready(port)
