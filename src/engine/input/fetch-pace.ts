@@ -35,7 +35,7 @@ export class FetchPace {
   readonly #clock: Clock
   readonly #events: FetchPaceEvents
   #last: LastFetch | undefined
-  /** The last request, and the next one, is made at once for what waits. */
+  /** Whether the last request was made at once for what waits, and whether the next one is. */
   #wasHurried = false
   #isHurried = false
 
