@@ -19,6 +19,8 @@ export class IdentityRules {
   #isOver = false
   /** Nobody saw how a transaction ended, and the identity was not taken since: it may still end in either way. */
   #undecided = false
+  /** Offsets were sent with the open transaction. One without any decides nothing about them: changelogs that are written anew. */
+  #hasOffsets = false
 
   constructor(violate: (what: string) => void) {
     this.#violate = violate
@@ -32,13 +34,16 @@ export class IdentityRules {
       if (name === 'produce') this.#produces(args[0] as ProduceRequest)
       if (name === 'commitOffsetsInTransaction' || name === 'endTransaction')
         this.#uses(args[1] as ProducerIdentity, name)
+      if (name === 'commitOffsetsInTransaction') this.#hasOffsets = true
       if (name === 'committedOffsets' && args[2] === true && this.#undecided)
         this.#violate('what became of a transaction is asked before its identity was taken again')
       try {
         return await pass()
       } catch (error) {
-        if (name === 'endTransaction') this.#undecided = true
+        if (name === 'endTransaction') this.#undecided = this.#hasOffsets
         throw error
+      } finally {
+        if (name === 'endTransaction') this.#hasOffsets = false
       }
     }
   }
@@ -55,6 +60,7 @@ export class IdentityRules {
       const identity = (await pass()) as ProducerIdentity
       this.#newest = identity
       this.#undecided = false
+      this.#hasOffsets = false
       return identity
     } finally {
       this.#taking--
