@@ -1,3 +1,4 @@
+import { longestDelayMs } from '../base/timers.ts'
 import type { ConfigTable } from './table-types.ts'
 
 /**
@@ -35,18 +36,21 @@ export const clientRows = {
     type: 'duration',
     default: 30_000,
     min: 100,
+    max: longestDelayMs,
     doc: 'How long one request to the broker may take, retries included.',
   },
   'broker.connect-timeout': {
     type: 'duration',
     default: 5000,
     min: 100,
+    max: longestDelayMs,
     doc: 'How long the opening of one connection to the broker may take.',
   },
   'broker.delivery-timeout': {
     type: 'duration',
     default: 60_000,
     min: 1000,
+    max: longestDelayMs,
     doc: 'How long a call that the broker cannot serve at the moment is tried again before its error counts.',
   },
   'broker.replication-factor': {
@@ -202,6 +206,7 @@ export const clientRows = {
     type: 'duration',
     default: 10_000,
     min: 1000,
+    max: longestDelayMs,
     doc: 'Silence after which the group gives the partitions of this process to others.',
   },
   'consumer.heartbeat.interval.ms': {
@@ -214,18 +219,21 @@ export const clientRows = {
     type: 'duration',
     default: 60_000,
     min: 1000,
+    max: longestDelayMs,
     doc: 'How long the group waits for its members to commit and come back in a rebalance.',
   },
   'consumer.metadata.max.age.ms': {
     type: 'duration',
     default: 30_000,
     min: 100,
+    max: longestDelayMs,
     doc: 'How often new partitions, and new topics that match a pattern, are looked for.',
   },
   'producer.transaction.timeout.ms': {
     type: 'duration',
     default: 10_000,
     min: 1000,
+    max: longestDelayMs,
     doc: "The broker aborts a transaction that is open for longer. Must not exceed the broker's `transaction.max.timeout.ms`.",
   },
   'schema-registry.url': {
@@ -297,6 +305,7 @@ export const clientRows = {
     type: 'duration',
     default: 10_000,
     min: 100,
+    max: longestDelayMs,
     doc: 'How long one request to the schema registry may take.',
   },
   'schema-registry.give-up-after': {

@@ -1,3 +1,4 @@
+import { longestDelayMs } from '../base/timers.ts'
 import type { ConfigTable } from './table-types.ts'
 
 /** What surrounds the engine: HTTP interface, metrics, shutdown, log, license. */
@@ -68,18 +69,21 @@ export const runtimeRows = {
     type: 'duration',
     default: 5000,
     min: 100,
+    max: longestDelayMs,
     doc: 'Time a client has to send its request headers.',
   },
   'runtime.http.request-timeout': {
     type: 'duration',
     default: 10_000,
     min: 100,
+    max: longestDelayMs,
     doc: 'Time a client has to send its whole request.',
   },
   'runtime.http.keep-alive-timeout': {
     type: 'duration',
     default: 5000,
     min: 0,
+    max: longestDelayMs,
     doc: 'Time an idle connection is kept open.',
   },
   'runtime.http.max-header-bytes': {

@@ -78,9 +78,10 @@ export async function dlqRedrive(args: DlqArguments & { readonly yes: boolean })
 
 function once(pod: Pod, args: DlqArguments, dryRun: boolean, ends?: string): ReturnType<typeof ask<Redriven>> {
   const query = queryOf(args)
-  if (ends !== undefined) query.set('ends', ends)
   query.set('dry-run', String(dryRun))
-  return ask<Redriven>(pod, `/dead-letters/redrive?${query}`, 'POST')
+  // As it is, for its marks would take three times their room: partitions by the hundred fit into an address.
+  const bound = ends === undefined ? '' : `&ends=${ends}`
+  return ask<Redriven>(pod, `/dead-letters/redrive?${query}${bound}`, 'POST')
 }
 
 async function untilDone(pod: Pod, args: DlqArguments): ReturnType<typeof ask<Redriven>> {

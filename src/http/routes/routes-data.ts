@@ -118,7 +118,7 @@ export const dataRoutes: readonly Route[] = [
       {
         name: 'ends',
         type: 'text',
-        maxLength: 1500,
+        maxLength: 1900,
         doc: '`ends` of the answer before: letters that were written since are not meant',
       },
     ],

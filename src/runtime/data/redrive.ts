@@ -85,7 +85,11 @@ export async function redrive(
   const scope = { spans, done: await putBack(broker, deadLetterTopic), gone: new Gone(broker), limit }
   const { found, ...counts } = await chooseThere(options, filter, scope)
   if (!dryRun && found.length > 0) await write(producer, options, found)
-  const written = spans.map(({ partition, to }) => `${partition}:${to}`).join(',')
+  // Of hundreds of partitions few have letters, and the answer comes back within an address.
+  const written = spans
+    .filter(({ from, to }) => to > from)
+    .map(({ partition, to }) => `${partition}:${to}`)
+    .join(',')
   return { dryRun, ...counts, redriven: found.length, ends: written }
 }
 

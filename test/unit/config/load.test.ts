@@ -227,6 +227,22 @@ describe('sources', () => {
 })
 
 describe('faults', () => {
+  test('a time that no timer of the platform can wait for, and no request to Kafka can carry', () => {
+    const keys = [
+      'broker.request-timeout',
+      'broker.connect-timeout',
+      'consumer.session.timeout.ms',
+      'producer.transaction.timeout.ms',
+      'schema-registry.request-timeout',
+      'runtime.http.keep-alive-timeout',
+    ]
+    for (const key of keys) {
+      const refused = faultsOf({ set: [`${key}=25d`] })
+      assert.ok(refused.includes(key) && /to 2147483647 ms/.test(refused), refused)
+    }
+    assert.equal(loadConfig({ set: ['broker.delivery-timeout=2147483647'] }).get('broker.delivery-timeout'), 2_147_483_647)
+  })
+
   test('all are reported at once, each with key, source, what is wrong and the nearest name', () => {
     const message = faultsOf({
       application: { engine: { lane: { count: 2 } }, 'errors.decoding': 'ignore' },
