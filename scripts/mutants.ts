@@ -1,9 +1,9 @@
 /**
  * Puts small mistakes into sources, one at a time, and reports which of them the tests notice:
- * `npm run mutants -- [<file or folder>[:<first line>-<last line>]…] [--draw 100] [--by 1] [--seeds 60] [--jobs 2] [--tests <file>]…`. Without a name
+ * `npm run mutants -- [<file or folder>[:<first line>-<last line>]…] [--draw 100] [--by 1] [--seeds 60] [--jobs 2] [--tests <file>[,<file>]…]…`. Without a name
  * the mistakes are put into the files of the protocol. `--draw` takes so many of them by chance, `--by` the same ones again. A mistake is
- * judged by the simulators, then by the type checker, then by the tests that are named. Those that survive are printed, and want a
- * test or an explanation.
+ * judged by the simulators, then by the type checker, then by the tests of each `--tests` in turn, until one of them notices it: those that
+ * are quick are best named first. Those that survive are printed, and want a test or an explanation.
  *
  * The mistakes are those of Stryker, which comes from the npm registry into a folder of the user's cache: it is needed by
  * nobody else. They are made in copies of the sources, below the system's folder for temporary files.
@@ -178,7 +178,7 @@ process.stdout.write(`${mistakes.length} of ${all.length} mistakes\n`)
 const commands = [
   ['test/simulation/notice.ts', values.seeds],
   ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.json', '--noEmit'],
-  ...(values.tests.length > 0 ? [['--test', ...values.tests]] : []),
+  ...values.tests.map((files) => ['--test', ...files.split(',')]),
 ]
 
 const jobs = Math.min(Number(values.jobs), mistakes.length)
