@@ -240,7 +240,10 @@ describe('faults', () => {
       const refused = faultsOf({ set: [`${key}=25d`] })
       assert.ok(refused.includes(key) && /to 2147483647 ms/.test(refused), refused)
     }
-    assert.equal(loadConfig({ set: ['broker.delivery-timeout=2147483647'] }).get('broker.delivery-timeout'), 2_147_483_647)
+    assert.equal(
+      loadConfig({ set: ['broker.delivery-timeout=2147483647'] }).get('broker.delivery-timeout'),
+      2_147_483_647,
+    )
   })
 
   test('all are reported at once, each with key, source, what is wrong and the nearest name', () => {
