@@ -14,7 +14,7 @@ import { canonical, type Json, jsonOf } from '../../conformance/expr.ts'
 import type { Scenario, ScenarioInput, ScenarioOutput } from '../../conformance/scenario.ts'
 import { defineApp } from '../../src/index.ts'
 import { TopologyTestDriver } from '../../src/testing/index.ts'
-import { contentOf, type NamedStore } from '../engine/support/scenario-bundle.ts'
+import { contentOf, type NamedStore } from './support/scenario-bundle.ts'
 
 type Item = ScenarioInput | { readonly commit: true }
 
@@ -146,7 +146,7 @@ const comparable: Partial<Record<Difference, (list: readonly Told[]) => Told[]>>
 
 /** What the engine gives instead, where no rule says it. */
 const ownResults = JSON.parse(
-  readFileSync(new URL('./baselines/own-per-commit.json', import.meta.url), 'utf8'),
+  readFileSync(new URL('../conformance-streams/baselines/own-per-commit.json', import.meta.url), 'utf8'),
 ) as Readonly<Record<string, Pick<Result, 'output'>>>
 
 function check(scenario: Recorded, result: Result): void {
@@ -164,7 +164,7 @@ function check(scenario: Recorded, result: Result): void {
   else assert.deepEqual(shown(got), shown(byKey(scenario, ownResults[scenario.name] ?? { output: [] })))
 }
 
-const folder = new URL('./per-commit/', import.meta.url)
+const folder = new URL('../conformance-streams/per-commit/', import.meta.url)
 
 for (const file of readdirSync(folder).sort()) {
   describe(`told once per commit: ${file.replace('.json', '')}`, () => {

@@ -3,11 +3,11 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { lmdbBackends } from '../../../src/state/backends.ts'
-import { MemoryBackend } from '../../../src/state/backends/memory-backend.ts'
-import { WriteBehind } from '../../../src/state/backends/write-behind.ts'
-import { backendSuite } from './backend-suite.ts'
-import { storeSuite } from './store-suite.ts'
+import { lmdbBackends } from '../../src/state/backends.ts'
+import { MemoryBackend } from '../../src/state/backends/memory-backend.ts'
+import { WriteBehind } from '../../src/state/backends/write-behind.ts'
+import { backendSuite } from '../unit/state/backend-suite.ts'
+import { storeSuite } from '../unit/state/store-suite.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'millrace-state-'))
 const durable = lmdbBackends({ dir, applicationId: 'suite', maxStores: 4000 })

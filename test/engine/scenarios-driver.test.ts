@@ -61,7 +61,7 @@ const leftOut = new Set([
 
 type Result = Pick<ScenarioResult, 'output' | 'stores'>
 
-const here = new URL('./', import.meta.url)
+const here = new URL('../conformance-streams/', import.meta.url)
 const jsonIn = (path: string): unknown => JSON.parse(readFileSync(new URL(path, here), 'utf8'))
 /** What the engine gives where Kafka Streams has an accident. */
 const ownResults = jsonIn('baselines/own-results.json') as Readonly<Record<string, Result>>
