@@ -1,9 +1,9 @@
 /** A stream joined with itself: `topology.optimization` makes one memory of the join's two, and changes no result. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { Random } from '../../../src/base/random.ts'
-import { defineApp, serdes } from '../../../src/index.ts'
-import { TopologyTestDriver } from '../../../src/testing/index.ts'
+import { Random } from '../../src/base/random.ts'
+import { defineApp, serdes } from '../../src/index.ts'
+import { TopologyTestDriver } from '../../src/testing/index.ts'
 
 interface Case {
   readonly kind: 'join' | 'leftJoin' | 'outerJoin'

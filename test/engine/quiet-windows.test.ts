@@ -9,8 +9,8 @@ import {
   type Topology,
   tumbling,
   type Windowed,
-} from '../../../src/index.ts'
-import { TopologyTestDriver } from '../../../src/testing/index.ts'
+} from '../../src/index.ts'
+import { TopologyTestDriver } from '../../src/testing/index.ts'
 
 const numbers = { key: serdes.string, value: serdes.json<number>() }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import fc from '../../support/properties.ts'
+import fc from '../support/properties.ts'
 import {
   defineApp,
   hopping,
@@ -12,9 +12,9 @@ import {
   type Topology,
   tumbling,
   type Windowed,
-} from '../../../src/index.ts'
-import { TopologyTestDriver } from '../../../src/testing/index.ts'
-import { type Event, pairsOf, sessionsOf, slidingSums, windowSums } from './models.ts'
+} from '../../src/index.ts'
+import { TopologyTestDriver } from '../../src/testing/index.ts'
+import { type Event, pairsOf, sessionsOf, slidingSums, windowSums } from '../unit/operators/models.ts'
 
 const runs = { numRuns: 60 }
 const event: fc.Arbitrary<Event> = fc.record({

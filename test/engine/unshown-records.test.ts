@@ -1,14 +1,14 @@
 /** Whoever reads a topic for people does not take a leader that is away for the end of it. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { BrokerPort } from '../../../src/broker/port.ts'
-import { RecordBatchBuilder } from '../../../src/broker/wire/record-batch.ts'
-import { defineApp, serdes } from '../../../src/index.ts'
-import { deadLetters } from '../../../src/runtime/data/dead-letters.ts'
-import { redrive } from '../../../src/runtime/data/redrive.ts'
-import { TopicReader } from '../../../src/runtime/topics/topic-reader.ts'
-import { silentAbout } from '../../support/silent-broker.ts'
-import { World } from '../engine/world.ts'
+import type { BrokerPort } from '../../src/broker/port.ts'
+import { RecordBatchBuilder } from '../../src/broker/wire/record-batch.ts'
+import { defineApp, serdes } from '../../src/index.ts'
+import { deadLetters } from '../../src/runtime/data/dead-letters.ts'
+import { redrive } from '../../src/runtime/data/redrive.ts'
+import { TopicReader } from '../../src/runtime/topics/topic-reader.ts'
+import { silentAbout } from '../support/silent-broker.ts'
+import { World } from '../unit/engine/world.ts'
 
 const how = { dryRun: false, limit: 100 }
 const forEver = Number.POSITIVE_INFINITY
