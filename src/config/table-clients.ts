@@ -226,7 +226,6 @@ export const clientRows = {
     type: 'duration',
     default: 30_000,
     min: 100,
-    max: longestDelayMs,
     doc: 'How often new partitions, and new topics that match a pattern, are looked for.',
   },
   'producer.transaction.timeout.ms': {
