@@ -5,14 +5,19 @@
 import { existsSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { run } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { keepCompiled } from '../src/cli/compile-cache.ts'
 import { filesOf, repositoryRoot, type TestGroup, testGroups } from './groups.ts'
+import { IdleCores } from './idle-cores.ts'
 
 // Files of tests import the same sources, in a process each and in threads of it: half of what they would cost is compiling.
 keepCompiled()
 
 /** Two cores are what the continuous integration has; tests of the engine start threads of their own. */
 const concurrentFiles = 2
+/** Many of them wait most of their time, for the session of a member to end for one: while the cores idle one more runs. */
+const filesWhileIdle = concurrentFiles + 1
+const askAgainMs = 1000
 
 interface Totals {
   passed: number
@@ -247,10 +252,17 @@ class GroupRun {
 const runs = chosenGroups(process.argv.slice(2)).map((group) => new GroupRun(group))
 // The next group begins while the last file of the one before goes on: no core waits for it.
 const left = runs.flatMap((group) => group.processes.map((files) => ({ group, files })))
-const worker = async (): Promise<void> => {
-  for (let next = left.shift(); next !== undefined; next = left.shift()) await next.group.run(next.files)
+const underWay = new Set<Promise<void>>()
+const cores = new IdleCores()
+while (left.length > 0 || underWay.size > 0) {
+  const room = cores.areIdle() ? filesWhileIdle : concurrentFiles
+  const next = underWay.size < room ? left.shift() : undefined
+  if (next === undefined) await Promise.race([...underWay, sleep(askAgainMs, undefined, { ref: false })])
+  else {
+    const file = next.group.run(next.files).finally(() => underWay.delete(file))
+    underWay.add(file)
+  }
 }
-await Promise.all(Array.from({ length: concurrentFiles }, worker))
 
 if (memoryFolder) rmSync(memoryFolder, { recursive: true, force: true })
 
