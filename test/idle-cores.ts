@@ -1,8 +1,8 @@
-/** Whether the cores of this machine have time to spare, over the last seconds. */
+/** Whether the cores of this machine have time to spare. */
 import { cpus } from 'node:os'
 
-const spanMs = 4000
-const idleShare = 0.5
+const spanMs = 3000
+const idleShare = 0.3
 
 interface Times {
   readonly atMs: number
@@ -19,14 +19,13 @@ function timesNow(): Times {
 
 export class IdleCores {
   #since = timesNow()
-  #areIdle = false
 
-  /** Over the last whole span; false before there is one. Ask about once a second. */
-  areIdle(): boolean {
+  /** Said once in three seconds, of those seconds: whoever begins something more then is asked about the next ones with it. */
+  wereIdle(): boolean {
     const now = timesNow()
-    if (now.atMs - this.#since.atMs < spanMs) return this.#areIdle
-    this.#areIdle = now.idle - this.#since.idle > idleShare * (now.all - this.#since.all)
+    if (now.atMs - this.#since.atMs < spanMs) return false
+    const wereIdle = now.idle - this.#since.idle > idleShare * (now.all - this.#since.all)
     this.#since = now
-    return this.#areIdle
+    return wereIdle
   }
 }

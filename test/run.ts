@@ -15,8 +15,8 @@ keepCompiled()
 
 /** Two cores are what the continuous integration has; tests of the engine start threads of their own. */
 const concurrentFiles = 2
-/** Many of them wait most of their time, for the session of a member to end for one: while the cores idle one more runs. */
-const filesWhileIdle = concurrentFiles + 1
+/** Many of them wait most of their time, for the session of a member to end for one: while the cores idle more of them run. */
+const filesWhileIdle = 2 * concurrentFiles
 const askAgainMs = 1000
 
 interface Totals {
@@ -255,8 +255,8 @@ const left = runs.flatMap((group) => group.processes.map((files) => ({ group, fi
 const underWay = new Set<Promise<void>>()
 const cores = new IdleCores()
 while (left.length > 0 || underWay.size > 0) {
-  const room = cores.areIdle() ? filesWhileIdle : concurrentFiles
-  const next = underWay.size < room ? left.shift() : undefined
+  const hasRoom = underWay.size < concurrentFiles || (underWay.size < filesWhileIdle && cores.wereIdle())
+  const next = hasRoom ? left.shift() : undefined
   if (next === undefined) await Promise.race([...underWay, sleep(askAgainMs, undefined, { ref: false })])
   else {
     const file = next.group.run(next.files).finally(() => underWay.delete(file))
