@@ -15,8 +15,8 @@ import {
   type NamedStore,
   type Recorded,
   recordsOf,
-} from '../engine/support/scenario-bundle.ts'
-import { add, expected, type Outputs, sortedRows } from '../engine/support/scenario-results.ts'
+} from './support/scenario-bundle.ts'
+import { add, expected, type Outputs, sortedRows } from './support/scenario-results.ts'
 
 /** Event time is that of all topics together: one that had its records must not hold it. */
 const idlenessMs = 1
