@@ -57,7 +57,12 @@ class Round {
     this.#laneCounters = Array.from({ length: lanes }, () => newBlock(laneBlockLength(layout)))
     const options = { laneCounters: this.#laneCounters, layout, commitIntervalMs: 100, levels: false }
     this.#admission = new Admission(options, 0)
-    const affinity = new Affinity(lanes, 'in-process', [Math.max(partitions, lanes)], [true])
+    const affinity = new Affinity({
+      lanes,
+      split: 'in-process',
+      tasks: [Math.max(partitions, lanes)],
+      stateful: [true],
+    })
     const { dispatchBytes } = usualSizes
     const host = {
       run: new Runs().next(),

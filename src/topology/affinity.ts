@@ -3,7 +3,8 @@
  *
  * A sub-topology with state has one task per changelog partition. The key's hash chooses the partition, and the
  * partition chooses the lane. So the number of lanes may change between runs while the state stays where it is. A
- * sub-topology without state has one task per lane and uses every lane, however few partitions its topics have. Where
+ * sub-topology without state has one task per lane and uses every lane, however few partitions its topics have. One that
+ * writes records under other keys than they came with takes each partition in one of them (`keys/by-partition.ts`). Where
  * sub-topologies exchange records through broker topics, several processes share the partitions. Then a record belongs
  * to the task of its own partition, as in Kafka Streams.
  */
@@ -23,18 +24,24 @@ export class Affinity {
   /** How many tasks each sub-topology has. */
   readonly #tasks: readonly number[]
   readonly #stateful: readonly boolean[]
+  readonly #byPartition: readonly boolean[]
 
-  constructor(lanes: number, split: SplitMode, tasks: readonly number[], stateful: readonly boolean[]) {
+  constructor({ lanes, split, tasks, stateful, byPartition = [] }: AffinityPlan) {
     this.lanes = lanes
     this.split = split
     this.#tasks = tasks
     this.#stateful = stateful
+    this.#byPartition = byPartition
   }
 
-  /** The task of a record of this sub-topology: by its key's hash, or by its partition where the split mode says so. */
+  /**
+   * The task of a record of this sub-topology: by its key's hash, or by its partition, -1 where none brought it. Where
+   * sub-topologies exchange records through topics that partition is the task.
+   */
   task(subtopology: number, slot: number, sourcePartition: number): number {
     if (this.split === 'repartition-topics') return sourcePartition
-    return slot % (this.#tasks[subtopology] as number)
+    const by = sourcePartition >= 0 && this.#byPartition[subtopology] === true ? sourcePartition : slot
+    return by % (this.#tasks[subtopology] as number)
   }
 
   lane(_subtopology: number, task: number): number {
@@ -50,11 +57,12 @@ export class Affinity {
   }
 
   toJSON(): AffinityPlan {
-    return { lanes: this.lanes, split: this.split, tasks: this.#tasks, stateful: this.#stateful }
+    const { lanes, split } = this
+    return { lanes, split, tasks: this.#tasks, stateful: this.#stateful, byPartition: this.#byPartition }
   }
 
   static from(plan: AffinityPlan): Affinity {
-    return new Affinity(plan.lanes, plan.split, plan.tasks, plan.stateful)
+    return new Affinity(plan)
   }
 }
 
@@ -64,6 +72,7 @@ export interface AffinityPlan {
   readonly split: SplitMode
   readonly tasks: readonly number[]
   readonly stateful: readonly boolean[]
+  readonly byPartition?: readonly boolean[]
 }
 
 /**
@@ -108,5 +117,6 @@ export function affinityOf(
   const tasks = plan.subtopologies.map((s) =>
     stateful[s.id] || split === 'repartition-topics' ? (partitions[s.id] ?? 1) : lanes,
   )
-  return new Affinity(lanes, split, tasks, stateful)
+  const byPartition = plan.subtopologies.map((s) => s.byPartition === true)
+  return new Affinity({ lanes, split, tasks, stateful, byPartition })
 }

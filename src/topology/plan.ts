@@ -1,4 +1,5 @@
 /** The compiled topology without its functions: plain data that threads may send to one another. */
+import { goesByPartition } from './keys/by-partition.ts'
 import type { CompiledTopology, WatermarkOptions } from './compiled.ts'
 import { type Copartitioned, copartitionedSources } from './copartition.ts'
 import { beginningsOf } from './changes/diff.ts'
@@ -60,6 +61,8 @@ export interface SubtopologyPlan {
   readonly sources: readonly number[]
   /** Has windows that close while nothing comes. */
   readonly closesInQuiet?: boolean
+  /** All records of a partition go to one task, whatever their keys: see `keys/by-partition.ts`. */
+  readonly byPartition?: boolean
 }
 
 export interface BoundaryPlan {
@@ -149,7 +152,7 @@ export function planOf(topology: CompiledTopology): TopologyPlan {
         schedule: schedule && { everyMs: schedule.everyMs, cron: schedule.cron },
       }),
     ),
-    subtopologies: topology.subtopologies.map(({ id, level, global, order, stores, sources }) => ({
+    subtopologies: topology.subtopologies.map(({ id, level, global, order, stores, sources, nodes }) => ({
       id,
       level,
       global,
@@ -157,6 +160,7 @@ export function planOf(topology: CompiledTopology): TopologyPlan {
       stores,
       sources,
       closesInQuiet: quiet.some(({ subtopology }) => subtopology === id),
+      byPartition: goesByPartition({ stores, nodes }, topology.nodes),
     })),
     boundaries: topology.boundaries.map((boundary) => {
       const { index, name, topic, fromSubtopology, toSubtopology, toSource } = boundary

@@ -3,7 +3,7 @@ import { keySlot } from '../../base/hash.ts'
 import type { StoreSpec } from '../../state/contract.ts'
 import type { Affinity } from '../../topology/affinity.ts'
 import type { CompiledTopology } from '../../topology/compiled.ts'
-import { misplacedKey } from '../../topology/misplaced-key.ts'
+import { misplacedKey } from '../../topology/keys/misplaced-key.ts'
 import type { Place } from '../stores/restore.ts'
 
 /** Throws at a record of another task. Undefined: the store wrote its changelog itself. */

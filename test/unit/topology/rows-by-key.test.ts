@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { compile, serdes, type Topology } from '../../../src/index.ts'
-import { rowsByKey } from '../../../src/topology/rows-by-key.ts'
+import { rowsByKey } from '../../../src/topology/keys/rows-by-key.ts'
 
 const text = { key: serdes.string, value: serdes.string }
 

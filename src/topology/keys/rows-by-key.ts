@@ -1,6 +1,6 @@
 /** Which rows a record will read. Often that is known before it is decoded: those of its own key. */
-import type { CompiledNode, CompiledSource, CompiledTopology } from './compiled.ts'
-import type { StoreRefSpec } from './operator-spec.ts'
+import type { CompiledNode, CompiledSource, CompiledTopology } from '../compiled.ts'
+import type { StoreRefSpec } from '../operator-spec.ts'
 
 /** The key-value store in which records of this source read the row of the key that they come with; undefined: none. */
 export function rowsByKey(topology: CompiledTopology, source: CompiledSource): string | undefined {

@@ -2,7 +2,7 @@
  * A topic that serves as changelog brings a row back to the task of its partition. In process the hash of a key finds its
  * task, so the two have to be one. Producers that share keys out by another rule put them elsewhere.
  */
-import { EngineError } from '../base/errors.ts'
+import { EngineError } from '../../base/errors.ts'
 
 export function misplacedKey(topic: string, partition: number, offset: number, task: number): EngineError {
   const message =

@@ -1,0 +1,28 @@
+/** Orders by customer, told under other keys by what keeps no rows of these: sinks, and a processor without stores. */
+import { defineApp, serdes } from 'millrace'
+
+export interface Order {
+  readonly product: string
+  readonly partition: number
+  /** Its place among the orders of its partition. */
+  readonly nth: number
+}
+
+export default defineApp({
+  applicationId: 'rekeyed-sinks',
+  build(topology) {
+    const orders = topology.stream('orders', { key: serdes.string, value: serdes.json<Order>() })
+    const byProduct = orders.selectKey((order) => order.product)
+    byProduct.to('selected')
+    byProduct
+      .filter(({ nth }) => nth % 2 === 0)
+      .mapValues((order) => ({ ...order, isEven: true }))
+      .to('filtered')
+    orders.map((order) => [order.product, order]).to('mapped')
+    orders.flatMap((order) => [[order.product, order]]).to('flat-mapped')
+    orders
+      .process<string, Order>((context) => (order) => void context.forward(order.product, order), { name: 'forward' })
+      .to('forwarded')
+    byProduct.groupByKey().count({ store: 'counts' }).toStream().to('counts')
+  },
+})
