@@ -114,9 +114,10 @@ export function affinityOf(
   partitions: readonly number[],
 ): Affinity {
   const stateful = plan.subtopologies.map((s: SubtopologyPlan) => s.stores.length > 0)
-  const tasks = plan.subtopologies.map((s) =>
-    stateful[s.id] || split === 'repartition-topics' ? (partitions[s.id] ?? 1) : lanes,
-  )
-  const byPartition = plan.subtopologies.map((s) => s.byPartition === true)
+  const tasks = plan.subtopologies.map((s) => {
+    const areOfPartitions = stateful[s.id] || split === 'repartition-topics' || s.sharedBy === 'partition-of-key'
+    return areOfPartitions ? (partitions[s.id] ?? 1) : lanes
+  })
+  const byPartition = plan.subtopologies.map((s) => s.sharedBy === 'partition' && s.stores.length === 0)
   return new Affinity({ lanes, split, tasks, stateful, byPartition })
 }

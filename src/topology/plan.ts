@@ -1,5 +1,5 @@
 /** The compiled topology without its functions: plain data that threads may send to one another. */
-import { goesByPartition } from './keys/by-partition.ts'
+import { type SharedBy, sharedBy } from './keys/by-partition.ts'
 import type { CompiledTopology, WatermarkOptions } from './compiled.ts'
 import { type Copartitioned, copartitionedSources } from './copartition.ts'
 import { beginningsOf } from './changes/diff.ts'
@@ -61,8 +61,8 @@ export interface SubtopologyPlan {
   readonly sources: readonly number[]
   /** Has windows that close while nothing comes. */
   readonly closesInQuiet?: boolean
-  /** All records of a partition go to one task, whatever their keys: see `keys/by-partition.ts`. */
-  readonly byPartition?: boolean
+  /** Of interest without state; by key where it is not told. */
+  readonly sharedBy?: SharedBy
 }
 
 export interface BoundaryPlan {
@@ -160,7 +160,7 @@ export function planOf(topology: CompiledTopology): TopologyPlan {
       stores,
       sources,
       closesInQuiet: quiet.some(({ subtopology }) => subtopology === id),
-      byPartition: goesByPartition({ stores, nodes }, topology.nodes),
+      sharedBy: sharedBy({ nodes, sources }, topology.nodes, topology.sources),
     })),
     boundaries: topology.boundaries.map((boundary) => {
       const { index, name, topic, fromSubtopology, toSubtopology, toSource } = boundary

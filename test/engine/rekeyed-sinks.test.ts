@@ -7,7 +7,7 @@ import { describe, test } from 'node:test'
 import { Random } from '../../src/base/random.ts'
 import { startEmbeddedBroker } from '../../src/runtime/index.ts'
 import { keySlot } from '../../src/base/hash.ts'
-import { firstTime, type In, lastByKey, produce, TestEngine } from './support/engine.ts'
+import { firstTime, type In, lastByKey, type Out, produce, TestEngine } from './support/engine.ts'
 import type { Order } from './apps/rekeyed-sinks.ts'
 
 const count = 20_000
@@ -38,6 +38,14 @@ function byProduct(records: readonly { readonly value: unknown }[]): Record<stri
   return Object.fromEntries([...orders].map(([name, some]) => [name, some.map(({ nth }) => nth)]))
 }
 
+/** The same in partitions that are told apart from those of the other topics. */
+function elsewhere(record: In): In {
+  const order = record.value as Order
+  return { ...record, value: { ...order, partition: order.partition + partitions } }
+}
+
+const isElsewhere = ({ value }: Out): boolean => (value as Order).partition >= partitions
+
 const isEven = ({ value }: In): boolean => (value as Order).nth % 2 === 0
 
 describe('records that are written under another key', () => {
@@ -48,7 +56,10 @@ describe('records that are written under another key', () => {
         const broker = await startEmbeddedBroker({ partitions })
         t.after(() => broker.close())
         const records = orders(lanes, ownRule)
+        const shops = orders(lanes + 10, false)
         await produce(broker.client(), 'orders', records, partitions)
+        await produce(broker.client(), 'web-orders', records, partitions)
+        await produce(broker.client(), 'shop-orders', shops.map(elsewhere), partitions)
         const engine = await TestEngine.start(t, 'rekeyed-sinks', { 'engine.lanes.count': lanes }, broker)
         await engine.idle()
         for (const sink of sinks) {
@@ -57,6 +68,10 @@ describe('records that are written under another key', () => {
           assert.deepEqual(byProduct(found), expected, sink)
           for (const { key, value } of found) assert.equal(key, (value as Order).product)
         }
+        // Of several topics it is the hash of the key that finds the task.
+        const merged = Map.groupBy(await engine.read('merged'), isElsewhere)
+        assert.deepEqual(byProduct(merged.get(true) ?? []), byProduct(shops.map(elsewhere)))
+        if (!ownRule) assert.deepEqual(byProduct(merged.get(false) ?? []), byProduct(records))
         const counts = lastByKey<number>(await engine.read('counts'))
         const sums = Map.groupBy(records, ({ value }) => (value as Order).product)
         assert.deepEqual(counts, Object.fromEntries([...sums].map(([product, some]) => [product, some.length])))

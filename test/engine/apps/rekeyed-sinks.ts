@@ -23,6 +23,13 @@ export default defineApp({
     orders
       .process<string, Order>((context) => (order) => void context.forward(order.product, order), { name: 'forward' })
       .to('forwarded')
+    const [web, shops] = ['web-orders', 'shop-orders'].map((topic) =>
+      topology.stream(topic, { key: serdes.string, value: serdes.json<Order>() }),
+    ) as [typeof orders, typeof orders]
+    web
+      .merge(shops)
+      .selectKey((order) => order.product)
+      .to('merged')
     byProduct.groupByKey().count({ store: 'counts' }).toStream().to('counts')
   },
 })

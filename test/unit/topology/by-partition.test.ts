@@ -8,8 +8,8 @@ const noted: string[] = []
 const note = (value: string): void => void noted.push(value)
 
 /** Of each sub-topology. */
-function byPartition(build: (topology: Topology) => void): Array<boolean | undefined> {
-  return planOf(compile(build)).subtopologies.map((subtopology) => subtopology.byPartition)
+function shared(build: (topology: Topology) => void): Array<string | undefined> {
+  return planOf(compile(build)).subtopologies.map(({ sharedBy }) => sharedBy)
 }
 
 describe('a sub-topology takes a partition in one task', () => {
@@ -28,42 +28,56 @@ describe('a sub-topology takes a partition in one task', () => {
         .process<string, string>((context) => (value) => void context.forward(value, value))
         .to('out'),
   }
-  for (const [name, build] of Object.entries(cases)) test(name, () => assert.deepEqual(byPartition(build), [true]))
+  for (const [name, build] of Object.entries(cases)) test(name, () => assert.deepEqual(shared(build), ['partition']))
 
   test('beside what it hands over', () => {
-    const found = byPartition((t) => {
+    const found = shared((t) => {
       const again = t.stream('a', text).selectKey(String)
       again.to('out')
       again.groupByKey().count()
     })
-    assert.deepEqual(found, [true, false])
+    assert.deepEqual(found, ['partition', 'key'])
   })
 })
 
-describe('a sub-topology is spread by key', () => {
+describe('a sub-topology is shared out by key', () => {
   test('where keys stay as they are', () => {
-    const found = byPartition((t) => t.stream('a', text).peek(note).mapValues(String).to('out'))
-    assert.deepEqual(found, [false])
+    assert.deepEqual(
+      shared((t) => t.stream('a', text).peek(note).mapValues(String).to('out')),
+      ['key'],
+    )
   })
 
   test('where the only change of the key is for a hand-over', () => {
-    const found = byPartition((t) => {
+    const found = shared((t) => {
       t.stream('a', text).peek(note).selectKey(String).repartition().to('out')
     })
-    assert.deepEqual(found, [false, false])
-  })
-
-  test('where it has rows to find', () => {
-    const found = byPartition((t) => {
-      const a = t.stream('a', text)
-      a.groupByKey().count()
-      a.selectKey(String).to('out')
-    })
-    assert.deepEqual(found, [false])
+    assert.deepEqual(found, ['key', 'key'])
   })
 
   test('where a processor writes nothing', () => {
-    const found = byPartition((t) => t.stream('a', text).process(() => note))
-    assert.deepEqual(found, [false])
+    assert.deepEqual(
+      shared((t) => t.stream('a', text).process(() => note)),
+      ['key'],
+    )
+  })
+
+  test('where no partition brings its records', () => {
+    const found = shared((t) => {
+      t.scheduled('ticks', { every: '1s', ...text, emit: () => ({ key: 'a', value: 'b' }) })
+        .selectKey(String)
+        .to('out')
+    })
+    assert.deepEqual(found, ['key'])
+  })
+
+  test('in the order of their partition, where those of one key come from several places', () => {
+    const found = shared((t) => {
+      t.stream('a', text).merge(t.stream('b', text)).selectKey(String).to('out')
+      t.stream(['c', 'd'], text).selectKey(String).to('out')
+      t.stream(/^e/, text).selectKey(String).to('out')
+      t.stream('f', text).repartition().merge(t.stream('g', text)).selectKey(String).to('out')
+    })
+    assert.deepEqual(found, ['partition-of-key', 'partition-of-key', 'partition-of-key', 'key', 'partition-of-key'])
   })
 })
