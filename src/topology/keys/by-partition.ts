@@ -1,7 +1,8 @@
 /**
- * Which sub-topologies without state have to take the records of a partition in one task. A record that has got another key comes to a sink, or
- * to a function that does something outside, among records that had other keys: of their order the partition alone
- * knows. An operator that needs equal keys together is no such end, for what is handed over to it keeps its place.
+ * Which sub-topologies without state have to take the records of a partition in one task. A record that has got another
+ * key comes to a sink, or to a function that does something outside, among records that had other keys: of their order
+ * the partition alone knows. An operator that needs equal keys together is no such end, for what is handed over to it
+ * keeps its place.
  */
 import type { CompiledNode, CompiledSource, CompiledSubtopology } from '../compiled.ts'
 
