@@ -30,6 +30,9 @@ export default defineApp({
       .merge(shops)
       .selectKey((order) => order.product)
       .to('merged')
+    const kept = topology.stream('kept-orders', { key: serdes.string, value: serdes.json<Order>() })
+    kept.groupByKey().count({ store: 'by-customer' })
+    kept.selectKey((order) => order.product).to('beside-rows')
     byProduct.groupByKey().count({ store: 'counts' }).toStream().to('counts')
   },
 })
