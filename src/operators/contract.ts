@@ -96,6 +96,35 @@ export interface Origin {
   call: OpenCall | undefined
 }
 
+/**
+ * The origin of a record whose place nobody asks for: what it would hardly ever have of its own stands in the prototype, for
+ * one is made of every record.
+ */
+export class PlainOrigin implements Origin {
+  readonly topic: string
+  readonly partition: number
+  readonly offset: number
+  readonly watermark: number
+  readonly epoch: number
+  readonly level: number
+  declare readonly at: number
+  declare readonly seq: number
+  declare readonly sub: number
+  declare handed: number
+  declare came: CameAs | undefined
+  declare call: OpenCall | undefined
+
+  constructor(topic: string, partition: number, offset: number, watermark: number, epoch: number, level: number) {
+    this.topic = topic
+    this.partition = partition
+    this.offset = offset
+    this.watermark = watermark
+    this.epoch = epoch
+    this.level = level
+  }
+}
+Object.assign(PlainOrigin.prototype, { at: 0, seq: 0, sub: 0, handed: 0, came: undefined, call: undefined })
+
 /** An asynchronous function that was called and has not answered, or is to be called when it is the record's turn. */
 export interface OpenCall {
   /** Of the record; undefined for a timer. */

@@ -303,7 +303,10 @@ export function heldBackOrigin(cause: Origin, watermark: number): Origin {
 }
 
 /** The fields of the log that say where a line comes from. */
-export function whereOf(node: string, origin: Origin | undefined): Record<string, unknown> {
+export function whereOf(
+  node: string,
+  origin: Pick<Origin, 'topic' | 'partition' | 'offset'> | undefined,
+): Record<string, unknown> {
   if (origin === undefined || origin.topic === '') return { node }
   return { node, topic: origin.topic, partition: origin.partition, offset: origin.offset }
 }
@@ -315,14 +318,22 @@ export function whereOf(node: string, origin: Origin | undefined): Record<string
 export class CallContext implements FunctionContext {
   readonly #task: TaskContext
   readonly #node: string
-  /** The record that the function is called for. */
-  rec: Rec | undefined
+  /** Of the record that the function is called for. The record itself is new: an old object that points to it costs the collector. */
+  #topic = ''
+  #partition = -1
+  #offset = -1
   #logger: Logger | undefined
 
-  constructor(task: TaskContext, node: string, rec?: Rec) {
+  constructor(task: TaskContext, node: string) {
     this.#task = task
     this.#node = node
-    this.rec = rec
+  }
+
+  isFor({ topic, partition, offset }: Origin): this {
+    this.#topic = topic
+    this.#partition = partition
+    this.#offset = offset
+    return this
   }
 
   get applicationId(): string {
@@ -334,7 +345,11 @@ export class CallContext implements FunctionContext {
   }
 
   get logger(): Logger {
-    this.#logger ??= loggerOf(this.#task.log ?? silentLog, () => whereOf(this.#node, this.rec?.origin))
+    this.#logger ??= loggerOf(this.#task.log ?? silentLog, () => this.#where())
     return this.#logger
+  }
+
+  #where(): Record<string, unknown> {
+    return whereOf(this.#node, { topic: this.#topic, partition: this.#partition, offset: this.#offset })
   }
 }

@@ -54,9 +54,7 @@ class Calling {
 
   /** For a call at once. */
   context(rec: Rec): CallContext {
-    const context = this.#context
-    context.rec = rec
-    return context
+    return this.#context.isFor(rec.origin)
   }
 
   /** The call gave a promise: its context stays with the record. The gate that the call is to leave. */
@@ -68,7 +66,7 @@ class Calling {
 
   /** Calls the function when it is this record's turn. */
   inTurn(fn: UserFn, rec: Rec): Promise<unknown> {
-    const context = new CallContext(this.#task, this.#node, rec)
+    const context = new CallContext(this.#task, this.#node).isFor(rec.origin)
     return (this.#gate as CallGate).run(rec.origin, () => fn(rec.value, rec.key, rec, context))
   }
 }

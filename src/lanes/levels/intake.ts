@@ -2,7 +2,7 @@
 import { assert } from '../../base/assert.ts'
 import { ByteRange } from '../../base/byte-range.ts'
 import type { CommitEpoch } from '../../base/ids.ts'
-import { type Origin, Rec } from '../../operators/contract.ts'
+import { type Origin, PlainOrigin, Rec } from '../../operators/contract.ts'
 import { decodeRecord } from '../../operators/decode.ts'
 import { SerdeWaits } from '../../serde/serde.ts'
 import { Prefetch, mostPrefetched } from '../../state/table/prefetch.ts'
@@ -55,6 +55,8 @@ export class Intake {
   readonly #passesOn: readonly boolean[]
   /** By source: whether somebody asks for the event time before its dispatch. */
   readonly #tellsTime: readonly boolean[]
+  /** Nobody asks for the place of any record, nor for one as it came. For all of them, so that all origins are of one form. */
+  readonly #isPlain: boolean
 
   constructor(options: LaneOptions, { tasks, runner, counters, calls, deferred, failed }: IntakeParts) {
     this.#options = options
@@ -69,6 +71,7 @@ export class Intake {
     this.#tellsTime = topology.sources.map(
       ({ subtopology }, i) => (this.#passesOn[i] as boolean) || looksBack(topology, subtopology),
     )
+    this.#isPlain = !this.#tellsTime.includes(true) && !tasks.host.keepsRecords
     this.looksAhead = topology.sources.some((source) => rowsByKey(topology, source) !== undefined)
   }
 
@@ -88,6 +91,29 @@ export class Intake {
     else ahead.look()
   }
 
+  /** Numbers that nobody asks for are not to be allocated. */
+  #origin(reader: TransferReader, epoch: CommitEpoch, level: number): Origin {
+    const topic = this.originTopics[reader.originTopic] ?? ''
+    const { originPartition: partition, offset, watermark } = reader
+    if (this.#isPlain) return new PlainOrigin(topic, partition, offset, watermark, epoch, level)
+    const tellsTime = this.#tellsTime[reader.source] as boolean
+    const passesOn = this.#passesOn[reader.source] as boolean
+    return {
+      topic,
+      partition,
+      offset,
+      watermark,
+      epoch,
+      at: tellsTime ? reader.at : 0,
+      seq: passesOn ? reader.seq : 0,
+      sub: passesOn ? reader.sub : 0,
+      level,
+      handed: 0,
+      came: undefined,
+      call: undefined,
+    }
+  }
+
   /** Takes in the record at which the reader stands. */
   take(reader: TransferReader, epoch: CommitEpoch): void {
     const source = this.#options.topology.sources[reader.source]
@@ -96,22 +122,7 @@ export class Intake {
       return
     }
     const slot = this.#tasks.ofSource(reader.source, reader.task) ?? noTask(reader)
-    const passesOn = this.#passesOn[reader.source] as boolean
-    const origin: Origin = {
-      topic: this.originTopics[reader.originTopic] ?? '',
-      partition: reader.originPartition,
-      offset: reader.offset,
-      watermark: reader.watermark,
-      epoch,
-      // Numbers that nobody asks for are not to be allocated.
-      at: (this.#tellsTime[reader.source] as boolean) ? reader.at : 0,
-      seq: passesOn ? reader.seq : 0,
-      sub: passesOn ? reader.sub : 0,
-      level: source.level,
-      handed: 0,
-      came: undefined,
-      call: undefined,
-    }
+    const origin = this.#origin(reader, epoch, source.level)
     this.#counters.at(reader.originTopic, reader.originPartition, reader.offset, source.subtopology)
     const { bytes } = reader
     const key = reader.keyStart < 0 ? null : new ByteRange(bytes, reader.keyStart, reader.keyEnd)

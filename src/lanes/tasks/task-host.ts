@@ -245,7 +245,10 @@ export class TaskHostPort {
     // It goes on before all that the record hands over, as if at once; what it hands over has its turn among that.
     const { turn = origin.sub } = origin
     const sub = origin.sub + ++origin.handed * (this.#digits[origin.level] as number)
-    const passed: Origin = { ...origin, epoch, sub, turn, level, handed: 0, call: undefined }
+    // Member by member: not all of them need be the origin's own.
+    const { topic, partition, offset, watermark, at, seq, came } = origin
+    const place = { epoch, at, seq, sub, turn, level, handed: 0 }
+    const passed: Origin = { topic, partition, offset, watermark, ...place, came, call: undefined }
     const { key, value, timestamp, headers, keyRange, valueRange } = rec
     const source = topology.sources.length + way.index
     const id = deferred.put(target, source, new Rec(key, value, timestamp, headers, passed, keyRange, valueRange))
