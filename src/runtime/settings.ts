@@ -1,7 +1,8 @@
 /** Makes the settings of the threads from the configuration. */
 import { randomUUID } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { availableParallelism, hostname, totalmem } from 'node:os'
+import { availableParallelism, hostname } from 'node:os'
+import { memoryBytes } from './engine/memory.ts'
 import { join } from 'node:path'
 import type { CounterLayout } from '../base/counters.ts'
 import type { Config } from '../config/config.ts'
@@ -32,12 +33,6 @@ const requestsPerCommit = 2
 
 /** Where nothing is configured, the write buffer takes at most one in this many bytes of the memory. */
 const partOfMemory = 4
-
-/** How much memory the process may have: that of the machine, or what its container allows. */
-function memoryBytes(): number {
-  const limit = process.constrainedMemory()
-  return limit > 0 ? Math.min(limit, totalmem()) : totalmem()
-}
 
 /** How much state each lane may hold that is committed and not written. */
 export function writeBehindOf(config: Config): WriteBehindOptions {

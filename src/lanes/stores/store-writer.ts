@@ -58,6 +58,8 @@ export class StoreWriter {
   #next: Held | undefined
   #nextMs = Number.POSITIVE_INFINITY
   #lastMs = Number.NEGATIVE_INFINITY
+  /** What is held takes more memory than it may. */
+  #isFull = false
   #full: EngineError | undefined
   #roomAtMs = Number.NEGATIVE_INFINITY
   readonly #host: StoreWriterHost
@@ -124,6 +126,11 @@ export class StoreWriter {
     return this.#round !== undefined && !this.#full
   }
 
+  /** Writes as much as has to be written before more may be held: nothing else is done between the parts of a changelog. */
+  makeRoom(now: number): void {
+    while (this.#isFull && !this.#full) this.step(now)
+  }
+
   /** Looks whether there is room by now, with what is to be written anyway. */
   #tryAgain(now: number): boolean {
     // A clock that was set back must not make it wait for longer.
@@ -185,6 +192,7 @@ export class StoreWriter {
     }
     const { bytes, intervalMs } = this.#options
     const isFull = sum > writeFrom * bytes
+    this.#isFull = isFull
     // The partitions' turns are spread over the interval.
     const pauseMs = intervalMs / Math.max(1, this.#partitions.size)
     this.#next = isFull ? largest : oldest

@@ -142,7 +142,9 @@ export class TaskSet {
     assert(this.affinity !== undefined, `store ${id} is restored before the lane knows which tasks there are`)
     const foreign = sourceRows(store.spec, message.partition, this.#options, this.affinity)
     const count = restoreInto(store, message, foreign)
-    this.writer.notice(this.#options.clock.now())
+    const now = this.#options.clock.now()
+    this.writer.notice(now)
+    this.writer.makeRoom(now)
     this.#count(message.store, restoredSlot, count)
     return count
   }

@@ -64,6 +64,17 @@ test('what takes too much memory is written at once, the largest first, in steps
   assert.equal(writer.step(0), false, 'what is left takes little')
 })
 
+test('room is made at once, for as much as may be held, where nothing comes between', () => {
+  const { writer, disks, put, held } = writerOf({ bytes: 5000 }, 2)
+  put(0, 5)
+  put(1, 25)
+  writer.notice(0)
+  writer.makeRoom(0)
+  assert.equal(disks[1]?.entries(), 25)
+  assert.equal(disks[0]?.entries(), 0, 'what takes little stays')
+  assert.ok(held() > 0 && held() < 5000)
+})
+
 test('without memory for it every commit is written at once', () => {
   const { writer, put, disks } = writerOf({ bytes: 0 }, 1)
   put(0, 25)
