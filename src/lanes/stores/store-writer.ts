@@ -128,7 +128,15 @@ export class StoreWriter {
 
   /** Writes as much as has to be written before more may be held: nothing else is done between the parts of a changelog. */
   makeRoom(now: number): void {
-    while (this.#isFull && !this.#full) this.step(now)
+    const most = writeFrom * this.#options.bytes
+    // No more than that at once: other tasks of the lane may be at work while this one's stores are restored.
+    while (this.#isFull && !this.#full && this.#heldBytes() > most) this.step(now)
+  }
+
+  #heldBytes(): number {
+    let bytes = 0
+    for (const { stores } of this.#partitions.values()) bytes += bytesOf(stores)
+    return bytes
   }
 
   /** Looks whether there is room by now, with what is to be written anyway. */

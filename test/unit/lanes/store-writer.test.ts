@@ -69,10 +69,13 @@ test('room is made at once, for as much as may be held, where nothing comes betw
   put(0, 5)
   put(1, 25)
   writer.notice(0)
+  assert.ok(held() > 3750)
   writer.makeRoom(0)
-  assert.equal(disks[1]?.entries(), 25)
+  const written = disks[1]?.entries() ?? 0
+  assert.ok(written >= 10, 'of the largest')
   assert.equal(disks[0]?.entries(), 0, 'what takes little stays')
-  assert.ok(held() > 0 && held() < 5000)
+  writer.makeRoom(0)
+  assert.equal(disks[1]?.entries(), written, 'there is room')
 })
 
 test('without memory for it every commit is written at once', () => {
