@@ -9,12 +9,15 @@ import { dirname, join } from 'node:path'
 
 const root = join(import.meta.dirname, '..')
 const demoData = ['flights-20k.json', 'airports.csv']
+/** What declarations and modules import of their neighbours, types in place included. */
+const neighbours = /(?:\bfrom|\bimport|\bimport\()\s*['"](\.{1,2}\/[^'"]+)['"]/g
 
 /** Builds into the folder, which is emptied first. */
 export function buildPackage(folder: string): void {
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, { recursive: true })
   compile(folder)
+  dropUnseenDeclarations(folder)
   execFileSync(process.execPath, [join(root, 'scripts', 'console.ts')], { stdio: 'inherit', cwd: root })
   for (const file of filesBelow(folder, '.js')) rewriteWorkerPaths(file)
   copyDemoData(folder)
@@ -31,6 +34,23 @@ function compile(folder: string): void {
     ['--declaration', 'false', '--declarationMap', 'false', '--removeComments'],
   ])
     execFileSync(process.execPath, [...args, ...what], { stdio: 'inherit', cwd: root })
+}
+
+/** An application sees the declarations that entries lead to. The others, six of seven, would be downloaded for nobody. */
+function dropUnseenDeclarations(folder: string): void {
+  const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { exports: Record<string, string> }
+  const entries = Object.values(manifest.exports).filter((path) => path.endsWith('.ts'))
+  // A set grows while it is walked.
+  const seen = new Set(entries.map((path) => join(folder, path.replace(/\.ts$/, '.d.ts'))))
+  for (const file of seen) {
+    const imports = readFileSync(file, 'utf8').matchAll(neighbours)
+    for (const [, path = ''] of imports) seen.add(join(dirname(file), path.replace(/\.[jt]s$/, '.d.ts')))
+  }
+  for (const file of filesBelow(folder, '.d.ts')) {
+    if (seen.has(file)) continue
+    rmSync(file)
+    rmSync(`${file}.map`, { force: true })
+  }
 }
 
 /** The compiler rewrites the endings of imports; addresses of worker modules are plain strings to it. */
