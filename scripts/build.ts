@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path'
 
 const root = join(import.meta.dirname, '..')
 const demoData = ['flights-20k.json', 'airports.csv']
-/** What declarations and modules import of their neighbours, types in place included. */
+/** What a declaration file imports of its neighbours, types in place included. */
 const neighbours = /(?:\bfrom|\bimport|\bimport\()\s*['"](\.{1,2}\/[^'"]+)['"]/g
 
 /** Builds into the folder, which is emptied first. */

@@ -75,6 +75,8 @@ describe('create-millrace', () => {
       for (const file of ['.gitignore', '.dockerignore', 'Dockerfile', 'compose.yaml', 'topics.env', 'engine.yaml']) {
         assert.ok(existsSync(join(folder, file)), file)
       }
+      // The guide says that it does: without it a start with long changelogs is killed where with it there is memory enough.
+      assert.match(readFileSync(join(folder, 'Dockerfile'), 'utf8'), /^ENV MALLOC_MMAP_THRESHOLD_=\d+$/m)
       assert.ok(!existsSync(join(folder, 'package.add.json')))
     })
 
