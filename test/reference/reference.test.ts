@@ -69,6 +69,14 @@ describe('what records become on several levels', () => {
     })
   }
 
+  // Results of the outer join come long after records of their time, or with a deadline that is over when they are made.
+  for (const seed of [30291, 30454]) {
+    test(`is what the model says where what an outer join tells is joined again: seed ${seed}`, async () => {
+      const failure = await failureOf(seed, 3000, [2])
+      assert.deepEqual(failure?.faults ?? [], [])
+    })
+  }
+
   for (const [seed, folds] of [...seedsOf(seeds, false), ...seedsOf(folded, true)]) {
     test(`is what the model says: seed ${seed}${folds ? ', told once per commit' : ''}`, async () => {
       // Few seeds each take another number of lanes, many take all.

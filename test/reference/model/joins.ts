@@ -77,7 +77,7 @@ export class StreamJoin extends Vertex {
     const { before, after, grace } = this.shape
     const others = this.#remembered[left ? 1 : 0].get(canonical(rec.key)) ?? []
     // What no record in time can meet any more is forgotten.
-    const horizon = Math.max(rec.watermark, this.world.settled) - before - after - grace
+    const horizon = this.world.settled - before - after - grace
     while ((others[0]?.at ?? never) < horizon) others.shift()
     return others.filter(
       (other) =>
@@ -103,10 +103,13 @@ export class StreamJoin extends Vertex {
       this.#alone(rec, left)
       return
     }
-    const records = held === undefined ? [rec] : [...held.records, rec]
-    const waiting = { left, at: rec.at, key: rec.key, records, told: false }
+    const waiting: Waiting = { left, at: rec.at, key: rec.key, records: held?.records ?? [], told: false }
+    const deadline = this.#deadline(waiting)
+    // One whose time was over when it came is told at the next instant, and is judged by the one at which it came.
+    const { watermark } = this.world
+    waiting.records.push(deadline <= watermark ? { ...rec, watermark: Math.max(rec.watermark, watermark) } : rec)
     this.#waiting.set(id, waiting)
-    this.due = Math.min(this.due, this.#deadline(waiting))
+    this.due = Math.min(this.due, deadline)
   }
 
   #deadline({ at, left }: Waiting): number {
