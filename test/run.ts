@@ -2,10 +2,13 @@
  * Runs the test files group by group: `node test/run.ts [group | path]…`.
  * The last line is `N passed, N failed, N skipped` over all of them; the exit code is 1 on a failure or without tests.
  */
+import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { run } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { pathToFileURL } from 'node:url'
 import { keepCompiled } from '../src/cli/compile-cache.ts'
 import { filesOf, repositoryRoot, type TestGroup, testGroups } from './groups.ts'
 import { IdleCores } from './idle-cores.ts'
@@ -160,6 +163,8 @@ function runFiles(group: TestGroup, files: readonly string[], report: GroupRepor
     signal: tooLong.signal,
     env: {
       ...process.env,
+      NODE_OPTIONS: `--import ${pathToFileURL(join(repositoryRoot, 'test/sources.mjs'))}`,
+      TEST_STRIPPED: stripped,
       ...(paths.length > 1 && { TEST_FILES: paths.join('\n') }),
       ...(group.inMemory && memoryFolder && { TMPDIR: memoryFolder }),
     },
@@ -250,6 +255,13 @@ class GroupRun {
 }
 
 const runs = chosenGroups(process.argv.slice(2)).map((group) => new GroupRun(group))
+const stripped = mkdtempSync(join(tmpdir(), 'millrace-stripped-'))
+// Nothing waits for it: a source that still has its types is loaded with them.
+const stripping = spawn(
+  process.execPath,
+  ['--disable-warning=ExperimentalWarning', join(repositoryRoot, 'test/strip.ts'), stripped],
+  { stdio: ['ignore', 'ignore', 'inherit'] },
+)
 // The next group begins while the last file of the one before goes on: no core waits for it.
 const left = runs.flatMap((group) => group.processes.map((files) => ({ group, files })))
 const underWay = new Set<Promise<void>>()
@@ -264,6 +276,8 @@ while (left.length > 0 || underWay.size > 0) {
   }
 }
 
+stripping.kill()
+rmSync(stripped, { recursive: true, force: true })
 if (memoryFolder) rmSync(memoryFolder, { recursive: true, force: true })
 
 const all: Totals = { passed: 0, failed: 0, skipped: 0 }

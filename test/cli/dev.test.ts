@@ -105,7 +105,7 @@ describe('millrace dev', () => {
       const bin = mkdtempSync(join(folder, 'bin-'))
       const opened = join(bin, 'opened')
       writeFileSync(join(bin, 'xdg-open'), `#!/bin/sh\necho "$1" >> ${opened}\n`, { mode: 0o755 })
-      const { NODE_TEST_CONTEXT: _, NODE_OPTIONS: __, CI: ___, ...rest } = process.env
+      const { NODE_TEST_CONTEXT: _, CI: __, ...rest } = process.env
       const env = { ...rest, PATH: `${bin}:${rest.PATH}`, DISPLAY: ':0' }
       const set = ['runtime.http.host=127.0.0.1', 'runtime.http.port=0', 'engine.lanes.count=1']
       const args = ['dev', 'app.ts', '--fresh', ...more, ...set.flatMap((setting) => ['--set', setting])]

@@ -21,7 +21,7 @@ interface Terminal {
 
 /** The command as a person has it: on a terminal of 80 columns. */
 function onTerminal(args: readonly string[]): Terminal {
-  const { NODE_TEST_CONTEXT: _, NODE_OPTIONS: __, ...env } = process.env
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env
   const pty = spawn(process.execPath, [main, ...args], { cols: 80, rows: 40, env })
   let written = ''
   pty.onData((text) => {

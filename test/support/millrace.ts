@@ -32,7 +32,7 @@ const main = join(import.meta.dirname, '..', '..', 'src', 'cli', 'main.ts')
 
 export function startMillrace(args: readonly string[], options: CommandOptions = {}): RunningCommand {
   // A test runner's own variables must not reach the child: it would report to it.
-  const { NODE_TEST_CONTEXT: _, NODE_OPTIONS: __, ...inherited } = process.env
+  const { NODE_TEST_CONTEXT: _, ...inherited } = process.env
   const file = options.stdoutTo === undefined ? undefined : openSync(options.stdoutTo, 'w')
   const child = spawn(process.execPath, [main, ...args], {
     cwd: options.cwd,

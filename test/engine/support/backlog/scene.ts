@@ -150,7 +150,7 @@ export class Scene {
       ...config,
     }
     // A test runner's own variables must not reach the child: it would report to it.
-    const { NODE_TEST_CONTEXT: _, NODE_OPTIONS: __, ...inherited } = process.env
+    const { NODE_TEST_CONTEXT: _, ...inherited } = process.env
     const env = {
       ...inherited,
       BACKLOG_NAME: name,
