@@ -163,7 +163,7 @@ function runFiles(group: TestGroup, files: readonly string[], report: GroupRepor
     signal: tooLong.signal,
     env: {
       ...process.env,
-      NODE_OPTIONS: `--import ${pathToFileURL(join(repositoryRoot, 'test/sources.mjs'))}`,
+      NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} --import ${sources}`,
       TEST_STRIPPED: stripped,
       ...(paths.length > 1 && { TEST_FILES: paths.join('\n') }),
       ...(group.inMemory && memoryFolder && { TMPDIR: memoryFolder }),
@@ -255,6 +255,7 @@ class GroupRun {
 }
 
 const runs = chosenGroups(process.argv.slice(2)).map((group) => new GroupRun(group))
+const sources = pathToFileURL(join(repositoryRoot, 'test/sources.mjs'))
 const stripped = mkdtempSync(join(tmpdir(), 'millrace-stripped-'))
 // Nothing waits for it: a source that still has its types is loaded with them.
 const stripping = spawn(
