@@ -394,7 +394,7 @@ export class LaneCore {
   /** Lets out what the work brought: hand-offs, watermarks, full output batches. `more`: there is more to do at once. */
   #afterRun(more: boolean): void {
     if (this.#faulted) return
-    this.#barrier.letOut()
+    this.#barrier.letOut(!more && this.#input.caughtUp)
     this.counters.set(laneIndex.occupiedMs, this.#calls.occupation.ends(more || this.#runner.inFlight > 0))
     this.counters.progress(this.#runner, this.#options.clock)
     this.#showCalls()

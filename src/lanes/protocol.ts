@@ -106,8 +106,16 @@ export type ToLane =
       /** Everything that was dispatched to this lane up to this watermark and this number has come with it. */
       readonly watermark: number
       readonly seq: number
+      readonly caughtUp?: boolean
     }
-  | { readonly type: 'watermark'; readonly run: number; readonly watermark: number; readonly seq: number }
+  /** `caughtUp`, here and above: no more is known to lie at the broker. Told only where outputs leave ahead of their commit. */
+  | {
+      readonly type: 'watermark'
+      readonly run: number
+      readonly watermark: number
+      readonly seq: number
+      readonly caughtUp?: boolean
+    }
   /** Everything that was dispatched to these tasks up to their watermarks has come before. */
   | { readonly type: 'task-watermarks'; readonly run: number; readonly tasks: readonly TaskWatermark[] }
   | {

@@ -72,6 +72,59 @@ for (const transactionVersion of [2, 0]) {
       })
     }
 
+    test('nobody waits for a commit but who commits', async () => {
+      const topic = await newTopic()
+      const id = `x-${topic}`
+      const member = { groupId: `g-${topic}`, memberId: '', generationId: -1, groupInstanceId: null }
+      const offsets = [{ topic, partition: 0, offset: 1, metadata: '' }]
+      const producer = await TestProducer.open(port, id)
+      await port.commitOffsets(member, offsets)
+      const commits = {
+        offsetCommit: () => port.commitOffsets(member, offsets),
+        txnOffsetCommit: () => port.commitOffsetsInTransaction(id, producer.identity, member, offsets),
+        endTxn: () => producer.end(true),
+      }
+      for (const api of ['offsetCommit', 'txnOffsetCommit', 'endTxn'] as const) {
+        proxy.delay(api, Number.POSITIVE_INFINITY)
+        const committed = commits[api]()
+        const asked = port.listOffsets([{ topic, partition: 0 }], 'latest')
+        const first = await Promise.race([asked.then(() => 'the answer'), sleep(10_000, 'the time', { ref: false })])
+        proxy.delay(api, 0)
+        await committed
+        assert.equal(first, 'the answer', `a question waits until ${api} has its answer`)
+      }
+    })
+
+    if (transactionVersion === 2) {
+      test('a transaction that begins right behind another one is announced, and no other', async () => {
+        const topic = await newTopic()
+        const id = `x-${topic}`
+        const member = { groupId: `g-${topic}`, memberId: '', generationId: -1, groupInstanceId: null }
+        const producer = await TestProducer.open(port, id)
+        const before = proxy.seen('addPartitionsToTxn')
+        const transaction = async (): Promise<void> => {
+          await producer.write(topic, 0, [{ value: '0' }])
+          await producer.write(topic, 0, [{ value: '0' }])
+          const offset = { topic, partition: 0, offset: 1, metadata: '' }
+          await port.commitOffsetsInTransaction(id, producer.identity, member, [offset])
+          await producer.end(true)
+        }
+        await transaction()
+        await sleep(500)
+        await transaction()
+        assert.equal(proxy.seen('addPartitionsToTxn'), before)
+        const behind = 20
+        for (let i = 0; i < behind; i++) {
+          if (i % 4 === 1) proxy.lose('response', 'addPartitionsToTxn')
+          await transaction()
+        }
+        // More where one was refused or lost its answer; fewer where the machine stood still before one.
+        const announced = proxy.seen('addPartitionsToTxn') - before
+        assert.ok(announced >= behind / 2, `${announced} of ${behind} were announced`)
+        assert.equal((await committedValues(topic)).length, 2 * (behind + 2))
+      })
+    }
+
     test('what a program writes is stored once, in order, though answers are lost', async () => {
       const topic = await newTopic()
       const writer = new TopicWriter(port, () => 1)

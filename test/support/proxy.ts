@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 export const apiKeys = {
   produce: 0,
   fetch: 1,
+  offsetCommit: 8,
   joinGroup: 11,
   heartbeat: 12,
   initProducerId: 22,
@@ -41,6 +42,7 @@ export class KafkaProxy {
   readonly #server: Server
   readonly #pairs = new Set<readonly [client: Socket, broker: Socket]>()
   readonly #losses: Loss[] = []
+  readonly #requests = new Map<number, number>()
   readonly #delays = new Map<number, Delay>()
   #target = 0
   #cut = false
@@ -104,6 +106,11 @@ export class KafkaProxy {
     return () => loss.lost
   }
 
+  /** How many requests of an api have come by now, those that were lost among them. */
+  seen(api: ApiName): number {
+    return this.#requests.get(apiKeys[api]) ?? 0
+  }
+
   /** Calls `seen` at the next frame of an api, before it goes on its way, or instead of that. */
   watch(side: Loss['side'], api: ApiName, pass: boolean, seen: () => void): void {
     this.#losses.push({ side, apiKey: apiKeys[api], left: 1, cut: !pass, pass, seen, lost: 0 })
@@ -165,6 +172,7 @@ export class KafkaProxy {
       frames((frame) => {
         const apiKey = frame.readInt16BE(4)
         asked.set(frame.readInt32BE(8), apiKey)
+        this.#requests.set(apiKey, (this.#requests.get(apiKey) ?? 0) + 1)
         if (!this.#loses('request', apiKey, end)) broker.write(frame)
       }),
     )

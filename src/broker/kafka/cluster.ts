@@ -157,14 +157,14 @@ export class Cluster {
     key: string,
     what: string,
     call: (link: Link) => Promise<T>,
-    aloneForMs?: number,
+    over: 'coordinate' | 'commit' | { readonly aloneForMs: number } = 'coordinate',
   ): Promise<T> {
     return this.retrying(what, async () => {
       const address = await this.#coordinator(kind, key)
       try {
-        return aloneForMs === undefined
-          ? await this.on(address, 'coordinate', what, call, kind)
-          : await this.alone(address, aloneForMs, what, call, kind)
+        return typeof over === 'string'
+          ? await this.on(address, over, what, call, kind)
+          : await this.alone(address, over.aloneForMs, what, call, kind)
       } catch (error) {
         if (error instanceof BrokerError && movesCoordinator(error)) this.#coordinators.delete(`${kind} ${key}`)
         throw error

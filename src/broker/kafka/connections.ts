@@ -11,7 +11,8 @@ import { closedError, notConnected } from './errors.ts'
 import { type Address, addressText, type SaslOptions, type Settings } from './options.ts'
 import { endpointTokens, moduleTokens, type TokenProvider, TokenSource } from './token-source.ts'
 
-export type Role = 'produce' | 'coordinate'
+/** What ends a commit waits at the broker for its replicas, and on Kafka 4 for others to write along: nobody else waits behind it. */
+export type Role = 'produce' | 'commit' | 'coordinate'
 
 const idleConnectionsKept = 4
 

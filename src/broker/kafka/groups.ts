@@ -18,6 +18,7 @@ import type {
   OffsetToCommit,
 } from '../port.ts'
 import type { Cluster } from './cluster.ts'
+import type { Link } from './connections.ts'
 import { answered, errorName, refused } from './errors.ts'
 import { throwGravest } from './transactions.ts'
 import { asBuffer, byTopic } from './wire-calls.ts'
@@ -64,7 +65,7 @@ export class Groups {
       if (answer.errorCode !== 0) throw refused(answer.errorCode, what)
       return answer
     }
-    const answer = await this.#cluster.onCoordinator('group', groupId, what, call, timeoutMs)
+    const answer = await this.#cluster.onCoordinator('group', groupId, what, call, { aloneForMs: timeoutMs })
     return {
       memberId: answer.memberId,
       generationId: answer.generationId,
@@ -106,7 +107,7 @@ export class Groups {
         if (answer.errorCode !== 0) throw refused(answer.errorCode, what)
         return new Uint8Array(answer.assignment)
       },
-      syncTimeoutMs,
+      { aloneForMs: syncTimeoutMs },
     )
   }
 
@@ -161,7 +162,7 @@ export class Groups {
         committedMetadata: item.metadata,
       })),
     }))
-    await this.#cluster.onCoordinator('group', member.groupId, what, async ({ connection }) => {
+    const call = async ({ connection }: Link): Promise<void> => {
       const { groupId, generationId, memberId, groupInstanceId } = member
       const answer = await answered(
         offsetCommitV8.api.async(connection, groupId, generationId, memberId, groupInstanceId, topics),
@@ -171,7 +172,8 @@ export class Groups {
           partitions.map((p) => ({ errorCode: p.errorCode, what: `${what} (${name}:${p.partitionIndex})` })),
         ),
       )
-    })
+    }
+    await this.#cluster.onCoordinator('group', member.groupId, what, call, 'commit')
   }
 
   async committed(

@@ -3,17 +3,24 @@
  * joins the transaction by itself and every end raises the producer's epoch, so that a request that was under way for
  * too long cannot hit the next transaction. On V1 partitions and groups are added first, and after a result that was
  * never seen the epoch is raised here.
+ *
+ * A transaction may begin once the markers of the one before are written, which happens behind the answer to its end. A broker that
+ * is to add a partition before that looks again after 20 ms (`add.partitions.to.txn.retry.backoff.ms`). So on V2 as well what is
+ * written soon after an end is announced first: such a request is refused at once, and repeated after two milliseconds.
  */
 import { addOffsetsToTxnV3, addPartitionsToTxnV3, initProducerIdV4, txnOffsetCommitV4 } from '@platformatic/kafka'
 import { type PartitionKey, partitionKey, type TopicPartition } from '../../base/ids.ts'
 import { BrokerError, type GroupMember, type OffsetToCommit, type ProducerIdentity } from '../port.ts'
 import type { Cluster } from './cluster.ts'
+import type { Link } from './connections.ts'
 import { answered, isTransient, refused } from './errors.ts'
 import { type BatchToSend, byTopic, sendEndTransaction } from './wire-calls.ts'
 import { sendTxnOffsetCommit } from './wire-txn-offsets.ts'
 
 const endTransactionKey = 26
 const transactionsV2 = 2
+/** Markers are written by then, but on a broker that is very busy. */
+const markersMs = 50
 const noIdentity: ProducerIdentity = { producerId: -1n, producerEpoch: -1 }
 
 interface Open {
@@ -24,6 +31,10 @@ interface Open {
   started: boolean
   /** An answer was lost: a copy of the request may still be under way. */
   indefinite: boolean
+  /** When the transaction before it ended, by `performance.now()`. */
+  readonly endedBeforeMs: number
+  /** On V2: what the first write or offset commit has announced, for what comes beside it to wait for. */
+  announced: Promise<void> | undefined
   readonly partitions: Set<PartitionKey>
   readonly groups: Set<string>
 }
@@ -64,8 +75,13 @@ export class Transactions {
   /** Before a write: on V1 the coordinator is told of the partitions first. */
   async join(transactionalId: string, batches: readonly BatchToSend[]): Promise<void> {
     const open = this.#state(transactionalId)
+    const isFirst = !open.started
     open.started = true
-    if (await this.#isV2()) return
+    if (await this.#isV2()) {
+      const identity = identityOf((batches[0] as BatchToSend).records)
+      await this.#announce(open, isFirst, () => this.#addPartitions(transactionalId, identity, batches))
+      return
+    }
     const added = batches.filter((batch) => !open.partitions.has(partitionKey(batch.topic, batch.partition)))
     if (added.length === 0) return
     await this.#addPartitions(transactionalId, identityOf((added[0] as BatchToSend).records), added)
@@ -85,14 +101,17 @@ export class Transactions {
   ): Promise<void> {
     if (offsets.length === 0) return
     const open = this.#state(transactionalId)
+    const isFirst = !open.started
     open.started = true
     const v2 = await this.#isV2()
-    if (!v2 && !open.groups.has(member.groupId)) {
-      await this.#addGroup(transactionalId, identity, member.groupId)
+    const add = (): Promise<void> => this.#addGroup(transactionalId, identity, member.groupId)
+    if (v2) await this.#announce(open, isFirst, add)
+    else if (!open.groups.has(member.groupId)) {
+      await add()
       open.groups.add(member.groupId)
     }
     const what = `committing offsets of group ${member.groupId} in a transaction`
-    await this.#cluster.onCoordinator('group', member.groupId, what, async ({ connection }) => {
+    const call = async ({ connection }: Link): Promise<void> => {
       const answer = await this.#watched(transactionalId, () =>
         sendTxnOffsetCommit(
           connection,
@@ -106,7 +125,8 @@ export class Transactions {
       throwGravest(
         answer.map(({ topic, partition, errorCode }) => ({ errorCode, what: `${what} (${topic}:${partition})` })),
       )
-    })
+    }
+    await this.#cluster.onCoordinator('group', member.groupId, what, call, 'commit')
   }
 
   async end(transactionalId: string, identity: ProducerIdentity, commit: boolean): Promise<ProducerIdentity> {
@@ -115,16 +135,17 @@ export class Transactions {
     if (!open.started && isSame(open.identity, identity)) return identity
     const v2 = await this.#isV2()
     const what = `${commit ? 'committing' : 'aborting'} the transaction of ${transactionalId}`
-    const next = await this.#cluster.onCoordinator('transaction', transactionalId, what, async (link) => {
+    const call = async (link: Link): Promise<ProducerIdentity> => {
       const version = v2 ? 5 : Math.min(4, link.versions.max.get(endTransactionKey) ?? 3)
       const answer = await this.#watched(transactionalId, () =>
         sendEndTransaction(link.connection, version, transactionalId, identity, commit),
       )
       if (answer.errorCode !== 0) throw staleEpoch(refused(answer.errorCode, what))
       return answer.identity
-    })
+    }
+    const next = await this.#cluster.onCoordinator('transaction', transactionalId, what, call, 'commit')
     const { indefinite, timeoutMs } = open
-    if (isSame(open.identity, identity)) this.#open.set(transactionalId, fresh(timeoutMs, next))
+    if (isSame(open.identity, identity)) this.#open.set(transactionalId, fresh(timeoutMs, next, performance.now()))
     // A delayed copy of a request of this transaction would be valid in the next one.
     return indefinite && !v2 ? this.initialise(transactionalId, timeoutMs, next) : next
   }
@@ -139,6 +160,12 @@ export class Transactions {
     const open = fresh(60_000, undefined)
     this.#open.set(transactionalId, open)
     return open
+  }
+
+  /** What comes first after an end, where markers may yet have to be written. */
+  async #announce(open: Open, isFirst: boolean, add: () => Promise<void>): Promise<void> {
+    if (isFirst && performance.now() - open.endedBeforeMs < markersMs) open.announced = add()
+    await open.announced
   }
 
   /** Whatever is no answer leaves open whether the request took effect. */
@@ -161,7 +188,7 @@ export class Transactions {
       name,
       partitions: items.map((item) => item.partition),
     }))
-    await this.#cluster.onCoordinator('transaction', transactionalId, what, async ({ connection }) => {
+    const call = async ({ connection }: Link): Promise<void> => {
       const transaction = { transactionalId, ...identity, verifyOnly: false, topics }
       const answer = await answered(addPartitionsToTxnV3.api.async(connection, [transaction]))
       const results = answer.resultsByTransaction.flatMap(({ topicResults }) =>
@@ -173,18 +200,20 @@ export class Transactions {
         ),
       )
       throwGravest(results, staleEpoch)
-    })
+    }
+    await this.#cluster.onCoordinator('transaction', transactionalId, what, call, 'commit')
   }
 
   async #addGroup(transactionalId: string, identity: ProducerIdentity, groupId: string): Promise<void> {
     const what = `adding group ${groupId} to the transaction of ${transactionalId}`
-    await this.#cluster.onCoordinator('transaction', transactionalId, what, async ({ connection }) => {
+    const call = async ({ connection }: Link): Promise<void> => {
       const { producerId, producerEpoch } = identity
       const answer = await answered(
         addOffsetsToTxnV3.api.async(connection, transactionalId, producerId, producerEpoch, groupId),
       )
       if (answer.errorCode !== 0) throw staleEpoch(refused(answer.errorCode, what))
-    })
+    }
+    await this.#cluster.onCoordinator('transaction', transactionalId, what, call, 'commit')
   }
 }
 
@@ -192,8 +221,19 @@ function isSame(one: ProducerIdentity | undefined, other: ProducerIdentity): boo
   return one === undefined || (one.producerId === other.producerId && one.producerEpoch === other.producerEpoch)
 }
 
-function fresh(timeoutMs: number, identity: ProducerIdentity | undefined): Open {
-  return { timeoutMs, identity, started: false, indefinite: false, partitions: new Set(), groups: new Set() }
+function fresh(
+  timeoutMs: number,
+  identity: ProducerIdentity | undefined,
+  endedBeforeMs = Number.NEGATIVE_INFINITY,
+): Open {
+  const begun = {
+    started: false,
+    indefinite: false,
+    announced: undefined,
+    partitions: new Set<PartitionKey>(),
+    groups: new Set<string>(),
+  }
+  return { timeoutMs, identity, endedBeforeMs, ...begun }
 }
 
 /** OPERATION_NOT_ATTEMPTED only says that another partition failed. */

@@ -11,11 +11,11 @@ import { asMember, confirmMember, type OwnPlace } from '../group/own-place.ts'
 import { CommitMachine, type CommitEffect, type CommitEvent, type CommitReport, type CommitTrigger } from './machine.ts'
 import { outcomeOf } from './outcome.ts'
 import { compareTags } from './tag.ts'
-import { usualSizes } from '../../base/sizes.ts'
 import { EngineError, type EngineErrorDetails, messageOf } from '../../base/errors.ts'
 import type { FromLane, StorePartition, ToLane } from '../../lanes/protocol.ts'
 import type { Checkpoint } from '../../state/contract.ts'
 import { type BatchPack, eachBatch, PackUse } from '../../broker/wire/batch-pack.ts'
+import { Outgoing } from './outgoing.ts'
 import type { Producer, ToProduce } from './producer.ts'
 import type { Run } from '../run.ts'
 import type { EngineSettings } from '../settings.ts'
@@ -65,9 +65,6 @@ export interface CommitterHost {
   pause(): Promise<void>
 }
 
-/** A function that takes longer than this part of the transaction's timeout is slow: of such calls there may be some in a row. */
-const slowPart = 8
-
 interface ChangelogBatches extends StorePartition {
   /** Which lane has the store, and is told when it is committed. */
   readonly lane: number
@@ -94,13 +91,7 @@ export class Committer {
   #frozen: Frozen | undefined
   /** What is committed of this epoch, once its changelogs are written. */
   #offsets: readonly OffsetToCommit[] = []
-  /** Outputs of this epoch that have not left yet, and whether they leave as they come. */
-  #gathered: ToProduce[] = []
-  #gatheredBytes = 0
-  #streaming = false
-  /** Outputs of the next epoch: they wait until this one is committed. */
-  #heldBack: ToProduce[] = []
-  #heldBytes = 0
+  readonly #outgoing: Outgoing
   #changelogs: ChangelogBatches[] = []
   #acked = new Set<number>()
   readonly #changelogFrom = new Map<string, number>()
@@ -127,6 +118,7 @@ export class Committer {
     this.#clock = clock
     this.#identity = identity
     this.#lastTag = lastTag
+    this.#outgoing = new Outgoing(settings, producer, clock, () => host.slowestMs())
     this.#machine = new CommitMachine({
       lanes: settings.lanes,
       barrierTimeoutMs: settings.barrierTimeoutMs,
@@ -145,7 +137,7 @@ export class Committer {
 
   /** Bytes of output that wait in the engine, for the broker's answer or for the next transaction. */
   get heldBytes(): number {
-    return this.#heldBytes + this.#gatheredBytes + this.#producer.queuedBytes
+    return this.#outgoing.bytes + this.#producer.queuedBytes
   }
 
   get commitId(): string {
@@ -194,44 +186,12 @@ export class Committer {
     for (const resolve of this.#waiting.splice(0)) resolve()
   }
 
-  /**
-   * Those of the next epoch wait until this one is committed. Those of this one leave once they are many, or with the
-   * commit: the first of them opens the transaction, which the broker ends after its timeout, however slow the lanes are.
-   */
   outputs(epoch: CommitEpoch, batches: readonly ToProduce[]): void {
     const { epoch: current } = this.#machine
     assert(epoch === current || epoch === current + 1, `outputs of epoch ${epoch} come while ${current} is open`)
-    if (epoch === current) {
-      this.#gather(batches)
-      return
-    }
-    for (const batch of batches) {
-      this.#heldBack.push(batch)
-      this.#heldBytes += batch.records.length
-    }
-  }
-
-  #gather(batches: readonly ToProduce[]): void {
-    if (this.#streaming || this.#acknowledged) {
-      this.#producer.send(batches, this.#clock.monotonic())
-      return
-    }
-    for (const batch of batches) {
-      this.#gathered.push(batch)
-      this.#gatheredBytes += batch.records.length
-    }
-    const { transactionTimeoutMs, uncommittedMaxBytes, sizes = usualSizes } = this.#settings
-    const slow = this.#host.slowestMs() > transactionTimeoutMs / slowPart
-    if (this.#gatheredBytes >= (slow ? uncommittedMaxBytes / 2 : sizes.aheadBytes)) this.#release()
-  }
-
-  /** What was gathered leaves, and what comes after it at once. */
-  #release(): void {
-    this.#streaming = true
-    const batches = this.#gathered
-    this.#gathered = []
-    this.#gatheredBytes = 0
-    if (batches.length > 0) this.#producer.send(batches, this.#clock.monotonic())
+    if (epoch !== current) this.#outgoing.addNext(batches)
+    else if (this.#acknowledged) this.#producer.send(batches, this.#clock.monotonic())
+    else this.#outgoing.add(batches)
   }
 
   /** All lanes have closed the epoch. */
@@ -337,7 +297,7 @@ export class Committer {
   async #flush(): Promise<void> {
     const now = this.#clock.monotonic()
     assert(this.#acked.size === this.#settings.lanes, 'an epoch is flushed that not all lanes have acknowledged')
-    this.#release()
+    this.#outgoing.release()
     for (const [store, changelogs] of Map.groupBy(this.#changelogs, (each) => each.store)) {
       const { topic } = this.#host.changelogTopic(store)
       const batches = changelogs.flatMap(({ partition, batches: of }) =>
@@ -351,6 +311,7 @@ export class Committer {
     }
     this.#producer.send(this.#part.extra, now)
     await this.#producer.flush()
+    this.#outgoing.written()
     this.#offsets = this.#part.tell(this.#changelogs, this.#changelogNext, this.#changelogFrom)
     this.#changelogFrom.clear()
     this.#host.passed?.('S2')
@@ -425,12 +386,7 @@ export class Committer {
     this.#frozen = undefined
     this.#offsets = []
     this.#error = undefined
-    assert(this.#gathered.length === 0, `epoch ${report.epoch} is committed, and outputs of it have not left`)
-    const held = this.#heldBack
-    this.#heldBack = []
-    this.#heldBytes = 0
-    this.#streaming = false
-    if (held.length > 0) this.#gather(held)
+    this.#outgoing.committed()
     this.#host.done(report)
     for (const resolve of this.#waiting.splice(0)) resolve()
   }

@@ -163,12 +163,16 @@ export class Producer {
     await this.#broker.commitOffsetsInTransaction(this.#transactionalId, this.#identityOrThrow(), member, offsets)
   }
 
-  /** Ends the open transaction; nothing to do for an idempotent producer. */
+  /** Ends the open transaction. Without one nothing ends: what belongs to the next commit may be under way. */
   async end(commit: boolean): Promise<void> {
     this.#refuseIfClosed()
+    if (this.#transactionalId === null) {
+      this.#forgetTransaction()
+      return
+    }
     assert(!commit || this.#underWay.size === 0, 'a transaction is committed while records of it are under way')
     assert(!commit || this.#queues.size === 0, 'a transaction is committed before all its records have left')
-    if (this.#transactionalId !== null && this.#open) {
+    if (this.#open) {
       const before = this.#identityOrThrow()
       const after = await this.#broker.endTransaction(this.#transactionalId, before, commit)
       // A raised epoch starts every partition's sequence anew.
@@ -186,9 +190,13 @@ export class Producer {
   #clear(): void {
     this.#queues.clear()
     this.#failure = undefined
+    this.#queuedBytes = 0
+    this.#forgetTransaction()
+  }
+
+  #forgetTransaction(): void {
     this.#partitions = new Set()
     this.#bytes = 0
-    this.#queuedBytes = 0
     this.#openSince = null
     this.#open = false
   }

@@ -50,6 +50,8 @@ export interface DispatcherHost {
   readonly run: Run
   /** Size at which records leave for their lane. */
   readonly dispatchBytes: number
+  /** Whether no more is known to lie at the broker; left out: lanes need not know. */
+  readonly caughtUp?: (() => boolean) | undefined
   send(lane: number, message: ToLane, transfer: ArrayBuffer[]): void
   failed(error: unknown): void
 }
@@ -87,6 +89,8 @@ export class Dispatcher {
   #credited = true
   /** Gives records without a key and a partition to the tasks in turn. */
   #unkeyed = 0
+  /** What lanes are told with the messages that are sent just now. */
+  #caughtUp: boolean | undefined
   /** Lane and key of the record that was not let in; no lane: none. */
   #refusedLane = -1
   #refusedSubtopology = -1
@@ -175,7 +179,9 @@ export class Dispatcher {
       left--
     }
     if (left < budget) this.#count(budget - left)
+    this.#caughtUp = left > 0 && this.#host.caughtUp?.()
     this.flush()
+    this.#caughtUp = undefined
     return left === 0
   }
 
@@ -256,7 +262,12 @@ export class Dispatcher {
       ) {
         this.#sentWatermark[lane] = watermark
         this.#sentSeq[lane] = seq
-        this.#host.send(lane, { type: 'watermark', run: this.#host.run.number, watermark, seq }, [])
+        const { number: run } = this.#host.run
+        this.#host.send(
+          lane,
+          { type: 'watermark', run, watermark, seq, ...(this.#caughtUp === true && { caughtUp: true }) },
+          [],
+        )
       }
     }
     if (this.#byTask) this.#tellTasks()
@@ -315,6 +326,17 @@ export class Dispatcher {
     this.#sentWatermark[lane] = watermark
     this.#sentSeq[lane] = seq
     const { number: run } = this.#host.run
-    this.#host.send(lane, { type: 'data', run, buffer, head, length, records, watermark, seq }, [buffer])
+    const message = {
+      type: 'data',
+      run,
+      buffer,
+      head,
+      length,
+      records,
+      watermark,
+      seq,
+      ...(this.#caughtUp === true && { caughtUp: true }),
+    } as const
+    this.#host.send(lane, message, [buffer])
   }
 }

@@ -85,19 +85,17 @@ export class Flow {
     this.#deadline = new Alarm(timers, () => this.wake())
     this.#positions = new Positions(settings, this.#watermarks, this.#routes)
     this.#sorted = new SortedInput(settings, this.#watermarks, this.#routes, clock)
-    this.#longWait = new LongWait(
-      options,
-      () => this.#watermarks.longestWait(),
-      (message) => options.fact({ type: 'log', level: 'warn', message }),
-    )
+    const warn = (message: string): void => options.fact({ type: 'log', level: 'warn', message })
+    this.#longWait = new LongWait(options, () => this.#watermarks.longestWait(), warn)
     const { commitIntervalMs, split, plan, sizes = usualSizes } = settings
     const levels = split === 'in-process' && plan.levels > 1
     this.#admission = new Admission({ laneCounters, layout, commitIntervalMs, levels }, clock.monotonic())
+    const caughtUp = settings.guarantee === 'at-least-once' ? () => this.caughtUp : undefined
     this.dispatcher = new Dispatcher(
       this.#watermarks,
       affinity,
       this.#admission,
-      { run, send: options.send, dispatchBytes: sizes.dispatchBytes, failed: (error) => host.failed(error) },
+      { run, send: options.send, dispatchBytes: sizes.dispatchBytes, failed: (error) => host.failed(error), caughtUp },
       settings.laneQueueBytes,
       layout,
       options.counters,

@@ -112,8 +112,8 @@ export class LaneBarrier {
     if (this.#acknowledging !== 0) this.#acknowledge(this.#acknowledging)
   }
 
-  /** Lets out what the work brought: hand-offs, watermarks, full output batches. */
-  letOut(): void {
+  /** Lets out what the work brought: hand-offs, watermarks, full output batches, or `all` outputs. */
+  letOut(all: boolean): void {
     const { levels, handoffs, outputs } = this.#parts
     for (let l = 0; l < levels.length; l++) {
       const level = levels[l] as LevelState
@@ -125,7 +125,7 @@ export class LaneBarrier {
       }
     }
     for (const epoch of [this.#epoch, this.#epoch + 1]) {
-      if (outputs.isFull(epoch)) this.#sendOutputs(epoch)
+      if (all || outputs.isFull(epoch)) this.#sendOutputs(epoch)
     }
   }
 

@@ -65,6 +65,8 @@ export class LaneInput {
   #isSlow = false
   #sliceBegan = 0
   #untilLook = 0
+  /** What the engine said last: outputs may leave once nothing is left to do here, for no more comes for now. */
+  caughtUp = false
 
   constructor(options: LaneOptions, parts: InputParts, host: InputHost) {
     this.#options = options
@@ -88,6 +90,7 @@ export class LaneInput {
   }
 
   reset(): void {
+    this.caughtUp = false
     this.#credits.reset()
     this.#first.reset()
     for (const input of this.#ordered) input?.reset(Number.NEGATIVE_INFINITY)
@@ -124,6 +127,7 @@ export class LaneInput {
       return
     }
     const { watermark, seq } = message
+    if (message.type !== 'barrier') this.caughtUp = message.caughtUp === true
     if (message.type === 'data') {
       const { buffer, head, length: bytes, records } = message
       const reader = new TransferReader(buffer, bytes, head)
