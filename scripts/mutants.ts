@@ -23,6 +23,7 @@ const protocol = [
   'src/engine/commit/commits.ts',
   'src/engine/commit/committer.ts',
   'src/engine/commit/outcome.ts',
+  'src/engine/commit/outgoing.ts',
   'src/engine/commit/producer.ts',
   'src/engine/group/membership.ts',
   'src/engine/recovery/recovery.ts',

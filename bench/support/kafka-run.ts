@@ -164,6 +164,8 @@ async function until(holds: () => boolean | Promise<boolean>, everyMs: number): 
 
 async function main(): Promise<void> {
   Object.assign(process.env, {
+    // The meter is a process of its own.
+    BOOTSTRAP: bootstrap,
     BENCH_WORKLOAD: workload,
     BENCH_IN: input,
     BENCH_TABLE: table,

@@ -18,12 +18,10 @@ export function storeTimes(
   taskOf: (stage: Stage) => Task | undefined,
 ): Pick<StoreOptions, 'streamTime' | 'removableTo'> {
   const { name, kind } = spec
-  const keeper = (stages.find(({ stores }) => stores.includes(name)) ?? stages.at(-1)) as Stage
+  const { keeper, readers } = placesOf(stages, topology, name)
   const settledTo = (): number => taskOf(keeper)?.settledTo ?? unknown
   const streamTime = kind === 'key-value' ? () => taskOf(keeper)?.rowTime ?? unknown : settledTo
   const written = kind === 'key-value' ? () => rowsRemovableTo(taskOf(keeper), spec) : settledTo
-  // Records of a deeper stage come to its rows later, with the watermarks that they had.
-  const readers = stages.filter((stage) => stage !== keeper && reads(stage, topology, name))
   if (readers.length === 0) return { streamTime, removableTo: written }
   const removableTo = (): number => {
     let least = written()
@@ -31,6 +29,31 @@ export function storeTimes(
     return least
   }
   return { streamTime, removableTo }
+}
+
+/** Where a store is kept, and which other stages look into it. */
+interface Places {
+  readonly keeper: Stage
+  /** Records of a deeper stage come to its rows later, with the watermarks that they had. */
+  readonly readers: readonly Stage[]
+}
+
+/** The same for each partition. */
+const known = new WeakMap<readonly Stage[], Map<string, Places>>()
+
+function placesOf(stages: readonly Stage[], topology: CompiledTopology, name: string): Places {
+  let byStore = known.get(stages)
+  if (byStore === undefined) {
+    byStore = new Map()
+    known.set(stages, byStore)
+  }
+  let places = byStore.get(name)
+  if (places === undefined) {
+    const keeper = (stages.find(({ stores }) => stores.includes(name)) ?? stages.at(-1)) as Stage
+    places = { keeper, readers: stages.filter((stage) => stage !== keeper && reads(stage, topology, name)) }
+    byStore.set(name, places)
+  }
+  return places
 }
 
 /**
