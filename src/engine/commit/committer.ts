@@ -190,13 +190,7 @@ export class Committer {
     const { epoch: current } = this.#machine
     assert(epoch === current || epoch === current + 1, `outputs of epoch ${epoch} come while ${current} is open`)
     if (epoch !== current) this.#outgoing.addNext(batches)
-    else if (this.#acknowledged) this.#producer.send(batches, this.#clock.monotonic())
     else this.#outgoing.add(batches)
-  }
-
-  /** All lanes have closed the epoch. */
-  get #acknowledged(): boolean {
-    return !['IDLE', 'QUEUED', 'AWAITING_LANE_ACKS'].includes(this.#machine.phase)
   }
 
   laneMessage(message: Extract<FromLane, { type: 'ack' | 'applied' }>): void {
