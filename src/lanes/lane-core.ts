@@ -68,7 +68,7 @@ export class LaneCore {
   constructor(options: LaneOptions) {
     this.#options = options
     const { topology, lane, lanes } = options
-    this.#commits = new CommitRequests(options, { run: () => this.#run, epoch: () => this.#barrier.epoch })
+    this.#commits = new CommitRequests(options, { run: () => this.#run, barrier: () => this.#barrier })
     this.#levels = Array.from({ length: topology.levels }, (_, level) => new LevelState(level))
     this.counters = new LaneCounters(options.layout, options.counters, options.clock.now())
     this.#timings = new LaneTimings(options.layout, options.counters, options.clock)

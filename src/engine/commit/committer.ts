@@ -291,19 +291,19 @@ export class Committer {
   async #flush(): Promise<void> {
     const now = this.#clock.monotonic()
     assert(this.#acked.size === this.#settings.lanes, 'an epoch is flushed that not all lanes have acknowledged')
-    this.#outgoing.release()
+    this.#outgoing.close()
     for (const [store, changelogs] of Map.groupBy(this.#changelogs, (each) => each.store)) {
       const { topic } = this.#host.changelogTopic(store)
       const batches = changelogs.flatMap(({ partition, batches: of }) =>
         of.map(({ records, count, use }): ToProduce => ({ topic, partition, records, count, use })),
       )
-      this.#producer.send(batches, now, ({ partition, count }, offset) => {
+      this.#producer.queue(batches, now, ({ partition, count }, offset) => {
         const id = `${store}/${partition}`
         this.#changelogFrom.set(id, Math.min(offset, this.#changelogFrom.get(id) ?? offset))
         this.#changelogNext.set(id, Math.max(offset + count, this.#changelogNext.get(id) ?? 0))
       })
     }
-    this.#producer.send(this.#part.extra, now)
+    this.#producer.queue(this.#part.extra, now)
     await this.#producer.flush()
     this.#outgoing.written()
     this.#offsets = this.#part.tell(this.#changelogs, this.#changelogNext, this.#changelogFrom)

@@ -58,7 +58,10 @@ export class Outgoing {
     }
     const { transactionTimeoutMs, uncommittedMaxBytes, sizes = usualSizes } = this.#limits
     const slow = this.#slowestMs() > transactionTimeoutMs / slowPart
-    if (this.#gatheredBytes >= (slow ? uncommittedMaxBytes / 2 : sizes.aheadBytes)) this.release()
+    if (this.#gatheredBytes >= (slow ? uncommittedMaxBytes / 2 : sizes.aheadBytes)) {
+      this.#leaves = true
+      this.#send(this.#takeGathered())
+    }
   }
 
   /** Outputs of the epoch behind the open one. */
@@ -73,13 +76,9 @@ export class Outgoing {
     }
   }
 
-  /** What was gathered leaves, and what comes after it at once. */
-  release(): void {
-    this.#leaves = true
-    const batches = this.#gathered
-    this.#gathered = []
-    this.#gatheredBytes = 0
-    this.#send(batches)
+  /** The open epoch is complete: what was gathered leaves with what its commit flushes. */
+  close(): void {
+    this.#producer.queue(this.#takeGathered(), this.#clock.monotonic())
   }
 
   /** The broker has all of the open epoch; its offsets are not committed yet. */
@@ -97,6 +96,13 @@ export class Outgoing {
     this.#nextLeaves = false
     const held = this.#takeNext()
     if (held.length > 0) this.add(held)
+  }
+
+  #takeGathered(): ToProduce[] {
+    const batches = this.#gathered
+    this.#gathered = []
+    this.#gatheredBytes = 0
+    return batches
   }
 
   #takeNext(): ToProduce[] {

@@ -145,12 +145,18 @@ export class Producer {
    * beginning. `done` hears of those that the broker has, all of them before a `flush` resolves.
    */
   send(batches: readonly ToProduce[], now: number, done?: Written): void {
-    for (const batch of batches) this.#enqueue(batch, done, now)
+    this.queue(batches, now, done)
     this.#pump()
+  }
+
+  /** The same, but they leave with what is sent or flushed next: a request more costs more than what it carries. */
+  queue(batches: readonly ToProduce[], now: number, done?: Written): void {
+    for (const batch of batches) this.#enqueue(batch, done, now)
   }
 
   /** Resolves when everything queued so far is acknowledged; rejects with the first failure. */
   async flush(): Promise<void> {
+    this.#pump()
     while (this.#underWay.size > 0) await Promise.all(this.#underWay)
     if (this.#failure !== undefined) throw this.#failure
   }

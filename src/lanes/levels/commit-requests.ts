@@ -1,13 +1,12 @@
 /** What a lane asks the engine for between two commits: another one, and each only once. */
-import type { CommitEpoch } from '../../base/ids.ts'
 import type { LaneOptions } from '../lane-options.ts'
 import type { Outputs } from '../outputs.ts'
+import type { LaneBarrier } from './lane-barrier.ts'
 import type { TaskSet } from '../tasks/task-set.ts'
 
 interface RequestPlace {
   run(): number
-  /** The oldest that is not acknowledged. */
-  epoch(): CommitEpoch
+  barrier(): Pick<LaneBarrier, 'epoch' | 'hasInput'>
 }
 
 export class CommitRequests {
@@ -30,7 +29,7 @@ export class CommitRequests {
     if (this.#asked) return
     this.#asked = urgent
     const { toEngine, lane } = this.#options
-    toEngine({ type: 'commit-wanted', lane, run: this.#at.run(), epoch: this.#at.epoch(), urgent }, [])
+    toEngine({ type: 'commit-wanted', lane, run: this.#at.run(), epoch: this.#at.barrier().epoch, urgent }, [])
   }
 
   /** What event time brought about without a record, such as windows that closed and rows past their time, is committed all the same. */
@@ -38,7 +37,8 @@ export class CommitRequests {
     // The commit that was asked for asks again behind itself, for rows as well.
     if (this.#askedForEffects) return
     this.#requestExpiry(tasks)
-    if (!(outputs.hasAny || tasks.hasEffects())) return
+    // What the engine has sent of this epoch will be committed without being asked for.
+    if (this.#at.barrier().hasInput || !(outputs.hasAny || tasks.hasEffects())) return
     this.#askedForEffects = true
     this.request(false)
   }
@@ -49,7 +49,14 @@ export class CommitRequests {
     this.#askedToExpire = true
     const { toEngine, lane } = this.#options
     toEngine(
-      { type: 'commit-wanted', lane, run: this.#at.run(), epoch: this.#at.epoch(), urgent: false, forgets: true },
+      {
+        type: 'commit-wanted',
+        lane,
+        run: this.#at.run(),
+        epoch: this.#at.barrier().epoch,
+        urgent: false,
+        forgets: true,
+      },
       [],
     )
   }

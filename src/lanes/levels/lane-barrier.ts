@@ -60,6 +60,11 @@ export class LaneBarrier {
     return heldByTasks(this.#parts.tasks.all())
   }
 
+  /** Records of the oldest epoch that is not acknowledged have come from the engine. */
+  get hasInput(): boolean {
+    return (this.#parts.levels[0]?.received[this.#epoch & 1] as number) > 0
+  }
+
   begin(epoch: CommitEpoch): void {
     assert(this.#acknowledging === 0, `epoch ${epoch} begins while ${this.#acknowledging} is not acknowledged`)
     this.#epoch = epoch

@@ -66,6 +66,25 @@ async function ready(port: BrokerPort): Promise<Producer> {
 }
 
 describe('producer of a run', () => {
+  test('what is queued leaves with what is sent or flushed next, in one request', async () => {
+    const { port, underWay } = broker()
+    const producer = await ready(port)
+    const partitions = (): number[][] => underWay.map(({ request }) => request.batches.map((b) => b.partition))
+    producer.queue([batch(0)], 0)
+    producer.queue([batch(1)], 0)
+    await turn()
+    assert.deepEqual(partitions(), [])
+    producer.send([batch(2)], 0)
+    await turn()
+    assert.deepEqual(partitions(), [[0, 1, 2]])
+    producer.queue([batch(3)], 0)
+    const flushed = producer.flush()
+    await turn()
+    assert.deepEqual(partitions(), [[0, 1, 2], [3]])
+    for (const each of [...underWay]) each.answer()
+    await flushed
+  })
+
   test('has several requests under way, and never two with batches of one partition', async () => {
     const { port, underWay, order } = broker()
     const producer = await ready(port)
