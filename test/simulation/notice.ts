@@ -3,6 +3,7 @@
  * at the first violation. It is what mistakes that are put into the sources are judged by (`scripts/mutants.ts`).
  */
 import { runSeed as pods } from '../simulation-ha/run-seed.ts'
+import { runSeed as atLeastOnce } from './at-least-once.ts'
 import { runSeed as drawnTopologies } from './drawn-topologies.ts'
 import { runSeed as globalTables } from './global-tables.ts'
 import { runSeed as joinOrder } from './join-order.ts'
@@ -20,6 +21,7 @@ type RunSeed = (seed: number) => Promise<{ readonly violations: readonly string[
 const realPods: RunSeed = (seed) => pods(seed, undefined, 'real')
 const simulators: Readonly<Record<string, RunSeed>> = {
   world,
+  atLeastOnce,
   joinOrder,
   levelOrder,
   topicOrder,
