@@ -50,6 +50,38 @@ for (const [guarantee, seen] of [
   })
 }
 
+test('results do not wait for the offsets of the commit before', async () => {
+  const { promise: stored, resolve: store } = Promise.withResolvers<void>()
+  let holds = false
+  let held = 0
+  const engine = new VirtualEngine({
+    compile: () => counting.compile(),
+    settings: { guarantee: 'at-least-once', lanes: 2, commitIntervalMs: 20, commitIdleIntervalMs: 20 },
+    tamper: async (name, args, call) => {
+      if (holds && name === 'commitOffsets') {
+        held++
+        await stored
+      }
+      return await call(args)
+    },
+  })
+  await engine.start()
+  await engine.runs()
+  await engine.settled()
+  holds = true
+  for (const word of ['one', 'two']) {
+    await engine.put('in', [{ key: 'a', value: word, timestamp: 1000 }])
+    await engine.passes(1000)
+    assert.deepEqual(
+      (await engine.read('out')).filter(({ key }) => key === word).map(({ value }) => value),
+      [1],
+    )
+  }
+  assert.equal(held, 1)
+  store()
+  await engine.settled()
+})
+
 const seeds = 20
 const words = ['red', 'green', 'blue', 'grey']
 
