@@ -84,6 +84,7 @@ export function tooLargeTests(
     })
   }
   batches(scene)
+  beside(scene)
   policies(scene)
   if (needsKeys) keys(scene)
 }
@@ -123,6 +124,22 @@ function batches(scene: AddScene): void {
       )
     })
   }
+}
+
+function beside(scene: AddScene): void {
+  // Both leave in one request; what is refused of it is written again in parts, and the rest of it as it was.
+  scene('results of small batches beside rows of a store: all are written', { sized: 10_000 }, {}, async (here) => {
+    const { runtime, client, topic } = here
+    await Promise.all(['orders', 'rows'].map((each) => produce(client, topic(each), orders(times(2000, 60)))))
+    await settled(runtime)
+    assert.deepEqual(numbersOf(await consume(client, topic('sized'))), upTo(2000))
+    const written = numbersOf(await consume(client, topic('latest-changelog')))
+    assert.deepEqual(
+      [...new Set(written)].toSorted((a, b) => a - b),
+      upTo(2000),
+    )
+    assert.equal(runtime.view.state().current, 'RUNNING')
+  })
 }
 
 function policies(scene: AddScene): void {
