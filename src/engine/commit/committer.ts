@@ -291,7 +291,7 @@ export class Committer {
   async #flush(): Promise<void> {
     const now = this.#clock.monotonic()
     assert(this.#acked.size === this.#settings.lanes, 'an epoch is flushed that not all lanes have acknowledged')
-    this.#outgoing.close()
+    this.#outgoing.completed()
     // What a store says is done, such as a window that has closed, is not told again. No transaction ties it to its results.
     if (this.#settings.guarantee === 'at-least-once') await this.#producer.flush()
     for (const [store, changelogs] of Map.groupBy(this.#changelogs, (each) => each.store)) {

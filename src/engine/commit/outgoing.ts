@@ -77,7 +77,7 @@ export class Outgoing {
   }
 
   /** The open epoch is complete: what was gathered leaves with what its commit flushes. */
-  close(): void {
+  completed(): void {
     this.#producer.queue(this.#takeGathered(), this.#clock.monotonic())
   }
 
