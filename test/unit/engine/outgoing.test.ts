@@ -78,6 +78,14 @@ describe('results on their way, exactly once', () => {
   })
 })
 
+test('an epoch is not written, and not committed, while results of it wait', () => {
+  for (const step of ['written', 'committed'] as const) {
+    const { of } = outgoing()
+    of.add(batches(1))
+    assert.throws(() => of[step](), /have not left/)
+  }
+})
+
 describe('results on their way, at least once', () => {
   test('leave as they come; those of the next epoch once the changelogs of this one are written', () => {
     const { of, sent, queued } = outgoing(0, 'at-least-once')
@@ -88,6 +96,7 @@ describe('results on their way, at least once', () => {
     of.written()
     assert.deepEqual([sent, of.bytes], [[1, 2], 0])
     of.addNext(batches(3))
+    assert.deepEqual([sent, of.bytes], [[1, 2, 3], 0])
     of.committed()
     of.add(batches(4))
     of.addNext(batches(5))
