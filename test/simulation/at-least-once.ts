@@ -7,7 +7,7 @@ import type { ProduceRequest } from '../../src/broker/port.ts'
 import { Producer } from '../../src/engine/commit/producer.ts'
 import { byKey, checkTold, committed, windowId } from './checkers.ts'
 import { replaced } from './level-order.ts'
-import type { Verdict } from './run-seed.ts'
+import { type Verdict, worldThatRan } from './run-seed.ts'
 import { application, graceMs, outOfOrdernessMs, windowMs } from './workload.ts'
 import type { Tamper } from './faulty-broker.ts'
 import { type Mutant, World } from './world.ts'
@@ -165,19 +165,8 @@ export const mutants: readonly Mutant[] = [
 ]
 
 export async function runSeed(seed: number, mutant?: Mutant): Promise<Verdict> {
-  const undo = mutant?.patch?.()
-  const world = new AtLeastOnceWorld({
-    seed,
-    mutant: { name: 'none', ...mutant, world: { ...alone, ...mutant?.world } },
-  })
-  try {
-    await world.run()
-  } catch (error) {
-    if (mutant === undefined) throw error
-    world.violate(String(error))
-  } finally {
-    undo?.()
-  }
+  const drawn = { name: 'none', ...mutant, world: { ...alone, ...mutant?.world } }
+  const world = await worldThatRan(mutant, () => new AtLeastOnceWorld({ seed, mutant: drawn }))
   const { violations, derived, facts } = world
   if (violations.length === 0 && !(await world.scheduler.drive(world.check()))) world.violate('its check does not end')
   const story = facts.map((fact) => ('cause' in fact ? `${fact.type} (${fact.cause})` : fact.type)).join(', ')

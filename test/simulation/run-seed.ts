@@ -20,9 +20,10 @@ export interface Verdict {
 
 const specs = [false, true].map((folds) => application({ next: () => undefined }, folds).compile().stores)
 
-export async function runSeed(seed: number, mutant?: Mutant): Promise<Verdict> {
+/** A world that has run to its end, with this mistake in the sources meanwhile. */
+export async function worldThatRan<W extends World>(mutant: Mutant | undefined, make: () => W): Promise<W> {
   const undo = mutant?.patch?.()
-  const world = new World({ seed, ...(mutant && { mutant }) })
+  const world = make()
   try {
     await world.run()
   } catch (error) {
@@ -32,6 +33,11 @@ export async function runSeed(seed: number, mutant?: Mutant): Promise<Verdict> {
   } finally {
     undo?.()
   }
+  return world
+}
+
+export async function runSeed(seed: number, mutant?: Mutant): Promise<Verdict> {
+  const world = await worldThatRan(mutant, () => new World({ seed, ...(mutant && { mutant }) }))
   const { cluster, inputs, stores, remains, violations, derived, facts } = world
   if (violations.length === 0) {
     const folds = derived.foldsMs > 0
