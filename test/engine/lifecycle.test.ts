@@ -201,4 +201,19 @@ describe('a restart in place', () => {
     await engine.idle()
     await check(engine, 600)
   })
+
+  test('says nothing of what a thread fails on that was not waited for', async (t) => {
+    const engine = await TestEngine.start(t, 'not-in-threads', { 'runtime.shutdown.timeout': 100 })
+    const stopped = engine.stop()
+    // The threads fail meanwhile. What they say is here only when the deadline has passed.
+    setImmediate(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3000))
+    assert.equal(await stopped, 0, JSON.stringify([engine.runtime.view.state(), engine.log]))
+  })
+
+  test('fails by what its threads fail on', async (t) => {
+    const engine = await TestEngine.start(t, 'not-in-threads')
+    await engine.reaches('FAILED')
+    assert.match(engine.runtime.view.state().failure?.message ?? '', /a module is there by half/)
+    assert.notEqual(await engine.stop(), 0)
+  })
 })

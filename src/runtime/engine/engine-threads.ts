@@ -200,12 +200,12 @@ export class EngineThreads {
     const transfer: Transferable[] = [...ports, ...(broker.kind === 'embedded' ? [broker.port] : [])]
     const engine = startWorker(new URL('../../engine/engine-worker.ts', import.meta.url), 'engine', data, transfer)
     this.#engine = engine
+    // A thread that is ended while it loads its modules may fail on one that is there by half, and may still say so itself.
     engine.on('message', (fact: EngineFact) => {
       if (fact.type === 'answer') this.broker.answered(fact.id, fact.answer)
-      else this.#host.fact(fact)
+      else if (fact.type !== 'failed' || !this.#terminated) this.#host.fact(fact)
     })
     engine.on('error', (error) => {
-      // A thread that is ended while it loads its modules may fail on one that is there by half.
       if (!this.#terminated) this.#host.engineFailed(error)
     })
     engine.on('exit', () => this.#ended.resolve())
