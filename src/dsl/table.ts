@@ -258,7 +258,8 @@ export class Table<K, V, D extends null = null> {
   }
 
   /**
-   * Holds updates back: until the window of the row closes, so that each window has one final result, or for a time.
+   * Holds updates back: until the window of the row closes, so that each window has one final result, or for a time, by the watermark
+   * of the application. Of the updates that came in that time the last one is told; which they are depends on how far other inputs are.
    *
    * @example
    * const perMinute = clicks.groupByKey().windowedBy(tumbling('1m')).count()

@@ -27,6 +27,7 @@ import {
 } from './run-engine.ts'
 import type { Program } from './program.ts'
 import { forTopics, topicFaults } from './through-topics.ts'
+import { unusualLimits } from './unusual.ts'
 
 const rounds = Number(process.env.KILL_ROUNDS ?? 1)
 const firstSeed = Number(process.env.KILL_SEED ?? 1)
@@ -37,10 +38,11 @@ const kills = 3
 type Split = NonNullable<Setting['split']>
 const splits: readonly Split[] = ['in-process', 'repartition-topics']
 
-const settingOf = (random: Random, split: Split): Setting => ({
+const settingOf = (random: Random, program: Program, split: Split): Setting => ({
   lanes: random.pick([1, 2, 4]),
   store: random.chance(0.5) ? 'lmdb' : 'memory',
   commitMs: random.pick([5, 20, 100, 500]),
+  config: unusualLimits(random, program),
   split,
 })
 
@@ -80,7 +82,7 @@ describe('a program that is killed', () => {
       const application = applicationOf(own, program)
       const start = (name: string) => {
         const settings = { 'engine.instance-id': name, 'engine.state.dir': join(own, name) }
-        const config = { ...configOf(own, settingOf(random, split)), ...policiesOf(program), ...settings }
+        const config = { ...configOf(own, settingOf(random, program, split)), ...policiesOf(program), ...settings }
         return startRuntime({ application, broker, config, log: () => undefined })
       }
       const members = split === 'repartition-topics' && random.chance(0.5) ? ['one', 'two'] : ['one']
@@ -110,7 +112,7 @@ describe('a program that is killed', () => {
     await fill(filling.client(), program)
     await filling.close()
     const start = programProcess(own, program, () => ({
-      ...configOf(own, settingOf(random, split)),
+      ...configOf(own, settingOf(random, program, split)),
       ...policiesOf(program),
       'broker.bootstrap-servers': `embedded:${log}`,
       // A life with another kind of store would have another name, and what its predecessor left open would hide results

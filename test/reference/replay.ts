@@ -41,7 +41,7 @@ const driver =
   program.policy === undefined ? differences(program, expectedOf(program).results, await runDriver(program)) : []
 if (driver.length > 0) say(`The test driver differs as well:\n  ${driver.join('\n  ')}`)
 let failed = false
-for (const setting of settingsOf(seed, lanes === undefined ? undefined : [lanes])) {
+for (const setting of settingsOf(program, lanes === undefined ? undefined : [lanes])) {
   let last: readonly string[] = []
   const fails = async (candidate: Program): Promise<boolean> => {
     const expected = modelled(candidate)

@@ -25,6 +25,8 @@ export interface Setting {
   readonly optimized?: boolean
   /** The input comes while the engine runs, one record or some at a time, in the order of their times. */
   readonly live?: boolean
+  /** Further settings, which change no result. */
+  readonly config?: Readonly<Record<string, string | number>>
 }
 
 export interface Run {
@@ -104,8 +106,9 @@ export function applicationOf(folder: string, program: Program): URL {
 }
 
 export function configOf(folder: string, setting: Setting): Record<string, unknown> {
-  const { lanes, store, commitMs, split, folds, optimized } = setting
+  const { lanes, store, commitMs, split, folds, optimized, config } = setting
   return {
+    ...config,
     ...(split && { 'topology.sub-topology-split': split }),
     ...(optimized === true && { 'topology.optimization': 'all' }),
     'runtime.http.enabled': false,

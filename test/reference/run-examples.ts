@@ -2,16 +2,18 @@
  * `node test/reference/run-examples.ts [records] [repetitions] [split] [minutes]`: the examples with 1, 2, 4 and 8 lanes,
  * on both kinds of stores, their input there before the engine starts or fed while it runs. It goes on where it stopped,
  * by what REFERENCE_JOURNAL says. REFERENCE_EXAMPLES: some of them alone, by name; REFERENCE_PROCESSES=2: through topics, two
- * processes share the work; REFERENCE_FROM: the first repetition.
+ * processes share the work; REFERENCE_FROM: the first repetition; REFERENCE_CONFIG: further settings, as JSON.
  */
 import { examples } from './examples.ts'
 import { Journal } from './journal.ts'
 import { expectedBehindTopic, expectedOf } from './results.ts'
+import type { Setting } from './run-engine.ts'
 
 const [records = 10_000, repetitions = 1] = process.argv.slice(2, 4).map(Number)
 const split = process.argv[4] === 'repartition-topics' ? 'repartition-topics' : 'in-process'
 const processes = Number(process.env.REFERENCE_PROCESSES ?? 1)
 const from = Number(process.env.REFERENCE_FROM ?? 1)
+const config = JSON.parse(process.env.REFERENCE_CONFIG ?? '{}') as NonNullable<Setting['config']>
 const only = process.env.REFERENCE_EXAMPLES?.split(',')
 const end = Date.now() + Number(process.argv[5] ?? 60) * 60_000
 const journal = new Journal(process.env.REFERENCE_JOURNAL ?? 'examples.ndjson', process.env.REFERENCE_AGAIN === '1')
@@ -32,12 +34,13 @@ for (let repetition = from; repetition <= repetitions; repetition++) {
       for (const live of fedBefore.has(name) ? [false] : [false, true]) {
         for (const store of ['memory', 'lmdb'] as const) {
           for (const lanes of [1, 2, 4, 8]) {
-            const how = `${slow ? ', slow' : ''}${live ? ', live' : ''}, ${store}, ${lanes} lanes, ${split}${processes > 1 ? `, ${processes} processes` : ''}`
+            const others = Object.entries(config).map(([key, value]) => `, ${key}=${value}`)
+            const how = `${slow ? ', slow' : ''}${live ? ', live' : ''}, ${store}, ${lanes} lanes, ${split}${processes > 1 ? `, ${processes} processes` : ''}${others.join('')}`
             const title = `${name}${how}, ${records} records, repetition ${repetition}`
             titles.push(title)
             if (journal.isDone(title) || Date.now() >= end) continue
             expected ??= isBehindTopic(name) ? expectedBehindTopic(program) : expectedOf(program)
-            await journal.run(title, program, { lanes, store, commitMs: 100, split, live, processes }, expected)
+            await journal.run(title, program, { lanes, store, commitMs: 100, split, live, processes, config }, expected)
           }
         }
       }

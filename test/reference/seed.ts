@@ -6,24 +6,31 @@ import type { Program } from './program.ts'
 import { foldedFaults, foldedPromises, mixed } from './per-commit.ts'
 import { differences, type Expected, expectedOf, lettersWrong, type Results } from './results.ts'
 import { runEngine, type Setting } from './run-engine.ts'
+import { unusualSettings } from './unusual.ts'
 
-/** With each number of lanes, the other settings drawn by the seed. */
-export function settingsOf(seed: number, lanes: readonly number[] = [1, 2, 4]): Setting[] {
+/** With each number of lanes, the other settings drawn by the program's seed. */
+export function settingsOf(program: Program, lanes: readonly number[] = [1, 2, 4]): Setting[] {
   return lanes.map((count) => {
-    const random = new Random(seed * 16 + count)
+    const random = new Random(program.seed * 16 + count)
     return {
       lanes: count,
       store: random.chance(0.5) ? 'lmdb' : 'memory',
       commitMs: random.pick([5, 20, 100, 500]),
+      config: unusualSettings(random, program),
       ...(process.env.REFERENCE_OPTIMIZED === '1' && { optimized: true }),
       ...(process.env.REFERENCE_SPLIT === 'repartition-topics' && { split: 'repartition-topics' as const }),
     }
   })
 }
 
-export function titleOf({ lanes, store, commitMs, split, folds, optimized }: Setting): string {
-  const told = folds ? ', told per commit' : ''
-  return `${lanes} lanes, ${store}, ${commitMs} ms${split === undefined ? '' : `, ${split}`}${told}${optimized ? ', optimized' : ''}`
+export function titleOf({ lanes, store, commitMs, split, folds, optimized, config = {} }: Setting): string {
+  const others = [
+    ...(split === undefined ? [] : [split]),
+    ...(folds ? ['told per commit'] : []),
+    ...(optimized ? ['optimized'] : []),
+    ...Object.entries(config).map(([key, value]) => `${key}=${value}`),
+  ]
+  return [`${lanes} lanes`, store, `${commitMs} ms`, ...others].join(', ')
 }
 
 export async function faultsOf(program: Program, setting: Setting, expected: Expected): Promise<string[]> {
@@ -72,7 +79,7 @@ export async function failureOf(
   const whole = windowed ? generateWindowed(seed, records) : generate(seed, { records, fails })
   const program = mixes ? mixed(whole) : whole
   const expected = expectedOf(program)
-  for (const each of settingsOf(seed, lanes)) {
+  for (const each of settingsOf(program, lanes)) {
     const setting = folds ? { ...each, folds } : each
     const faults = await faultsOf(program, setting, expected)
     if (faults.length > 0) return { program, setting, faults }

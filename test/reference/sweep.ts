@@ -23,14 +23,14 @@ const end = Date.now() + minutes * 60_000
 
 const titles: string[] = []
 for (let seed = from; seed <= to; seed++) {
-  const runs = settingsOf(seed, lanes).map((setting) => ({
+  const program = windowed ? generateWindowed(seed, records) : generate(seed, { records, fails })
+  const runs = settingsOf(program, lanes).map((setting) => ({
     title: `seed ${seed}, ${titleOf(setting)}, ${records} records${fails ? ', failing' : ''}${windowed ? ', windowed' : ''}`,
     setting,
   }))
   titles.push(...runs.map(({ title }) => title))
   const open = runs.filter(({ title }) => !journal.isDone(title))
   if (open.length === 0 || Date.now() >= end) continue
-  const program = windowed ? generateWindowed(seed, records) : generate(seed, { records, fails })
   const expected = expectedOf(program)
   for (const { title, setting } of open) await journal.run(title, program, setting, expected)
 }
