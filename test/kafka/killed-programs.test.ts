@@ -17,6 +17,7 @@ import type { Program } from '../reference/program.ts'
 import { expectedOf } from '../reference/results.ts'
 import { configOf, fill, readResults, type Setting } from '../reference/run-engine.ts'
 import { forTopics, topicFaults } from '../reference/through-topics.ts'
+import { unusualLimits } from '../reference/unusual.ts'
 import { kafkaForTests } from '../support/kafka.ts'
 
 const rounds = Number(process.env.KILL_ROUNDS ?? 1)
@@ -57,6 +58,7 @@ describe('two processes of one program that are killed in turn', { skip }, () =>
           store: random.chance(0.5) ? 'lmdb' : 'memory',
           commitMs: random.pick([20, 100, 500]),
           split: 'repartition-topics',
+          config: unusualLimits(random, program),
         })
         const config = () => ({
           ...configOf(own, setting()),

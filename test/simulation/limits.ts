@@ -16,6 +16,9 @@ export type Limits = Pick<
   | 'uncommittedMaxBytes'
   | 'maxDirtyRows'
   | 'fetchPaceMs'
+  | 'maxTaskIdleMs'
+  | 'commitIntervalMs'
+  | 'commitIdleIntervalMs'
 > & { readonly sizes: Sizes }
 
 /** Nothing is full: for mistakes that show only where much goes over at once. */
@@ -27,6 +30,9 @@ export const usualLimits: Limits = {
   partitionFetchMaxBytes: 1 << 16,
   uncommittedMaxBytes: 1 << 20,
   maxDirtyRows: 1_000_000,
+  maxTaskIdleMs: 0,
+  commitIntervalMs: 20,
+  commitIdleIntervalMs: 10,
   sizes: usualSizes,
 }
 
@@ -50,5 +56,8 @@ export function limitsOf(seed: number): Limits {
       aheadBytes: size(usualSizes.aheadBytes),
     },
     fetchPaceMs: random.pick([0, 0, 2, 5]),
+    maxTaskIdleMs: random.pick([0, 0, 0, 7]),
+    commitIntervalMs: random.pick([20, 20, 5, 150]),
+    commitIdleIntervalMs: random.pick([10, 10, 1, 150]),
   }
 }
