@@ -217,7 +217,7 @@ export const engineRows = {
     values: ['none', 'all'],
     default: 'none',
     scope: 'application',
-    doc: "Whether source topics serve as changelogs, of tables that are neither versioned nor have a `timestamp` function, and repetitions of one repartition are merged. In process a topic that serves as changelog needs its keys where Kafka's default partitioner puts them; a key elsewhere is refused.",
+    doc: "Whether source topics serve as changelogs, of tables that are neither versioned nor have a `timestamp` function, and repetitions of one repartition are merged. Where a record comes to a join by two ways, another one of them may be the first then. In process a topic that serves as changelog needs its keys where Kafka's default partitioner puts them; a key elsewhere is refused.",
   },
   'topology.emit': {
     type: 'enum',

@@ -21,7 +21,7 @@ export interface Setting {
   readonly processes?: number
   /** Tables tell each changed row once per commit. */
   readonly folds?: boolean
-  /** With `topology.optimization: all`, which changes no result. */
+  /** With `topology.optimization: all`: of two ways of one record to a join another one may be the first then. */
   readonly optimized?: boolean
   /** The input comes while the engine runs, one record or some at a time, in the order of their times. */
   readonly live?: boolean
