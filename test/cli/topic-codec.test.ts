@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { FeedRecord } from '../../src/cli/feed/feed-lines.ts'
+import { type FeedRecord, parseFeedLine } from '../../src/cli/feed/feed-lines.ts'
 import { FeedEncoder, PrintDecoder } from '../../src/cli/feed/topic-codec.ts'
 import { jsonReplacer } from '../../src/serde/shown.ts'
 import { serdes } from '../../src/serde/index.ts'
@@ -62,6 +62,42 @@ describe('what a feed writes', () => {
     const source = { topics: ['in'], key: serdes.string, value: serdes.int32 }
     const encoded = new FeedEncoder(topologyWith({ source }), 'in').value(fed('a', { no: 'number' }))
     assert.deepEqual(new Uint8Array(encoded ?? []), bytes('{"no":"number"}'))
+  })
+
+  const long = 9_007_199_254_740_993n
+  const digits: ReadonlyArray<readonly [AnySerde, line: string, back: unknown]> = [
+    [serdes.int64 as AnySerde, `${long}`, long],
+    [serdes.int64 as AnySerde, `-${long}`, -long],
+    [serdes.int64 as AnySerde, `"${long}"`, long],
+    [serdes.float64 as AnySerde, '100000000000000000000', 1e20],
+    [serdes.messagePack({ longs: 'bigint' }), `{"id":${long}}`, { id: long }],
+    [serdes.string as AnySerde, `"${long}"`, `${long}`],
+  ]
+  for (const [serde, value, back] of digits) {
+    test(`has all digits that the source's serde '${serde.name}' can hold: ${value}`, () => {
+      const source = { topics: ['in'], key: serdes.string, value: serde }
+      const record = parseFeedLine(`{"value":${value}}`, 'feed', 1)
+      const encoded = new FeedEncoder(topologyWith({ source }), 'in').value(record)
+      assert.deepEqual(serde.deserialize(encoded ?? new Uint8Array()), back)
+    })
+  }
+
+  for (const value of [serdes.json(), undefined]) {
+    test(`has all digits in JSON ${value ? 'of the application' : 'of nobody'}`, () => {
+      const topology = value ? topologyWith({ source: { topics: ['in'], key: serdes.string, value } }) : null
+      const text = `{"id":${long},"of":[-${long},0.12345678901234566,1e400]}`
+      const encoded = new FeedEncoder(topology, 'in').value(parseFeedLine(`{"value":${text}}`, 'feed', 1))
+      assert.equal(
+        new TextDecoder().decode(encoded ?? undefined),
+        `{"id":${long},"of":[-${long},0.12345678901234566,null]}`,
+      )
+    })
+  }
+
+  test('has all digits of a key', () => {
+    const source = { topics: ['in'], key: serdes.int64, value: serdes.json() }
+    const encoded = new FeedEncoder(topologyWith({ source }), 'in').key(fed(`${long}`, null))
+    assert.equal(serdes.int64.deserialize(encoded ?? new Uint8Array()), long)
   })
 
   test('turns a key of digits into the number that the serde of keys wants', () => {

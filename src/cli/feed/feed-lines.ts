@@ -4,6 +4,7 @@ import { type Headers, noHeaders } from '../../broker/wire/headers.ts'
 
 export interface FeedRecord {
   readonly key: string | null
+  /** Whole numbers beyond 2^53 in it are bigints. */
   readonly value: unknown
   /** Undefined: the moment of sending. */
   readonly timestamp: number | undefined
@@ -25,7 +26,7 @@ export function parseFeedLine(text: string, source: string, line: number): FeedR
   const wrong = (what: string): FeedLineError => new FeedLineError(source, line, what)
   let parsed: unknown
   try {
-    parsed = JSON.parse(text)
+    parsed = parsedExactly(text)
   } catch (error) {
     throw wrong(`is not JSON (${(error as Error).message})`)
   }
@@ -50,6 +51,18 @@ export function parseFeedLine(text: string, source: string, line: number): FeedR
     throw wrong('has "headers" that are neither an object of strings nor an array of [name, string] pairs')
   }
   return { key, value, timestamp, headers, partition }
+}
+
+const manyDigits = /\d{16}/
+
+/** As JSON, but for whole numbers that a number does not hold exactly: those are bigints. */
+function parsedExactly(text: string): unknown {
+  return manyDigits.test(text) ? JSON.parse(text, exact as (name: string, value: unknown) => unknown) : JSON.parse(text)
+}
+
+function exact(_name: string, value: unknown, { source }: { readonly source?: string }): unknown {
+  if (typeof value !== 'number' || Number.isSafeInteger(value) || source === undefined) return value
+  return /^-?\d+$/.test(source) ? BigInt(source) : value
 }
 
 function isCount(value: unknown): value is number {

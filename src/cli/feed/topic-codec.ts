@@ -50,7 +50,7 @@ export class FeedEncoder {
     const serde = this.#pair?.key
     if (serde === undefined || serde.name === 'string') return utf8Bytes(key)
     if (serde.json !== undefined) return ofJsonText(serde, key)
-    return trySerialize(serde, key) ?? tryNumber(serde, Number(key)) ?? utf8Bytes(key)
+    return trySerialize(serde, key) ?? tryNumber(serde, Number(key)) ?? tryDigits(serde, key) ?? utf8Bytes(key)
   }
 
   value(record: FeedRecord): Uint8Array | null {
@@ -58,10 +58,43 @@ export class FeedEncoder {
     if (value === null || value === undefined) return null
     const serde = this.#pair?.value
     // A serde that takes JSON says what is wrong with it; bytes of another kind are no use to a topic of its records.
-    if (serde?.json !== undefined) return serde.serialize(serde.json.read(value))
-    const encoded = serde && (trySerialize(serde, value) ?? tryNumber(serde, value))
+    if (serde?.json !== undefined) return ofJson(serde, value)
+    const encoded =
+      serde &&
+      (trySerialize(serde, value) ?? tryNumber(serde, value) ?? tryDigits(serde, value) ?? tryRounded(serde, value))
+    if (encoded !== undefined) return encoded
     // What the topic's serde does not take goes as JSON: whether it is refused is for the engine's decoding to say.
-    return encoded ?? utf8Bytes(JSON.stringify(value))
+    return utf8Bytes(jsonText(value))
+  }
+}
+
+/** `JSON.rawJSON` is not among the types of the language yet. */
+const { rawJSON } = JSON as unknown as { rawJSON(text: string): object }
+
+/** Its JSON, where whole numbers beyond 2^53 have all of their digits. */
+function jsonText(value: unknown): string {
+  return JSON.stringify(value, (_name, each) => (typeof each === 'bigint' ? rawJSON(String(each)) : each))
+}
+
+/** The JSON of the value with numbers instead of bigints; undefined: it has none of them. */
+function roundedText(value: unknown): string | undefined {
+  let hasAny = false
+  const text = JSON.stringify(value, (_name, each) => {
+    if (typeof each !== 'bigint') return each
+    hasAny = true
+    return Number(each)
+  })
+  return hasAny ? text : undefined
+}
+
+/** What its JSON wants as a number, a `double` for one, takes no bigint. */
+function ofJson(serde: Serde<unknown>, value: unknown): Uint8Array {
+  try {
+    return serde.serialize(serde.json?.read(value))
+  } catch (error) {
+    const text = roundedText(value)
+    if (text === undefined) throw error
+    return serde.serialize(serde.json?.read(JSON.parse(text)))
   }
 }
 
@@ -96,6 +129,18 @@ function trySerialize(serde: Serde<unknown>, value: unknown): Uint8Array | undef
 function tryNumber(serde: Serde<unknown>, value: unknown): Uint8Array | undefined {
   if (typeof value !== 'number' || Number.isNaN(value)) return undefined
   return trySerialize(serde, value) ?? (Number.isSafeInteger(value) ? trySerialize(serde, BigInt(value)) : undefined)
+}
+
+/** A key, or what printing has shown, as a bigint: it is text where no number holds it. */
+function tryDigits(serde: Serde<unknown>, value: unknown): Uint8Array | undefined {
+  return typeof value === 'string' && /^-?\d+$/.test(value) ? trySerialize(serde, BigInt(value)) : undefined
+}
+
+/** A serde without bigints gets numbers; one that writes JSON as it is does not, for it would lose their digits. */
+function tryRounded(serde: Serde<unknown>, value: unknown): Uint8Array | undefined {
+  const text = roundedText(value)
+  const encoded = text === undefined ? undefined : trySerialize(serde, JSON.parse(text))
+  return encoded && textOrBase64(encoded) !== text ? encoded : undefined
 }
 
 /** Keys and values as JSON can show them. */
