@@ -43,10 +43,10 @@ export function publishedManifest(source: Manifest): Manifest {
   }
 }
 
-function prepare(): void {
+async function prepare(): Promise<void> {
   restore()
   const source = readFileSync(manifestFile, 'utf8')
-  buildPackage(join(root, 'dist'))
+  await buildPackage(join(root, 'dist'))
   mkdirSync(join(root, '.cache'), { recursive: true })
   writeFileSync(keptFile, source)
   const published = publishedManifest(JSON.parse(source) as Manifest)
@@ -70,9 +70,9 @@ function guard(): void {
 }
 
 if (import.meta.main) {
-  const verbs: Readonly<Record<string, () => void>> = { prepare, restore, guard }
+  const verbs: Readonly<Record<string, () => void | Promise<void>>> = { prepare, restore, guard }
   const verb = verbs[process.argv[2] ?? '']
-  if (verb) verb()
+  if (verb) await verb()
   else {
     process.stderr.write('Name what to do: prepare, restore or guard.\n')
     process.exitCode = 2

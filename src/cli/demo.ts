@@ -44,7 +44,7 @@ const tickMs = 1000
 const worstShown = 10
 
 function exampleModule(name: string): URL {
-  return new URL(`../../examples/flights/${name}${extname(import.meta.filename)}`, import.meta.url)
+  return new URL(`../../examples/flights/${name}${extname(import.meta.url)}`, import.meta.url)
 }
 
 export async function runDemo(args: DemoArguments): Promise<number> {

@@ -1,6 +1,7 @@
 /** The diagnosis of a running application, with all that it looks at. */
 import { hostname } from 'node:os'
-import { join, relative, sep } from 'node:path'
+import { relative, sep } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { systemClock } from '../../base/clock.ts'
 import type { Config } from '../../config/config.ts'
 import type { License } from '../../license/license.ts'
@@ -100,7 +101,7 @@ function pauseOf(ha: HaLink | null): NonNullable<Facts['ha']>['failoverPaused'] 
 }
 
 /** Where the engine's own code lies, as frames tell it: relative to the working directory. */
-const ownFolder = relativeToHere(join(import.meta.dirname, '..', '..'))
+const ownFolder = relativeToHere(fileURLToPath(new URL('../..', import.meta.url)))
 
 function relativeToHere(folder: string): string {
   const path = relative(process.cwd(), folder)
