@@ -19,6 +19,11 @@ test('the distance is a metric as far as it is used: zero for equals only, symme
       assert.equal(distance, editDistance(b, a))
       assert.ok(distance <= Math.max(a.length, b.length))
       assert.ok(distance >= Math.abs(a.length - b.length))
+      for (const most of [0, 1, 2, 3]) {
+        const told = editDistance(a, b, most)
+        if (distance <= most) assert.equal(told, distance)
+        else assert.ok(told > most)
+      }
     }),
   )
 })
