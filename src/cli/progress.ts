@@ -35,9 +35,7 @@ export class ProgressLine {
   }
 }
 
-const whole = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 })
-
-/** `12,345`, the same in every locale. */
+/** `12,345`, the same in every locale. `Intl` has to load its data first, which every start would wait for. */
 export function grouped(count: number): string {
-  return whole.format(count)
+  return String(Math.round(count)).replace(/\B(?=(\d{3})+$)/g, ',')
 }

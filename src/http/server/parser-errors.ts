@@ -1,4 +1,5 @@
-import { type IncomingHttpHeaders, METHODS } from 'node:http'
+import type { IncomingHttpHeaders } from 'node:http'
+import { METHODS } from '../../base/node-http.ts'
 import { error, type Reply } from '../routes/reply.ts'
 
 interface ParserError extends NodeJS.ErrnoException {

@@ -1,7 +1,7 @@
 /** Requests to the registry over HTTP: several addresses, credentials, certificates. */
-import { request as httpRequest } from 'node:http'
 import { Agent, request as httpsRequest } from 'node:https'
 import { readNamedFile } from '../../base/named-file.ts'
+import { request as httpRequest } from '../../base/node-http.ts'
 
 export interface RegistryRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
