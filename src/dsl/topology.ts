@@ -11,6 +11,7 @@ import type {
 import { cronFault } from '../time/schedule.ts'
 import { type CompileOptions, compileGraph } from '../topology/compile.ts'
 import { GraphNode } from '../topology/graph.ts'
+import { nameFault } from '../topology/names.ts'
 import {
   invalid,
   noWatermark,
@@ -64,7 +65,7 @@ function watermarkOf(settings: WatermarkSettings | undefined): WatermarkOptions 
 }
 
 function checkTopic(topic: unknown): void {
-  if (typeof topic === 'string' && /^[a-zA-Z0-9._-]{1,249}$/.test(topic)) return
+  if (typeof topic === 'string' && nameFault(topic) === undefined) return
   throw invalid(`${JSON.stringify(topic)} is not the name of a topic: 1 to 249 letters, digits, ".", "_" and "-"`)
 }
 

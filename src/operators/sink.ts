@@ -5,6 +5,7 @@ import { string } from '../serde/primitive.ts'
 import type { Serde } from '../serde/serde.ts'
 import { transientUtf8 } from '../serde/short-text.ts'
 import type { CompiledTopology } from '../topology/compiled.ts'
+import { nameFault } from '../topology/names.ts'
 import type { SpecOf } from '../topology/operator-spec.ts'
 import type { Windowed } from '../state/contract.ts'
 import { type Downstream, isPromise, type Maybe, type Rec } from './contract.ts'
@@ -94,6 +95,8 @@ export function knownSerdes({ nodes, sources }: CompiledTopology, subtopology: n
 
 export class SinkOperator extends EncodingOperator {
   readonly #topic: SpecOf<'sink'>['topic']
+  /** A name as it should be. */
+  #lastChosen: string | undefined
   readonly #reuseKey: boolean
   readonly #reuseValue: boolean
 
@@ -109,26 +112,33 @@ export class SinkOperator extends EncodingOperator {
     if (typeof this.#topic === 'string') return this.#send(this.#topic, rec)
     const topic = this.#topic(rec.value, rec.key, rec)
     if (isPromise(topic)) return this.#sendLater(topic, rec)
-    return this.#send(topic as string, rec)
+    return this.#send(this.#chosen(topic, rec), rec)
   }
 
   /** Apart, so that no scope is made for the closure where the topic is known at once. */
   #sendLater(topic: PromiseLike<unknown>, rec: Rec): Maybe {
-    return this.later(topic, rec, (name) => this.#send(name as string, rec))
+    return this.later(topic, rec, (name) => this.#send(this.#chosen(name, rec), rec))
   }
 
   #send(topic: string, rec: Rec): void {
-    if (typeof topic !== 'string' || topic === '') throw this.#noName(topic, rec)
     const key = this.#reuseKey && rec.keyRange !== undefined ? undefined : this.key(rec)
     const value = this.#reuseValue && rec.valueRange !== undefined ? view(rec.valueRange) : this.value(rec)
     this.context.emit(topic, key, value, rec, this.partitionKey(rec))
+  }
+
+  /** One record's answer is not to fail the write of all others: a broker takes no other name. */
+  #chosen(answer: unknown, rec: Rec): string {
+    if (answer === this.#lastChosen) return answer as string
+    if (typeof answer !== 'string' || nameFault(answer) !== undefined) throw this.#noName(answer, rec)
+    this.#lastChosen = answer
+    return answer
   }
 
   #noName(answer: unknown, rec: Rec): EngineError {
     const { topic, partition, offset } = rec.origin
     return new EngineError(
       'PRODUCE_FAILED',
-      `The function of ${this.name} that chooses the topic answered ${JSON.stringify(answer)}; it must answer a name.`,
+      `The function of ${this.name} that chooses the topic answered ${JSON.stringify(answer)}; it must answer the name of a topic: 1 to 249 letters, digits, ".", "_" and "-".`,
       { node: this.name, topic, partition, offset },
     )
   }

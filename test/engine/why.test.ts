@@ -91,6 +91,22 @@ describe('a function that does not return', () => {
 })
 
 describe('asynchronous functions', () => {
+  for (const [what, name] of [
+    ['loop', 'loopForEver'],
+    ['wait', 'waitForLock'],
+  ] as const) {
+    test(`a function behind one that does not return (${what}) is named, and not the promise that was kept`, async (t) => {
+      const engine = await start(t)
+      await engine.put('calls', healthy)
+      await engine.idle()
+      await engine.put('calls', [{ key: 'k', value: { do: what, ms: 5 }, partition: 1 }])
+      const { first, codes } = await found(engine, 'LANE_DOES_NOT_RETURN')
+      assert.ok(first.place.function?.includes(name), first.place.function)
+      assert.match(first.sentence, /in one call of \w+ \(\S+standing\.ts:\d+\), step \S*MAPVALUES\S*, for \d+ s/)
+      assert.ok(!codes.includes('PROMISE_PENDING'), String(codes))
+    })
+  }
+
   test('a promise that never settles is told with node, record and age', async (t) => {
     const engine = await start(t)
     await engine.put('calls', healthy)

@@ -125,8 +125,8 @@ export class Diagnosis {
   #askFunctions({ lanes }: Facts, now: number): void {
     const { functions } = this.#o
     if (functions === undefined || this.#asking || now - this.#askedAt < functionsPauseMs) return
-    const suspicious = lanes.some(({ stepSinceMs, busySinceMs, rate }) => {
-      if (stepSinceMs === null) return false
+    const suspicious = lanes.some(({ stepSinceMs, stillSinceMs, busySinceMs, rate }) => {
+      if (stepSinceMs === null) return stillSinceMs !== undefined && now - stillSinceMs >= suspiciousMs
       const slow = busySinceMs !== null && now - busySinceMs > slowForMs / 2 && rate !== null && rate <= slowLaneRate
       return slow || now - stepSinceMs >= suspiciousMs
     })
@@ -136,7 +136,7 @@ export class Diagnosis {
     this.#askedAt = now
     functions()
       .then((seen) => {
-        this.#functions = kept(seen, this.#functions, lanes, previouslyAt)
+        this.#functions = dated(kept(seen, this.#functions, lanes, previouslyAt), this.#functions, now)
       })
       .catch(() => {
         // The node is known all the same.
@@ -164,6 +164,19 @@ function kept(
       return [name, now.function === null && earlier !== undefined && isSameStep(name) ? earlier : now]
     }),
   )
+}
+
+/** Since when each thread has been found where it is, one time after the other. */
+function dated(
+  seen: ReadonlyMap<string, SeenFunction>,
+  before: ReadonlyMap<string, SeenFunction>,
+  now: number,
+): ReadonlyMap<string, SeenFunction> {
+  const dateOf = (name: string, each: SeenFunction): NonNullable<SeenFunction['found']> => {
+    const { function: earlier, found } = before.get(name) ?? {}
+    return { firstMs: earlier === each.function ? (found?.firstMs ?? now) : now, lastMs: now }
+  }
+  return new Map([...seen].map(([name, each]) => [name, { ...each, found: dateOf(name, each) }]))
 }
 
 function nameOf({ code, place }: Finding): string {

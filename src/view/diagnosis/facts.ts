@@ -14,6 +14,8 @@ export interface LaneFacts {
   readonly lane: string
   /** Since when one and the same step has been under way; null where the lane is between two. */
   readonly stepSinceMs: number | null
+  /** Since when it has called nothing, ended nothing and heard of no call, though calls are out. Left out where that is not so. */
+  readonly stillSinceMs?: number
   readonly node: string | null
   /** The application's function that the thread was last seen in, with file and line. */
   readonly function: string | null

@@ -6,6 +6,8 @@ import type { LaneFacts, RecordPlace } from './facts.ts'
 export interface SeenFunction {
   readonly function: string | null
   readonly blocked: boolean
+  /** When the thread was found in that function first, one time after the other, and when last. */
+  readonly found?: { readonly firstMs: number; readonly lastMs: number }
 }
 
 export interface LaneSample {
@@ -32,6 +34,9 @@ export class LaneLook {
   #records = 0
   #offset = -1
   #stepSinceMs: number | null = null
+  #stillSinceMs = 0
+  #ended = 0
+  #oldest = 0
   #longestStepMs = 0
   #busySinceMs: number | null = null
   #lastBusyMs = 0
@@ -58,19 +63,24 @@ export class LaneLook {
     this.#step(now)
     const { call, longestMs } = this.#calls.take(now, restarts)
     const { queued, inFlight } = { queued: this.#at('queuedRecords'), inFlight: this.#at('inFlightAsync') }
-    const isBusy = this.#stepSinceMs !== null || inFlight > 0 || queued > 0
+    const isBehindACall = this.#stepSinceMs === null && inFlight > 0
+    const isInside = isBehindACall && seen !== undefined && this.#isInside(seen)
+    const stepSinceMs = isInside ? this.#stillSinceMs : this.#stepSinceMs
+    const isBusy = stepSinceMs !== null || inFlight > 0 || queued > 0
     if (isBusy) this.#lastBusyMs = now
     if (isBusy) this.#busySinceMs ??= now
     else if (now - this.#lastBusyMs >= idlePauseMs) this.#busySinceMs = null
     const at = place(topics, this.#at('currentTopic'), this.#at('currentPartition'), this.#at('currentOffset'))
     const facts: LaneFacts = {
       lane: this.#name,
-      stepSinceMs: this.#stepSinceMs,
+      stepSinceMs,
+      ...(isBehindACall && { stillSinceMs: this.#stillSinceMs }),
       node: nodeName(this.#at('currentNode')),
       nodeFunction: functionName(this.#at('currentNode')),
-      function: this.#stepSinceMs === null ? null : (seen?.function ?? null),
-      blocked: this.#stepSinceMs !== null && seen?.blocked === true,
-      at: this.#at('recordsReceived') > 0 ? at : null,
+      function: stepSinceMs === null ? null : (seen?.function ?? null),
+      blocked: stepSinceMs !== null && seen?.blocked === true,
+      // Behind a call it is not the record that came last.
+      at: this.#at('recordsReceived') > 0 && !isInside ? at : null,
       call: call && {
         sinceMs: call.sinceMs,
         ...(call.isAgain && { isAgain: true }),
@@ -114,6 +124,15 @@ export class LaneLook {
     return this.#block[laneIndex[slot]] as number
   }
 
+  /**
+   * What goes on when a promise was kept belongs to no turn. The thread is in such a function where it is found there again and again,
+   * while nothing else is heard of the lane.
+   */
+  #isInside({ function: name, found }: SeenFunction): boolean {
+    if (name === null || found === undefined) return false
+    return found.firstMs < found.lastMs && found.lastMs > this.#stillSinceMs
+  }
+
   /** A step ends when the lane begins another record, call or turn: one that goes on and on has none. */
   #step(now: number): void {
     const turns = this.#at('turnsBegun') + this.#at('turnsEnded')
@@ -124,6 +143,11 @@ export class LaneLook {
       records += this.#block[subtopologySlot(this.#layout, sub)] as number
     const steps = this.#at('steps')
     const moved = turns !== this.#turns || records !== this.#records || offset !== this.#offset || steps !== this.#steps
+    const ended = this.#at('finishedRecords')
+    const oldest = this.#at('oldestCall')
+    if (moved || ended !== this.#ended || oldest !== this.#oldest) this.#stillSinceMs = now
+    this.#ended = ended
+    this.#oldest = oldest
     if (moved && this.#stepSinceMs !== null)
       this.#longestStepMs = Math.max(this.#longestStepMs, now - this.#stepSinceMs)
     if (!isInTurn) this.#stepSinceMs = null

@@ -50,6 +50,7 @@ export default defineApp({
         await sleep(value.ms ?? 0)
         return value
       })
+      .mapValues(work)
       .to('called')
     const timestamp = (value: Work): number => {
       if (value.do === 'loop') loopForEver()

@@ -273,6 +273,26 @@ describe('errors', () => {
   })
 })
 
+describe('a sink that chooses its topic', () => {
+  const malformed = ['', 'two words', '..', 'ä', 'a/b', 'x'.repeat(250), null, 7]
+
+  test('goes on without a record whose topic has no name, as the policy says', async () => {
+    const driver = driverOf(
+      (topology) => topology.stream<string, string>('in', { value: serdes.json<string>() }).to((value) => value),
+      { config: { 'errors.producing': 'dead-letter' } },
+    )
+    const input = driver.input<string, unknown>('in', { value: serdes.json<unknown>() })
+    for (const value of ['chosen', ...malformed, 'chosen', 'x'.repeat(249)]) await input.pipe('k', value)
+    assert.deepEqual(values(driver, 'chosen'), ['chosen', 'chosen'])
+    assert.equal(values(driver, 'x'.repeat(249)).length, 1)
+    const letters = driver.output('test-dead-letters', { value: serdes.json<unknown>() }).readAll()
+    assert.deepEqual(
+      letters.map(({ value }) => value),
+      malformed,
+    )
+  })
+})
+
 describe('values that nobody looks at', () => {
   for (const regroups of [false, true]) {
     test(`are counted, told from none, and lie whole in a dead letter ${regroups ? 'behind a re-key' : 'of a topic'}`, async () => {

@@ -191,7 +191,8 @@ const promisePending: StandstillRow = {
     'The lane is free and works on other keys, so it looks idle. Records of the same key wait, behind many of them their whole partition, and the next commit waits for this call. A record whose schema the registry has not given yet waits in the same way; the sentence says so, and what to do is to check the registry.',
   find: (facts, now) =>
     facts.lanes
-      .filter((lane) => isUnanswered(lane, now) && !isTold(facts, lane))
+      // A thread that is in a function cannot hear of the promise.
+      .filter((lane) => isUnanswered(lane, now) && !isStuck(lane, now) && !isTold(facts, lane))
       .map((lane, _, all): Found => {
         const call = lane.call as NonNullable<LaneFacts['call']>
         const step = call.node === null ? 'a step of the application' : `the step ${nodeOf(call)}`
