@@ -44,7 +44,10 @@ export interface EngineParts {
 
 /** What was buffered is given up with the run that had it; the partitions are still this process's own. */
 function emptied(assignment: ConsumerSnapshot['assignment']): ConsumerSnapshot['assignment'] {
-  const entries = Object.entries(assignment).map(([key, buffer]) => [key, { ...buffer, buffered: 0, paused: true }])
+  const entries = Object.entries(assignment).map(([key, buffer]) => [
+    key,
+    { ...buffer, buffered: 0, sorted: 0, paused: true },
+  ])
   return Object.fromEntries(entries) as ConsumerSnapshot['assignment']
 }
 

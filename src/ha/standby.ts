@@ -35,14 +35,20 @@ export function claimIfDue(pod: Pod, out: Out, rules: Rules, now: number): void 
   const vacant = rules.vacancy(view, self, fresh.value, settings)
   const command = promotionAskedFor(pod, vacant !== undefined)
   if (command !== undefined) {
-    claim(pod, out, 'PROMOTE', command, 'an operator asks for it, and no active pod answers', now)
+    const nobody = vacant?.why ?? 'no active pod answers'
+    claim(pod, out, 'PROMOTE', command, `an operator asks for it, and ${nobody}`, now)
     return
   }
   if (vacant === undefined || staysWithItsPod(view, pod.podId)) return
   const due = rules.turn(view, self, vacant, fresh.value, settings)
   if (due === undefined || fresh.value < due.at) return
-  const commandOffset = view.release?.target === pod.podId ? view.release.commandOffset : null
-  claim(pod, out, due.cause, commandOffset, vacant.why, now)
+  claim(pod, out, due.cause, commandBehind(pod), vacant.why, now)
+}
+
+/** The command for which another pod gave the token up: to this one, or to whoever comes. */
+function commandBehind({ view: { release }, podId }: Pod): number | null {
+  if (release === undefined || release.podId === podId) return null
+  return release.target === podId || release.target === null ? release.commandOffset : null
 }
 
 /** A claim that never shows in the log was lost on its way; one that shows was decided there. */

@@ -1,4 +1,4 @@
-import type { OffsetsSnapshot, PartitionWatermark } from '../view/view.ts'
+import type { ConsumerBuffer, OffsetsSnapshot, PartitionWatermark } from '../view/view.ts'
 import { flag, type MetricRow, type Moment, partitionLabels, type Sample, single } from './table-types.ts'
 
 /** Beyond so many partitions, per-partition series are left out for the rest; the totals stay whole. */
@@ -27,9 +27,9 @@ function watermarkSamples({ watermarks }: Moment, value: (partition: PartitionWa
   return samples
 }
 
-function bufferSamples({ consumer }: Moment, name: 'buffered' | 'bufferCapacity' | 'paused'): Sample[] {
+function bufferSamples({ consumer }: Moment, readingOf: (buffer: ConsumerBuffer) => number): Sample[] {
   const entries = Object.entries(consumer?.assignment ?? {}).slice(0, maxPartitionSeries)
-  return entries.map(([key, buffer]) => ({ labels: partitionLabels(key), value: Number(buffer[name]) }))
+  return entries.map(([key, buffer]) => ({ labels: partitionLabels(key), value: readingOf(buffer) }))
 }
 
 const seconds = (ms: number | null): number | null => (ms === null ? null : ms / 1000)
@@ -75,18 +75,20 @@ export const progressRows: readonly MetricRow[] = [
   perPartition('engine_source_log_end_offset', 'End of the log, from cached values.', (moment) =>
     sourceSamples(moment, (at) => at.logEndOffset),
   ),
-  perPartition('engine_source_buffered_records', 'Records fetched and not yet dispatched.', (moment) =>
-    bufferSamples(moment, 'buffered'),
+  perPartition(
+    'engine_source_buffered_records',
+    'Records fetched and not yet dispatched; of a repartition topic with those that wait for their place in the order of event time.',
+    (moment) => bufferSamples(moment, ({ buffered, sorted = 0 }) => buffered + sorted),
   ),
   perPartition(
     'engine_source_buffer_capacity_records',
     'Threshold at which the partition is no longer fetched.',
-    (moment) => bufferSamples(moment, 'bufferCapacity'),
+    (moment) => bufferSamples(moment, ({ bufferCapacity }) => bufferCapacity),
   ),
   perPartition(
     'engine_source_paused',
     'Whether the partition is not fetched: buffer full, application paused, or stores restoring.',
-    (moment) => bufferSamples(moment, 'paused'),
+    (moment) => bufferSamples(moment, ({ paused }) => Number(paused)),
   ),
   {
     name: 'engine_watermark_timestamp_seconds',

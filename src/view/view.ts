@@ -136,9 +136,15 @@ export interface ConsumerSnapshot {
   /** Members that came and went, newest first, bounded. */
   readonly changes?: readonly GroupChange[]
   /** Empty until partitions are assigned. */
-  readonly assignment: Readonly<
-    Record<PartitionKey, { readonly buffered: number; readonly bufferCapacity: number; readonly paused: boolean }>
-  >
+  readonly assignment: Readonly<Record<PartitionKey, ConsumerBuffer>>
+}
+
+export interface ConsumerBuffer {
+  readonly buffered: number
+  /** Of a partition between sub-topologies: what has left the buffer, and waits for its place in the order of event time. */
+  readonly sorted?: number
+  readonly bufferCapacity: number
+  readonly paused: boolean
 }
 
 export const commitPhases = [

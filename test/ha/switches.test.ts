@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
+import type { HaHistoryEvent } from '../../src/http/ha-seam.ts'
 import { Feed } from './support/feed.ts'
 import { Gaps } from './support/gaps.ts'
 import { type Pod, Pods, type Settings } from './support/pods.ts'
@@ -61,9 +62,14 @@ describe('planned changes', () => {
     await pods.ready()
     await pods.carryOut(first, `/ha/demote?pod=${second.id}`)
     await other(pods, second)
-    await pods.ready()
+    const active = await pods.ready()
     await feed.flowing()
     await feed.complete()
+    const { events } = (await active.ask('GET', '/ha/history')).body as unknown as { events: HaHistoryEvent[] }
+    const [demoted, promoted] = events.filter(({ event }) => event === 'TAKEOVER')
+    assert.deepEqual([demoted?.cause, demoted?.issuer], ['SWITCH', first.id])
+    assert.deepEqual([promoted?.cause, promoted?.issuer], ['PROMOTE', second.id])
+    assert.match(promoted?.why ?? '', new RegExp(`^(an operator asks for it, and )?pod ${first.id} gave the token up$`))
   })
 
   const ways: ReadonlyArray<readonly [string, Settings]> = [

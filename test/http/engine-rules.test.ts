@@ -298,3 +298,30 @@ describe('failures', () => {
     assert.deepEqual([line?.fields?.topic, line?.fields?.partition, line?.fields?.offset], ['orders', 1, 1])
   })
 })
+
+describe('buffers', () => {
+  test('[2.9.threshold] of repartition topics too are over their threshold by less than a poll, however much waits for its order', async (t) => {
+    const live = await startLive({
+      app: 'load-app',
+      config: {
+        'topology.sub-topology-split': 'repartition-topics',
+        'engine.processing.buffered-records-per-partition': 10,
+        'consumer.max.poll.records': 10,
+      },
+    })
+    t.after(() => live.stop())
+    await live.untilState('RUNNING')
+    const hits = Array.from({ length: 20_000 }, (_, i) => at(i, { page: i, user: 'u', ms: i }, i % 2))
+    await live.feed('hits', hits)
+    const idle = live.runtime.untilIdle().then(() => true)
+    let waited = 0
+    while (!(await Promise.race([idle, Promise.resolve(false)]))) {
+      const { assignment } = live.runtime.view.consumer() ?? {}
+      const entries = Object.values(assignment ?? {})
+      waited = Math.max(waited, ...entries.map(({ sorted = 0 }) => sorted))
+      const shown = Object.entries(((await live.get('/consumer')).assignment ?? {}) as Record<string, Json>)
+      for (const [partition, { buffered }] of shown) assert.ok(Number(buffered) < 20, `${partition} has ${buffered}`)
+    }
+    assert.ok(waited > 20, `${waited} records waited for their order`)
+  })
+})

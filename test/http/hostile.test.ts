@@ -95,19 +95,24 @@ describe('hostile clients', { timeout: 60_000 }, () => {
     const instance = await startFake()
     t.after(() => instance.stop())
     const many = Array.from({ length: 70 }, (_, i) => `X-${i}: 1\r\n`).join('')
-    const sent: ReadonlyArray<readonly [bytes: string, status: number]> = [
-      [`GET /state HTTP/1.1\r\nHost: a\r\nX: ${'y'.repeat(20_000)}\r\n\r\n`, 431],
-      [`GET /state HTTP/1.1\r\nHost: a\r\n${many}\r\n`, 431],
+    const sent: ReadonlyArray<readonly [bytes: string, status: number, says?: RegExp]> = [
+      [
+        `GET /state HTTP/1.1\r\nHost: a\r\nX: ${'y'.repeat(20_000)}\r\n\r\n`,
+        431,
+        /^request headers are larger than 8192 bytes$/,
+      ],
+      [`GET /state HTTP/1.1\r\nHost: a\r\n${many}\r\n`, 431, /^more than 64 header fields$/],
       [`GET /${'y'.repeat(10_000)} HTTP/1.1\r\nHost: a\r\n\r\n`, 414],
       [`GET /state?${'y'.repeat(2100)} HTTP/1.1\r\nHost: a\r\n\r\n`, 414],
       [`POST /pause HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n${'z'.repeat(100_000)}`, 413],
       [`POST /pause HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999\r\n\r\n`, 413],
       [`POST /pause HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4000\r\n${'z'.repeat(16_384)}\r\n`, 413],
     ]
-    for (const [bytes, status] of sent) {
+    for (const [bytes, status, says = /./] of sent) {
       const [answer] = answersIn(await talk(instance.url, bytes))
       assert.equal(answer?.status, status, bytes.slice(0, 30))
       assert.deepEqual(Object.keys(answer.json), ['error'])
+      assert.match(String(answer.json.error), says)
     }
     assert.deepEqual(instance.fake.given, [], 'no command was carried out')
   })

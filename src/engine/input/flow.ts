@@ -364,8 +364,8 @@ export class Flow {
     const { bufferedRecordsPerPartition: bufferCapacity } = this.#o.settings
     const entries = [...this.#routes].map(([key, route]) => {
       const paused = !ready || this.#fetcher.isHeld(route)
-      const buffered = route.buffer.buffered + (route.sorted?.size ?? 0)
-      return [key, { buffered, bufferCapacity, paused }] as const
+      const sorted = route.sorted && { sorted: route.sorted.size }
+      return [key, { buffered: route.buffer.buffered, ...sorted, bufferCapacity, paused }] as const
     })
     return Object.fromEntries(entries)
   }

@@ -144,7 +144,8 @@ export const fieldDocs: Readonly<Record<string, Readonly<Record<string, string>>
     'subscription[]': 'A topic subscribed to.',
     lastCommitMs: 'Last commit; null before the first.',
     lastCommitIso: 'The same as ISO 8601.',
-    'assignment.*.buffered': 'Records fetched and not yet dispatched; may exceed the threshold by one poll.',
+    'assignment.*.buffered':
+      'Records fetched and not yet dispatched; may exceed the threshold by one poll. Of a repartition topic: but for those that wait for their place in the order of event time.',
     'assignment.*.bufferCapacity': 'Threshold at which fetching pauses.',
     'assignment.*.paused': 'Not fetched now: buffer full, application paused, or stores restoring.',
   },

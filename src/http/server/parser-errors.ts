@@ -6,16 +6,19 @@ interface ParserError extends NodeJS.ErrnoException {
   readonly rawPacket?: Buffer
 }
 
+export interface HeadLimits {
+  readonly maxHeaderBytes: number
+  readonly maxHeadersCount: number
+  readonly maxUrlLength: number
+}
+
 /** The answer to what the HTTP parser could not or would not read. */
-export function parserReply(
-  cause: ParserError,
-  limits: { readonly maxHeaderBytes: number; readonly maxUrlLength: number },
-): Reply {
+export function parserReply(cause: ParserError, limits: HeadLimits): Reply {
   switch (cause.code) {
     case 'HPE_HEADER_OVERFLOW':
       return isInTarget(cause.rawPacket, limits.maxUrlLength)
         ? error(414, `request target is longer than ${limits.maxUrlLength} characters`)
-        : error(431, `request headers are larger than ${limits.maxHeaderBytes} bytes`)
+        : error(431, tooMuch(cause.rawPacket, limits))
     case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
       return error(413, 'chunk extensions are too large')
     case 'ERR_HTTP_REQUEST_TIMEOUT':
@@ -23,6 +26,16 @@ export function parserReply(
     default:
       return error(400, 'malformed HTTP request')
   }
+}
+
+/** The parser does not say which of its limits it was, and earlier packets of the request are gone. */
+function tooMuch(packet: Buffer | undefined, { maxHeaderBytes, maxHeadersCount }: HeadLimits): string {
+  const [head = ''] = (packet?.toString('latin1') ?? '').split('\r\n\r\n', 1)
+  if (head.length > maxHeaderBytes) return `request headers are larger than ${maxHeaderBytes} bytes`
+  const fields = head.split('\r\n').length - 1
+  return fields > maxHeadersCount
+    ? `more than ${maxHeadersCount} header fields`
+    : `request headers are larger than ${maxHeaderBytes} bytes, or more than ${maxHeadersCount} fields`
 }
 
 /** Whether the packet begins with a request line whose target is already too long. */

@@ -74,7 +74,7 @@ function bar({ stage, busy, held, waiting, by, place }: FlowStage, nameWidth: nu
 
 /** What a status means, for whoever reads the word for the first time. */
 const statusWords: Readonly<Record<Status, string>> = {
-  FLOWING: 'records are processed.',
+  FLOWING: 'nothing stands still.',
   SLOW: 'it is at work, but results come late, or do not come yet.',
   STANDING: 'all or part of the application has stopped, or its results are incomplete.',
   NOT_MEANT_TO_RUN: 'this process is paused, stopping or a standby, or its license is not accepted: see below.',

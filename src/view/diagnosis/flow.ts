@@ -38,15 +38,16 @@ export class Flow {
     const held = !broker.connected || isFull || isPaused
     const dispatch: Doing =
       isPaused || alignment !== null ? 'held' : hasDispatched ? 'busy' : isBuffered ? 'held' : 'idle'
-    this.#samples.push(
-      new Map<string, Doing>([
-        ['fetch', held ? 'held' : isReading ? 'busy' : 'idle'],
-        ['dispatch', dispatch],
-        ...lanes,
-        ['commit', inLanes.has(phase) ? 'held' : inBroker.has(phase) ? 'busy' : 'idle'],
-        ['broker', !broker.connected ? 'held' : inBroker.has(phase) ? 'busy' : 'idle'],
-      ]),
-    )
+    const stages: Array<readonly [stage: string, doing: Doing]> = [
+      ['fetch', held ? 'held' : isReading ? 'busy' : 'idle'],
+      ['dispatch', dispatch],
+      ...lanes,
+      ['commit', inLanes.has(phase) ? 'held' : inBroker.has(phase) ? 'busy' : 'idle'],
+      ['broker', !broker.connected ? 'held' : inBroker.has(phase) ? 'busy' : 'idle'],
+    ]
+    // What is known of an engine that has given up is what it was at then.
+    const hasFailed = facts.state === 'FAILED'
+    this.#samples.push(new Map(stages.map(([stage, doing]) => [stage, hasFailed ? 'held' : doing])))
     if (this.#samples.length > this.#keep) this.#samples.shift()
   }
 

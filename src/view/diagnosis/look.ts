@@ -183,7 +183,7 @@ export class Look {
           partition,
           lag: Math.max(0, logEndOffset - committedOffset),
           committedOffset,
-          buffered: buffer?.buffered ?? 0,
+          buffered: (buffer?.buffered ?? 0) + (buffer?.sorted ?? 0),
           bufferCapacity: buffer?.bufferCapacity ?? 0,
           withheld,
           withheldSinceMs: memory.withheldSinceMs,

@@ -233,7 +233,10 @@ describe('a diagnosis', () => {
     const failure = { code: 'PROCESSING_FAILED', message: 'it hung', record: at } as unknown as Facts['failure']
     assert.deepEqual(codesOf({ lanes: [calling], state: 'FAILED', failure }), ['POISON_RECORD', '(FAILED)'])
     const elsewhere = { ...calling, call: { ...calling.call, at: { ...at, offset: 41 } } }
-    assert.ok(codesOf({ lanes: [elsewhere], state: 'FAILED', failure }).includes('PROMISE_PENDING'))
+    const failedAt = (stateSinceMs: number) =>
+      codesOf({ lanes: [elsewhere], state: 'FAILED', stateSinceMs, failure }).includes('PROMISE_PENDING')
+    assert.ok(failedAt(now - 1000))
+    assert.ok(!failedAt(now - 17_000), 'it hung for 3 s only while somebody heard of it')
   })
 
   test('names no record where the topic is gone, or its records are', () => {

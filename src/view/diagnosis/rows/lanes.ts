@@ -102,8 +102,10 @@ function isTold({ failure }: Facts, { call }: LaneFacts): boolean {
   return record.topic === at.topic && record.partition === at.partition && record.offset === at.offset
 }
 
-function isUnanswered({ call, longestCallMs }: LaneFacts, now: number): boolean {
-  return call !== null && now - call.sinceMs >= Math.max(patienceMs, unusual * longestCallMs)
+/** Once the engine has failed nobody hears of an answer any more. */
+function isUnanswered({ state, stateSinceMs }: Facts, { call, longestCallMs }: LaneFacts, now: number): boolean {
+  const heardUpTo = state === 'FAILED' ? Math.min(now, stateSinceMs) : now
+  return call !== null && heardUpTo - call.sinceMs >= Math.max(patienceMs, unusual * longestCallMs)
 }
 
 const lagOf = (facts: Facts): number => facts.partitions.reduce((sum, { lag }) => sum + lag, 0)
@@ -192,7 +194,7 @@ const promisePending: StandstillRow = {
   find: (facts, now) =>
     facts.lanes
       // A thread that is in a function cannot hear of the promise.
-      .filter((lane) => isUnanswered(lane, now) && !isStuck(lane, now) && !isTold(facts, lane))
+      .filter((lane) => isUnanswered(facts, lane, now) && !isStuck(lane, now) && !isTold(facts, lane))
       .map((lane, _, all): Found => {
         const call = lane.call as NonNullable<LaneFacts['call']>
         const step = call.node === null ? 'a step of the application' : `the step ${nodeOf(call)}`
@@ -379,7 +381,7 @@ const laneSlow: StandstillRow = {
           const { rate, busySinceMs } = lane
           if (rate === null || busySinceMs === null || now - busySinceMs < slowForMs || rate > slowRate) return []
           // A call or step that is out of the ordinary has a finding of its own.
-          if (rate === 0 && (isStuck(lane, now) || isUnanswered(lane, now))) return []
+          if (rate === 0 && (isStuck(lane, now) || isUnanswered(facts, lane, now))) return []
           const waiting = lagOf(facts)
           if (waiting < 10 || (waiting / Math.max(rate, 0.01)) * 1000 < backlogMs) return []
           // Calls that are over in a small part of the time that a record takes are not what it goes to.
