@@ -310,6 +310,8 @@ export interface Operator {
   onWallClock?(nowMs: number): Maybe
   /** Earliest event time of what it holds back; Infinity: nothing. Left out: it passes on what comes at once. */
   heldFrom?(): number
+  /** Earliest event time at which rows of its store have still to be told, which until then must not be over; Infinity: none. */
+  untoldFrom?(): number
   close?(): void
 }
 

@@ -262,7 +262,18 @@ export class Task {
   /** To be called once its stores are filled. Nothing fires: what is due was asked for too late, and comes at the next instant. */
   init(watermark = Number.NEGATIVE_INFINITY): void {
     for (const operator of this.#operators) operator.init?.(this.#context)
-    this.#reached(watermark)
+    this.#see(watermark)
+    this.#settledTo = Math.min(watermark, this.#toldTo)
+  }
+
+  /**
+   * Event time may be further than it was when the stores were left: the application was told to wait less, or another process had the
+   * partition. Windows that are over by now are told at the next instant, from rows that are there until then.
+   */
+  get #toldTo(): number {
+    let untold = never
+    for (const operator of this.#operators) untold = Math.min(untold, operator.untoldFrom?.() ?? never)
+    return untold - 1
   }
 
   /**

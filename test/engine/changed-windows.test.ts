@@ -32,3 +32,44 @@ for (const store of ['lmdb', 'memory'])
         assert.deepEqual(told, Object.fromEntries(keys.map((key) => [key, run + 1])))
       }
     })
+
+const ways: ReadonlyArray<readonly [what: string, before: Record<string, string>]> = [
+  ['records are waited for no longer', { late: '1h' }],
+  ['the grace is taken away', { grace: '1h' }],
+  ['a source that held event time is left out', { silent: '' }],
+]
+for (const store of ['lmdb', 'memory'])
+  for (const [what, before] of ways)
+    test(`final results are told of windows that are over at once when ${what} (${store})`, async (t) => {
+      const folder = mkdtempSync(join(tmpdir(), 'millrace-closing-'))
+      t.after(() => rmSync(folder, { recursive: true, force: true }))
+      const broker = await startEmbeddedBroker({ partitions: 2 })
+      t.after(() => broker.close())
+      const keys = Array.from({ length: 20 }, (_, i) => `k${i}`)
+      const config = { 'runtime.http.enabled': false, 'engine.state.store': store, 'engine.state.dir': folder }
+      const run = async (search: Record<string, string>): Promise<void> => {
+        const application = pathToFileURL(appFile('closing'))
+        application.search = new URLSearchParams(search).toString()
+        const runtime = await startRuntime({ application, broker, config, log: () => undefined })
+        await runtime.untilIdle()
+        await runtime.stop()
+      }
+      const each = (timestamp: number) => keys.map((key) => ({ key, value: 0, timestamp }))
+      const seconds = Array.from({ length: 30 }, (_, i) => firstTime + i * 1000)
+      await produce(broker.client(), 'in', seconds.flatMap(each))
+      await run(before)
+      // Nothing comes in this life, and what is over is still not told: the next one has to find it.
+      await run({})
+      await produce(broker.client(), 'in', each(firstTime + 100_000))
+      await run({})
+      const fives = seconds.filter((at) => at % 5000 === 0).map((start) => ({ start, count: 5 }))
+      const ones = (before: number) => seconds.map((at) => ({ start: at - before, count: 1 }))
+      const expected = { tumbling: fives, session: ones(0), sliding: ones(100) }
+      for (const [topic, windows] of Object.entries(expected)) {
+        const told = await consume(broker.client(), topic)
+        for (const key of keys) {
+          const own = told.filter((each) => each.key === key).map(({ value }) => value)
+          assert.deepEqual(own, windows, `${topic} of ${key}`)
+        }
+      }
+    })

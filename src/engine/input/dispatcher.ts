@@ -228,7 +228,8 @@ export class Dispatcher {
     this.total += dispatched
     this.sinceBarrier += dispatched
     const counters = this.#counters
-    counters[engineIndex.recordsDispatched] = this.total
+    // Another dispatcher counted before a restart in place: the process goes on where that one was.
+    counters[engineIndex.recordsDispatched] = (counters[engineIndex.recordsDispatched] as number) + dispatched
     for (let handle = 0; handle < this.#records.length; handle++) {
       const records = this.#records[handle] as number
       if (records === 0) continue

@@ -20,7 +20,8 @@ export const fieldDocs: Readonly<Record<string, Readonly<Record<string, string>>
     'broker.bootstrapServers':
       'As configured, user-info masked; of a broker that the program gave, `embedded:` and its folder.',
     'broker.applicationId': 'Identity towards the broker.',
-    'broker.connected': 'Whether the broker answers.',
+    'broker.connected':
+      'Whether the last exchange with the broker went well. One without an answer counts once `broker.request-timeout` is over; `/why` tells of it sooner.',
     'broker.since': 'Since when it does, or does not.',
     'broker.fault': 'Why it does not, with the address that was tried; null while it does.',
     'uptime.startTime': 'When the process started.',

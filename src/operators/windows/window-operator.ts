@@ -101,6 +101,10 @@ export abstract class WindowOperator extends NodeOperator {
     return (this.pending?.nextClose ?? Number.POSITIVE_INFINITY) - (heldBackBy(this.spec, true) ?? 0)
   }
 
+  untoldFrom(): number {
+    return this.pending?.nextClose ?? Number.POSITIVE_INFINITY
+  }
+
   #closeUpTo(time: number): Maybe {
     const { pending } = this
     if (!pending) return

@@ -162,7 +162,7 @@ export abstract class BaseStore implements StoreLifecycle {
   }
 
   begin(time: number): void {
-    this.clock.begin(time)
+    this.clock.begin(Math.min(time, this.streamTime()))
   }
 
   discard(): void {
