@@ -12,7 +12,7 @@ import { createOperator, type TaskParts } from './create.ts'
 import { decodeBytes } from './decode.ts'
 import { DeferOperator, type RowsBehind, RowsReached, sharedRows } from './defer.ts'
 import { type Emission, Emissions, type Telling } from './emission.ts'
-import { type HeldBack, heldBackOf } from './quiet/held-back.ts'
+import { type HeldBack, heldBackOf, toldTo } from './quiet/held-back.ts'
 import { type Arrivals, type HostInput, inputOf } from './quiet/input-knowledge.ts'
 import { type OperatorEnv, type Probe, processingFailed, toldOrigin } from './node-operator.ts'
 import { knownSerdes } from './sink.ts'
@@ -263,17 +263,7 @@ export class Task {
   init(watermark = Number.NEGATIVE_INFINITY): void {
     for (const operator of this.#operators) operator.init?.(this.#context)
     this.#see(watermark)
-    this.#settledTo = Math.min(watermark, this.#toldTo)
-  }
-
-  /**
-   * Event time may be further than it was when the stores were left: the application was told to wait less, or another process had the
-   * partition. Windows that are over by now are told at the next instant, from rows that are there until then.
-   */
-  get #toldTo(): number {
-    let untold = never
-    for (const operator of this.#operators) untold = Math.min(untold, operator.untoldFrom?.() ?? never)
-    return untold - 1
+    this.#settledTo = Math.min(watermark, toldTo(this.#operators))
   }
 
   /**
@@ -289,8 +279,7 @@ export class Task {
     headers: Headers,
     origin: Origin,
   ): Rec {
-    const compiled = this.#topology.sources[source] as CompiledSource
-    return decodeBytes(compiled, key, value, timestamp, headers, origin)
+    return decodeBytes(this.#topology.sources[source] as CompiledSource, key, value, timestamp, headers, origin)
   }
 
   /**

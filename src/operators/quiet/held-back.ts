@@ -82,3 +82,13 @@ export function heldBackOf(
   const shallower = before.flatMap(({ held }) => held ?? [])
   return new HeldBack(topology, nodes, operators, shallower)
 }
+
+/**
+ * Up to when all is told of what these have in stores. Where a task starts, event time may be further: the application was told to wait
+ * less than before, say. What is over by then is told at the next instant, from rows that are there until then.
+ */
+export function toldTo(operators: readonly Operator[]): number {
+  let untold = nothing
+  for (const operator of operators) untold = Math.min(untold, operator.untoldFrom?.() ?? nothing)
+  return untold - 1
+}
