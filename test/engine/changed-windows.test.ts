@@ -73,3 +73,39 @@ for (const store of ['lmdb', 'memory'])
         }
       }
     })
+
+for (const store of ['lmdb', 'memory'])
+  for (const [before, after] of [
+    ['0s', '30s'],
+    ['30s', '0s'],
+  ] as const)
+    test(`each final result is told once where the grace is ${before} and then ${after} (${store})`, async (t) => {
+      const folder = mkdtempSync(join(tmpdir(), 'millrace-closing-'))
+      t.after(() => rmSync(folder, { recursive: true, force: true }))
+      const broker = await startEmbeddedBroker({ partitions: 1 })
+      t.after(() => broker.close())
+      const config = { 'runtime.http.enabled': false, 'engine.state.store': store, 'engine.state.dir': folder }
+      const run = async (grace: string, timestamps: readonly number[]): Promise<void> => {
+        const records = timestamps.map((timestamp) => ({ key: 'k', value: 0, timestamp }))
+        await produce(broker.client(), 'in', records)
+        const application = pathToFileURL(appFile('closing'))
+        application.search = new URLSearchParams({ grace, retention: '1h' }).toString()
+        const runtime = await startRuntime({ application, broker, config, log: () => undefined })
+        await runtime.untilIdle()
+        await runtime.stop()
+      }
+      const seconds = Array.from({ length: 60 }, (_, i) => firstTime + i * 1000)
+      await run(before, seconds)
+      // Late for what was told; and nothing of what was not may be taken for told.
+      await run(after, [firstTime + 20_000, firstTime + 100_000])
+      await run(after, [firstTime + 200_000])
+      const fives = seconds.filter((at) => at % 5000 === 0)
+      for (const [topic, starts] of Object.entries({ tumbling: fives, session: seconds })) {
+        const told = (await consume(broker.client(), topic)).map(({ value }) => value as { start: number })
+        assert.deepEqual(
+          told.map(({ start }) => start).filter((start) => start < firstTime + 60_000),
+          starts,
+          topic,
+        )
+      }
+    })

@@ -17,10 +17,13 @@ interface Bucket {
 }
 
 const progressKey = 'closed'
+const delayKey = 'delay'
 
 export class PendingWindows {
   readonly #progress: KeyValueStore<unknown, unknown>
   readonly #identity: (key: unknown) => string
+  readonly #delayMs: number
+  #keptDelayMs: unknown
   /** Ascending by closing time. */
   readonly #buckets: Bucket[] = []
   /** Most windows in a row begin at the same time. */
@@ -29,11 +32,15 @@ export class PendingWindows {
   /** Windows that close at or before this were told. */
   closedUpTo: number
 
-  constructor(progress: KeyValueStore<unknown, unknown>, identity: (key: unknown) => string) {
+  /** `delayMs`: from the end of a window until it closes. It may have been another one when windows were told. */
+  constructor(progress: KeyValueStore<unknown, unknown>, delayMs: number, identity: (key: unknown) => string) {
     this.#progress = progress
     this.#identity = identity
+    this.#delayMs = delayMs
+    this.#keptDelayMs = progress.get(delayKey)
     const kept = progress.get(progressKey)
-    this.closedUpTo = typeof kept === 'number' ? kept : Number.NEGATIVE_INFINITY
+    const before = typeof this.#keptDelayMs === 'number' ? this.#keptDelayMs : delayMs
+    this.closedUpTo = typeof kept === 'number' ? kept - before + delayMs : Number.NEGATIVE_INFINITY
   }
 
   get nextClose(): number {
@@ -66,6 +73,8 @@ export class PendingWindows {
     if (taken > 0) {
       this.#buckets.splice(0, taken)
       this.#progress.put(progressKey, time)
+      if (this.#keptDelayMs !== this.#delayMs) this.#progress.put(delayKey, this.#delayMs)
+      this.#keptDelayMs = this.#delayMs
     }
     if (time > this.closedUpTo) this.closedUpTo = time
     return closed

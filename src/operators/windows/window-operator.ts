@@ -2,7 +2,7 @@
 import type { KeyValueStore } from '../../state/contract.ts'
 import type { Serde } from '../../serde/serde.ts'
 import { heldBackBy } from '../../topology/levels/held-back.ts'
-import type { SpecOf } from '../../topology/operator-spec.ts'
+import type { SpecOf, WindowSpec } from '../../topology/operator-spec.ts'
 import type { Headers } from '../../broker/wire/headers.ts'
 import { Change, type Downstream, forward, type Maybe, type Origin, Rec } from '../contract.ts'
 import { DeferOperator } from '../defer.ts'
@@ -32,6 +32,7 @@ export abstract class WindowOperator extends NodeOperator {
       const progress = env.context.store(progressStore) as KeyValueStore<unknown, unknown>
       this.pending = new PendingWindows(
         progress,
+        delayOf(spec.window),
         this.namesKeys ? (key) => bytesText(keySerde.serialize(key)) : () => '',
       )
     }
@@ -145,5 +146,19 @@ export abstract class WindowOperator extends NodeOperator {
     if (!pending || closesAt <= pending.closedUpTo) return
     pending.add(window, closesAt)
     this.wakeAt(closesAt)
+  }
+}
+
+/** From the end of a window until it closes. */
+function delayOf(window: WindowSpec): number {
+  switch (window.type) {
+    case 'time':
+      return window.graceMs
+    case 'sliding':
+      return window.graceMs + 1
+    case 'session':
+      return window.gapMs + window.graceMs + 1
+    case 'unlimited':
+      return 0
   }
 }

@@ -5,6 +5,7 @@ import type { Duration } from 'millrace'
 const given = new URL(import.meta.url).searchParams
 const duration = (name: string): Duration => (given.get(name) ?? '0s') as Duration
 const grace = duration('grace')
+const retention = given.get('retention') as Duration | null
 const onClose = { emit: 'on-close' } as const
 
 export default defineApp({
@@ -20,7 +21,7 @@ export default defineApp({
     }
     for (const [kind, windows] of Object.entries(kinds))
       windows
-        .count({ store: kind, name: `count-${kind}` })
+        .count({ store: { name: kind, ...(retention && { retention }) }, name: `count-${kind}` })
         .toStream({ name: `told-${kind}` })
         .map((count, { key, start }) => [key, { start, count }], { name: `shown-${kind}` })
         .to(kind, { key: serdes.string, value: serdes.json(), name: `out-${kind}` })
