@@ -262,8 +262,7 @@ export class Task {
   /** To be called once its stores are filled. Nothing fires: what is due was asked for too late, and comes at the next instant. */
   init(watermark = Number.NEGATIVE_INFINITY): void {
     for (const operator of this.#operators) operator.init?.(this.#context)
-    this.#see(watermark)
-    this.#settledTo = Math.min(watermark, toldTo(this.#operators))
+    this.#reached(Math.min(watermark, toldTo(this.#operators)))
   }
 
   /**

@@ -162,9 +162,13 @@ export class StreamTableJoinOperator extends NodeOperator {
     return this.#held.first?.timestamp ?? Number.POSITIVE_INFINITY
   }
 
-  #wake(): void {
+  untoldFrom(): number {
     const first = this.#held.first
-    if (first) this.wakeAt(first.timestamp + (this.#spec.grace?.ms ?? 0))
+    return first === undefined ? Number.POSITIVE_INFINITY : first.timestamp + (this.#spec.grace?.ms ?? 0)
+  }
+
+  #wake(): void {
+    if (this.#held.first) this.wakeAt(this.untoldFrom())
   }
 }
 

@@ -85,7 +85,7 @@ export function heldBackOf(
 
 /**
  * Up to when all is told of what these have in stores. Where a task starts, event time may be further: the application was told to wait
- * less than before, say. What is over by then is told at the next instant, from rows that are there until then.
+ * less than before, say. The task begins there all the same, and each is told at its own time, from rows that are there until then.
  */
 export function toldTo(operators: readonly Operator[]): number {
   let untold = nothing
