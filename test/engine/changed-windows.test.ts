@@ -109,3 +109,29 @@ for (const store of ['lmdb', 'memory'])
         )
       }
     })
+
+test('a record that waits for the row of its time meets it, also where it is over at once', async (t) => {
+  const broker = await startEmbeddedBroker({ partitions: 1 })
+  t.after(() => broker.close())
+  const run = async (late: string, seconds: readonly number[]): Promise<void> => {
+    const records = seconds.map((second) => ({ key: 'k', value: second, timestamp: firstTime + second * 1000 }))
+    const application = pathToFileURL(appFile('waiting-join'))
+    application.search = new URLSearchParams({ late }).toString()
+    const config = { 'runtime.http.enabled': false, 'engine.state.store': 'memory' }
+    const runtime = await startRuntime({ application, broker, config, log: () => undefined })
+    // Full topics at the first start; at the second one what is over is committed as such before event time moves.
+    if (late === '0s') await runtime.untilIdle()
+    for (const some of late === '0s' ? records.map((each) => [each]) : [records])
+      for (const topic of ['in', 'rows']) await runtime.produce(topic, some)
+    await runtime.untilIdle()
+    await runtime.stop()
+  }
+  const seconds = Array.from({ length: 30 }, (_, second) => second)
+  await run('1h', seconds)
+  await run('0s', [40, 100])
+  const told = (await consume(broker.client(), 'joined')).map(({ value }) => value)
+  assert.deepEqual(
+    told.slice(0, seconds.length),
+    seconds.map((second) => [second, second]),
+  )
+})
