@@ -135,8 +135,8 @@ describe('why, on a real Kafka', { skip }, () => {
     visit.blameless()
   })
 
-  test('a broker that stands still is told with its number, its address and what it owes', async (t) => {
-    const engine = await TestEngine.start(t, 'standing', onKafka(broker))
+  test('a broker that stands still is told with its number and its address, long before its calls are given up', async (t) => {
+    const engine = await TestEngine.start(t, 'standing', { ...onKafka(broker), 'broker.request-timeout': 600_000 })
     await engine.reaches('RUNNING')
     await engine.put('works', [{ key: 'k', value: {} }])
     await engine.idle()

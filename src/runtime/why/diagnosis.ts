@@ -66,6 +66,7 @@ function settingsOf(config: Config, applicationId: string): SettingsFacts {
   return {
     ...policiesOf(config, applicationId),
     laneTimeoutMs: config.get('commit-barrier.timeout-ms'),
+    fetchMaxWaitMs: config.get('consumer.fetch.max.wait.ms'),
     sessionTimeoutMs: config.get('consumer.session.timeout.ms'),
     stateStore: config.get('engine.state.store'),
     stateDir: config.get('engine.state.dir'),

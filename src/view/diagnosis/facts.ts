@@ -127,6 +127,8 @@ export interface IdentityFacts {
 /** What is set in the configuration, as far as advice names it. */
 export interface SettingsFacts {
   readonly laneTimeoutMs: number
+  /** How long a broker may hold back a fetch for which it has nothing. */
+  readonly fetchMaxWaitMs?: number
   readonly sessionTimeoutMs: number
   readonly stateStore: string
   readonly stateDir: string

@@ -82,6 +82,28 @@ describe('a diagnosis', () => {
     assert.deepEqual(first?.place, { broker: 'kafka-2:9092' })
   })
 
+  test('names the broker that stands still, though its connection is up', () => {
+    const fetching = (ageMs: number) => {
+      const call = { kind: 'fetch', what: 'fetching', sinceMs: now - ageMs } as const
+      return { id: 2, address: 'kafka-2:9092', connected: true, sinceMs: 0, lastError: null, calls: [call] }
+    }
+    const among = (ageMs: number, more: Partial<Facts> = {}): Facts => ({
+      ...healthy,
+      ...more,
+      broker: { ...healthy.broker, nodes: [{ ...fetching(100), id: 1 }, fetching(ageMs)] },
+    })
+    const settings = { fetchMaxWaitMs: 2000 } as NonNullable<Facts['settings']>
+    assert.deepEqual(codesOf(among(6900, { settings })), [])
+    assert.deepEqual(codesOf(among(20_000, { settings, state: 'FAILED' })).includes('BROKER_GONE'), false)
+    const [first] = diagnose(now, among(7000, { settings }))
+    assert.equal(first?.code, 'BROKER_GONE')
+    assert.match(
+      first.sentence,
+      /^The broker 2 at kafka-2:9092 has not answered a fetch for 7 s, though the connection is up/,
+    )
+    assert.deepEqual([first.place, first.sinceMs], [{ broker: 'kafka-2:9092' }, now - 7000])
+  })
+
   test('names the broker that owes the answer to a commit', () => {
     const call = { kind: 'transaction', what: 'committing the transaction of app', sinceMs: now - 7000 } as const
     const node = { id: 3, address: 'kafka-3:9092', connected: true, sinceMs: 0, lastError: null, calls: [call] }

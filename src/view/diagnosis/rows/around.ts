@@ -1,6 +1,7 @@
 /** Standstills around the engine: the broker, the engine's own thread, the stores. */
 import type { BrokerNode } from '../../../broker/port.ts'
 import { startedStates } from '../../lifecycle.ts'
+import type { Found } from '../finding.ts'
 import { everythingBehind, hopsOfACommit, type StandstillRow } from '../row.ts'
 import {
   embeddedNext,
@@ -21,9 +22,12 @@ const brokerGone: StandstillRow = {
   when: 'For 5 s no call to the broker has gone well, and one has failed or has waited so long. On a machine short of processors it takes more.',
   explains: ['RESTORING', ...everythingBehind],
   next: 'Check from this host whether the broker runs and can be reached: its process and its log, the name and the port (`broker.bootstrap-servers`), a firewall or a network policy in between. The engine tries again by itself as long as it takes; no restart of this process is needed.',
-  find: ({ broker, state, lateMs }, now) => {
+  find: ({ broker, state, lateMs, settings }, now) => {
     const dueMs = patienceMs + hopsOfACommit * lateMs
-    if (broker.connected || now - broker.sinceMs < dueMs || state === 'CREATED' || state === 'STOPPED') return []
+    if (state === 'CREATED' || state === 'STOPPED') return []
+    const frozen = standsStill(broker.nodes, now, dueMs + (settings?.fetchMaxWaitMs ?? 0))
+    if (frozen !== undefined && state !== 'FAILED') return [frozen]
+    if (broker.connected || now - broker.sinceMs < dueMs) return []
     // A process that starts is not connected either: whoever was not asked yet owes no answer.
     const asked = broker.nodes.filter(
       (node) => !node.connected && (node.lastError !== null || waitsFor(node, now, dueMs)),
@@ -50,6 +54,25 @@ const brokerGone: StandstillRow = {
       },
     ]
   },
+}
+
+/** Connections to a broker that stands still are up for a long time: it is known by what it owes. */
+function standsStill(nodes: readonly BrokerNode[], now: number, dueMs: number): Found | undefined {
+  const fetches = nodes.flatMap((node) =>
+    node.connected ? node.calls.flatMap(({ kind, sinceMs }) => (kind === 'fetch' ? { node, sinceMs } : [])) : [],
+  )
+  const owed = fetches.filter(({ sinceMs }) => now - sinceMs >= dueMs)
+  const [first] = owed
+  if (first === undefined) return undefined
+  const sinceMs = Math.min(...owed.map((each) => each.sinceMs))
+  const names = listed([...new Set(owed.map(({ node }) => nodeName(node)))], 3)
+  return {
+    sentence: `The broker ${names} has not answered a fetch for ${lasting(now - sinceMs)}, though the connection is up. The engine waits for it.`,
+    next: brokerNext(first.node.address, false),
+    sinceMs,
+    place: { broker: first.node.address },
+    evidence: [{ at: '/info', field: 'broker.connected', value: true }],
+  }
 }
 
 function silentNames(asked: readonly BrokerNode[], address: string): string {
