@@ -38,6 +38,7 @@ const broughtAbout: Readonly<Record<string, Brought>> = {
   STORE_DISK_FULL: { file: 'test/engine/disk-full.test.ts', test: 'holds the engine while it lasts' },
   TRANSACTION_OPEN: { file: around, test: 'an open transaction of another producer' },
   ALIGNMENT_HELD: { file: around, test: 'an alignment group tells' },
+  ORDER_HELD: { file: group, test: 'a process that is paused' },
   WATERMARK_HELD: { file: why, test: 'a partition without records that holds the watermark' },
   TIMESTAMP_AHEAD: { file: why, test: 'timestamps ahead of the clock' },
   PAUSED: { file: around, test: 'who paused is told' },

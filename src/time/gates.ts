@@ -91,7 +91,8 @@ export class Gates {
   move(p: number, { upToMs, knownUpToMs }: Gate, known: number, now: number): void {
     if (!this.has(p)) return
     this.#raise(p, upToMs, now)
-    if (this.#knownUpTo[p] !== knownUpToMs || this.#known[p] !== known) this.#since[p] = now
+    // More is known with each thing that is written. It does not come further by that.
+    if (this.#knownUpTo[p] !== knownUpToMs) this.#since[p] = now
     this.#knownUpTo[p] = knownUpToMs
     this.#known[p] = known
   }

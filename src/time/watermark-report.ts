@@ -30,8 +30,17 @@ export interface AlignmentBindingReport {
   readonly sinceMs: number
 }
 
+/** The head that waits longest for a partition of its task, or for those who write to it. */
+export interface OrderWaitReport {
+  readonly held: PartitionKey
+  readonly awaited: PartitionKey
+  readonly byWriters: boolean
+  readonly sinceMs: number
+}
+
 export interface WatermarkReport {
   readonly globalMs: number | null
+  readonly orderWait?: OrderWaitReport
   readonly alignmentGroupMins: Readonly<Record<string, number>>
   readonly alignmentBinding: AlignmentBindingReport | null
   readonly partitions: Readonly<Record<PartitionKey, PartitionWatermarkReport>>

@@ -1,12 +1,13 @@
 /** Tells of the watermarks what is in force at a moment. */
 import type { PartitionKey } from '../base/ids.ts'
-import type { Heads } from './heads.ts'
+import type { Heads, HeadWait } from './heads.ts'
 import type { Holds } from './holds.ts'
 import type { IdleClocks } from './idleness.ts'
 import { type PartitionWatermarks, unknown } from './partition-watermarks.ts'
 import type { PartitionNames } from './partition-names.ts'
 import {
   type AlignmentBindingReport,
+  type OrderWaitReport,
   type PartitionWatermarkReport,
   saturatingDifference,
   WallClockOffset,
@@ -32,7 +33,8 @@ export class WatermarkSnapshots {
   /** `binding`: the partition whose hold stops all dispatch, -1 for none. */
   take(binding: number, now: number, wallNow: number): WatermarkReport {
     this.#wall.observe(now, wallNow)
-    const { names, holds, marks } = this.#parts
+    const { names, heads, holds, marks } = this.#parts
+    const wait = heads.longestWait(names.slots)
     const partitions: Record<PartitionKey, PartitionWatermarkReport> = {}
     const alignmentGroupMins: Record<string, number> = {}
     for (const p of names.slots) {
@@ -46,10 +48,16 @@ export class WatermarkSnapshots {
     }
     return {
       globalMs: marks.undecided ? null : marks.global,
+      ...(wait && { orderWait: this.#orderWait(wait) }),
       alignmentGroupMins,
       alignmentBinding: this.#binding(binding),
       partitions,
     }
+  }
+
+  #orderWait({ held, awaited, byWriters, since }: HeadWait): OrderWaitReport {
+    const { names } = this.#parts
+    return { held: names.key(held), awaited: names.key(awaited), byWriters, sinceMs: this.#wall.epochMs(since) }
   }
 
   #partition(p: number, groupMin: number | undefined, now: number): PartitionWatermarkReport {

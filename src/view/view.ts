@@ -79,6 +79,13 @@ export interface PartitionWatermark {
 
 export interface WatermarkSnapshot {
   readonly globalMs: number | null
+  /** The head that waits longest for a partition of its task, or for those who write to it. */
+  readonly orderWait?: {
+    readonly held: PartitionKey
+    readonly awaited: PartitionKey
+    readonly byWriters: boolean
+    readonly sinceMs: number
+  }
   readonly alignmentGroupMins: Readonly<Record<string, number>>
   readonly alignmentBinding: {
     readonly group: string

@@ -1,6 +1,7 @@
 /** Standstills among processes: one that takes another's identity, members of the group that come and go. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { systemTimers } from '../../src/base/timers.ts'
 import type { BrokerPort } from '../../src/broker/port.ts'
 import { Membership } from '../../src/engine/group/membership.ts'
@@ -62,6 +63,47 @@ test('members of the group that come and go are told by name, with how long they
   )
   assert.match(first.sentence, /restless-\S+ on its-host/)
   await eventually('it is over', async () => (await why(engine)).status === 'FLOWING', patienceMs)
+})
+
+test('a process that is paused holds up those behind it, which they tell', async (t) => {
+  const broker = await startEmbeddedBroker({ partitions: 2 })
+  t.after(() => broker.close())
+  const member = (id: string): Promise<TestEngine> =>
+    TestEngine.start(
+      t,
+      'behind',
+      { ...quiet, 'topology.sub-topology-split': 'repartition-topics', 'engine.instance-id': id },
+      broker,
+    )
+  const [one, other] = [await member('one'), await member('other')]
+  const reads = (engine: TestEngine): boolean =>
+    Object.keys(engine.runtime.view.consumer()?.assignment ?? {}).some((key) => key.startsWith('in:'))
+  await eventually('both read', () => reads(one) && reads(other), patienceMs)
+  let n = 0
+  const feed = async (signal: AbortSignal): Promise<void> => {
+    while (!signal.aborted) {
+      await one.runtime.produce(
+        'in',
+        Array.from({ length: 20 }, () => ({ key: `k${n % 97}`, value: { group: `g${n++ % 50}` } })),
+      )
+      await sleep(100)
+    }
+  }
+  const enough = new AbortController()
+  const fed = feed(enough.signal)
+  try {
+    const told = async (): Promise<boolean> => (await one.readBytes('out')).length > 500
+    await eventually('results flow', told, patienceMs)
+    one.runtime.commands.pause()
+    const { first } = await found(other, 'ORDER_HELD')
+    assert.match(first.sentence, /not all processes that write to \S+-repartition have told/)
+    assert.match(first.place.topic ?? '', /-repartition$/)
+    one.runtime.commands.unpause()
+    await eventually('it is over', async () => (await why(other)).status === 'FLOWING', patienceMs)
+  } finally {
+    enough.abort()
+    await fed
+  }
 })
 
 /** A process of the same group that does nothing else. */

@@ -40,12 +40,12 @@ export class LongWait {
     const leftMs = wait.since + longMs - this.#clock.monotonic()
     if (leftMs <= 0 && this.#told?.awaited !== wait.awaited) {
       this.#told = wait
-      const waited = `${wait.held} has waited for ${Math.round((longMs - leftMs) / 1000)} s: ${wait.awaited}`
+      const waited = `${wait.held} has waited for ${Math.round((longMs - leftMs) / 1000)} s:`
       this.#tell(
         wait.byWriters
-          ? `${waited} feeds the same task, and not all who write to it have told that they have come as far; see whether ` +
+          ? `${waited} not all who write to ${wait.awaited} have told that they have come as far; see whether ` +
               'all processes of the application run and commit'
-          : `${waited} feeds the same task, and its records could not be fetched, or nobody could say whether there are more; ` +
+          : `${waited} ${wait.awaited} feeds the same task, and its records could not be fetched, or nobody could say whether there are more; ` +
               'see whether the broker that leads it can be reached',
       )
     }

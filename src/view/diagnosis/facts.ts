@@ -2,7 +2,14 @@
 import type { PartitionKey } from '../../base/ids.ts'
 import type { BrokerNode } from '../../broker/port.ts'
 import type { CommitPhase, Owing } from './owing.ts'
-import type { BarrierSnapshot, EngineFailure, GroupChange, LifecycleState, RestoreProgress } from '../view.ts'
+import type {
+  BarrierSnapshot,
+  EngineFailure,
+  GroupChange,
+  LifecycleState,
+  RestoreProgress,
+  WatermarkSnapshot,
+} from '../view.ts'
 
 export interface RecordPlace {
   readonly topic: string
@@ -210,6 +217,8 @@ export interface Facts {
   /** Whether anything in the application waits for event time. */
   readonly usesEventTime: boolean
   readonly globalWatermarkMs: number | null
+  /** The records that have waited longest for their turn in the order of event time. */
+  readonly orderWait: NonNullable<WatermarkSnapshot['orderWait']> | null
   readonly alignment: {
     readonly group: string
     readonly partition: PartitionKey

@@ -124,6 +124,7 @@ export class Look {
         lanes.reduce((sum, { timersPending }) => sum + timersPending, 0),
       ),
       globalWatermarkMs: watermarks?.globalMs ?? null,
+      orderWait: watermarks?.orderWait ?? null,
       alignment: watermarks?.alignmentBinding ?? null,
       lateRecords: this.#late(now, watermarks?.globalMs ?? null, counters),
       commit: barriers === null ? null : this.#commit(now, barriers, broker.nodes ?? []),

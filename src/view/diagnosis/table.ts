@@ -6,6 +6,7 @@ import { failureRows, lateRows } from './rows/failed.ts'
 import { effectRows, inputRows } from './rows/input.ts'
 import { fencedRows, groupRows } from './rows/group.ts'
 import { laneRows } from './rows/lanes.ts'
+import { orderRows } from './rows/order.ts'
 import { orderedRows } from './rows/ordered.ts'
 
 export const standstillTable: readonly StandstillRow[] = [
@@ -15,6 +16,7 @@ export const standstillTable: readonly StandstillRow[] = [
   ...aroundRows,
   ...unansweredRows,
   ...inputRows,
+  ...orderRows,
   ...groupRows,
   ...slowCommitRows,
   ...lateRows,

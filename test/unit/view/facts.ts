@@ -58,6 +58,7 @@ export const healthy: Facts = {
   lanes: [lane, { ...lane, lane: 'lane-1' }],
   partitions: [partition, { ...partition, partition: 1 }],
   usesEventTime: true,
+  orderWait: null,
   globalWatermarkMs: now,
   alignment: null,
   lateRecords: 0,
