@@ -128,8 +128,9 @@ export class SinkOperator extends EncodingOperator {
 
   /** One record's answer is not to fail the write of all others: a broker takes no other name. */
   #chosen(answer: unknown, rec: Rec): string {
-    if (answer === this.#lastChosen) return answer as string
-    if (typeof answer !== 'string' || nameFault(answer) !== undefined) throw this.#noName(answer, rec)
+    if (typeof answer !== 'string') throw this.#noName(answer, rec)
+    if (answer === this.#lastChosen) return answer
+    if (nameFault(answer) !== undefined) throw this.#noName(answer, rec)
     this.#lastChosen = answer
     return answer
   }
