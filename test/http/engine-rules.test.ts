@@ -183,10 +183,11 @@ describe('threads', () => {
         const threads = json.engineThreads as unknown as Array<{ stack: string[] }>
         return threads.find(({ stack }) => /^(loopWithoutEnd|deeper) /.test(stack[0] ?? ''))?.stack.length
       })
+    // On a busy machine it may be seen on its way down.
+    await live.until('it is all the way down', async () => (await lengthOf('?depth=1000')) > 200)
     assert.equal(await lengthOf(''), 40)
     assert.equal(await lengthOf('?depth=1'), 1)
     assert.equal(await lengthOf('?depth=150'), 150)
-    assert.ok((await lengthOf('?depth=1000')) > 200)
   })
 })
 
