@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
 import type { WhyFinding } from '../../src/view/diagnosis/answer.ts'
 import { type In, TestEngine } from './support/engine.ts'
+import { engineIndex } from '../../src/base/counters.ts'
 import type { BarrierSnapshot } from '../../src/view/view.ts'
 import { eventually } from '../support/millrace.ts'
 import { flows, found, keptBusy, meanwhile, patienceMs, quiet, why } from './support/why.ts'
@@ -132,9 +133,12 @@ describe('asynchronous functions', () => {
     await engine.idle()
     await engine.put('calls', [{ key: 'lost', value: { do: 'pend' }, partition: 0 }])
     const { first } = await found(engine, 'PROMISE_PENDING')
+    const dispatched = (): number => engine.runtime.view.counters()?.engine[engineIndex.recordsDispatched] ?? 0
+    const before = dispatched()
     const { first: again } = await found(engine, 'PROMISE_PENDING', ({ sentence }) =>
       sentence.includes('has restarted in place because of it'),
     )
+    assert.ok(dispatched() >= before, `a counter never falls: ${before}, then ${dispatched()}`)
     assert.deepEqual([again.since, again.place], [first.since, first.place])
   })
 
