@@ -9,6 +9,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { laneBlockLength, newBlock } from '../../src/base/counters.ts'
 import { keySlot } from '../../src/base/hash.ts'
+import { systemClock } from '../../src/base/clock.ts'
 import { LaneCounters } from '../../src/lanes/lane-counters.ts'
 import { TransferReader, TransferWriter } from '../../src/lanes/transfer.ts'
 import { serdes } from '../../src/serde/index.ts'
@@ -64,7 +65,7 @@ const users = Array.from({ length: 100_000 }, (_, i) => `u${i}`)
 /** As many as the workload `map` of the benchmark has. */
 const nodes = 4
 const layout = { nodes, subtopologies: 1, stores: [], sourceTopics: ['in'], sinkTopics: ['out'] }
-const noted = new LaneCounters(layout, newBlock(laneBlockLength(layout)), 0)
+const noted = new LaneCounters(layout, newBlock(laneBlockLength(layout)), systemClock, () => undefined)
 let counted = 0
 let epoch = 0
 

@@ -70,7 +70,7 @@ export class LaneCore {
     const { topology, lane, lanes } = options
     this.#commits = new CommitRequests(options, { run: () => this.#run, barrier: () => this.#barrier })
     this.#levels = Array.from({ length: topology.levels }, (_, level) => new LevelState(level))
-    this.counters = new LaneCounters(options.layout, options.counters, options.clock.now())
+    this.counters = new LaneCounters(options.layout, options.counters, options.clock, options.wake)
     this.#timings = new LaneTimings(options.layout, options.counters, options.clock)
     this.#outputs = new Outputs(
       (topic) => options.toEngine({ type: 'resolve-topics', lane, topics: [topic] }, []),

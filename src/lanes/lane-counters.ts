@@ -27,9 +27,11 @@ const dropIndex = new Map<string, number>(dropReasons.map((reason, i) => [reason
 class SharedProbe implements Probe {
   readonly #block: Float64Array
   readonly counts: Float64Array
+  readonly resumes: () => void
 
-  constructor(layout: CounterLayout, block: Float64Array) {
+  constructor(layout: CounterLayout, block: Float64Array, resumes: () => void) {
     this.#block = block
+    this.resumes = resumes
     this.counts = block.subarray(laneSlots.length, laneSlots.length + layout.nodes)
     this.currentNode = -1
   }
@@ -59,14 +61,18 @@ export class LaneCounters {
   readonly #firstTaken: number
   readonly #toNext: number
 
-  /** From `now` on the lane's time counts, unless it did before an in-place restart. */
-  constructor(layout: CounterLayout, block: Float64Array, now: number) {
+  /** From now on the lane's time counts, unless it did before an in-place restart. `wake`: asks for a turn. */
+  constructor(layout: CounterLayout, block: Float64Array, clock: Clock, wake: () => void) {
     this.#layout = layout
     this.#block = block
     this.#firstTaken = subtopologySlot(layout, 0)
     this.#toNext = subtopologySlot(layout, 1) - this.#firstTaken
-    if (block[laneIndex.doingSinceMs] === 0) block[laneIndex.doingSinceMs] = now
-    this.probe = new SharedProbe(layout, block)
+    if (block[laneIndex.doingSinceMs] === 0) block[laneIndex.doingSinceMs] = clock.now()
+    this.probe = new SharedProbe(layout, block, () => {
+      if (block[laneIndex.doing] === busy) return
+      this.#does(busy, clock.now())
+      wake() // What else a promise sets going follows at once; the turn behind it ends this time.
+    })
   }
 
   /** What the engine has noted of the input of a sub-topology. */

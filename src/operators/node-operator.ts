@@ -24,6 +24,8 @@ export interface Probe {
   currentNode: number
   /** Counts what has come to an end within one call of the task: one of several timers, windows, or records that one made. */
   steps: number
+  /** What a function promised has come, and the task goes on behind this node, outside of any turn of its lane. */
+  resumes?(): void
   /** Records by node index. */
   readonly counts: Float64Array
 }
@@ -180,6 +182,7 @@ export abstract class NodeOperator implements Operator {
     }
     gate?.left(true)
     this.atWork()
+    this.#probe.resumes?.()
     const pending = resume(value)
     this.context.returned?.(rec?.origin)
     // A promise that is none would be waited for as well.

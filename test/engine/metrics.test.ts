@@ -127,4 +127,20 @@ describe('metrics of the running engine', () => {
       assert.ok(sum(families, `${durations}_sum`, { store: 'sums', op }) > 0)
     }
   })
+
+  test('a lane that works behind an asynchronous function is busy, and not waiting', async (t) => {
+    const engine = await startWith(t, 'busy-behind', { 'engine.lanes.count': 1 })
+    await engine.put(
+      'work',
+      Array.from({ length: 20 }, (_, n) => ({ key: `k${n}`, value: 50 })),
+    )
+    await engine.idle()
+    const worked = (await engine.read('worked')).reduce((total, { value }) => total + (value as number), 0) / 1000
+    assert.ok(worked >= 1)
+    const busy = (families: readonly PrometheusFamily[]) => sum(families, 'engine_lane_busy_seconds_total', {})
+    // Its own clock and that of the lane round differently.
+    await told(engine, 'the work counts', (families) => busy(families) > 0.95 * worked)
+    const waiting = sum(await scrape(engine), 'engine_lane_waiting_seconds_total', {})
+    assert.ok(waiting < worked / 2, `${waiting} s of waiting beside ${worked} s of work`)
+  })
 })

@@ -60,7 +60,8 @@ class World {
   }
 
   get input(): Omit<InputKnowledge, 'heldFrom'> & { heldFrom(): number } {
-    const told = new LaneCounters(layout, this.block, this.now).inputOf(() => 1)
+    const clock = { now: () => this.now, monotonic: () => this.now - begun }
+    const told = new LaneCounters(layout, this.block, clock, () => undefined).inputOf(() => 1)
     return { ...told, cameAt: () => 0, behindMs: 0, heldFrom: () => told.heldFrom(1) }
   }
 
