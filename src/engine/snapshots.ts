@@ -1,5 +1,5 @@
 /** The engine thread's own figures, made into the snapshots that the control thread shows. */
-import { type CounterLayout, functionSlot, type functionSlots, laneIndex } from '../base/counters.ts'
+import { type CounterLayout, functionSlot, type functionSlots, laneDoings, laneIndex } from '../base/counters.ts'
 import { type PartitionKey, partitionKey } from '../base/ids.ts'
 import type { CommitReport } from './commit/machine.ts'
 import type { Committer } from './commit/committer.ts'
@@ -152,6 +152,11 @@ function functionCalls({ laneCounters, layout, nodeName }: BarrierFacts): Functi
   return found
 }
 
+/** What it was at last is over. */
+function isIdle(block: Float64Array): boolean {
+  return laneDoings[block[laneIndex.doing] as number] === 'idleMs'
+}
+
 function laneFacts(
   facts: BarrierFacts,
   block: Float64Array,
@@ -163,7 +168,7 @@ function laneFacts(
     acked,
     queuedRecords: Math.max(0, block[laneIndex.queuedRecords] as number),
     lastProgressMs: block[laneIndex.lastProgressMs] as number,
-    at: recordAt(block, facts.originTopics),
+    at: isIdle(block) ? null : recordAt(block, facts.originTopics),
     node: facts.nodeName(block[laneIndex.currentNode] as number),
   }
 }

@@ -142,5 +142,7 @@ describe('metrics of the running engine', () => {
     await told(engine, 'the work counts', (families) => busy(families) > 0.95 * worked)
     const waiting = sum(await scrape(engine), 'engine_lane_waiting_seconds_total', {})
     assert.ok(waiting < worked / 2, `${waiting} s of waiting beside ${worked} s of work`)
+    const places = () => engine.runtime.view.barriers()?.lanes.map(({ at }) => at)
+    await eventually('an idle lane is at no record', () => places()?.every((at) => at === null) === true)
   })
 })

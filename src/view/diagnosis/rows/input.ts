@@ -325,7 +325,7 @@ const bufferFull: StandstillRow = {
       .map((each): Found => {
         const { topic, partition, buffered, bufferCapacity, fullSinceMs } = each
         return {
-          sentence: `${nameOf(each)} is not read from Kafka any further: its buffer has been full for ${lasting(now - (fullSinceMs as number))} (${buffered} records of ${bufferCapacity}).${still}`,
+          sentence: `${nameOf(each)} is not fetched any further: its buffer has been full for ${lasting(now - (fullSinceMs as number))} (${buffered} records of ${bufferCapacity}).${still}`,
           sinceMs: fullSinceMs as number,
           place: { topic, partition },
           evidence: [{ at: '/consumer', field: `assignment.${keyOf(each)}.buffered`, value: buffered }],
