@@ -22,7 +22,7 @@ import { LaneTimings } from './lane-timings.ts'
 import { Deferred } from './levels/deferred.ts'
 import { LevelState } from './levels/level-state.ts'
 import { Outputs } from './outputs.ts'
-import type { LaneAnswer, LaneQuery, LaneToLane, ToLane } from './protocol.ts'
+import type { LaneAnswer, LaneQuery, LaneToLane, OriginTopics, ToLane } from './protocol.ts'
 import { CallGates } from './tasks/call-gates.ts'
 import { Calls, showLongestChain } from './tasks/calls.ts'
 import { ScheduleRuns } from './schedule-run.ts'
@@ -151,7 +151,7 @@ export class LaneCore {
       counters: this.counters,
       affinity: () => this.#affinity as Affinity,
       alive: (slot) => !this.#faulted && this.#tasks.has(slot),
-      originTopic: (name) => this.#originTopic(name),
+      originTopic: (name) => this.#intake.numberOf(name),
       requestCommit: () => this.#commits.request(),
       fencingToken: () => this.#fencingToken,
       failed: (slot, rec, error) => this.#failed(slot, rec, error),
@@ -286,11 +286,11 @@ export class LaneCore {
         assert(message.run >= this.#run, `run ${message.run} begins behind run ${this.#run}`)
         this.#run = message.run
         this.#affinity = Affinity.from(message.affinity)
-        this.#setOrigins(message.originTopics)
+        this.#setOrigins(message.origins)
         this.#tasks.affinity = this.#affinity
         return
       case 'origins':
-        this.#setOrigins(message.originTopics)
+        this.#setOrigins(message.origins)
         return
       case 'topics':
         for (const topic of message.topics) this.#outputs.setTopic(topic)
@@ -405,9 +405,9 @@ export class LaneCore {
   #showCalls(): void {
     const { toEngine, lane, counters } = this.#options
     this.counters.finished(this.#calls.finishedOf)
-    this.#calls.show(counters, (name) => this.#originTopic(name))
+    this.#calls.show(counters, (name) => this.#intake.numberOf(name))
     if (this.#runner.parked === 0) this.counters.set(laneIndex.longestChain, 0)
-    else showLongestChain(this.#tasks.all(), counters, (name) => this.#originTopic(name))
+    else showLongestChain(this.#tasks.all(), counters, (name) => this.#intake.numberOf(name))
     const keys = this.#calls.takeKeys()
     if (keys !== undefined) toEngine({ type: 'finished', lane, run: this.#run, keys }, [])
   }
@@ -427,13 +427,10 @@ export class LaneCore {
     this.#commits.requestFor(this.#tasks, this.#outputs)
   }
 
-  #setOrigins(topics: readonly string[]): void {
-    this.#intake.originTopics = topics
-    this.#timings.origins(topics)
-  }
-
-  #originTopic(name: string): number {
-    return this.#intake.originTopics.indexOf(name)
+  #setOrigins({ names, topicIds }: OriginTopics): void {
+    this.#intake.originTopics = names
+    this.#timings.origins(names)
+    this.#tasks.host.topicIds = new Map(names.map((name, i) => [name, topicIds[i] ?? '']))
   }
 
   #failed(slot: TaskSlot, rec: Rec | undefined, error: unknown): void {

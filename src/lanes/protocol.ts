@@ -44,15 +44,22 @@ export interface EmittedRecord {
   readonly timestamp: number
 }
 
+/** Topics by the number that records carry. */
+export interface OriginTopics {
+  readonly names: readonly string[]
+  /** Which incarnation of each topic it is. */
+  readonly topicIds: readonly string[]
+}
+
 export type ToLane =
   | {
       readonly type: 'configure'
       readonly run: number
       readonly affinity: AffinityPlan
-      readonly originTopics: readonly string[]
+      readonly origins: OriginTopics
     }
   /** Topics came that match a pattern: the list that records name their topic in has grown. */
-  | { readonly type: 'origins'; readonly run: number; readonly originTopics: readonly string[] }
+  | { readonly type: 'origins'; readonly run: number; readonly origins: OriginTopics }
   /** Topics that sinks write to. */
   | { readonly type: 'topics'; readonly topics: readonly OutputTopic[] }
   /** Open the stores of these tasks and say what they hold. */

@@ -3,7 +3,7 @@ import type { SpecOf } from '../topology/operator-spec.ts'
 import { type Emission, toldAt } from './emission.ts'
 import { type CallGate, Change, type Downstream, forward, isPromise, type Maybe, Rec } from './contract.ts'
 import { NodeOperator, type OperatorEnv } from './node-operator.ts'
-import { RowStore } from './rows.ts'
+import { forEachCall, isChangeable, RowStore } from './rows.ts'
 
 export class StreamAggregateOperator extends NodeOperator {
   readonly #spec: SpecOf<'streamAggregate'>
@@ -38,7 +38,8 @@ export class StreamAggregateOperator extends NodeOperator {
 
   #inTurn(gate: CallGate, rec: Rec, init: (() => unknown) | undefined, old: unknown, timestamp: number): Maybe {
     const { fold } = this.#spec
-    const folded = gate.run(rec.origin, () => fold(init === undefined ? old : init(), rec.value, rec.key, rec))
+    const start = init ?? forEachCall(old, () => this.#stored(rec, old))
+    const folded = gate.run(rec.origin, () => fold(start(), rec.value, rec.key, rec))
     return this.#putLater(folded, rec, old, timestamp)
   }
 
@@ -46,12 +47,18 @@ export class StreamAggregateOperator extends NodeOperator {
     return this.later(aggregate, rec, (result) => this.#put(rec, result, old, timestamp))
   }
 
+  /** What it was before the fold, which may have changed the object. */
+  #stored(rec: Rec, old: unknown): unknown {
+    return isChangeable(old) ? (this.#rows.get(rec.key, rec)?.value ?? null) : old
+  }
+
   #put(rec: Rec, aggregate: unknown, old: unknown, timestamp: number): Maybe {
+    const before = this.#spec.sendOldValues ? this.#stored(rec, old) : null
     const put = this.#rows.put(rec.key, aggregate, timestamp, rec)
     if (put === 'rejected') return this.drop(rec, 'expired')
     const { key, headers } = rec
     if (this.#emission?.notes(key, 0, 0, aggregate, toldAt(rec, aggregate, timestamp), headers)) return
-    const change = new Change(aggregate ?? null, this.#spec.sendOldValues ? old : null, put === 'latest')
+    const change = new Change(aggregate ?? null, before, put === 'latest')
     const told = new Rec(key, change, timestamp, headers, rec.origin, rec.keyRange, undefined)
     const { only } = this
     return only === undefined ? forward(this.children, told) : only.process(told)

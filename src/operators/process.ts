@@ -213,12 +213,18 @@ export class ProcessOperator extends NodeOperator {
     return this.#specOf(this.#spec.timerStore as string).keySerde
   }
 
-  #setTimer(key: unknown, at: number): void {
+  #setTimer(key: unknown, atMs: number): void {
+    if (!Number.isFinite(atMs))
+      throw new EngineError(
+        'PROCESSING_FAILED',
+        `${this.name} sets a timer for ${String(atMs)}; give milliseconds since 1970. Where it is not to fire, set none.`,
+      )
+    const at = Math.max(0, Math.round(atMs))
     this.#deleteTimer(key)
     const bytes = new Uint8Array(8)
-    writeInt64(bytes, 0, Math.max(0, Math.round(at)))
+    writeInt64(bytes, 0, at)
     this.#needTimers().put(key, bytes)
-    this.#timers.add(this.#timer(key, Math.max(0, Math.round(at))))
+    this.#timers.add(this.#timer(key, at))
     this.#wake()
   }
 

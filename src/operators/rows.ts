@@ -26,6 +26,17 @@ export type AgingRows = Pick<StampedKeyValueStore, 'spec' | 'getAt'>
 export type HistoryRows = Pick<VersionedRowStore, 'spec' | 'getAt' | 'putAt'>
 export type RowPut = 'latest' | 'older' | 'rejected'
 
+/** A function that is given this value can change it in place, as many folds do: what is told of it is read anew then. */
+export function isChangeable(value: unknown): boolean {
+  return typeof value === 'object' && value !== null
+}
+
+/** What each call for one record is given: at first what was read, and then what is stored, for one that failed may have changed it. */
+export function forEachCall<T>(first: T, stored: () => T): () => T {
+  let calls = 0
+  return () => (calls++ === 0 ? first : stored())
+}
+
 /** A key-value or versioned store under one face. What it forgets it forgets by the time of the record at hand. */
 export class RowStore {
   readonly #context: TaskContext

@@ -5,7 +5,7 @@ import type { SpecOf, UserFn } from '../topology/operator-spec.ts'
 import { type Emission, toldAt } from './emission.ts'
 import { Change, type Downstream, forward, isPromise, type Maybe, Rec } from './contract.ts'
 import { NodeOperator, type OperatorEnv } from './node-operator.ts'
-import { type HistoryRows, RowStore } from './rows.ts'
+import { type HistoryRows, isChangeable, RowStore } from './rows.ts'
 import { withValue } from './stateless.ts'
 
 const nothing = (value: unknown): value is null | undefined => value === null || value === undefined
@@ -265,11 +265,13 @@ export class TableAggregateOperator extends NodeOperator {
   }
 
   #put(rec: Rec, aggregate: unknown, old: unknown, timestamp: number): Maybe {
+    // The functions may have changed the object that was read.
+    const stored = isChangeable(old) && this.#spec.sendOldValues ? (this.#rows.get(rec.key, rec)?.value ?? null) : old
     const put = this.#rows.put(rec.key, aggregate, timestamp, rec)
     if (put === 'rejected') return this.drop(rec, 'expired')
     const { key, headers } = rec
     if (this.#emission?.notes(key, 0, 0, aggregate, toldAt(rec, aggregate, timestamp), headers)) return
-    const change = new Change(aggregate ?? null, this.#spec.sendOldValues ? old : null, put === 'latest')
+    const change = new Change(aggregate ?? null, this.#spec.sendOldValues ? stored : null, put === 'latest')
     return forward(this.children, new Rec(key, change, timestamp, headers, rec.origin, rec.keyRange, undefined))
   }
 }

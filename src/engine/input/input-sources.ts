@@ -26,8 +26,9 @@ export class InputSources {
     known.push(...fresh)
     if (first || fresh.length === 0) return
     const { send, settings } = this.#o
+    const origins = { names: [...known], topicIds: known.map((topic) => topics.topics.get(topic)?.topicId ?? '') }
     for (let lane = 0; lane < settings.lanes; lane++) {
-      send(lane, { type: 'origins', run: this.#run.number, originTopics: [...known] }, [])
+      send(lane, { type: 'origins', run: this.#run.number, origins }, [])
     }
   }
 

@@ -23,9 +23,10 @@ export function configureLanes(
   affinity: Affinity,
   outputs: readonly OutputTopic[],
 ): void {
-  const originTopics = [...new Set(topics.bySource.flat())]
+  const names = [...new Set(topics.bySource.flat())]
+  const origins = { names, topicIds: names.map((name) => topics.topics.get(name)?.topicId ?? '') }
   for (let lane = 0; lane < settings.lanes; lane++) {
-    send(lane, { type: 'configure', run: run.number, affinity: affinity.toJSON(), originTopics }, [])
+    send(lane, { type: 'configure', run: run.number, affinity: affinity.toJSON(), origins }, [])
     send(lane, { type: 'topics', topics: [...outputs] }, [])
   }
 }

@@ -75,6 +75,11 @@ export class Intake {
     this.looksAhead = topology.sources.some((source) => rowsByKey(topology, source) !== undefined)
   }
 
+  /** The number that records carry for this topic; -1 where they carry none. */
+  numberOf(topic: string): number {
+    return this.originTopics.indexOf(topic)
+  }
+
   /** Prefetches the rows that the next records will ask for. */
   lookAhead(reader: TransferReader): void {
     const ahead = this.#ahead

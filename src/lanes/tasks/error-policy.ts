@@ -44,7 +44,13 @@ export function dropSentence(reason: DropReason, node: string): string {
 }
 
 /** Header names as Kafka Streams gives them, so that existing tools read them. */
-export function deadLetterHeaders(error: unknown, origin: Origin, headers: Headers, reason?: string): Headers {
+export function deadLetterHeaders(
+  error: unknown,
+  origin: Origin,
+  headers: Headers,
+  topicId: string | undefined,
+  reason?: string,
+): Headers {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
   const name = cause instanceof Error ? cause.name : reason ? 'RecordDropped' : 'Error'
   return [
@@ -55,6 +61,8 @@ export function deadLetterHeaders(error: unknown, origin: Origin, headers: Heade
     ['__streams.errors.topic', origin.topic],
     ['__streams.errors.partition', String(origin.partition)],
     ['__streams.errors.offset', String(origin.offset)],
+    // The topic may be deleted and made anew: the place is another record's then.
+    ...(topicId ? ([['__streams.errors.topic-id', topicId]] as const) : []),
   ]
 }
 

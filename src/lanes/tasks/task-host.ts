@@ -80,6 +80,8 @@ export class TaskHostPort {
   readonly #options: TaskHostOptions
   /** Origins are to tell how records came: what was changed on its way may become a dead letter. */
   readonly keepsRecords: boolean
+  /** Of topics that records come from: their incarnations. */
+  topicIds: ReadonlyMap<string, string> = new Map()
   readonly #targets: readonly Target[]
   /** By level: see `digitsOf`. */
   readonly #digits: readonly number[]
@@ -182,8 +184,7 @@ export class TaskHostPort {
     counters.dropped(slot.subtopology, reason)
     this.#options.told?.(rec, reason, node)
     if (policies.dropped !== 'dead-letter') return
-    const headers = deadLetterHeaders(undefined, rec.origin, this.#headersOf(rec), dropSentence(reason, node))
-    this.#deadLetter(slot, rec, reason, headers)
+    this.#deadLetter(slot, rec, reason, this.#letterHeaders(undefined, rec, dropSentence(reason, node)))
   }
 
   /** Whether a record that failed goes no further by the policy for its failure; else the lane has failed. */
@@ -200,11 +201,11 @@ export class TaskHostPort {
     const { counters, told } = this.#options
     counters.dropped(slot.subtopology, reason)
     told?.(rec, reason, EngineError.is(error) ? error.details.node : undefined)
-    if (deadLetter) this.#deadLetter(slot, rec, reason, deadLetterHeaders(error, rec.origin, this.#headersOf(rec)))
+    if (deadLetter) this.#deadLetter(slot, rec, reason, this.#letterHeaders(error, rec))
   }
 
-  #headersOf({ origin, headers }: Rec): Headers {
-    return origin.came?.headers ?? headers
+  #letterHeaders(error: unknown, { origin, headers }: Rec, reason?: string): Headers {
+    return deadLetterHeaders(error, origin, origin.came?.headers ?? headers, this.topicIds.get(origin.topic), reason)
   }
 
   #deadLetter(slot: TaskSlot, rec: Rec, reason: DropReason, headers: Headers): void {

@@ -7,6 +7,7 @@ import type { Emission } from '../emission.ts'
 import { Change, type Downstream, forward, isPromise, type Maybe, Rec } from '../contract.ts'
 import type { OperatorEnv } from '../node-operator.ts'
 import type { PendingWindow } from './pending-windows.ts'
+import { forEachCall, isChangeable } from '../rows.ts'
 import { WindowOperator } from './window-operator.ts'
 
 interface Session {
@@ -66,10 +67,10 @@ export class SessionWindowOperator extends WindowOperator {
     this.atWork()
     return this.whenDone(this.#merge(met, rec.key), rec, (merged) => {
       this.atWork()
-      return this.whenDone(this.#fold(merged, rec), rec, (aggregate) => {
+      return this.whenDone(this.#fold(merged, met, rec), rec, (aggregate) => {
         const grows = start !== timestamp || end !== timestamp
         const retractions = grows ? met : []
-        const before = grows ? null : (met[0]?.value ?? null)
+        const before = grows || !this.spec.sendOldValues || met[0] === undefined ? null : this.#stored(rec.key, met[0])
         // Nothing is taken back before the function has answered: where it fails, sessions stay as they are.
         return this.#after(
           this.inTurn(retractions, (session) => this.#retract(session, rec)),
@@ -105,14 +106,31 @@ export class SessionWindowOperator extends WindowOperator {
     return aggregate
   }
 
-  #fold(merged: unknown, rec: Rec): unknown {
+  #fold(merged: unknown, met: readonly Session[], rec: Rec): unknown {
     const { init, fold } = this.spec
     if (init === undefined && (merged === null || merged === undefined)) return rec.value
-    if (this.gate !== undefined) return this.gate.run(rec.origin, () => fold(merged, rec.value, rec.key, rec))
-    return fold(merged, rec.value, rec.key, rec)
+    if (this.gate === undefined) return fold(merged, rec.value, rec.key, rec)
+    const before = forEachCall(merged, () => this.#mergeStored(met, rec.key))
+    return this.gate.run(rec.origin, () => {
+      const aggregate = before()
+      return isPromise(aggregate)
+        ? aggregate.then((value) => fold(value, rec.value, rec.key, rec))
+        : fold(aggregate, rec.value, rec.key, rec)
+    })
+  }
+
+  #mergeStored(met: readonly Session[], key: unknown): unknown {
+    const stored = met.map((session) => ({ ...session, value: this.#stored(key, session) }))
+    return this.#merge(stored, key)
+  }
+
+  /** What was told of it: the functions may have changed the object that was read. */
+  #stored(key: unknown, { start, end, value }: Session): unknown {
+    return isChangeable(value) ? this.#store.fetchSession(key, start, end) : value
   }
 
   #retract(session: Session, rec: Rec): Maybe {
+    const before = this.spec.sendOldValues ? this.#stored(rec.key, session) : null
     this.#store.put(rec.key, session.start, session.end, null)
     const window = { key: rec.key, start: session.start, end: session.end }
     if (this.pending) {
@@ -121,7 +139,7 @@ export class SessionWindowOperator extends WindowOperator {
       return
     }
     if (this.#emission?.notes(rec.key, session.start, session.end, null, session.end, rec.headers)) return
-    const change = new Change(null, this.spec.sendOldValues ? session.value : null)
+    const change = new Change(null, before)
     return forward(this.children, new Rec(window, change, session.end, noHeaders, rec.origin, undefined, undefined))
   }
 
@@ -135,7 +153,7 @@ export class SessionWindowOperator extends WindowOperator {
       return
     }
     if (this.#emission?.notes(rec.key, start, end, aggregate, end, rec.headers)) return
-    const change = new Change(aggregate ?? null, this.spec.sendOldValues ? before : null)
+    const change = new Change(aggregate ?? null, before)
     return forward(this.children, new Rec(window, change, end, noHeaders, rec.origin, undefined, undefined))
   }
 

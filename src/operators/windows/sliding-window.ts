@@ -6,9 +6,10 @@ import type { Serde } from '../../serde/serde.ts'
 import type { ValueAndTimestamp, WindowStore } from '../../state/contract.ts'
 import type { SpecOf } from '../../topology/operator-spec.ts'
 import { type Emission, toldAt } from '../emission.ts'
-import { Change, type Downstream, forward, isPromise, type Maybe, Rec } from '../contract.ts'
+import { type CallGate, Change, type Downstream, forward, isPromise, type Maybe, Rec } from '../contract.ts'
 import type { OperatorEnv } from '../node-operator.ts'
 import type { PendingWindow } from './pending-windows.ts'
+import { forEachCall, isChangeable } from '../rows.ts'
 import { WindowOperator } from './window-operator.ts'
 
 type Row = ValueAndTimestamp<unknown>
@@ -19,6 +20,8 @@ interface Step {
   readonly row: Row | undefined
   /** False: the window takes over what is in it already, the record itself is not in it. */
   readonly adds: boolean
+  /** The window that `row` was read from, where it is another one. */
+  readonly from?: number
 }
 
 export class SlidingWindowOperator extends WindowOperator {
@@ -62,7 +65,9 @@ export class SlidingWindowOperator extends WindowOperator {
     const steps: Step[] = []
     const starts = new Set<number>()
     let left: Row | undefined
+    let leftStart = 0
     let right: Row | undefined
+    let rightStart = 0
     let leftExists = false
     let rightExists = false
     let previous: number | undefined
@@ -72,6 +77,7 @@ export class SlidingWindowOperator extends WindowOperator {
       if (start === at + 1) {
         rightExists = true
       } else if (end > at) {
+        if (right === undefined) rightStart = start
         right ??= row
         steps.push({ start, row, adds: true })
       } else if (end === at) {
@@ -81,6 +87,7 @@ export class SlidingWindowOperator extends WindowOperator {
         previous = row.timestamp
       } else {
         left = row
+        leftStart = start
         previous = row.timestamp
         break
       }
@@ -93,11 +100,16 @@ export class SlidingWindowOperator extends WindowOperator {
     if (!leftExists) {
       const holdsPrevious = previous !== undefined && at - difference <= previous
       const row = holdsPrevious && left ? { value: left.value, timestamp: at } : undefined
-      steps.push({ start: at - difference, row, adds: true })
+      steps.push({ start: at - difference, row, adds: true, from: leftStart })
     }
     if (!rightExists && right !== undefined && right.timestamp > at)
-      steps.push({ start: at + 1, row: right, adds: false })
+      steps.push({ start: at + 1, row: this.#apart(rec.key, rightStart, right), adds: false })
     return steps
+  }
+
+  /** Of the window that begins there: the fold of that one may change the object that was read. */
+  #apart(key: unknown, start: number, row: Row): Row | undefined {
+    return isChangeable(row.value) ? this.#store.fetch(key, start) : row
   }
 
   /** Records before the first whole window share the window [0, difference]. */
@@ -107,6 +119,7 @@ export class SlidingWindowOperator extends WindowOperator {
     const starts = new Set<number>()
     let combined: Row | undefined
     let right: Row | undefined
+    let rightStart = 0
     let rightExists = false
     let previous: number | undefined
     for (const [start, row] of this.#store.fetchRange(rec.key, 0, at + 1)) {
@@ -116,6 +129,7 @@ export class SlidingWindowOperator extends WindowOperator {
         if (row.timestamp < at) previous = row.timestamp
       } else if (start <= at) {
         right = row
+        rightStart = start
         steps.push({ start, row, adds: true })
       } else {
         rightExists = true
@@ -123,7 +137,7 @@ export class SlidingWindowOperator extends WindowOperator {
     }
     if (right === undefined && combined !== undefined && combined.timestamp > at) right = combined
     if (!rightExists && right !== undefined && right.timestamp > at)
-      steps.push({ start: at + 1, row: right, adds: false })
+      steps.push({ start: at + 1, row: this.#apart(rec.key, rightStart, right), adds: false })
     if (previous !== undefined && !starts.has(previous + 1))
       steps.push({ start: previous + 1, row: undefined, adds: true })
     steps.push({ start: 0, row: combined, adds: true })
@@ -139,14 +153,25 @@ export class SlidingWindowOperator extends WindowOperator {
       ? rec.value
       : this.gate === undefined
         ? fold(old, rec.value, rec.key, rec)
-        : this.gate.run(rec.origin, () => fold(old, rec.value, rec.key, rec))
+        : this.#inItsTurn(this.gate, step, old, rec)
     const timestamp = step.row === undefined ? rec.timestamp : Math.max(rec.timestamp, step.row.timestamp)
+    // One that takes over what another holds was not told before.
+    const before = step.from === undefined ? step.row : undefined
     if (isPromise(aggregate))
-      return this.later(aggregate, rec, (value) => this.#put(step.start, { value, timestamp }, step.row, rec))
-    return this.#put(step.start, { value: aggregate, timestamp }, step.row, rec)
+      return this.later(aggregate, rec, (value) => this.#put(step.start, { value, timestamp }, before, rec))
+    return this.#put(step.start, { value: aggregate, timestamp }, before, rec)
+  }
+
+  #inItsTurn(gate: CallGate, { start, row, from = start }: Step, old: unknown, rec: Rec): Promise<unknown> {
+    const { init, fold } = this.spec
+    const stored = (): unknown => (row === undefined ? init?.() : this.#store.fetch(rec.key, from)?.value) ?? null
+    const before = forEachCall(old, stored)
+    return gate.run(rec.origin, () => fold(before(), rec.value, rec.key, rec))
   }
 
   #put(start: number, row: Row, old: Row | undefined, rec: Rec): Maybe {
+    const tellsOld = this.spec.sendOldValues && this.pending === undefined && old !== undefined
+    const stored = tellsOld ? this.#apart(rec.key, start, old) : old
     this.#store.put(rec.key, row.value, start, row.timestamp)
     const window = { key: rec.key, start, end: start + this.#difference }
     if (this.pending) {
@@ -156,7 +181,7 @@ export class SlidingWindowOperator extends WindowOperator {
     }
     const { key, headers } = rec
     if (this.#emission?.notes(key, start, 0, row.value, toldAt(rec, row.value, row.timestamp), headers)) return
-    const change = new Change(row.value ?? null, this.spec.sendOldValues ? (old?.value ?? null) : null)
+    const change = new Change(row.value ?? null, this.spec.sendOldValues ? (stored?.value ?? null) : null)
     return forward(this.children, new Rec(window, change, row.timestamp, headers, rec.origin, undefined, undefined))
   }
 

@@ -16,6 +16,7 @@ import {
 } from '../contract.ts'
 import type { OperatorEnv } from '../node-operator.ts'
 import type { PendingWindow } from './pending-windows.ts'
+import { forEachCall, isChangeable } from '../rows.ts'
 import { WindowOperator } from './window-operator.ts'
 
 type Store = WindowStore<unknown, unknown> & {
@@ -102,8 +103,10 @@ export class TimeWindowOperator extends WindowOperator {
   // Apart, so that no scope is made for the closures where the function answers at once.
 
   #inItsTurn(gate: CallGate, start: number, row: Row | undefined, old: unknown, rec: Rec): Maybe {
-    const { fold } = this.spec
-    const folded = gate.run(rec.origin, () => fold(old, rec.value, rec.key, rec))
+    const { init, fold } = this.spec
+    const stored = (): unknown => this.#store.fetch(rec.key, start)?.value ?? init?.() ?? null
+    const before = forEachCall(old, stored)
+    const folded = gate.run(rec.origin, () => fold(before(), rec.value, rec.key, rec))
     return this.#putLater(folded, start, row, rec)
   }
 
@@ -113,6 +116,9 @@ export class TimeWindowOperator extends WindowOperator {
 
   #put(start: number, row: ValueAndTimestamp<unknown> | undefined, aggregate: unknown, rec: Rec): Maybe {
     const timestamp = row === undefined ? rec.timestamp : Math.max(rec.timestamp, row.timestamp)
+    const tellsOld = this.spec.sendOldValues && this.pending === undefined && row !== undefined
+    // The fold may have changed the object that was read.
+    const stored = tellsOld && isChangeable(row.value) ? this.#store.fetch(rec.key, start) : row
     this.#store.put(rec.key, aggregate, start, timestamp)
     if (this.pending) {
       if (this.isRead) this.putUntold(this.#windowed(rec.key, start), rec)
@@ -126,7 +132,7 @@ export class TimeWindowOperator extends WindowOperator {
     const { key, headers } = rec
     if (this.#emission?.notes(key, start, 0, aggregate, toldAt(rec, aggregate, timestamp), headers)) return
     const window = this.#windowed(rec.key, start)
-    const change = new Change(aggregate ?? null, this.spec.sendOldValues ? (row?.value ?? null) : null)
+    const change = new Change(aggregate ?? null, this.spec.sendOldValues ? (stored?.value ?? null) : null)
     return forward(this.children, new Rec(window, change, timestamp, headers, rec.origin, undefined, undefined))
   }
 

@@ -40,7 +40,7 @@ export async function deadLetters(
 
 function shown(record: ScannedRecord, topology: CompiledTopology, done: PutBack): DeadLetter {
   const { partition, offset, timestamp, key, value, headers } = record
-  const notes = notesOf(record)
+  const { topicId, ...notes } = notesOf(record)
   const source = topology.sources.find(
     ({ kind, topics, pattern }) =>
       kind === 'topics' &&
@@ -55,7 +55,7 @@ function shown(record: ScannedRecord, topology: CompiledTopology, done: PutBack)
     key: readable(source?.keySerde, key),
     value: readable(source?.valueSerde, value),
     headers: headers.map(([name, said]) => [name, said instanceof Uint8Array ? textOrBase64(said) : said]),
-    redriven: done.has(record, notes.source),
+    redriven: done.has(record, notes.source && { ...notes.source, topicId }),
   }
 }
 

@@ -9,6 +9,8 @@ export interface LetterNotes {
   readonly reason: string
   readonly message: string
   readonly source: { readonly topic: string; readonly partition: number; readonly offset: number } | null
+  /** Which incarnation of the source's topic it was; undefined in letters of before it was noted. */
+  readonly topicId: string | undefined
 }
 
 export function notesOf({ headers }: ScannedRecord): LetterNotes {
@@ -23,6 +25,7 @@ export function notesOf({ headers }: ScannedRecord): LetterNotes {
     reason: of('exception') ?? 'unknown',
     message: of('message') ?? '',
     source: isKnown ? { topic, partition, offset } : null,
+    topicId: of('topic-id'),
   }
 }
 

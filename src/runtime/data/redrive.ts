@@ -28,6 +28,8 @@ interface Source {
   readonly topic: string
   readonly partition: number
   readonly offset: number
+  /** Its topic as it was then; undefined in letters of before that was noted. */
+  readonly topicId: string | undefined
 }
 
 interface Chosen {
@@ -35,7 +37,15 @@ interface Chosen {
   readonly source: Source
 }
 
-const recordId = ({ topic, partition, offset }: Source): string => `${partitionKey(topic, partition)}:${offset}`
+const recordId = ({ topic, partition, offset, topicId }: Source): string =>
+  `${partitionKey(topic, partition)}:${offset}${topicId === undefined ? '' : `@${topicId}`}`
+
+/** Incarnations of these topics, as they are now. */
+async function topicIdsOf(broker: BrokerPort, sources: readonly Chosen[]): Promise<Map<string, string>> {
+  const names = new Set(sources.map(({ source }) => source.topic))
+  if (names.size === 0) return new Map()
+  return new Map((await broker.topics([...names])).map(({ topic, topicId }) => [topic, topicId]))
+}
 
 export function notesTopicOf(deadLetterTopic: string): string {
   return `${deadLetterTopic}-redriven`
@@ -100,12 +110,16 @@ function boundedBy(spans: readonly Span[], ends: string | undefined): Span[] {
   return spans.map((span) => ({ ...span, to: Math.min(span.to, endOf.get(span.partition) ?? span.from) }))
 }
 
-/** Letters whose record is known to be gone: what their topics have removed since, or no longer have at their place. */
+/**
+ * Letters whose record is known to be gone: what their topics have removed since, or no longer have at their place, and all
+ * of topics that were deleted, or deleted and made anew.
+ */
 class Gone {
   readonly #broker: BrokerPort
   readonly #letters = new Set<string>()
   /** Where the partitions of their topics begin. */
   readonly #starts = new Map<string, number>()
+  readonly #topicIds = new Map<string, string>()
 
   constructor(broker: BrokerPort) {
     this.#broker = broker
@@ -115,12 +129,14 @@ class Gone {
     return this.#letters.size === 0
   }
 
-  has(letter: ScannedRecord, { topic, partition, offset }: Source): boolean {
+  has(letter: ScannedRecord, { topic, partition, offset, topicId }: Source): boolean {
+    if (topicId !== undefined && topicId !== (this.#topicIds.get(topic) ?? topicId)) return true
     return offset < (this.#starts.get(partitionKey(topic, partition)) ?? 0) || this.#letters.has(letterId(letter))
   }
 
   async add(missing: readonly Chosen[]): Promise<void> {
     for (const { letter } of missing) this.#letters.add(letterId(letter))
+    for (const [topic, topicId] of await topicIdsOf(this.#broker, missing)) this.#topicIds.set(topic, topicId)
     for (const topic of new Set(missing.map(({ source }) => source.topic))) {
       for (const { partition, from } of (await spansOf(this.#broker, topic)) ?? [])
         this.#starts.set(partitionKey(topic, partition), from)
@@ -163,8 +179,9 @@ async function choose(
   await scan(broker, deadLetterTopic, spans, (letter) => {
     const notes = notesOf(letter)
     if (!fits(letter, notes, filter)) return true
-    const isDone = done.has(letter, notes.source) || now.has(letter, notes.source)
-    const isGone = notes.source === null || !isSource(notes.source.topic) || gone.has(letter, notes.source)
+    const source = notes.source && { ...notes.source, topicId: notes.topicId }
+    const isDone = done.has(letter, source) || now.has(letter, source)
+    const isGone = source === null || !isSource(source.topic) || gone.has(letter, source)
     if (!isDone && !isGone && chosen.length === limit) {
       counts.more = true
       return false
@@ -173,7 +190,6 @@ async function choose(
     if (isDone) counts.already++
     else if (isGone) counts.gone++
     else {
-      const source = notes.source as Source
       chosen.push({ letter, source })
       now.add(letterId(letter), recordId(source))
     }
@@ -187,7 +203,9 @@ type Original = Chosen & { readonly record: ScannedRecord }
 /** One way through each partition: letters of a bad hour lie side by side in their topic. */
 async function originals(broker: BrokerPort, chosen: readonly Chosen[]): Promise<Original[]> {
   const partitions = new Map<string, Source[]>()
+  const topicIds = await topicIdsOf(broker, chosen)
   for (const { source } of chosen) {
+    if (source.topicId !== undefined && source.topicId !== topicIds.get(source.topic)) continue
     const id = partitionKey(source.topic, source.partition)
     const of = partitions.get(id) ?? []
     if (of.push(source) === 1) partitions.set(id, of)
