@@ -275,7 +275,6 @@ class RunningApplication implements Runtime {
     const config = this.#config
     const shares = config.get('topology.sub-topology-split') === 'repartition-topics' && config.get('ha.mode') === 'off'
     return dataAccess({
-      applicationId,
       deadLetterTopic: policiesOf(config, applicationId).deadLetterTopic,
       topology: () => topology,
       broker: () => this.#brokerHandle?.client,

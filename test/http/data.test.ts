@@ -230,7 +230,7 @@ async function withLetters(
   if ((await broker.topics([topic])).length === 0) await broker.createTopics([{ topic, partitions: 1 }])
   await broker.produce({ transactionalId: null, batches: [{ topic, partition: to, records: letters.finish() }] })
   const isSource = (name: string): boolean => name === 'events'
-  return { broker, applicationId: 'data', deadLetterTopic: topic, isSource, now: () => t0 }
+  return { broker, deadLetterTopic: topic, isSource, now: () => t0 }
 }
 
 describe('dead letters', () => {
@@ -296,7 +296,6 @@ describe('dead letters', () => {
     await live.ask({ method: 'POST', path: '/pause' })
     await live.untilState('PAUSED')
     const options = {
-      applicationId: 'data',
       deadLetterTopic: 'data-dead-letters',
       isSource: (topic: string) => topic === 'events',
       now: () => t0,

@@ -45,7 +45,6 @@ describe('dead letters on Kafka', { skip }, () => {
     }
     await write(broker, letters, dead)
     const options = {
-      applicationId: name,
       deadLetterTopic: letters,
       isSource: (topic: string) => topic === source,
       now: () => t0,

@@ -1,6 +1,7 @@
 /**
  * Records on their way between sub-topologies lie in topics where these exchange them so, and nowhere else. Who hands them
- * over in process does not read these topics: what still waits there would be left out without a word.
+ * over in process does not read these topics, nor does a version of the application in which they have other names: what
+ * still waits there would be left out without a word.
  */
 import { partitionKey } from '../../base/ids.ts'
 import { EngineError } from '../../base/errors.ts'
@@ -9,7 +10,7 @@ import { type AskAgain, type Range, readUpTo } from '../../broker/read-up-to.ts'
 import { RecordCursor } from '../../broker/wire/record-batch.ts'
 import { askAgain, type AskingParts } from '../restore/ask-again.ts'
 import type { EngineSettings } from '../settings.ts'
-import { boundaryTopic } from './topics.ts'
+import { boundaryTopic, isRepartition } from './topics.ts'
 
 const maxBytes = 64 * 1024
 
@@ -18,17 +19,15 @@ interface Parts extends AskingParts {
 }
 
 /**
- * @throws EngineError `STATE_CHANGED` where the split was changed too early.
+ * @throws EngineError `STATE_CHANGED` where the split, or what is re-keyed, was changed too early.
  * @throws RunOver once the run, or the engine, has ended.
  */
 export async function refuseLeftBehind(parts: Parts, over: () => boolean): Promise<void> {
   const { settings, broker } = parts
-  const { applicationId, plan, split } = settings
-  if (split !== 'in-process' || plan.boundaries.length === 0) return
-  const found = await namedTopics(
-    broker,
-    plan.boundaries.map((boundary) => boundaryTopic(settings, boundary)),
-  )
+  const { applicationId } = settings
+  const unread = await unreadTopics(parts)
+  if (unread.size === 0) return
+  const found = await namedTopics(broker, [...unread.keys()])
   const partitions = found.flatMap(({ topic, partitions: count }) =>
     Array.from({ length: count }, (_, partition) => ({ topic, partition })),
   )
@@ -48,9 +47,27 @@ export async function refuseLeftBehind(parts: Parts, over: () => boolean): Promi
     if (!(await hasRecords(broker, range, again))) continue
     throw new EngineError(
       'STATE_CHANGED',
-      `records wait in ${topic}, which topology.sub-topology-split: in-process would leave out: run ${applicationId} with repartition-topics until it has processed them, then change it`,
+      unread.get(topic) === 'split'
+        ? `records wait in ${topic}, which topology.sub-topology-split: in-process would leave out: run ${applicationId} with repartition-topics until it has processed them, then change it`
+        : `records wait in ${topic}, which this version of ${applicationId} does not read: run the version of before until it has processed them (\`millrace lag\` says so), or delete the topic where they are not wanted; give what is re-keyed a name, which stays when the application changes`,
     )
   }
+}
+
+/** Repartition topics of the application that it does not read, or not any more, and why. */
+async function unreadTopics({ settings, broker }: Parts): Promise<Map<string, 'split' | 'version'>> {
+  const { applicationId, plan, split } = settings
+  const planned = plan.boundaries.map((boundary) => boundaryTopic(settings, boundary))
+  const unread = new Map<string, 'split' | 'version'>()
+  for (const { topic } of await broker.committedOffsets(applicationId, null, false)) {
+    if (isRepartition(topic, applicationId)) unread.set(topic, 'version')
+  }
+  for (const topic of planned) {
+    if (split === 'in-process') unread.set(topic, 'split')
+    else unread.delete(topic)
+  }
+  for (const { topics } of plan.sources) for (const topic of topics) unread.delete(topic)
+  return unread
 }
 
 /** None for who may not look at topics of that name: who never had them has no right to them. */

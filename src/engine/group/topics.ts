@@ -22,6 +22,11 @@ export function boundaryTopic(settings: EngineSettings, boundary: BoundaryPlan):
   return `${settings.applicationId}-${boundary.topic}`
 }
 
+/** Whether an application of that id may have made it for its sub-topologies, in this version or another one. */
+export function isRepartition(topic: string, applicationId: string): boolean {
+  return topic.startsWith(`${applicationId}-`) && topic.endsWith('-repartition')
+}
+
 export function changelogOf(settings: EngineSettings, store: StorePlan): string {
   return changelogTopic(settings.applicationId, store)
 }

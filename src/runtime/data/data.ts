@@ -12,7 +12,6 @@ import { redrive } from './redrive.ts'
 import { rowsOf } from './store-rows.ts'
 
 export interface DataOptions {
-  readonly applicationId: string
   readonly deadLetterTopic: string
   readonly topology: () => CompiledTopology
   /** Undefined until it is opened. */
@@ -24,7 +23,7 @@ export interface DataOptions {
 }
 
 export function dataAccess(options: DataOptions): DataAccess {
-  const { applicationId, deadLetterTopic, topology, broker, store, places, mask } = options
+  const { deadLetterTopic, topology, broker, store, places, mask } = options
   let line: Promise<unknown> = Promise.resolve()
   const asked = async <T>(question: (port: BrokerPort) => Promise<T>): Promise<T | Refused> => {
     const port = broker()
@@ -51,13 +50,7 @@ export function dataAccess(options: DataOptions): DataAccess {
     redrive: (filter: DeadLetterFilter, how) => {
       // One after the other: a second one would fence the first.
       const work = (): ReturnType<DataAccess['redrive']> =>
-        asked((port) =>
-          redrive(
-            { broker: port, applicationId, deadLetterTopic, isSource, now: () => systemClock.now() },
-            filter,
-            how,
-          ),
-        )
+        asked((port) => redrive({ broker: port, deadLetterTopic, isSource, now: () => systemClock.now() }, filter, how))
       const result = line.then(work, work)
       line = result.catch(() => {
         // Whoever asked is told; the next one begins all the same.

@@ -33,7 +33,7 @@ export async function deadLetters(
     return true
   })
   found.sort((a, b) => b.timestamp - a.timestamp || b.offset - a.offset)
-  const done = spans.length === 0 ? new PutBack() : await putBack(broker, topic)
+  const done = spans.length === 0 ? new PutBack('') : await putBack(broker, topic)
   const letters = found.slice(0, limit).map((record) => shown(record, topology, done))
   return { topic, letters, seen, byReason }
 }

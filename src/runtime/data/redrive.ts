@@ -1,7 +1,7 @@
 /**
  * Puts dead letters back. What a letter was made of is written again to the topic and partition that it came from, and
- * in the same transaction a note that it was: a key `partition:offset` of the letter, in a compacted topic of its own.
- * Whoever begins takes the one transactional id first. That ends what a predecessor had open, and only then the notes
+ * in the same transaction a note that it was: a key `partition:offset@topic` of the letter, in a compacted topic of its own.
+ * Whoever begins takes the one transactional id of the topic first, which several applications may share. That ends what a predecessor had open, and only then the notes
  * are read, so that each is there or will never be. No letter is put back twice, whatever breaks in between.
  */
 import { partitionKey } from '../../base/ids.ts'
@@ -16,7 +16,6 @@ const transactionTimeoutMs = 60_000
 
 export interface RedriveOptions {
   readonly broker: BrokerPort
-  readonly applicationId: string
   readonly deadLetterTopic: string
   /** Whether the application reads this topic: nothing is written to any other. */
   readonly isSource: (topic: string) => boolean
@@ -37,8 +36,11 @@ interface Chosen {
   readonly source: Source
 }
 
-const recordId = ({ topic, partition, offset, topicId }: Source): string =>
-  `${partitionKey(topic, partition)}:${offset}${topicId === undefined ? '' : `@${topicId}`}`
+const placeOf = ({ topic, partition, offset }: Omit<Source, 'topicId'>): string =>
+  `${partitionKey(topic, partition)}:${offset}`
+
+const recordId = (source: Source): string =>
+  source.topicId === undefined ? placeOf(source) : `${placeOf(source)}@${source.topicId}`
 
 /** Incarnations of these topics, as they are now. */
 async function topicIdsOf(broker: BrokerPort, sources: readonly Chosen[]): Promise<Map<string, string>> {
@@ -51,10 +53,21 @@ export function notesTopicOf(deadLetterTopic: string): string {
   return `${deadLetterTopic}-redriven`
 }
 
-/** What was put back: letters by `letterId`, and the records that they are of. */
+/** What was put back: letters by `keyOf`, and the records that they are of. */
 export class PutBack {
+  readonly #topicId: string
   readonly #letters = new Set<string>()
   readonly #records = new Set<string>()
+
+  /** `topicId`: of the topic of dead letters, as it is now. */
+  constructor(topicId: string) {
+    this.#topicId = topicId
+  }
+
+  /** The topic of dead letters, too, may be deleted and made anew. */
+  keyOf(letter: ScannedRecord): string {
+    return `${letterId(letter)}@${this.#topicId}`
+  }
 
   add(letter: string, record: string): void {
     this.#letters.add(letter)
@@ -63,13 +76,19 @@ export class PutBack {
 
   /** A record that failed at several operators has as many letters; to put back one of them puts the record back. */
   has(letter: ScannedRecord, source: Source | null): boolean {
-    return this.#letters.has(letterId(letter)) || (source !== null && this.#records.has(recordId(source)))
+    return (
+      this.#letters.has(this.keyOf(letter)) ||
+      // Notes of earlier builds.
+      this.#letters.has(letterId(letter)) ||
+      (source !== null && this.#records.has(recordId(source)))
+    )
   }
 }
 
 export async function putBack(broker: BrokerPort, deadLetterTopic: string): Promise<PutBack> {
   const topic = notesTopicOf(deadLetterTopic)
-  const done = new PutBack()
+  const [letters] = await broker.topics([deadLetterTopic])
+  const done = new PutBack(letters?.topicId ?? '')
   await scan(broker, topic, (await spansOf(broker, topic)) ?? [], ({ key, value }) => {
     if (key !== null) done.add(Buffer.from(key).toString(), Buffer.from(value ?? '').toString())
     return true
@@ -82,11 +101,11 @@ export async function redrive(
   filter: DeadLetterFilter,
   { dryRun, limit, ends }: RedriveHow,
 ): Promise<Redriven> {
-  const { broker, applicationId, deadLetterTopic } = options
+  const { broker, deadLetterTopic } = options
   const all = await spansOf(broker, deadLetterTopic)
   if (all === undefined) return { dryRun, matched: 0, redriven: 0, already: 0, gone: 0, more: false, ends: ends ?? '' }
   const spans = boundedBy(all, ends)
-  const producer = new Producer(broker, `${applicationId}-dead-letters-redrive`, transactionTimeoutMs)
+  const producer = new Producer(broker, `${deadLetterTopic}-redrive`, transactionTimeoutMs)
   if (!dryRun) {
     const topic = notesTopicOf(deadLetterTopic)
     await broker.createTopics([{ topic, partitions: 1, config: { 'cleanup.policy': 'compact' } }])
@@ -94,7 +113,7 @@ export async function redrive(
   }
   const scope = { spans, done: await putBack(broker, deadLetterTopic), gone: new Gone(broker), limit }
   const { found, ...counts } = await chooseThere(options, filter, scope)
-  if (!dryRun && found.length > 0) await write(producer, options, found)
+  if (!dryRun && found.length > 0) await write(producer, options, found, scope.done)
   // Of hundreds of partitions few have letters, and the answer comes back within an address.
   const written = spans
     .filter(({ from, to }) => to > from)
@@ -174,7 +193,7 @@ async function choose(
   { spans, done, gone, limit }: Scope,
 ): Promise<{ chosen: Chosen[]; matched: number; already: number; gone: number; more: boolean }> {
   const chosen: Chosen[] = []
-  const now = new PutBack()
+  const now = new PutBack('')
   const counts = { matched: 0, already: 0, gone: 0, more: false }
   await scan(broker, deadLetterTopic, spans, (letter) => {
     const notes = notesOf(letter)
@@ -201,29 +220,36 @@ async function choose(
 type Original = Chosen & { readonly record: ScannedRecord }
 
 /** One way through each partition: letters of a bad hour lie side by side in their topic. */
-async function originals(broker: BrokerPort, chosen: readonly Chosen[]): Promise<Original[]> {
+async function originals(broker: BrokerPort, all: readonly Chosen[]): Promise<Original[]> {
   const partitions = new Map<string, Source[]>()
-  const topicIds = await topicIdsOf(broker, chosen)
+  const topicIds = await topicIdsOf(broker, all)
+  const chosen = all.filter(
+    ({ source: { topic, topicId } }) => topicId === undefined || topicId === topicIds.get(topic),
+  )
   for (const { source } of chosen) {
-    if (source.topicId !== undefined && source.topicId !== topicIds.get(source.topic)) continue
     const id = partitionKey(source.topic, source.partition)
     const of = partitions.get(id) ?? []
     if (of.push(source) === 1) partitions.set(id, of)
   }
   const records = new Map<string, ScannedRecord>()
-  for (const [id, sources] of partitions) {
+  for (const sources of partitions.values()) {
     const { topic, partition } = sources[0] as Source
     const offsets = sources.map(({ offset }) => offset).sort((a, b) => a - b)
     for (const [offset, record] of await recordsAt(broker, topic, partition, offsets))
-      records.set(`${id}:${offset}`, record)
+      records.set(placeOf({ topic, partition, offset }), record)
   }
   return chosen.flatMap((each) => {
-    const record = records.get(recordId(each.source))
+    const record = records.get(placeOf(each.source))
     return record === undefined ? [] : [{ ...each, record }]
   })
 }
 
-async function write(producer: Producer, options: RedriveOptions, found: readonly Original[]): Promise<void> {
+async function write(
+  producer: Producer,
+  options: RedriveOptions,
+  found: readonly Original[],
+  done: PutBack,
+): Promise<void> {
   const notes = new RecordBatchBuilder()
   const builders = new Map<string, { topic: string; partition: number; builder: RecordBatchBuilder }>()
   for (const { letter, source, record } of found) {
@@ -232,7 +258,7 @@ async function write(producer: Producer, options: RedriveOptions, found: readonl
     const to = builders.get(id) ?? { topic, partition, builder: new RecordBatchBuilder() }
     builders.set(id, to)
     to.builder.append(record.timestamp, record.key, record.value, record.headers)
-    notes.append(options.now(), Buffer.from(letterId(letter)), Buffer.from(recordId(source)), [])
+    notes.append(options.now(), Buffer.from(done.keyOf(letter)), Buffer.from(recordId(source)), [])
   }
   const batchOf = (topic: string, partition: number, builder: RecordBatchBuilder): ToProduce => ({
     topic,

@@ -330,6 +330,6 @@ function repartitionDifferences(before: TopologyState, after: TopologyState): Di
     .filter((topic) => !now.has(topic))
     .map((topic) => ({
       level: 'check',
-      what: `the repartition ${topic} is gone: where it is a topic (topology.sub-topology-split), drain it before the change`,
+      what: `the repartition ${topic} is gone: where it is a topic (topology.sub-topology-split), a start refuses as long as records wait in it`,
     }))
 }
