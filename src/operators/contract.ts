@@ -255,8 +255,11 @@ export interface TaskContext {
   wakeAfter(operator: Operator, eventTimeMs: number): void
   /** Asks for `onWallClock` at or after this instant. */
   wakeAtWallClock(operator: Operator, wallClockMs: number): void
-  /** Whether a record that failed goes no further by the policy for its failure; false: the lane is to fail. */
-  isPassedOver?(rec: Rec, error: unknown): boolean
+  /**
+   * Whether a record that failed goes no further by the policy for its failure; false: the lane is to fail. `isTold`: this
+   * failure has been told before.
+   */
+  isPassedOver?(rec: Rec, error: unknown, isTold?: boolean): boolean
   /** Counts a record that goes no further, and writes it to the dead-letter topic where the application says so. */
   dropped(rec: Rec, reason: DropReason, node: string): void
   /**

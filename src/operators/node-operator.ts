@@ -189,6 +189,17 @@ export abstract class NodeOperator implements Operator {
     if (pending !== undefined) await pending
   }
 
+  /**
+   * A function failed for a row of a table, and the policy lets that go: below there is no such row. So groups stay what the
+   * rows make of them: what this one had put into them before is taken out, and when it changes again it is not. `isOld`: it
+   * is the row as it was, which failed, and was told of, when it came.
+   */
+  protected noRow(error: unknown, rec: Rec, isOld: boolean): null {
+    const failure = processingFailed(error, this.name, rec)
+    if (this.context.isPassedOver?.(rec, failure, isOld) !== true) throw failure
+    return null
+  }
+
   /** A record that was held back is at work: where it fails the policy judges it, and not the one that let it out, or time. */
   protected judged(rec: Rec, work: () => Maybe): Maybe {
     const judge = (error: unknown): void => {

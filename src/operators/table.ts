@@ -88,25 +88,38 @@ export class TableFilterOperator extends NodeOperator {
   process(rec: Rec): Maybe {
     this.enter()
     const change = rec.value as Change
-    return this.whenDone(this.#passing(change.newValue, rec), rec, (newValue) => {
+    return this.whenDone(this.#passing(change.newValue, rec, false), rec, (newValue) => {
       if (!this.#spec.sendOldValues) return this.#go(rec, newValue, null)
       if (this.#rows) {
         const row = this.#rows.get(rec.key, rec)
         return this.#go(rec, newValue, row?.value, row?.timestamp)
       }
-      return this.whenDone(this.#passing(change.oldValue, rec), rec, (oldValue) =>
+      return this.whenDone(this.#passing(change.oldValue, rec, true), rec, (oldValue) =>
         this.#go(rec, newValue, oldValue, change.oldTimestamp),
       )
     })
   }
 
   /** The value if it passes, else null. */
-  #passing(value: unknown, rec: Rec): unknown {
+  #passing(value: unknown, rec: Rec, isOld: boolean): unknown {
     if (nothing(value)) return null
     const { predicate, not } = this.#spec
-    const passes = predicate(value, rec.key, withValue(rec, value))
-    if (isPromise(passes)) return passes.then((result) => (Boolean(result) !== not ? value : null))
-    return Boolean(passes) !== not ? value : null
+    try {
+      const passes = predicate(value, rec.key, withValue(rec, value))
+      if (!isPromise(passes)) return Boolean(passes) !== not ? value : null
+      return passes.then(
+        (result) => (Boolean(result) !== not ? value : null),
+        (error) => this.#failed(error, rec, isOld),
+      )
+    } catch (error) {
+      return this.#failed(error, rec, isOld)
+    }
+  }
+
+  /** What has rows of its own knows what it has told. */
+  #failed(error: unknown, rec: Rec, isOld: boolean): null {
+    if (this.#rows !== undefined || !this.#spec.sendOldValues) throw error
+    return this.noRow(error, rec, isOld)
   }
 
   #go(rec: Rec, newValue: unknown, oldValue: unknown, oldTimestamp?: number): Maybe {
@@ -138,22 +151,33 @@ export class TableMapValuesOperator extends NodeOperator {
   process(rec: Rec): Maybe {
     this.enter()
     const change = rec.value as Change
-    return this.whenDone(this.#map(change.newValue, rec), rec, (newValue) => {
+    return this.whenDone(this.#map(change.newValue, rec, false), rec, (newValue) => {
       if (!this.#spec.sendOldValues) return this.#go(rec, newValue, null)
       if (this.#rows) {
         const row = this.#rows.get(rec.key, rec)
         return this.#go(rec, newValue, row?.value, row?.timestamp)
       }
       this.atWork()
-      return this.whenDone(this.#map(change.oldValue, rec), rec, (oldValue) =>
+      return this.whenDone(this.#map(change.oldValue, rec, true), rec, (oldValue) =>
         this.#go(rec, newValue, oldValue, change.oldTimestamp),
       )
     })
   }
 
-  #map(value: unknown, rec: Rec): unknown {
+  #map(value: unknown, rec: Rec, isOld: boolean): unknown {
     if (nothing(value) && !this.#spec.onDeletes) return null
-    return this.#spec.fn(value ?? null, rec.key, withValue(rec, value ?? null))
+    try {
+      const made = this.#spec.fn(value ?? null, rec.key, withValue(rec, value ?? null))
+      return isPromise(made) ? made.then(undefined, (error) => this.#failed(error, rec, isOld)) : made
+    } catch (error) {
+      return this.#failed(error, rec, isOld)
+    }
+  }
+
+  /** What has rows of its own knows what it has told. */
+  #failed(error: unknown, rec: Rec, isOld: boolean): null {
+    if (this.#rows !== undefined || !this.#spec.sendOldValues) throw error
+    return this.noRow(error, rec, isOld)
   }
 
   #go(rec: Rec, newValue: unknown, oldValue: unknown, oldTimestamp?: number): Maybe {
@@ -188,13 +212,19 @@ export class TableGroupByOperator extends NodeOperator {
     this.enter()
     const change = rec.value as Change
     if (this.#versioned && !change.isLatest) return this.drop(rec, 'expired')
-    return this.whenDone(this.#group(change.newValue, rec), rec, (added) =>
-      this.whenDone(this.#group(change.oldValue, rec), rec, (removed) => this.#go(rec, change, added, removed)),
+    return this.whenDone(this.#group(change.newValue, rec, false), rec, (added) =>
+      this.whenDone(this.#group(change.oldValue, rec, true), rec, (removed) => this.#go(rec, change, added, removed)),
     )
   }
 
-  #group(value: unknown, rec: Rec): unknown {
-    return nothing(value) ? null : this.#fn(value, rec.key, withValue(rec, value))
+  #group(value: unknown, rec: Rec, isOld: boolean): unknown {
+    if (nothing(value)) return null
+    try {
+      const pair = this.#fn(value, rec.key, withValue(rec, value))
+      return isPromise(pair) ? pair.then(undefined, (error) => this.noRow(error, rec, isOld)) : pair
+    } catch (error) {
+      return this.noRow(error, rec, isOld)
+    }
   }
 
   #go(rec: Rec, change: Change, added: unknown, removed: unknown): Maybe {

@@ -24,7 +24,7 @@ export interface TaskHost {
   /** Passes a record on to a deeper stage of the same task, when all before it has come there. */
   defer?(deferral: Deferral, rec: Rec): void
   dropped(rec: Rec, reason: DropReason, node: string): void
-  isPassedOver?(rec: Rec, error: unknown): boolean
+  isPassedOver?(rec: Rec, error: unknown, isTold?: boolean): boolean
   wallClock(): number
   timerEpoch?(): number
   readonly input?: HostInput | undefined
@@ -236,7 +236,7 @@ export class Task {
       wakeAfter: (operator, time) => this.#wakeAt(this.#schedules, operator, time),
       wakeAtWallClock: (operator, time) => this.#wakeAtWallClock(operator, time),
       dropped: (rec, reason, node) => host.dropped(rec, reason, node),
-      isPassedOver: (rec, error) => host.isPassedOver?.(rec, error) === true,
+      isPassedOver: (rec, error, isTold) => host.isPassedOver?.(rec, error, isTold) === true,
       emit: (topic, key, value, rec, partitionKey) => host.emit(topic, key, value, rec, partitionKey),
       handOff: (boundary, key, value, rec, partitionKey) => host.handOff(boundary, key, value, rec, partitionKey),
       requestCommit: () => host.requestCommit(),

@@ -129,9 +129,9 @@ export class TaskHostPort {
         const s = slot()
         if (alive(s)) this.dropped(s, rec, reason, node)
       },
-      isPassedOver: (rec, error) => {
+      isPassedOver: (rec, error, isTold) => {
         const s = slot()
-        return alive(s) && this.isPassedOver(s, rec, error)
+        return alive(s) && this.isPassedOver(s, rec, error, isTold)
       },
       wallClock: () => clock.now(),
       timerEpoch: () => slot().epoch,
@@ -188,9 +188,10 @@ export class TaskHostPort {
   }
 
   /** Whether a record that failed goes no further by the policy for its failure; else the lane has failed. */
-  isPassedOver(slot: TaskSlot, rec: Rec, error: unknown): boolean {
+  isPassedOver(slot: TaskSlot, rec: Rec, error: unknown, isTold = false): boolean {
     const policy = policyFor(error, this.#options.policies)
     if (policy === 'fail') return false
+    if (isTold) return true
     const reason = EngineError.is(error) && error.code === 'DECODE_FAILED' ? 'deserialize' : 'handler'
     this.rejected(slot, rec, error, reason, policy === 'dead-letter')
     return true

@@ -4,12 +4,15 @@ import type { Serde } from '../../serde/serde.ts'
 import type { TimestampedKeyValueStore } from '../../state/contract.ts'
 import { identityOf, type Subscription, type SubscriptionAnswer } from '../../topology/internal-serdes.ts'
 import type { SpecOf } from '../../topology/operator-spec.ts'
-import { type Change, type Downstream, forward, type Maybe, Rec } from '../contract.ts'
+import { type Change, type Downstream, forward, isPromise, type Maybe, Rec } from '../contract.ts'
 import { NodeOperator, type OperatorEnv } from '../node-operator.ts'
 import { type Row, type RowReader, RowStore, rowReader } from '../rows.ts'
 import { withKeyAndValue, withValue } from '../stateless.ts'
 
 const absent = (value: unknown): value is null | undefined => value === null || value === undefined
+
+/** The function that finds the key has failed for the row: it has no partner, and that is told already. */
+const noKey = Symbol('no key')
 
 /** A left row's update: ends the old subscription, makes the new one. */
 export class ForeignKeySendOperator extends NodeOperator {
@@ -25,18 +28,29 @@ export class ForeignKeySendOperator extends NodeOperator {
     if (absent(rec.key)) return this.drop(rec, 'null_key')
     const change = rec.value as Change
     if (this.#spec.versioned && !change.isLatest) return this.drop(rec, 'expired')
-    return this.whenDone(this.#foreignKey(change.oldValue, rec), rec, (before) =>
-      this.whenDone(this.#foreignKey(change.newValue, rec), rec, (after) =>
+    return this.whenDone(this.#foreignKey(change.oldValue, rec, true), rec, (before) =>
+      this.whenDone(this.#foreignKey(change.newValue, rec, false), rec, (after) =>
         this.#subscribe(rec, change, before, after),
       ),
     )
   }
 
-  #foreignKey(value: unknown, rec: Rec): unknown {
-    return absent(value) ? null : (this.#spec.foreignKey(value, rec.key, withValue(rec, value)) ?? null)
+  #foreignKey(value: unknown, rec: Rec, isOld: boolean): unknown {
+    if (absent(value)) return null
+    try {
+      const key = this.#spec.foreignKey(value, rec.key, withValue(rec, value))
+      return isPromise(key) ? key.then(undefined, (error) => this.#failed(error, rec, isOld)) : (key ?? null)
+    } catch (error) {
+      return this.#failed(error, rec, isOld)
+    }
   }
 
-  #subscribe(rec: Rec, change: Change, before: unknown, after: unknown): Maybe {
+  #failed(error: unknown, rec: Rec, isOld: boolean): unknown {
+    return this.noRow(error, rec, isOld) ?? (isOld ? null : noKey)
+  }
+
+  #subscribe(rec: Rec, change: Change, before: unknown, found: unknown): Maybe {
+    const after = found === noKey ? null : found
     const primaryKey = this.#spec.primaryKeySerde.serialize(rec.key)
     const hash = absent(change.newValue) ? null : identityOf(this.#spec.leftValueSerde.serialize(change.newValue))
     const send = ([foreignKey, instruction]: readonly [unknown, Subscription['instruction']]): Maybe =>
@@ -44,7 +58,7 @@ export class ForeignKeySendOperator extends NodeOperator {
     const steps = this.#spec.leftOuter
       ? this.#leftSteps(change, before, after)
       : this.#innerSteps(change, before, after)
-    if (steps.length === 0 && !absent(change.newValue)) return this.drop(rec, 'null_key')
+    if (steps.length === 0 && !absent(change.newValue) && found !== noKey) return this.drop(rec, 'null_key')
     return this.inTurn(steps, send)
   }
 

@@ -7,7 +7,7 @@ import type { Serde } from '../../serde/serde.ts'
 import type { Emission } from '../emission.ts'
 import { type CallGate, Change, type Downstream, forward, isPromise, type Maybe, Rec } from '../contract.ts'
 import { heldBackOrigin, NodeOperator, type OperatorEnv } from '../node-operator.ts'
-import { type Row, type RowReader, rowReader, RowStore, toldAtOf } from '../rows.ts'
+import { type Row, type RowReader, rowReader, RowStore, toldAtOf, isChangeable } from '../rows.ts'
 import { bytesText, byText, SortedList } from '../sorted-list.ts'
 import { withValue } from '../stateless.ts'
 
@@ -201,8 +201,8 @@ export class TableJoinOperator extends NodeOperator {
     if (row === undefined && !this.#mineOuter) return
     if (row === undefined && absent(change.newValue) && absent(change.oldValue)) return
     const timestamp = row ? Math.max(rec.timestamp, row.timestamp) : rec.timestamp
-    return this.whenDone(this.#join(change.newValue, row, rec.key), rec, (newValue) => {
-      const old = this.#spec.sendOldValues ? this.#join(change.oldValue, row, rec.key) : null
+    return this.whenDone(this.#join(change.newValue, row, rec, false), rec, (newValue) => {
+      const old = this.#spec.sendOldValues ? this.#joinOld(change.oldValue, row, rec) : null
       return this.whenDone(old, rec, (oldValue) => {
         const oldTimestamp = row ? Math.max(change.oldTimestamp ?? 0, toldAtOf(row)) : change.oldTimestamp
         const result = new Change(newValue ?? null, oldValue ?? null, change.isLatest, oldTimestamp)
@@ -214,13 +214,30 @@ export class TableJoinOperator extends NodeOperator {
     })
   }
 
-  #join(mine: unknown, row: Row | undefined, key: unknown): unknown {
+  /** The joiner may have changed the row that it was given for the new one. */
+  #joinOld(mine: unknown, row: Row | undefined, rec: Rec): unknown {
+    if (!isChangeable(row?.value)) return this.#join(mine, row, rec, true)
+    const stored = this.#other.get(rec.key, rec)
+    if (!isPromise(stored)) return this.#join(mine, stored as Row | undefined, rec, true)
+    return stored.then((again) => this.#join(mine, again, rec, true))
+  }
+
+  #join(mine: unknown, row: Row | undefined, rec: Rec, isOld: boolean): unknown {
     if (absent(mine) && (row === undefined || !this.#otherOuter)) return null
     this.atWork()
     const other = row?.value ?? null
-    return this.#spec.side === 'left'
-      ? this.#spec.joiner(mine ?? null, other, key)
-      : this.#spec.joiner(other, mine ?? null, key)
+    const { side, joiner } = this.#spec
+    try {
+      const joined = side === 'left' ? joiner(mine ?? null, other, rec.key) : joiner(other, mine ?? null, rec.key)
+      return isPromise(joined) ? joined.then(undefined, (error) => this.#failed(error, rec, isOld)) : joined
+    } catch (error) {
+      return this.#failed(error, rec, isOld)
+    }
+  }
+
+  #failed(error: unknown, rec: Rec, isOld: boolean): null {
+    if (!this.#spec.sendOldValues) throw error
+    return this.noRow(error, rec, isOld)
   }
 }
 
