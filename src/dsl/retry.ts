@@ -33,7 +33,7 @@ interface Plan {
  * lasts longer than a commit interval, all later records of its partition wait.
  *
  * To the engine, all calls and waits of one record are one call. Together they must stay below
- * `commit-barrier.timeout-ms`.
+ * `commit-barrier.timeout-ms`. They take real time in the test driver, too: tests want a short `backoff`.
  *
  * @throws EngineError `TOPOLOGY_INVALID` when `attempts` is no positive integer or a duration is malformed.
  * @example

@@ -249,9 +249,9 @@ export class LaneCore {
     this.counters.turnEnds(this.#options.clock.now(), false)
   }
 
-  /** Records received and not yet done, for tests and the simulator's bounds. */
-  get backlog(): { inFlight: number; parked: number } {
-    return { inFlight: this.#runner.inFlight, parked: this.#runner.parked }
+  /** Records received and not yet done, and whom they wait for: for tests and the simulator's bounds. */
+  get backlog(): { inFlight: number; parked: number; calls: Calls } {
+    return { inFlight: this.#runner.inFlight, parked: this.#runner.parked, calls: this.#calls }
   }
 
   /** The stores of this lane's tasks by name and partition, for the test driver and interactive queries. */

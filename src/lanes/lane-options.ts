@@ -3,11 +3,11 @@ import type { Clock } from '../base/clock.ts'
 import type { CounterLayout } from '../base/counters.ts'
 import type { LogPort } from '../base/logger.ts'
 import type { Sizes } from '../base/sizes.ts'
-import type { Timers } from '../base/timers.ts'
 import type { Failpoint } from '../base/failpoint.ts'
 import type { DropReason, Rec, Tracing } from '../operators/contract.ts'
 import type { StoreBackendFactory } from '../state/contract.ts'
 import type { CompiledTopology } from '../topology/compiled.ts'
+import type { CallTimers } from './tasks/call-gate.ts'
 import type { ErrorPolicies } from './tasks/error-policy.ts'
 import type { FromLane, LaneToLane } from './protocol.ts'
 import type { WriteBehindOptions } from './stores/store-writer.ts'
@@ -21,8 +21,8 @@ export interface LaneOptions {
   readonly backends: StoreBackendFactory
   readonly policies: ErrorPolicies
   readonly maxInFlight: number
-  /** For calls of asynchronous functions that wait; left out: they all begin at once. */
-  readonly timers?: Timers
+  /** For calls of asynchronous functions that wait; left out: they all begin at once, and none is made again. */
+  readonly timers?: CallTimers
   readonly random?: () => number
   /** Uncommitted state and output from which on the lane asks for a commit. */
   readonly uncommittedMaxBytes: number

@@ -133,7 +133,7 @@ async function main(): Promise<void> {
     backends: stored,
     policies: data.policies,
     maxInFlight: data.maxInFlight,
-    timers: systemTimers,
+    timers: { turns: systemTimers, pauses: systemTimers, timeouts: systemTimers },
     random: systemRandom,
     uncommittedMaxBytes: data.uncommittedMaxBytes,
     maxDirtyRows: data.maxDirtyRows,

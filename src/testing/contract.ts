@@ -1,4 +1,5 @@
 /** What tests say to the driver, and what it gives them. */
+import type { Duration } from '../base/duration.ts'
 import type { LogFields, LogLevel } from '../base/logger.ts'
 import type { Headers } from '../broker/wire/headers.ts'
 import type { DropReason } from '../operators/contract.ts'
@@ -32,6 +33,12 @@ export interface DriverOptions {
    * clock have passed, and when the test calls `commit()`. Default: `each`.
    */
   readonly commits?: 'each' | 'interval'
+  /**
+   * How long, at most, a call that has a `timeout` may really take before it counts as late; shorter timeouts hold as they are. A
+   * call that has none may take ten times as long while nothing else happens, then the driver's call rejects with `USAGE`.
+   * Default: 1 s.
+   */
+  readonly patience?: Duration
   /**
    * The schema registry of `millrace/registry`, in this process; the application's own schemas go into it. Default: an empty
    * one, which is enough where the application has schemas of its own.

@@ -28,6 +28,9 @@ import type { WrittenRecord } from './written.ts'
  * embedded broker. The wall clock moves only by `advanceWallClock`. Event time is that of the engine: the least over all
  * partitions. Each partition must have had a record, or count as idle.
  *
+ * Asynchronous functions are waited for in real time. Calls that a `breaker` makes again are made without a pause, and a
+ * `timeout` is over after `patience` at the latest; `concurrency` and `rate` are without effect.
+ *
  * Several applications run on one broker and one clock: what one writes another reads, within the same call. Each is its own
  * process with a commit, an event time and stores of its own; `application` gives one of them by its id.
  *
@@ -59,7 +62,8 @@ export class TopologyTestDriver {
   /**
    * Compiles the application, or all of them. Nothing runs until a record is fed or the clock moves.
    *
-   * @throws EngineError `USAGE` when two applications have the same id, or options are given for one that is not there.
+   * @throws EngineError `USAGE` when two applications have the same id, options are given for one that is not there, or `patience` is
+   *   no duration.
    */
   constructor(
     app:
@@ -67,7 +71,7 @@ export class TopologyTestDriver {
       | ReadonlyArray<Pick<Application, 'applicationId' | 'compile' | 'config'>>,
     options: DriverOptions = {},
   ) {
-    const { partitions = 1, topics = {}, startAt = 0, commits = 'each' } = options
+    const { partitions = 1, topics = {}, startAt = 0, commits = 'each', patience = '1s' } = options
     const registry = options.registry ?? new EmbeddedRegistry()
     const partitionsOf = (topic: string): number =>
       topics[topic]?.partitions ?? (typeof partitions === 'number' ? partitions : (partitions[topic] ?? 1))
@@ -80,6 +84,7 @@ export class TopologyTestDriver {
       startAt,
       partitions: partitionsOf,
       commitsEach: commits === 'each',
+      patienceMs: Math.max(1, milliseconds(patience)),
     })
     const { written } = this.#world.broker
     this.#serdes = new TopicSerdes(this.#apps.all, registry, (topic, id) => written.isBy(topic, id))
@@ -171,9 +176,7 @@ export class TopologyTestDriver {
    * @throws EngineError `USAGE` when it is no duration.
    */
   async advanceWallClock(duration: Duration): Promise<void> {
-    const ms = tryParseDuration(duration)
-    if (ms === undefined)
-      throw new EngineError('USAGE', `${JSON.stringify(duration)} is no duration; write milliseconds, '10s' or 'PT1M'.`)
+    const ms = milliseconds(duration)
     return this.#inTurn(() => this.#world.advance(ms))
   }
 
@@ -283,4 +286,10 @@ export class TopologyTestDriver {
       })
     }
   }
+}
+
+function milliseconds(duration: Duration): number {
+  const ms = tryParseDuration(duration)
+  if (ms !== undefined) return ms
+  throw new EngineError('USAGE', `${JSON.stringify(duration)} is no duration; write milliseconds, '10s' or 'PT1M'.`)
 }

@@ -10,6 +10,7 @@ import { counterLayout, engineSettings, policiesOf } from '../runtime/settings.t
 import type { AnyStore } from '../state/contract.ts'
 import type { CompiledTopology } from '../topology/compiled.ts'
 import type { ConsumerSnapshot, WatermarkSnapshot } from '../view/view.ts'
+import type { Caller, CallWaits } from './call-waits.ts'
 import type { DroppedRecord } from './contract.ts'
 import type { VirtualBroker } from './virtual-broker.ts'
 import type { VirtualLoop } from './virtual-loop.ts'
@@ -106,6 +107,11 @@ export class VirtualApplication {
     return this.#process?.waitsForApplication === true
   }
 
+  /** What its functions are at; undefined where it does not run. */
+  get caller(): Caller | undefined {
+    return this.#process
+  }
+
   /** A store of a task that runs; undefined where none does. */
   store(name: string, partition: number): AnyStore | undefined {
     if (this.#o.topology.globalStores.has(name)) return this.#process?.globalStore(name)
@@ -124,13 +130,14 @@ export class VirtualApplication {
   }
 
   /** Sets off the start, unless it has started: it runs once the loop has done what follows. */
-  start(loop: VirtualLoop, broker: VirtualBroker): void {
+  start(loop: VirtualLoop, broker: VirtualBroker, waits: CallWaits): void {
     if (this.#process) return
     const { config, applicationId, topology, compile, dropped } = this.#o
     this.#found = new Set(broker.topics())
     this.#broker = broker.client(applicationId)
     this.#process = new VirtualProcess({
       loop,
+      waits,
       broker: this.#broker,
       settings: this.settings,
       policies: policiesOf(config, applicationId),

@@ -63,9 +63,10 @@ export class VirtualLoop implements Clock {
 
   /**
    * Resolves when all that follows from what has happened is done, but for what time alone brings. `outside`: something
-   * is waited for that is none of this loop's, a function of the application; what it brings is waited for too.
+   * is waited for that is none of this loop's, a function of the application; what it brings is waited for too. `wait`: how,
+   * given what resolves when a job has come.
    */
-  async settle(outside: () => boolean): Promise<void> {
+  async settle(outside: () => boolean, wait: (woken: Promise<void>) => Promise<void>): Promise<void> {
     for (;;) {
       // As between two turns of the platform's loop: every promise that can settle has done so.
       await new Promise((resolve) => immediately(resolve))
@@ -74,9 +75,9 @@ export class VirtualLoop implements Clock {
         continue
       }
       if (!outside()) return
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve
-      })
+      const { promise, resolve } = Promise.withResolvers<void>()
+      this.#wake = resolve
+      await wait(promise)
       this.#wake = undefined
     }
   }

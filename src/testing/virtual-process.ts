@@ -1,5 +1,12 @@
 /** The engine and its lanes, as a process runs them, on one loop: the same cores, messages and order of messages. */
-import { type CounterLayout, engineBlockLength, engineIndex, laneBlockLength, newBlock } from '../base/counters.ts'
+import {
+  type CounterLayout,
+  engineBlockLength,
+  engineIndex,
+  functionSlot,
+  laneBlockLength,
+  newBlock,
+} from '../base/counters.ts'
 import type { LogLevel } from '../base/logger.ts'
 import type { Timers } from '../base/timers.ts'
 import type { BrokerPort } from '../broker/port.ts'
@@ -18,6 +25,7 @@ import type { AnyStore } from '../state/contract.ts'
 import { memoryBackends } from '../state/backends/memory-backend.ts'
 import type { CompiledTopology } from '../topology/compiled.ts'
 import { nodesElsewhere } from '../topology/plan.ts'
+import type { Caller, CallWaits } from './call-waits.ts'
 import type { VirtualLoop } from './virtual-loop.ts'
 
 /** A lane's turn takes some time, if next to none: how much is let in ahead follows from how fast a lane has been. */
@@ -25,6 +33,7 @@ const turnMs = 0.0001
 
 export interface VirtualProcessOptions {
   readonly loop: VirtualLoop
+  readonly waits: CallWaits
   readonly broker: BrokerPort
   readonly settings: EngineSettings
   readonly policies: ErrorPolicies
@@ -39,12 +48,14 @@ export interface VirtualProcessOptions {
   readonly dropped: NonNullable<LaneOptions['dropped']>
 }
 
-export class VirtualProcess {
+export class VirtualProcess implements Caller {
   readonly engine: EngineCore
   readonly #o: VirtualProcessOptions
   readonly #lanes: LaneCore[] = []
   readonly #planned: boolean[]
   readonly #counters: Float64Array
+  readonly #laneCounters: readonly Float64Array[]
+  readonly #nodes: CompiledTopology['nodes']
   readonly #timers: Timers
   /** Functions of scheduled sources that have not answered. */
   #ticks = 0
@@ -58,10 +69,12 @@ export class VirtualProcess {
     this.#planned = Array.from({ length: settings.lanes }, () => false)
     this.#counters = newBlock(engineBlockLength(layout))
     this.#timers = loop.timers(() => this.#alive)
-    const laneCounters = Array.from({ length: settings.lanes }, () => newBlock(laneBlockLength(layout)))
-    const topologies = laneCounters.map((_, lane) => options.compile(lane))
+    this.#laneCounters = Array.from({ length: settings.lanes }, () => newBlock(laneBlockLength(layout)))
+    const topologies = this.#laneCounters.map((_, lane) => options.compile(lane))
+    const [first] = topologies as [CompiledTopology]
+    this.#nodes = first.nodes
     for (const [lane, topology] of topologies.entries())
-      this.#lanes.push(this.#lane(lane, topology, laneCounters[lane] as Float64Array))
+      this.#lanes.push(this.#lane(lane, topology, this.#laneCounters[lane] as Float64Array))
     this.engine = new EngineCore({
       settings,
       broker,
@@ -69,9 +82,9 @@ export class VirtualProcess {
       timers: this.#timers,
       layout,
       counters: this.#counters,
-      laneCounters,
-      nodeNames: (topologies[0] as CompiledTopology).nodes.map((node) => node.name),
-      extractors: extractorsOf((topologies[0] as CompiledTopology).sources),
+      laneCounters: [...this.#laneCounters],
+      nodeNames: first.nodes.map((node) => node.name),
+      extractors: extractorsOf(first.sources),
       send: (lane, message) => this.#toLane(lane, message),
       fact: (fact) => {
         if (this.#alive) options.fact(fact)
@@ -92,6 +105,30 @@ export class VirtualProcess {
   /** Some function of the application has not come back. */
   get waitsForApplication(): boolean {
     return this.#alive && (this.#ticks > 0 || this.#lanes.some((lane) => lane.backlog.inFlight > 0))
+  }
+
+  /** A call that waits before it is made, or made again, is none that somebody has. */
+  get isCalling(): boolean {
+    if (this.#ticks > 0 || this.#lanes.some(({ backlog }) => backlog.calls.oldest !== undefined)) return true
+    const { layout } = this.#o
+    // Of a record that is in several branches at once only one call is told above.
+    return this.#laneCounters.some((counters) =>
+      this.#nodes.some(({ index }) => counters[functionSlot(layout, index, 'calls')] !== 0),
+    )
+  }
+
+  get finished(): number {
+    return this.#lanes.reduce((sum, { backlog }) => sum + backlog.calls.finished, 0)
+  }
+
+  get oldestCall(): Caller['oldestCall'] {
+    const [call] = this.#lanes.flatMap(({ backlog }) => backlog.calls.oldest ?? [])
+    return call && { name: this.#nameOf(call.node), call }
+  }
+
+  get oldestFailing(): Caller['oldestFailing'] {
+    const [failing] = this.#lanes.flatMap(({ backlog }) => backlog.calls.oldestFailing ?? [])
+    return failing && { ...failing, name: this.#nameOf(failing.node) }
   }
 
   store(name: string, partition: number): AnyStore | undefined {
@@ -129,8 +166,12 @@ export class VirtualProcess {
     for (const lane of this.#lanes) lane.close()
   }
 
+  #nameOf(node: number): string {
+    return this.#nodes[node]?.name ?? 'a function'
+  }
+
   #lane(lane: number, topology: CompiledTopology, counters: Float64Array): LaneCore {
-    const { loop, settings, policies, layout, maxInFlight, dropped, log, logLevel } = this.#o
+    const { loop, waits, settings, policies, layout, maxInFlight, dropped, log, logLevel } = this.#o
     return new LaneCore({
       lane,
       lanes: settings.lanes,
@@ -140,6 +181,9 @@ export class VirtualProcess {
       backends: memoryBackends(),
       policies,
       maxInFlight,
+      timers: waits.timers(() => this.#alive),
+      // Pauses differ by chance in production, where many begin together; a test is to be the same each time.
+      random: () => 0.5,
       uncommittedMaxBytes: settings.uncommittedMaxBytes,
       maxDirtyRows: settings.maxDirtyRows,
       layout,

@@ -4,6 +4,7 @@
  * what time brings.
  */
 import { EngineError } from '../base/errors.ts'
+import { type Caller, CallWaits } from './call-waits.ts'
 import type { VirtualApplication } from './virtual-application.ts'
 import { type FedRecord, VirtualBroker } from './virtual-broker.ts'
 import { VirtualLoop } from './virtual-loop.ts'
@@ -13,6 +14,8 @@ export interface VirtualWorldOptions {
   readonly startAt: number
   readonly partitions: (topic: string) => number
   readonly commitsEach: boolean
+  /** How long a call with a timeout may really take. */
+  readonly patienceMs: number
 }
 
 /** So long after something has happened every timer is kept to; later the engine's housekeeping is passed over. */
@@ -26,6 +29,7 @@ const mostCommits = 1000
 export class VirtualWorld {
   readonly loop: VirtualLoop
   readonly broker: VirtualBroker
+  readonly #waits: CallWaits
   readonly #o: VirtualWorldOptions
   readonly #apps: readonly VirtualApplication[]
   /** Failures that a call was rejected with. */
@@ -36,6 +40,7 @@ export class VirtualWorld {
     const apps = options.applications
     this.#apps = apps
     this.loop = new VirtualLoop(options.startAt)
+    this.#waits = new CallWaits(options.patienceMs)
     this.broker = new VirtualBroker({
       loop: this.loop,
       partitions: options.partitions,
@@ -103,9 +108,13 @@ export class VirtualWorld {
     return this.#apps.filter((app) => app.failure === undefined)
   }
 
+  #callers(): Caller[] {
+    return this.#going().flatMap((app) => app.caller ?? [])
+  }
+
   async #start(): Promise<void> {
     if (this.#going().length === 0) this.#tellFailure()
-    for (const app of this.#going()) app.start(this.loop, this.broker)
+    for (const app of this.#going()) app.start(this.loop, this.broker, this.#waits)
     await this.#steady()
   }
 
@@ -173,7 +182,10 @@ export class VirtualWorld {
   async #until(holds: (app: VirtualApplication) => boolean): Promise<void> {
     const { loop } = this
     for (let skips = 0; ; skips++) {
-      await loop.settle(() => this.#going().some((app) => app.waitsForApplication))
+      await loop.settle(
+        () => this.#going().some((app) => app.waitsForApplication),
+        (woken) => this.#waits.wait(woken, this.#callers()),
+      )
       const going = this.#going()
       if (going.length === 0) this.#tellFailure()
       if (going.every(holds)) return

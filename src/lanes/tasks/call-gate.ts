@@ -9,9 +9,19 @@ import { type CallGate, isPromise, type Origin } from '../../operators/contract.
 import type { CallSpec } from '../../topology/operator-spec.ts'
 import { CallLimit } from './call-limit.ts'
 
+/** What calls wait by. */
+export interface CallTimers {
+  /** Until it is a call's turn; left out: each begins at once, whatever bounds their number. */
+  readonly turns?: Timers
+  /** Until a call that has failed is made again. */
+  readonly pauses: Pick<Timers, 'after'>
+  /** For how long a call may take. */
+  readonly timeouts: Pick<Timers, 'after'>
+}
+
 export interface GateParts {
   readonly clock: Clock
-  readonly timers: Timers
+  readonly timers: CallTimers
   /** Uniform in [0, 1). */
   readonly random: () => number
   readonly lanes: number
@@ -63,13 +73,18 @@ export class LaneCallGate implements CallGate {
     this.#name = name
     this.#spec = spec ?? {}
     this.#parts = parts
-    const { concurrency } = this.#spec
-    const fixed = concurrency === undefined ? undefined : Math.max(1, Math.floor(concurrency / parts.lanes))
-    this.#limit = new CallLimit(parts.maxInFlight, fixed)
+    this.#limit = new CallLimit(parts.maxInFlight, this.#fixedLimit())
     this.isPlain = spec === undefined
   }
 
   readonly isPlain: boolean
+
+  #fixedLimit(): number | undefined {
+    const { timers, lanes, maxInFlight } = this.#parts
+    if (timers.turns === undefined) return maxInFlight
+    const { concurrency } = this.#spec
+    return concurrency === undefined ? undefined : Math.max(1, Math.floor(concurrency / lanes))
+  }
 
   get isFree(): boolean {
     return this.isPlain && !this.#isClosed && this.#out < this.#limit.limit
@@ -192,7 +207,7 @@ export class LaneCallGate implements CallGate {
     const answer = call()
     if (timeoutMs === undefined || !isPromise(answer)) return answer
     const { promise: late, reject } = Promise.withResolvers<never>()
-    const cancel = this.#parts.timers.after(timeoutMs, () =>
+    const cancel = this.#parts.timers.timeouts.after(timeoutMs, () =>
       reject(new Error(`${this.#name} had no answer within ${timeoutMs} ms`)),
     )
     return Promise.race([answer, late]).finally(cancel)
@@ -206,11 +221,12 @@ export class LaneCallGate implements CallGate {
     }
     this.entered()
     const { ratePerMs } = this.#spec
-    if (ratePerMs === undefined) return
+    const { turns } = this.#parts.timers
+    if (ratePerMs === undefined || turns === undefined) return
     const now = this.#parts.clock.monotonic()
     const at = Math.max(now, this.#nextAt)
     this.#nextAt = at + this.#parts.lanes / ratePerMs
-    if (at > now) await sleep(this.#parts.timers, at - now)
+    if (at > now) await sleep(turns, at - now)
     if (this.#isClosed) await this.#room()
   }
 
@@ -230,7 +246,7 @@ export class LaneCallGate implements CallGate {
         this.#pausing.delete(end)
         resolve()
       }
-      const cancel = timers.after(ms, end)
+      const cancel = timers.pauses.after(ms, end)
       this.#pausing.add(end)
     })
   }

@@ -28,6 +28,7 @@ export class CallGates {
     const { clock, timers, random, lanes, maxInFlight, wake, layout, counters } = this.#options
     if (timers === undefined || random === undefined) return undefined
     const bounds = 'calls' in spec ? spec.calls : undefined
+    if (bounds === undefined && timers.turns === undefined) return undefined
     const known = this.#gates.get(bounds ?? index)
     if (known !== undefined) return known
     this.#shown.add(index)
@@ -59,7 +60,7 @@ export class CallGates {
       },
       failed: (origin, times, error) => {
         if (isOver()) return
-        this.#calls.failed(origin, index)
+        this.#calls.failed(origin, index, error)
         if (times === bounds?.breaker?.after) this.#tell(name, origin, times, error)
         wake()
       },

@@ -14,9 +14,11 @@ import type { TaskSlot } from './task-slot.ts'
 const weight = 1 / 8
 const forgottenMs = 2000
 
-interface Failing {
+export interface Failing {
   readonly origin: Origin
   readonly node: number
+  /** The last one. */
+  error: unknown
   /** On the clock of the wall. */
   readonly sinceMs: number
 }
@@ -71,6 +73,11 @@ export class Calls {
     return this.#oldest
   }
 
+  /** The record whose calls have failed for longest. */
+  get oldestFailing(): Failing | undefined {
+    return this.#failing.values().next().value
+  }
+
   began(origin: Origin | undefined): OpenCall {
     this.#keys ??= []
     const call = origin?.call ?? this.#open(origin)
@@ -111,8 +118,10 @@ export class Calls {
   }
 
   /** Its call has failed, and is made again. */
-  failed(origin: Origin, node: number): void {
-    if (!this.#failing.has(origin)) this.#failing.set(origin, { origin, node, sinceMs: Math.round(this.#clock.now()) })
+  failed(origin: Origin, node: number, error: unknown): void {
+    const known = this.#failing.get(origin)
+    if (known !== undefined) known.error = error
+    else this.#failing.set(origin, { origin, node, error, sinceMs: Math.round(this.#clock.now()) })
   }
 
   settled(origin: Origin): void {
@@ -233,7 +242,7 @@ export class Calls {
 
   #showFailing(block: Float64Array, topicOf: (name: string) => number): void {
     block[laneIndex.failingCalls] = this.#failing.size
-    const [oldest] = this.#failing.values()
+    const oldest = this.oldestFailing
     if (oldest === undefined) return
     const { origin, node, sinceMs } = oldest
     block[laneIndex.failingNode] = node

@@ -30,7 +30,7 @@ class Stage {
     const { clock, timers } = this
     return new LaneCallGate('ask', spec, {
       clock,
-      timers,
+      timers: { turns: timers, pauses: timers, timeouts: timers },
       random: () => 1,
       lanes,
       maxInFlight: 1000,

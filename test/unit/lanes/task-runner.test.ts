@@ -56,7 +56,7 @@ class OneTask {
     this.calls = new Calls(systemClock, topology, () => this.probe.currentNode)
     const options = {
       clock: systemClock,
-      timers: systemTimers,
+      timers: { turns: systemTimers, pauses: systemTimers, timeouts: systemTimers },
       random: () => 0.5,
       lanes: 1,
       maxInFlight,
