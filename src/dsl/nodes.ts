@@ -1,7 +1,7 @@
 /** The graph nodes behind those operators that take more than a line. */
 import { GraphNode, type WindowClose } from '../topology/graph.ts'
 import { repartitionNames } from '../topology/names.ts'
-import type { OperatorSpec, WindowSpec } from '../topology/operator-spec.ts'
+import type { FunctionContext, OperatorSpec, RecordView, WindowSpec } from '../topology/operator-spec.ts'
 import type { PhysicalBuilder, StoreDefinition } from '../topology/physical.ts'
 import {
   type AnySerde,
@@ -31,10 +31,19 @@ export type TopicChoice<K, V> = string | ((value: V, key: K, record: Parameters<
 /** One branch of `Stream.split`, where its predicate needs a name of its own beside it. */
 export interface Branch<K, V, S extends V = V> extends Named {
   /** Records for which it holds go to this branch, if no earlier branch took them. */
-  readonly when:
-    | ((value: V, key: K, record: Parameters<RecordFn<K, V, boolean>>[2]) => value is S)
-    | StreamFn<K, V, boolean>
+  readonly when: // With the same parameters on both sides: those of a function in its place have their types from here.
+    | ((value: V, key: K, record: RecordView<K, V>, context: FunctionContext) => value is S)
+    | StreamFn<K, V, boolean | undefined>
 }
+
+type Guard<V, S extends V> = (value: V, ...others: never[]) => value is S
+
+/** What is known of the values of a branch: what its predicate says of them. */
+export type BranchValue<V, B> = B extends { readonly when: infer W }
+  ? BranchValue<V, W>
+  : B extends Guard<V, infer S>
+    ? S
+    : V
 
 /** The stream behind an operator of one node. */
 export function addOperator(

@@ -11,6 +11,7 @@ import {
   addOperator,
   addSink,
   type Branch,
+  type BranchValue,
   mergeStreams,
   rekeyed,
   splitStream,
@@ -56,7 +57,7 @@ export class Stream<K, V> {
     predicate: (value: V, key: K, record: RecordView<K, V>, context: FunctionContext) => value is S,
     options?: Named & CallSettings,
   ): Stream<K, S>
-  filter(predicate: StreamFn<K, V, boolean>, options?: Named & CallSettings): Stream<K, V>
+  filter(predicate: StreamFn<K, V, boolean | undefined>, options?: Named & CallSettings): Stream<K, V>
   filter(predicate: unknown, options?: Named & CallSettings): Stream<K, V> {
     const spec = { op: 'filter', predicate: asUserFn(predicate), not: false, calls: callsOf(options) } as const
     return this.#with(options?.name, 'KSTREAM-FILTER-', spec, {})
@@ -70,7 +71,7 @@ export class Stream<K, V> {
    * // orders ← ann: { amount: 50 }
    * // small → ann: { amount: 50 }
    */
-  filterNot(predicate: StreamFn<K, V, boolean>, options?: Named & CallSettings): Stream<K, V> {
+  filterNot(predicate: StreamFn<K, V, boolean | undefined>, options?: Named & CallSettings): Stream<K, V> {
     const spec = { op: 'filter', predicate: asUserFn(predicate), not: true, calls: callsOf(options) } as const
     return this.#with(options?.name, 'KSTREAM-FILTER-', spec, {})
   }
@@ -215,10 +216,10 @@ export class Stream<K, V> {
    * // orders ← bob: { amount: 150 }
    * // large → bob: { amount: 150 }
    */
-  split<B extends Record<string, Branch<K, V> | StreamFn<K, V, boolean>>, D extends string = never>(
+  split<B extends Record<string, Branch<K, V> | StreamFn<K, V, boolean | undefined>>, D extends string = never>(
     branches: B,
     options?: Named & { readonly default?: D | ({ readonly as: D } & Named) },
-  ): { readonly [P in keyof B]: Stream<K, B[P] extends Branch<K, V, infer S> ? S : V> } & {
+  ): { readonly [P in keyof B]: Stream<K, BranchValue<V, B[P]>> } & {
     readonly [P in D]: Stream<K, V>
   } {
     const parts = splitStream(this[inner], branches, options)

@@ -72,7 +72,7 @@ export class Table<K, V, D extends null = null> {
    * // dear → tea: null
    */
   filter<S extends V>(predicate: RecordGuard<K, V, S>, options?: Stored<K, S>): Table<K, S>
-  filter(predicate: RecordFn<K, V, boolean>, options?: Stored<K, V>): Table<K, V>
+  filter(predicate: RecordFn<K, V, boolean | undefined>, options?: Stored<K, V>): Table<K, V>
   filter(predicate: unknown, options?: Stored<K, V>): Table<K, V> {
     return this.#filter(predicate, options, false)
   }
@@ -85,7 +85,7 @@ export class Table<K, V, D extends null = null> {
    * // prices ← tea: 9
    * // cheap → tea: 9
    */
-  filterNot(predicate: RecordFn<K, V, boolean>, options?: Stored<K, V>): Table<K, V> {
+  filterNot(predicate: RecordFn<K, V, boolean | undefined>, options?: Stored<K, V>): Table<K, V> {
     return this.#filter(predicate, options, true)
   }
 

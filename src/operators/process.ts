@@ -8,7 +8,7 @@ import type { Serde } from '../serde/serde.ts'
 import type { AnyStore, KeyValueStore, StoreSpec } from '../state/contract.ts'
 import { asOf, type ReaderTime } from '../state/stores/as-of.ts'
 import type { RecordView, SpecOf } from '../topology/operator-spec.ts'
-import type { Headers } from '../broker/wire/headers.ts'
+import { type Headers, headersFault } from '../broker/wire/headers.ts'
 import { type Downstream, forward, isPromise, type Maybe, type Origin, Rec } from './contract.ts'
 import { firedAt, NodeOperator, type OperatorEnv, processingFailed, timeOf, whereOf } from './node-operator.ts'
 import { bytesText, byText, SortedList } from './sorted-list.ts'
@@ -310,6 +310,8 @@ export class ProcessOperator extends NodeOperator {
         'PROCESSING_FAILED',
         `${this.name} forwards a record with the timestamp ${options.timestamp}; give milliseconds since 1970`,
       )
+    const fault = options?.headers && headersFault(options.headers)
+    if (fault !== undefined) throw new EngineError('PROCESSING_FAILED', `${this.name} forwards a record: ${fault}`)
     if (at instanceof Rec) {
       const timestamp = options?.timestamp ?? at.timestamp
       const keyRange = at.key === key ? at.keyRange : undefined

@@ -29,6 +29,9 @@ export interface StandardIssue {
 
 function encode(value: unknown, written: Uint8Array | undefined): Uint8Array {
   if (written !== undefined) return written
+  // As `null` it would delete the row that it is meant for.
+  if (typeof value === 'number' && !Number.isFinite(value))
+    throw new SerdeError(`The serde 'json' cannot encode ${value}; it has no JSON form.`)
   let text: string | undefined
   try {
     text = JSON.stringify(value)
@@ -90,7 +93,8 @@ function validated<T>(schema: StandardSchema<T>, value: unknown): T {
 /**
  * JSON of type `T`. Without a schema the type is a promise that nothing checks; with one (any object that has the
  * Standard Schema interface) everything read is validated, and what the schema transforms is what the application sees.
- * Written values are not validated: their type already holds.
+ * Written values are not validated: their type already holds. NaN and the infinities are refused, for as `null` they would
+ * delete a row; within an object they become null, as `JSON.stringify` has it.
  *
  * @example
  * const order = serdes.json<Order>()

@@ -114,6 +114,25 @@ same<typeof bySameKeyType, Table<string, readonly [string, string | undefined]>>
 const { late, rest } = flights.split({ late: (flight) => flight.delay > 15 }, { default: 'rest' })
 same<typeof late, Stream<string, Flight>>(true)
 same<typeof rest, Stream<string, Flight>>(true)
+interface Delayed extends Flight {
+  readonly reason: string
+}
+const isDelayed = (flight: Flight): flight is Delayed => 'reason' in flight
+const byReason = flights.split({
+  guarded: isDelayed,
+  written: (flight): flight is Delayed => isDelayed(flight),
+  named: { when: isDelayed, name: 'delayed' },
+  both: { when: (flight): flight is Delayed => isDelayed(flight) },
+  condition: { when: (flight) => flight.delay > 15, name: 'late' },
+  optional: (flight) => (flight as Partial<Delayed>).reason?.startsWith('w'),
+})
+same<typeof byReason.guarded, Stream<string, Delayed>>(true)
+same<typeof byReason.written, Stream<string, Delayed>>(true)
+same<typeof byReason.named, Stream<string, Delayed>>(true)
+same<typeof byReason.both, Stream<string, Delayed>>(true)
+same<typeof byReason.condition, Stream<string, Flight>>(true)
+same<typeof byReason.optional, Stream<string, Flight>>(true)
+flights.filter((flight) => (flight as Partial<Delayed>).reason?.startsWith('w'))
 
 const seen = keyValueStore<string, number>('seen')
 const processed = flights.process<string, number>(

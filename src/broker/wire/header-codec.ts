@@ -4,7 +4,7 @@
  */
 import { CorruptBatchError } from './corrupt.ts'
 import type { Headers, HeaderValue } from './headers.ts'
-import { noHeaders } from './headers.ts'
+import { headersFault, noHeaders } from './headers.ts'
 import { VarintReader, varintSize, writeVarint } from './varint.ts'
 
 const utf8 = new TextEncoder()
@@ -14,6 +14,8 @@ const empty = new Uint8Array(0)
 /** The bytes of a record's headers, count included; no bytes at all for none. */
 export function encodeHeaders(headers: Headers): Uint8Array {
   if (headers.length === 0) return empty
+  const fault = headersFault(headers)
+  if (fault !== undefined) throw new TypeError(fault)
   const parts = headers.map(([name, value]): [Uint8Array, Uint8Array | null] => [
     utf8.encode(name),
     typeof value === 'string' ? utf8.encode(value) : value,

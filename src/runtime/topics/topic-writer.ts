@@ -5,7 +5,7 @@ import { keySlot } from '../../base/hash.ts'
 import { batchLimitOf } from '../../broker/batch-limit.ts'
 import type { BrokerPort } from '../../broker/port.ts'
 import { ProducerStamps } from '../../broker/producer-stamps.ts'
-import { noHeaders } from '../../broker/wire/headers.ts'
+import { headersFault, noHeaders } from '../../broker/wire/headers.ts'
 import { PartitionBatches } from '../../broker/wire/partition-batches.ts'
 import { whenKnown } from '../../serde/when-known.ts'
 import type { NewRecord } from './records.ts'
@@ -84,6 +84,8 @@ export class TopicWriter {
     if (!Number.isSafeInteger(timestamp) || timestamp < 0) {
       throw refused(piece, `has the timestamp ${timestamp}, which is no whole number of milliseconds since 1970`)
     }
+    const fault = headersFault(headers)
+    if (fault !== undefined) throw refused(piece, `has headers that are none: ${fault}`)
     const keyBytes = await encoded(piece, 'key', () => (key === null ? null : serdes.key.serialize(key)))
     const valueBytes = await encoded(piece, 'value', () => (value === null ? null : serdes.value.serialize(value)))
     const chosen = record.partition ?? (keyBytes === null ? this.#keyless++ : keySlot(keyBytes)) % partitions

@@ -19,6 +19,7 @@ interface Sum {
   total: number
 }
 type Fold = (sum: Sum, amount: Sum) => Sum
+type LateFold = (sum: Sum, amount: Sum) => Promise<Sum>
 
 const inPlace: Fold = (sum, amount) => {
   sum.n += amount.n
@@ -31,6 +32,7 @@ const takeOut: Fold = (sum, amount) => inPlace(sum, { n: -amount.n, total: -amou
 const none = (): Sum => ({ n: 0, total: 0 })
 
 const serde = { key: serdes.string, value: serdes.json<Sum>() }
+const serdes1 = { key: serdes.string, value: serdes.json<number>() }
 const grace = '1h'
 
 /** Both ways from a table to its sums. */
@@ -118,3 +120,80 @@ describe('an aggregate that its fold changes in place', () => {
     }
   }
 })
+
+test('a joiner that changes the row it is given tells the same, whoever is below', async () => {
+  for (const isGrouped of [false, true]) {
+    const app = defineApp({
+      applicationId: 'joined-in-place',
+      build(topology) {
+        const left = topology.table('left', { key: serdes.string, value: serdes.json<{ n: number; of?: number }>() })
+        const right = topology.table('right', { key: serdes.string, value: serdes.json<number>() })
+        const joined = left.join(right, (row, of) => Object.assign(row, { of }))
+        joined.toStream().to('out')
+        if (isGrouped)
+          joined
+            .groupBy(({ of }) => ['all', of], serdes1)
+            .count()
+            .toStream()
+            .to('counts')
+      },
+    })
+    const driver = new TopologyTestDriver(app)
+    await driver.input('left').pipe('k', { n: 1 })
+    for (const rate of [10, 20, 30]) await driver.input<string, number>('right').pipe('k', rate)
+    await driver.input('left').pipe('k', { n: 2 })
+    const told = driver.output('out').readAll()
+    assert.deepEqual(
+      told.map(({ value }) => value),
+      [
+        { n: 1, of: 10 },
+        { n: 1, of: 20 },
+        { n: 1, of: 30 },
+        { n: 2, of: 30 },
+      ],
+    )
+    driver.close()
+  }
+})
+
+function intoRows<K, D extends null>(table: Table<K, Sum, D>): void {
+  table
+    .toStream()
+    .map((sum) => ['k', sum])
+    .to('rows')
+}
+const again = { breaker: {} }
+const late: Readonly<Record<string, (topology: Topology, fold: LateFold) => void>> = {
+  aggregate: (topology, fold) => intoRows(grouped(topology).aggregate(none, fold, again)),
+  'tumbling windows': (topology, fold) =>
+    intoRows(grouped(topology).windowedBy(tumbling('1s')).aggregate(none, fold, again)),
+  'sliding windows': (topology, fold) =>
+    intoRows(grouped(topology).windowedBy(sliding('300ms')).aggregate(none, fold, again)),
+  sessions: (topology, fold) =>
+    intoRows(
+      grouped(topology)
+        .windowedBy(session('50ms'))
+        .aggregate(none, fold, (a, b) => inPlace(b, a), again),
+    ),
+}
+
+for (const [kind, build] of Object.entries(late))
+  test(`a fold that fails, and is called again, begins with what is stored: ${kind}`, async () => {
+    let calls = 0
+    const fold: LateFold = async (sum, amount) => {
+      inPlace(sum, amount)
+      await undefined
+      if (++calls % 2 === 1) throw new Error('not this time')
+      return sum
+    }
+    const app = defineApp({ applicationId: 'again', build: (topology) => build(topology, fold) })
+    const driver = new TopologyTestDriver(app)
+    for (let i = 0; i < 3; i++)
+      await driver.input<string, Sum>('in').pipe('k', { n: 1, total: 10 ** i }, { timestamp: 10_000 })
+    const told = driver.output<string, Sum>('rows').readAll()
+    assert.deepEqual(
+      told.map(({ value }) => value),
+      [1, 11, 111].map((total, i) => ({ n: i + 1, total })),
+    )
+    driver.close()
+  })
