@@ -31,6 +31,8 @@ export interface Cancellable {
 export interface KeyTimers<K> {
   /**
    * Calls `onTimer` of the processor once event time reaches `atMs`, epoch milliseconds. Replaces the timer of the key.
+   *
+   * @throws EngineError `PROCESSING_FAILED` where `atMs` is no finite number.
    */
   set(key: K, atMs: number): void
   /** Removes the timer of the key, if there is one. */
@@ -64,7 +66,9 @@ interface CommonContext<K> {
   store<S>(name: string): S
   /**
    * Calls `fn` every `interval`: of event time (first with the first record), or of the wall clock. Missed firings are
-   * skipped. It is not kept over a restart: call it whenever the processor is made.
+   * skipped: however far event time moves at once, it fires once, so when and how often it does depends on how records come,
+   * and on the number of lanes. What has to happen at a certain time is for `timers`, by key. It is not kept over a restart:
+   * call it whenever the processor is made.
    *
    * @throws EngineError `TOPOLOGY_INVALID` when the interval is malformed or 0.
    */

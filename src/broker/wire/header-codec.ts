@@ -2,6 +2,7 @@
  * Headers as they lie in a record: their count, then name and value of each with their lengths. A record without
  * headers is an empty range here, so that nothing is copied for the usual record.
  */
+import { EngineError } from '../../base/errors.ts'
 import { CorruptBatchError } from './corrupt.ts'
 import type { Headers, HeaderValue } from './headers.ts'
 import { headersFault, noHeaders } from './headers.ts'
@@ -15,7 +16,7 @@ const empty = new Uint8Array(0)
 export function encodeHeaders(headers: Headers): Uint8Array {
   if (headers.length === 0) return empty
   const fault = headersFault(headers)
-  if (fault !== undefined) throw new TypeError(fault)
+  if (fault !== undefined) throw new EngineError('PROCESSING_FAILED', `A record cannot be written: ${fault}`)
   const parts = headers.map(([name, value]): [Uint8Array, Uint8Array | null] => [
     utf8.encode(name),
     typeof value === 'string' ? utf8.encode(value) : value,
