@@ -63,7 +63,9 @@ function processMetrics(): Registry {
 async function familiesOf(registry: Registry): Promise<Family[]> {
   const metrics = await registry.getMetricsAsJSON()
   return metrics.map(({ name, help, type, values }) => {
-    const lines = (values as Array<Partial<MetricValueWithName<string>>>).map(
+    // The client has no mean of what it has not measured yet.
+    const known = (values as Array<Partial<MetricValueWithName<string>>>).filter(({ value }) => !Number.isNaN(value))
+    const lines = known.map(
       ({ metricName = name, labels = {}, value = 0 }) => {
         const entries = Object.entries(labels).map(([label, each]) => [label, String(each)] as const)
         const names = entries.map(([label]) => label)

@@ -95,6 +95,9 @@ describe('a diagnosis', () => {
     const settings = { fetchMaxWaitMs: 2000 } as NonNullable<Facts['settings']>
     assert.deepEqual(codesOf(among(6900, { settings })), [])
     assert.deepEqual(codesOf(among(20_000, { settings, state: 'FAILED' })).includes('BROKER_GONE'), false)
+    const failure = { code: 'PROCESSING_FAILED', message: 'A function failed' } as NonNullable<Facts['failure']>
+    assert.deepEqual(codesOf(among(20_000, { settings, state: 'STOPPING', failure })).includes('BROKER_GONE'), false)
+    assert.ok(codesOf(among(20_000, { settings, state: 'STOPPING' })).includes('BROKER_GONE'))
     const [first] = diagnose(now, among(7000, { settings }))
     assert.equal(first?.code, 'BROKER_GONE')
     assert.match(

@@ -2,7 +2,7 @@
 import type { BrokerNode } from '../../../broker/port.ts'
 import { startedStates } from '../../lifecycle.ts'
 import type { Found } from '../finding.ts'
-import { everythingBehind, hopsOfACommit, type StandstillRow } from '../row.ts'
+import { everythingBehind, hasEnded, hopsOfACommit, type StandstillRow } from '../row.ts'
 import {
   embeddedNext,
   isEmbedded,
@@ -22,11 +22,13 @@ const brokerGone: StandstillRow = {
   when: 'For 5 s no call to the broker has gone well, and one has failed or has waited so long. On a machine short of processors it takes more.',
   explains: ['RESTORING', ...everythingBehind],
   next: 'Check from this host whether the broker runs and can be reached: its process and its log, the name and the port (`broker.bootstrap-servers`), a firewall or a network policy in between. The engine tries again by itself as long as it takes; no restart of this process is needed.',
-  find: ({ broker, state, lateMs, settings }, now) => {
+  find: (facts, now) => {
+    const { broker, state, lateMs, settings } = facts
     const dueMs = patienceMs + hopsOfACommit * lateMs
     if (state === 'CREATED' || state === 'STOPPED') return []
     const frozen = standsStill(broker.nodes, now, dueMs + (settings?.fetchMaxWaitMs ?? 0))
-    if (frozen !== undefined && state !== 'FAILED') return [frozen]
+    // An engine that has failed waits for no fetch, also while it ends.
+    if (frozen !== undefined && !hasEnded(facts)) return [frozen]
     if (broker.connected || now - broker.sinceMs < dueMs) return []
     // A process that starts is not connected either: whoever was not asked yet owes no answer.
     const asked = broker.nodes.filter(

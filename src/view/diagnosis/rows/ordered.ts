@@ -210,12 +210,12 @@ const stopping: StandstillRow = {
   explains: everythingBehind,
   next: `If that was intended, nothing is to be done: it ends by itself, at the latest after \`runtime.shutdown.timeout\`. ${killing} ${whoStopped}`,
   find: (facts, now) => {
-    const { state, stateSinceMs } = facts
+    const { state, stateSinceMs, failure } = facts
     return state !== 'STOPPING' && state !== 'STOPPED'
       ? []
       : [
           {
-            sentence: `This process was told to end ${lasting(now - stateSinceMs)} ago. It takes in no more records${state === 'STOPPING' ? ', and commits those that it has finished' : ''}.`,
+            sentence: `This process was told to end ${lasting(now - stateSinceMs)} ago. It takes in no more records${state === 'STOPPING' && failure === null ? ', and commits those that it has finished' : ''}.`,
             sinceMs: stateSinceMs,
             place: {},
             evidence: [{ at: '/state', field: 'current', value: state }],
