@@ -278,6 +278,7 @@ class RunningApplication implements Runtime {
       deadLetterTopic: policiesOf(config, applicationId).deadLetterTopic,
       topology: () => topology,
       broker: () => this.#brokerHandle?.client,
+      patienceMs: config.get('broker.request-timeout'),
       store: (name) => this.store(name),
       places: shares ? () => this.#host.places : undefined,
       mask: (text) => config.maskText(text),

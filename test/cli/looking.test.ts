@@ -1,6 +1,8 @@
 /** The verbs that ask a running application: in a pseudo-terminal of 80 columns, for scripts, and what each exit code means. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { spawn } from '@lydell/node-pty'
@@ -151,6 +153,42 @@ describe('for scripts', () => {
     const late = await millrace(['status', '--wait', '1', '--url', 'http://127.0.0.1:1'])
     assert.equal(late.code, 1)
     assert.match(late.stderr, /Waited 1 s/)
+  })
+
+  test('dlq redrive waits for long, and tells who cannot be reached from who gives no answer', async (t) => {
+    const done = { dryRun: false, matched: 1, redriven: 1, already: 0, gone: 0, more: false, ends: '0:1' }
+    const timers = new Set<NodeJS.Timeout>()
+    const server = createServer((request, response) => {
+      if (request.url?.includes('reason=Slow') !== true) request.socket.destroy()
+      // Longer than a question about rows is given.
+      else timers.add(setTimeout(() => response.end(JSON.stringify(done)), 17_000))
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    t.after(() => {
+      for (const timer of timers) clearTimeout(timer)
+      server.close()
+      server.closeAllConnections()
+    })
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const gone = createServer()
+    await new Promise<void>((resolve) => gone.listen(0, '127.0.0.1', resolve))
+    const nobodyAt = `http://127.0.0.1:${(gone.address() as AddressInfo).port}`
+    await new Promise((resolve) => gone.close(resolve))
+    const redrive = ['dlq', 'redrive', '--yes']
+    const [slow, silent, nobody] = await Promise.all([
+      millrace([...redrive, '--reason', 'Slow', '--url', url]),
+      millrace([...redrive, '--url', url]),
+      millrace([...redrive, '--url', nobodyAt]),
+    ])
+    assert.match(slow.stdout, /^1 put back\./, slow.stderr)
+    assert.equal(silent.code, 14)
+    assert.match(
+      silent.stderr,
+      /was reached, but gave no answer \(\w+\)\. Letters may have been put back all the same;/,
+    )
+    assert.match(silent.stderr, /ask again, which puts none back twice\.\n$/)
+    assert.equal(nobody.code, 14)
+    assert.match(nobody.stderr, /does not answer \(ECONNREFUSED\); --url names the process[^\n]*\n$/)
   })
 
   test('watching ends when nobody reads any more', async (t) => {

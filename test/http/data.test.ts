@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import type { DeadLetters, Redriven, StoreRows } from '../../src/http/data-seam.ts'
 import type { BrokerPort } from '../../src/broker/port.ts'
+import { dataAccess } from '../../src/runtime/data/data.ts'
 import { redrive } from '../../src/runtime/data/redrive.ts'
 import { scan, spansOf } from '../../src/runtime/data/topic-scan.ts'
 import { startRuntime } from '../../src/runtime/index.ts'
@@ -11,7 +12,8 @@ import { FlowRates } from '../../src/view/flow-rates.ts'
 import { laneIndex, nodeSlot, sourceTopicSlot } from '../../src/base/counters.ts'
 import { keySlot } from '../../src/base/hash.ts'
 import { dyingAt, redriveSteps } from '../support/dying-broker.ts'
-import { millrace } from '../support/millrace.ts'
+import type { CompiledTopology } from '../../src/topology/compiled.ts'
+import { eventually, millrace } from '../support/millrace.ts'
 import { ask } from './support/client.ts'
 import { FakeEngine } from './support/fake-engine.ts'
 import { startFake } from './support/fake-subject.ts'
@@ -233,7 +235,74 @@ async function withLetters(
   return { broker, deadLetterTopic: topic, isSource, now: () => t0 }
 }
 
+/** Answers to what is called `name` come once `thaw` is called. */
+function frozenAt(broker: BrokerPort, name: keyof BrokerPort): { broker: BrokerPort; thaw(): void } {
+  const thawed = Promise.withResolvers<void>()
+  const frozen = new Proxy(broker, {
+    get(target, member) {
+      const value = Reflect.get(target, member, target) as unknown
+      if (typeof value !== 'function') return value
+      if (member !== name) return value.bind(target)
+      return async (...given: unknown[]) => {
+        await thawed.promise
+        return (await value.apply(target, given)) as unknown
+      }
+    },
+  })
+  return { broker: frozen, thaw: () => thawed.resolve() }
+}
+
 describe('dead letters', () => {
+  test('while the broker is silent the answer is 503, and says whether they may have been put back', async (t) => {
+    const live = await startData()
+    t.after(() => live.stop())
+    await live.feed('events', [{ key: 'k', value: { amount: 1, fail: true }, timestamp: t0 }])
+    await live.runtime.untilIdle()
+    await live.ask({ method: 'POST', path: '/pause' })
+    await live.untilState('PAUSED')
+    const { broker } = live.runtime
+    const withData = async (port: BrokerPort): Promise<Awaited<ReturnType<typeof startFake>>> => {
+      const data = dataAccess({
+        applicationId: 'data',
+        deadLetterTopic: 'data-dead-letters',
+        topology: () => ({ sources: [{ kind: 'topics', topics: ['events'] }] }) as unknown as CompiledTopology,
+        broker: () => port,
+        patienceMs: 1500,
+        store: () => assert.fail('no store is asked'),
+        places: undefined,
+        mask: (text) => text,
+      })
+      const instance = await startFake({ config: { deadLettersEndpointEnabled: true } }, undefined, { data })
+      t.after(() => instance.stop())
+      return instance
+    }
+    const before = (await valuesOf(broker, 'events')).length
+    const redriven = { method: 'POST', path: '/dead-letters/redrive?dry-run=false' }
+
+    const deaf = frozenAt(broker, 'fetch')
+    const first = await withData(deaf.broker)
+    const answers = await Promise.all([first.ask({ path: '/dead-letters' }), first.ask(redriven), first.ask(redriven)])
+    for (const { status, json } of answers) {
+      assert.equal(status, 503)
+      assert.match(String(json.error), /the broker did not do it: it has not answered for 1\.5 s/)
+    }
+    assert.match(answers[1].body, /nothing was put back/)
+    deaf.thaw()
+    const shown = await first.ask({ path: '/dead-letters' })
+    assert.equal((shown.json.letters as unknown as DeadLetters['letters'])[0]?.redriven, false)
+    assert.equal((await valuesOf(broker, 'events')).length, before, 'what was given up is not done later')
+
+    const mute = frozenAt(broker, 'endTransaction')
+    const second = await withData(mute.broker)
+    const unsure = await second.ask(redriven)
+    assert.equal(unsure.status, 503, unsure.body)
+    assert.match(String(unsure.json.error), /letters may have been put back all the same; ask again/)
+    mute.thaw()
+    await eventually('the record is there again', async () => (await valuesOf(broker, 'events')).length > before)
+    const { already, redriven: again } = (await second.ask(redriven)).json as unknown as Redriven
+    assert.deepEqual([already, again], [1, 0])
+  })
+
   test('are shown newest first with their reason, and put back once, by reason, topic and time', async (t) => {
     const live = await startData()
     t.after(() => live.stop())

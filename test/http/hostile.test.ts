@@ -91,6 +91,45 @@ describe('hostile clients', { timeout: 60_000 }, () => {
     }
   })
 
+  test('an answer that is long in the making comes; the client who does not take it is cut off', async (t) => {
+    const begun = Promise.withResolvers<void>()
+    const engine = new (class extends FakeEngine {
+      override async threads(options: { depth: number }): Promise<ThreadsSnapshot> {
+        begun.resolve()
+        await sleep(9000)
+        return super.threads(options)
+      }
+    })()
+    // Whoever takes nothing is cut off after 4 s.
+    const instance = await startFake({ config: { headersTimeoutMs: 1000, requestTimeoutMs: 1000 } }, engine)
+    const partitions = Array.from({ length: 200_000 }, (_, partition) => ({
+      partition,
+      committedOffset: 1_000_000_000,
+      logEndOffset: 2_000_000_000,
+      withheld: 0,
+    }))
+    instance.fake.offsetsSnapshot = { sources: [{ topic: 'wide', partitions }], changelogs: [] }
+    const { hostname, port } = new URL(instance.url)
+    const slow = instance.ask({ path: '/debug/threads' })
+    await begun.promise
+    const idle = connect(Number(port), hostname)
+    t.after(async () => {
+      idle.destroy()
+      await instance.stop()
+    })
+    idle.pause()
+    idle.write('GET /offsets HTTP/1.1\r\nHost: a\r\n\r\n')
+    assert.equal((await slow).status, 200)
+    let received = ''
+    idle.on('data', (bytes) => {
+      received += bytes.toString('latin1')
+    })
+    idle.resume()
+    await once(idle, 'close')
+    const length = Number(/content-length: (\d+)/i.exec(received)?.[1])
+    assert.ok(received.length < length, `${received.length} of ${length} bytes were kept for it`)
+  })
+
   test('oversized headers, targets and bodies get their status with the body that explains', async (t) => {
     const instance = await startFake()
     t.after(() => instance.stop())

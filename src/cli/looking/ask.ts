@@ -24,12 +24,16 @@ export type Answer<T> =
       readonly ok: false
       readonly status: number
       readonly reason: string
+      /** It was, and may do what it was asked for. */
+      readonly reached?: true
       /** Of the process that has what was asked for. */
       readonly address?: string
     }
 
 /** Longer than a lane is given for a question about its rows. */
 const answerTimeoutMs = 15_000
+/** Somebody listened there. An attempt to connect ends earlier than the wait for an answer, so that one counts, too. */
+const codesOfReached = ['TimeoutError', 'UND_ERR_SOCKET', 'UND_ERR_HEADERS_TIMEOUT', 'ECONNRESET', 'EPIPE']
 const mostHops = 3
 
 export function podsOf({ url, tokenFile, config: file, set }: AskArguments): Pod[] {
@@ -48,22 +52,29 @@ function tokenOf(file: string): string {
   }
 }
 
-export async function ask<T>({ url, token }: Pod, path: string, method = 'GET', accept?: string): Promise<Answer<T>> {
+export interface Asking {
+  readonly accept?: string
+  readonly timeoutMs?: number
+}
+
+export async function ask<T>(
+  { url, token }: Pod,
+  path: string,
+  method = 'GET',
+  { accept = 'application/json', timeoutMs = answerTimeoutMs }: Asking = {},
+): Promise<Answer<T>> {
   const address = new URL(`${url.pathname.replace(/\/$/, '')}${path}`, url)
   const headers = {
-    accept: accept ?? 'application/json',
+    accept,
     ...(token !== null && { authorization: `Bearer ${token}` }),
   }
   let response: Response
   let text: string
   try {
-    response = await fetch(address, { method, headers, signal: AbortSignal.timeout(answerTimeoutMs) })
+    response = await fetch(address, { method, headers, signal: AbortSignal.timeout(timeoutMs) })
     text = await response.text()
   } catch (error) {
-    const { cause, name } = error as { readonly cause?: { readonly code?: unknown }; readonly name?: string }
-    const code = typeof cause?.code === 'string' ? cause.code : name
-    const reason = `${url.origin} does not answer (${code}); --url names the process, as in http://localhost:8080.`
-    return { ok: false, status: 0, reason }
+    return unanswered(url.origin, error, timeoutMs)
   }
   const body = parsed(text)
   if (response.ok) return { ok: true, value: (body ?? text) as T }
@@ -76,6 +87,17 @@ export async function ask<T>({ url, token }: Pod, path: string, method = 'GET', 
   const { address: next } = (body ?? {}) as { readonly address?: unknown }
   const isElsewhere = response.status === 421 && typeof next === 'string'
   return { ok: false, status: response.status, reason, ...(isElsewhere && { address: next }) }
+}
+
+function unanswered(origin: string, error: unknown, timeoutMs: number): Answer<never> {
+  const { cause, name } = error as { readonly cause?: { readonly code?: unknown }; readonly name?: string }
+  const code = (typeof cause?.code === 'string' ? cause.code : name) ?? ''
+  if (!codesOfReached.includes(code)) {
+    const reason = `${origin} does not answer (${code}); --url names the process, as in http://localhost:8080.`
+    return { ok: false, status: 0, reason }
+  }
+  const what = code === 'TimeoutError' ? `has not answered within ${timeoutMs / 1000} s` : `gave no answer (${code})`
+  return { ok: false, status: 0, reason: `${origin} was reached, but ${what}.`, reached: true }
 }
 
 /** Asks whoever has it: as often as partitions move on meanwhile, and never in a circle. */

@@ -13,6 +13,9 @@ export interface DlqArguments extends LookArguments {
   readonly limit: string
 }
 
+/** The process asks its broker, for as long as that goes on answering: longer than it waits for one that does not. */
+const timeoutMs = 240_000
+
 function queryOf({ reason, topic, since, until, limit }: DlqArguments): URLSearchParams {
   const query = new URLSearchParams({ limit })
   for (const [name, value] of Object.entries({ reason, topic, since, until })) {
@@ -22,7 +25,7 @@ function queryOf({ reason, topic, since, until, limit }: DlqArguments): URLSearc
 }
 
 export function dlqList(args: DlqArguments): Promise<number> {
-  return each(args, (pod) => ask<DeadLetters>(pod, `/dead-letters?${queryOf(args)}`), listText)
+  return each(args, (pod) => ask<DeadLetters>(pod, `/dead-letters?${queryOf(args)}`, 'GET', { timeoutMs }), listText)
 }
 
 function listText({ topic, letters, byReason }: DeadLetters): string {
@@ -44,7 +47,8 @@ function listText({ topic, letters, byReason }: DeadLetters): string {
 /** `letter`: `partition:offset`, as the list has it. */
 export function dlqShow(letter: string, args: DlqArguments): Promise<number> {
   const question = async (pod: Pod): ReturnType<typeof ask<DeadLetter>> => {
-    const answer = await ask<DeadLetters>(pod, `/dead-letters?${queryOf({ ...args, limit: '1000' })}`)
+    const path = `/dead-letters?${queryOf({ ...args, limit: '1000' })}`
+    const answer = await ask<DeadLetters>(pod, path, 'GET', { timeoutMs })
     if (!answer.ok) return answer
     const found = answer.value.letters.find(({ partition, offset }) => `${partition}:${offset}` === letter)
     if (found !== undefined) return { ok: true, value: found }
@@ -81,7 +85,7 @@ function once(pod: Pod, args: DlqArguments, dryRun: boolean, ends?: string): Ret
   query.set('dry-run', String(dryRun))
   // As it is, for its marks would take three times their room: partitions by the hundred fit into an address.
   const bound = ends === undefined ? '' : `&ends=${ends}`
-  return ask<Redriven>(pod, `/dead-letters/redrive?${query}${bound}`, 'POST')
+  return ask<Redriven>(pod, `/dead-letters/redrive?${query}${bound}`, 'POST', { timeoutMs })
 }
 
 async function untilDone(pod: Pod, args: DlqArguments): ReturnType<typeof ask<Redriven>> {
@@ -91,7 +95,9 @@ async function untilDone(pod: Pod, args: DlqArguments): ReturnType<typeof ask<Re
     const answer = await once(pod, args, false, ends)
     if (!answer.ok) {
       if (redriven > 0) process.stderr.write(`millrace: ${redriven} are put back already; ask again for the rest.\n`)
-      return answer
+      if (answer.reached !== true) return answer
+      const again = 'Letters may have been put back all the same; ask again, which puts none back twice.'
+      return { ...answer, reason: `${answer.reason} ${again}` }
     }
     redriven += answer.value.redriven
     ends = answer.value.ends

@@ -36,7 +36,7 @@ export function look(verb: ViewedName, args: LookArguments): Promise<number> {
   const { path, show, asText, beside } = viewedVerbs[verb] as ViewedVerb
   return watched(args, async () => {
     if (asText && args.output === 'table') {
-      return await each(args, (pod) => ask<string>(pod, path, 'GET', 'text/plain'), cut)
+      return await each(args, (pod) => ask<string>(pod, path, 'GET', { accept: 'text/plain' }), cut)
     }
     if (beside === undefined || args.output !== 'table') {
       return await each(

@@ -97,7 +97,7 @@ export const dataRoutes: readonly Route[] = [
     failures: [400, 404, 503],
     schema: 'DeadLetters',
     summary: 'Dead letters, newest first',
-    doc: 'The newest records of the dead-letter topic: why each went there, the record it was made of, key, value and headers. This endpoint alone asks the broker; while that does not show all of them, the answer is 503.',
+    doc: 'The newest records of the dead-letter topic: why each went there, the record it was made of, key, value and headers. Beside `/dead-letters/redrive` this endpoint alone asks the broker; while that does not show all of them, and once it has not answered for `broker.request-timeout`, the answer is 503.',
     handle: async ({ data }, { parameters }) => {
       const filter = filterOf(parameters)
       if ('fault' in filter) return error(400, filter.fault)
@@ -125,7 +125,7 @@ export const dataRoutes: readonly Route[] = [
     failures: [400, 404, 503],
     schema: 'Redriven',
     summary: 'Puts dead letters back into the topics that they came from',
-    doc: 'The record that a letter was made of is written again, to the same partition, with its own key, value, headers and timestamp, in one transaction with a note that it was (topic `<dead-letter topic>-redriven`). Whatever happens meanwhile, no letter is put back twice: while the notes cannot be read to their end nothing is put back, and the answer is 503. Ask again, with the `ends` of the answer, until `more` is false.',
+    doc: 'The record that a letter was made of is written again, to the same partition, with its own key, value, headers and timestamp, in one transaction with a note that it was (topic `<dead-letter topic>-redriven`). Whatever happens meanwhile, no letter is put back twice: while the notes cannot be read to their end nothing is put back, and the answer is 503. It is 503 as well once the broker has not answered for `broker.request-timeout`; the sentence says whether letters may have been put back all the same. Ask again, with the `ends` of the answer, until `more` is false.',
     handle: async ({ data }, { parameters }) => {
       const filter = filterOf(parameters)
       if ('fault' in filter) return error(400, filter.fault)

@@ -78,6 +78,7 @@ export class HttpListener {
     }
     const server = config.tlsCertFile === null ? createServer(limits) : this.#createTls(limits)
     // For clients that ask and then take nothing of the answer; those that do not finish asking are told 408 before.
+    // Answers that are still being made are another matter: `#patient`.
     server.timeout = 2 * config.requestTimeoutMs + 2000
     // One more than is allowed, so that an excess is seen rather than cut off.
     server.maxHeadersCount = config.maxHeadersCount + 1
@@ -153,8 +154,17 @@ export class HttpListener {
 
   #answer(request: IncomingMessage, response: ServerResponse): void {
     this.#began(response, request.socket)
+    this.#patient(response)
     const isUrgent = isProbe((request.url ?? '').split('?', 1)[0] as string)
     this.#turns.take(request.socket, response, isUrgent, () => void this.#handler(request, response))
+  }
+
+  /** Nothing passes while an answer is made, and the client is not to blame: its time begins with the answer. */
+  #patient(response: ServerResponse): void {
+    response.on('timeout', (socket: Socket) => {
+      if (response.headersSent) socket.destroy()
+      else socket.setTimeout(this.#server?.timeout ?? 0)
+    })
   }
 
   #began(response: ServerResponse, socket: Socket): void {

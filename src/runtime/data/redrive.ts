@@ -20,6 +20,8 @@ export interface RedriveOptions {
   /** Whether the application reads this topic: nothing is written to any other. */
   readonly isSource: (topic: string) => boolean
   readonly now: () => number
+  /** Called before anything is written; where it throws, nothing is. */
+  readonly writing?: () => void
 }
 
 /** The record that a letter is of. */
@@ -113,7 +115,10 @@ export async function redrive(
   }
   const scope = { spans, done: await putBack(broker, deadLetterTopic), gone: new Gone(broker), limit }
   const { found, ...counts } = await chooseThere(options, filter, scope)
-  if (!dryRun && found.length > 0) await write(producer, options, found, scope.done)
+  if (!dryRun && found.length > 0) {
+    options.writing?.()
+    await write(producer, options, found, scope.done)
+  }
   // Of hundreds of partitions few have letters, and the answer comes back within an address.
   const written = spans
     .filter(({ from, to }) => to > from)
