@@ -263,7 +263,6 @@ describe('dead letters', () => {
     const { broker } = live.runtime
     const withData = async (port: BrokerPort): Promise<Awaited<ReturnType<typeof startFake>>> => {
       const data = dataAccess({
-        applicationId: 'data',
         deadLetterTopic: 'data-dead-letters',
         topology: () => ({ sources: [{ kind: 'topics', topics: ['events'] }] }) as unknown as CompiledTopology,
         broker: () => port,
@@ -427,6 +426,45 @@ describe('dead letters', () => {
     const values = await valuesOf(broker, 'events')
     assert.equal(values.length, 2 * count)
     assert.equal(new Set(values).size, count, 'each is there as it came, and once more')
+  })
+
+  test('of large records are put back some megabytes a call, and a call says that there are more', async (t) => {
+    const live = await startData()
+    t.after(() => live.stop())
+    const count = 30
+    // Nothing of it needs to be processed.
+    await live.ask({ method: 'POST', path: '/pause' })
+    await live.untilState('PAUSED')
+    const { broker } = live.runtime
+    const pad = 'x'.repeat(700_000)
+    for (let amount = 0; amount < count; amount++) {
+      await live.feed('events', [{ key: 'k', value: { amount, pad }, timestamp: t0 + amount, partition: amount % 2 }])
+    }
+    const offsets = Array.from({ length: count }, (_, i) => ({ partition: i % 2, offset: Math.floor(i / 2) }))
+    await withLetters(
+      broker,
+      offsets.map((place) => ({ message: 'no', ...place })),
+    )
+    const post = async (query: string): Promise<Redriven> => {
+      const answer = await live.ask({ method: 'POST', path: `/dead-letters/redrive?limit=1000${query}` })
+      assert.equal(answer.status, 200, answer.body)
+      return answer.json as unknown as Redriven
+    }
+    const plan = await post('')
+    assert.deepEqual([plan.redriven, plan.more], [count, false], 'to say what would be done takes no room')
+    const calls: Redriven[] = []
+    do calls.push(await post(`&dry-run=false&ends=${plan.ends}`))
+    while (calls.at(-1)?.more === true && calls.length < count)
+    assert.ok(calls.length > 1 && calls.length < 6, `${calls.length} calls`)
+    assert.ok(
+      calls.every(({ redriven }) => redriven * pad.length < 9_000_000),
+      JSON.stringify(calls),
+    )
+    const { matched, already, gone } = calls.at(-1) as Redriven
+    assert.deepEqual([matched, already, gone], [count, count - (calls.at(-1)?.redriven ?? 0), 0])
+    const lines = await valuesOf(broker, 'events')
+    assert.equal(lines.length, 2 * count)
+    assert.equal(new Set(lines).size, count, 'each is there as it came, and once more')
   })
 
   test('whose records are gone do not keep those behind them from being put back', async (t) => {

@@ -114,7 +114,10 @@ export const dataRoutes: readonly Route[] = [
     parameters: [
       ...filterParameters(),
       { name: 'dry-run', type: 'boolean', default: true, doc: 'only say what would be done' },
-      { ...limit, doc: 'most letters that one call puts back' },
+      {
+        ...limit,
+        doc: 'most letters that one call puts back; it puts back fewer where their records take more than 8 MiB',
+      },
       {
         name: 'ends',
         type: 'text',

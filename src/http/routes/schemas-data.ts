@@ -275,7 +275,7 @@ export const dataFieldDocs: Readonly<Record<string, Readonly<Record<string, stri
     gone:
       'Cannot be put back: the record is no longer in its topic, it is one of a repartition topic ' +
       '(`topology.sub-topology-split: repartition-topics`), or no record caused the letter.',
-    more: 'There is more to put back than one call does: ask again.',
+    more: 'There is more to put back than one call does, by `limit` or by the bytes of the records: ask again.',
     ends: 'What to give as `ends` then: what fails again meanwhile is a letter of its own, and not meant.',
   },
 }

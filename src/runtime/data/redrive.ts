@@ -13,6 +13,9 @@ import { fits, letterId, notesOf } from './letter.ts'
 import { recordsAt, scan, type ScannedRecord, type Span, spansOf } from './topic-scan.ts'
 
 const transactionTimeoutMs = 60_000
+/** Records are read, batched and sent within one call: it takes memory by these, not by how many letters there are. */
+const mostBytes = 8 * 1024 * 1024
+const batchBytes = 512 * 1024
 
 export interface RedriveOptions {
   readonly broker: BrokerPort
@@ -33,8 +36,11 @@ interface Source {
   readonly topicId: string | undefined
 }
 
+/** Of a letter it is all that is kept. */
+type Place = Pick<ScannedRecord, 'partition' | 'offset'>
+
 interface Chosen {
-  readonly letter: ScannedRecord
+  readonly letter: Place
   readonly source: Source
 }
 
@@ -67,7 +73,7 @@ export class PutBack {
   }
 
   /** The topic of dead letters, too, may be deleted and made anew. */
-  keyOf(letter: ScannedRecord): string {
+  keyOf(letter: Place): string {
     return `${letterId(letter)}@${this.#topicId}`
   }
 
@@ -77,7 +83,7 @@ export class PutBack {
   }
 
   /** A record that failed at several operators has as many letters; to put back one of them puts the record back. */
-  has(letter: ScannedRecord, source: Source | null): boolean {
+  has(letter: Place, source: Source | null): boolean {
     return (
       this.#letters.has(this.keyOf(letter)) ||
       // Notes of earlier builds.
@@ -113,18 +119,18 @@ export async function redrive(
     await broker.createTopics([{ topic, partitions: 1, config: { 'cleanup.policy': 'compact' } }])
     await producer.init()
   }
-  const scope = { spans, done: await putBack(broker, deadLetterTopic), gone: new Gone(broker), limit }
-  const { found, ...counts } = await chooseThere(options, filter, scope)
-  if (!dryRun && found.length > 0) {
+  const scope = { spans, done: await putBack(broker, deadLetterTopic), gone: new Gone(broker), limit, dryRun }
+  const { records, ...counts } = await chooseThere(options, filter, scope)
+  if (records.size > 0) {
     options.writing?.()
-    await write(producer, options, found, scope.done)
+    await write(producer, options, records, scope.done)
   }
   // Of hundreds of partitions few have letters, and the answer comes back within an address.
   const written = spans
     .filter(({ from, to }) => to > from)
     .map(({ partition, to }) => `${partition}:${to}`)
     .join(',')
-  return { dryRun, ...counts, redriven: found.length, ends: written }
+  return { dryRun, ...counts, ends: written }
 }
 
 /** What comes back may fail again: without a bound one would run after one's own letters. */
@@ -153,7 +159,7 @@ class Gone {
     return this.#letters.size === 0
   }
 
-  has(letter: ScannedRecord, { topic, partition, offset, topicId }: Source): boolean {
+  has(letter: Place, { topic, partition, offset, topicId }: Source): boolean {
     if (topicId !== undefined && topicId !== (this.#topicIds.get(topic) ?? topicId)) return true
     return offset < (this.#starts.get(partitionKey(topic, partition)) ?? 0) || this.#letters.has(letterId(letter))
   }
@@ -173,21 +179,25 @@ interface Scope {
   readonly done: PutBack
   readonly gone: Gone
   readonly limit: number
+  readonly dryRun: boolean
 }
+
+type Counts = Omit<Redriven, 'dryRun' | 'ends'>
 
 /** Chooses again where records are gone: they are not to take the places of others, call after call. */
 async function chooseThere(
   options: RedriveOptions,
   filter: DeadLetterFilter,
   scope: Scope,
-): Promise<{ found: Original[]; matched: number; already: number; gone: number; more: boolean }> {
+): Promise<Counts & Pick<Originals, 'records'>> {
   for (;;) {
-    const { chosen, ...counts } = await choose(options, filter, scope)
-    const found = await originals(options.broker, chosen)
-    const there = new Set(found.map(({ letter }) => letter))
-    const missing = chosen.filter(({ letter }) => !there.has(letter))
-    const isEnough = missing.length === 0 || (found.length > 0 && !scope.gone.isEmpty)
-    if (isEnough || !counts.more) return { found, ...counts, gone: counts.gone + missing.length }
+    const { chosen, matched, already, gone, more } = await choose(options, filter, scope)
+    const { found, records, missing, left } = await originals(options.broker, chosen, scope.dryRun)
+    const isEnough = left > 0 || missing.length === 0 || (found.length > 0 && !scope.gone.isEmpty)
+    if (isEnough || !more) {
+      const counts = { matched: matched - left, redriven: found.length, already, gone: gone + missing.length }
+      return { records, ...counts, more: more || left > 0 }
+    }
     await scope.gone.add(missing)
   }
 }
@@ -196,7 +206,7 @@ async function choose(
   { broker, deadLetterTopic, isSource }: RedriveOptions,
   filter: DeadLetterFilter,
   { spans, done, gone, limit }: Scope,
-): Promise<{ chosen: Chosen[]; matched: number; already: number; gone: number; more: boolean }> {
+): Promise<{ chosen: Chosen[] } & Omit<Counts, 'redriven'>> {
   const chosen: Chosen[] = []
   const now = new PutBack('')
   const counts = { matched: 0, already: 0, gone: 0, more: false }
@@ -214,7 +224,7 @@ async function choose(
     if (isDone) counts.already++
     else if (isGone) counts.gone++
     else {
-      chosen.push({ letter, source })
+      chosen.push({ letter: { partition: letter.partition, offset: letter.offset }, source })
       now.add(letterId(letter), recordId(source))
     }
     return true
@@ -222,57 +232,101 @@ async function choose(
   return { chosen, ...counts }
 }
 
-type Original = Chosen & { readonly record: ScannedRecord }
+interface Originals {
+  /** Letters whose record is there. */
+  readonly found: readonly Chosen[]
+  /** What to write of them; nothing in a dry run. */
+  readonly records: ReadonlyMap<Chosen, ScannedRecord>
+  readonly missing: readonly Chosen[]
+  /** Of so many nothing is known: the records before took all the room of a call. */
+  readonly left: number
+}
 
 /** One way through each partition: letters of a bad hour lie side by side in their topic. */
-async function originals(broker: BrokerPort, all: readonly Chosen[]): Promise<Original[]> {
-  const partitions = new Map<string, Source[]>()
-  const topicIds = await topicIdsOf(broker, all)
-  const chosen = all.filter(
-    ({ source: { topic, topicId } }) => topicId === undefined || topicId === topicIds.get(topic),
-  )
-  for (const { source } of chosen) {
-    const id = partitionKey(source.topic, source.partition)
-    const of = partitions.get(id) ?? []
-    if (of.push(source) === 1) partitions.set(id, of)
+async function originals(broker: BrokerPort, chosen: readonly Chosen[], dryRun: boolean): Promise<Originals> {
+  const topicIds = await topicIdsOf(broker, chosen)
+  const missing: Chosen[] = []
+  const partitions = new Map<string, Map<number, Chosen>>()
+  for (const each of chosen) {
+    const { topic, partition, offset, topicId } = each.source
+    const id = partitionKey(topic, partition)
+    const of = partitions.get(id) ?? new Map<number, Chosen>()
+    partitions.set(id, of)
+    // A record of an earlier incarnation may have had the place of another one.
+    if (of.has(offset) || (topicId !== undefined && topicId !== topicIds.get(topic))) missing.push(each)
+    else of.set(offset, each)
   }
-  const records = new Map<string, ScannedRecord>()
-  for (const sources of partitions.values()) {
-    const { topic, partition } = sources[0] as Source
-    const offsets = sources.map(({ offset }) => offset).sort((a, b) => a - b)
-    for (const [offset, record] of await recordsAt(broker, topic, partition, offsets))
-      records.set(placeOf({ topic, partition, offset }), record)
+  const found: Chosen[] = []
+  const records = new Map<Chosen, ScannedRecord>()
+  let bytes = 0
+  for (const of of partitions.values()) {
+    const [first] = of.values()
+    if (first === undefined || bytes >= mostBytes) continue
+    const offsets = [...of.keys()].sort((a, b) => a - b)
+    const there = new Set<number>()
+    await recordsAt(broker, first.source.topic, first.source.partition, offsets, (record) => {
+      const each = of.get(record.offset) as Chosen
+      there.add(record.offset)
+      found.push(each)
+      if (dryRun) return true
+      records.set(each, record)
+      bytes += bytesOf(record)
+      return bytes < mostBytes
+    })
+    const end = bytes < mostBytes ? Number.POSITIVE_INFINITY : Math.max(...there)
+    for (const [offset, each] of of) if (offset < end && !there.has(offset)) missing.push(each)
   }
-  return chosen.flatMap((each) => {
-    const record = records.get(placeOf(each.source))
-    return record === undefined ? [] : [{ ...each, record }]
-  })
+  return { found, records, missing, left: chosen.length - found.length - missing.length }
+}
+
+function bytesOf({ key, value, headers }: ScannedRecord): number {
+  const ofHeaders = headers.reduce((sum, [name, said]) => sum + name.length + (said?.length ?? 0), 0)
+  return (key?.length ?? 0) + (value?.length ?? 0) + ofHeaders
+}
+
+/** Batches for several partitions, none larger than what topics take by default, save for a single record. */
+class Batches {
+  readonly #open = new Map<string, { topic: string; partition: number; builder: RecordBatchBuilder }>()
+  readonly #full: ToProduce[] = []
+
+  add(topic: string, partition: number, { timestamp, key, value, headers }: Omit<ScannedRecord, keyof Place>): void {
+    const id = partitionKey(topic, partition)
+    const to = this.#open.get(id) ?? { topic, partition, builder: new RecordBatchBuilder() }
+    this.#open.set(id, to)
+    const before = to.builder.bytes
+    to.builder.append(timestamp, key, value, headers)
+    if (to.builder.count === 1 || to.builder.bytes <= batchBytes) return
+    to.builder.dropLast(before)
+    this.#close(to)
+    to.builder = new RecordBatchBuilder()
+    to.builder.append(timestamp, key, value, headers)
+  }
+
+  take(): ToProduce[] {
+    for (const to of this.#open.values()) this.#close(to)
+    this.#open.clear()
+    return this.#full.splice(0)
+  }
+
+  #close({ topic, partition, builder }: { topic: string; partition: number; builder: RecordBatchBuilder }): void {
+    this.#full.push({ topic, partition, count: builder.count, records: builder.finish() })
+  }
 }
 
 async function write(
   producer: Producer,
   options: RedriveOptions,
-  found: readonly Original[],
+  records: ReadonlyMap<Chosen, ScannedRecord>,
   done: PutBack,
 ): Promise<void> {
-  const notes = new RecordBatchBuilder()
-  const builders = new Map<string, { topic: string; partition: number; builder: RecordBatchBuilder }>()
-  for (const { letter, source, record } of found) {
-    const { topic, partition } = source
-    const id = partitionKey(topic, partition)
-    const to = builders.get(id) ?? { topic, partition, builder: new RecordBatchBuilder() }
-    builders.set(id, to)
-    to.builder.append(record.timestamp, record.key, record.value, record.headers)
-    notes.append(options.now(), Buffer.from(done.keyOf(letter)), Buffer.from(recordId(source)), [])
+  const batches = new Batches()
+  const notes = notesTopicOf(options.deadLetterTopic)
+  for (const [{ letter, source }, record] of records) {
+    batches.add(source.topic, source.partition, record)
+    const [key, value] = [Buffer.from(done.keyOf(letter)), Buffer.from(recordId(source))]
+    batches.add(notes, 0, { timestamp: options.now(), key, value, headers: [] })
   }
-  const batchOf = (topic: string, partition: number, builder: RecordBatchBuilder): ToProduce => ({
-    topic,
-    partition,
-    count: builder.count,
-    records: builder.finish(),
-  })
-  const batches = [...builders.values()].map(({ topic, partition, builder }) => batchOf(topic, partition, builder))
-  producer.send([...batches, batchOf(notesTopicOf(options.deadLetterTopic), 0, notes)], options.now())
+  producer.send(batches.take(), options.now())
   try {
     await producer.flush()
   } catch (error) {

@@ -58,7 +58,7 @@ export async function scan(
 
 /**
  * The committed records at these places of a partition, which rise; none where one is gone. What lies between is read
- * along where it comes anyway.
+ * along where it comes anyway. `take` answers false where it has seen enough.
  * @throws EngineError as `scan`.
  */
 export async function recordsAt(
@@ -66,10 +66,10 @@ export async function recordsAt(
   topic: string,
   partition: number,
   offsets: readonly number[],
-): Promise<Map<number, ScannedRecord>> {
-  const found = new Map<number, ScannedRecord>()
+  take: (record: ScannedRecord) => boolean,
+): Promise<void> {
   const span = (await spansOf(broker, topic))?.find((each) => each.partition === partition)
-  if (span === undefined) return found
+  if (span === undefined) return
   const places = offsets.filter((offset) => offset >= span.from && offset < span.to)
   for (let at = 0, vain = 0; at < places.length; ) {
     const wanted = places[at] as number
@@ -83,11 +83,10 @@ export async function recordsAt(
     const cursor = cursorOf(fetched, wanted)
     while (at < places.length && cursor.next()) {
       while ((places[at] ?? Number.POSITIVE_INFINITY) < cursor.offset) at++
-      if (cursor.offset === places[at]) found.set(cursor.offset, recordAt(cursor, partition))
+      if (cursor.offset === places[at] && !take(recordAt(cursor, partition))) return
     }
     while ((places[at] ?? Number.POSITIVE_INFINITY) < next) at++
   }
-  return found
 }
 
 function cursorOf({ records, aborted }: FetchedPartition, position: number): RecordCursor {
