@@ -10,6 +10,7 @@ import {
   laneBlockLength,
   laneIndex,
   newBlock,
+  sourceTopicSlot,
 } from '../../src/base/counters.ts'
 import { keySlot } from '../../src/base/hash.ts'
 import { Random } from '../../src/base/random.ts'
@@ -76,7 +77,6 @@ class Round {
       this.#admission,
       host,
       1 << 22,
-      layout,
       newBlock(engineBlockLength(layout)),
       false,
     )
@@ -90,7 +90,8 @@ class Round {
     const timing = { maxOutOfOrdernessMs: 0, idlenessMs: 0, alignment: undefined }
     const task = `t${partition}`
     const handle = this.#watermarks.assign({ topic, partition }, timing, { task, lag: 0, at: 0 })
-    const numbers = { source: 0, subtopology: 0, carriesValue: true, isChangelog: false, originTopic: 0, counter: 0 }
+    const counter = sourceTopicSlot(layout, 0)
+    const numbers = { source: 0, subtopology: 0, carriesValue: true, isChangelog: false, originTopic: 0, counter }
     this.#dispatcher.assign({ handle, topic, partition, task, ...numbers, buffer, sorted: undefined })
     buffer.append(batch, [])
     this.#watermarks.headArrived(handle, buffer.headTimestamp, buffer.headOffset, 0)

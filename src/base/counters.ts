@@ -123,7 +123,7 @@ export interface CounterLayout {
   readonly nodes: number
   readonly subtopologies: number
   readonly stores: readonly string[]
-  /** Topics with a slot pair (records, bytes) in the engine's block. */
+  /** Topics that are known from the start, with a slot pair (records, bytes) in the engine's block. */
   readonly sourceTopics: readonly string[]
   readonly sinkTopics: readonly string[]
 }
@@ -182,7 +182,7 @@ export const functionSlot = (layout: CounterLayout, node: number, slot: (typeof 
   deadLetterSlot(layout, dropReasons.length) + node * functionSlots.length + functionSlots.indexOf(slot)
 
 export function engineBlockLength(layout: CounterLayout): number {
-  return commitHistogram(layout, commitTimings.length)
+  return lateTopicSlot(layout, 'sink', lateTopics)
 }
 /** Restarts by cause. */
 export const restartCauseSlot = (layout: CounterLayout, cause: number): number =>
@@ -197,6 +197,73 @@ export const commitHistogram = (layout: CounterLayout, timing: number): number =
 export const sourceTopicSlot = (_layout: CounterLayout, topic: number): number => engineSlots.length + topic * 2
 export const sinkTopicSlot = (layout: CounterLayout, topic: number): number =>
   engineSlots.length + layout.sourceTopics.length * 2 + topic * 2
+
+/** Which topics are counted: those that are read, and those that are written. */
+export type TopicKind = 'source' | 'sink'
+
+/** Slots for topics that are known only as records come, of each kind. */
+const lateTopics = 64
+/** In the last of them. No topic can have this name. */
+export const otherTopics = '(others)'
+/** 249 characters, the most that a topic may have, behind their number. */
+const nameBytes = 256
+const lateTopicSlots = 2 + nameBytes / 8
+/** Records, bytes, and then the name: whoever reads the block needs no other word of it. */
+const lateTopicSlot = (layout: CounterLayout, kind: TopicKind, late: number): number =>
+  commitHistogram(layout, commitTimings.length) + ((kind === 'source' ? 0 : lateTopics) + late) * lateTopicSlots
+
+/** The number of its characters is written last and read first: a name is there as a whole or not at all. */
+function nameOf(engine: Float64Array, slot: number): { length: Int32Array; text: Uint8Array } {
+  const at = engine.byteOffset + (slot + 2) * 8
+  return {
+    length: new Int32Array(engine.buffer, at, 1),
+    text: new Uint8Array(engine.buffer, at + 4, nameBytes - 4),
+  }
+}
+
+function lateTopicsOf(layout: CounterLayout, engine: Float64Array, kind: TopicKind): string[] {
+  const names: string[] = []
+  while (names.length < lateTopics) {
+    const { length, text } = nameOf(engine, lateTopicSlot(layout, kind, names.length))
+    const characters = Atomics.load(length, 0)
+    if (characters === 0) break
+    names.push(Buffer.from(text.subarray(0, characters)).toString('latin1'))
+  }
+  return names
+}
+
+/**
+ * Where the engine counts records of a topic; the next slot has their bytes. A topic that is news gets the next slot that is
+ * free, and shares the last one with all that come later.
+ */
+export function topicSlot(layout: CounterLayout, engine: Float64Array, kind: TopicKind, topic: string): number {
+  const known = (kind === 'source' ? layout.sourceTopics : layout.sinkTopics).indexOf(topic)
+  if (known >= 0) return kind === 'source' ? sourceTopicSlot(layout, known) : sinkTopicSlot(layout, known)
+  const names = lateTopicsOf(layout, engine, kind)
+  const before = names.indexOf(topic)
+  const late = before >= 0 ? before : Math.min(names.length, lateTopics - 1)
+  const slot = lateTopicSlot(layout, kind, late)
+  if (late === names.length) {
+    const { length, text } = nameOf(engine, slot)
+    const name = Buffer.from(late === lateTopics - 1 ? otherTopics : topic, 'latin1').subarray(0, text.length)
+    text.set(name)
+    Atomics.store(length, 0, name.length)
+  }
+  return slot
+}
+
+/** All topics of a kind that are counted by now. Their number only grows, and each keeps its place. */
+export function countedTopics(
+  { layout, engine }: Pick<CountersView, 'layout' | 'engine'>,
+  kind: TopicKind,
+): Array<{ readonly topic: string; readonly slot: number }> {
+  const isSource = kind === 'source'
+  const named = isSource ? layout.sourceTopics : layout.sinkTopics
+  return [
+    ...named.map((topic, i) => ({ topic, slot: isSource ? sourceTopicSlot(layout, i) : sinkTopicSlot(layout, i) })),
+    ...lateTopicsOf(layout, engine, kind).map((topic, i) => ({ topic, slot: lateTopicSlot(layout, kind, i) })),
+  ]
+}
 
 export function newBlock(length: number): Float64Array {
   return new Float64Array(new SharedArrayBuffer(length * 8))

@@ -1,6 +1,6 @@
 /** What the engine tells of itself: its last commits, its link to the broker, and a snapshot every now and then. */
 import { BrokerLink } from './recovery/broker-link.ts'
-import { commitHistogram, engineIndex, sinkTopicSlot } from '../base/counters.ts'
+import { commitHistogram, engineIndex, topicSlot } from '../base/counters.ts'
 import { durationBounds, observe } from '../base/histograms.ts'
 import type { CommitMachine, CommitReport } from './commit/machine.ts'
 import type { Committer } from './commit/committer.ts'
@@ -11,7 +11,7 @@ import type { Producer, ToProduce } from './commit/producer.ts'
 import type { EngineSnapshot } from './protocol.ts'
 import type { Restarts } from './recovery/restarts.ts'
 import { barrierSnapshot, offsetsSnapshot } from './snapshots.ts'
-import type { ResolvedTopics } from './group/topics.ts'
+import { isInternal, type ResolvedTopics } from './group/topics.ts'
 import { WallClockOffset } from '../time/watermark-report.ts'
 import type { ConsumerSnapshot, WatermarkSnapshot } from '../view/view.ts'
 
@@ -75,7 +75,8 @@ export class Reports {
   readonly #diskFull = new Map<number, string>()
   readonly #noticed = new Set<string>()
   readonly link: BrokerLink
-  readonly #sinkIndex: ReadonlyMap<string, number>
+  /** Where what goes to a topic is counted; undefined where it is no output of the application. */
+  readonly #sinkSlots = new Map<string, number | undefined>()
   /** Commits since the process began. */
   commits = 0
 
@@ -83,16 +84,26 @@ export class Reports {
     this.#o = options
     const { clock, fact } = options
     this.link = new BrokerLink({ clock, log: (level, message) => fact({ type: 'log', level, message }) })
-    this.#sinkIndex = new Map(options.layout.sinkTopics.map((topic, i) => [topic, i]))
+    const { deadLetterTopic } = options.settings
+    // Shown from the start, also while there are none.
+    if (deadLetterTopic) this.#sinkSlot(deadLetterTopic)
   }
 
-  /** Counts what goes out, by topic; topics that a function chooses have no count. */
+  #sinkSlot(topic: string): number | undefined {
+    const { settings, layout, counters } = this.#o
+    if (!this.#sinkSlots.has(topic)) {
+      const isOutput = layout.sinkTopics.includes(topic) || !isInternal(settings, topic)
+      this.#sinkSlots.set(topic, isOutput ? topicSlot(layout, counters, 'sink', topic) : undefined)
+    }
+    return this.#sinkSlots.get(topic)
+  }
+
+  /** Counts what goes out, by topic. */
   written(batches: readonly ToProduce[]): void {
-    const { counters, layout } = this.#o
+    const { counters } = this.#o
     for (const { topic, records, count } of batches) {
-      const index = this.#sinkIndex.get(topic)
-      if (index === undefined) continue
-      const at = sinkTopicSlot(layout, index)
+      const at = this.#sinkSlot(topic)
+      if (at === undefined) continue
       counters[at] = (counters[at] as number) + count
       counters[at + 1] = (counters[at + 1] as number) + records.length
     }

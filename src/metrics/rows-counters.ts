@@ -1,4 +1,5 @@
 import {
+  countedTopics,
   type CountersView,
   deadLetterSlot,
   functionSlot,
@@ -12,13 +13,13 @@ import {
   type LaneSlot,
   laneIndex,
   nodeSlot,
+  otherTopics,
   restartCauseSlot,
   restartCauses,
-  sinkTopicSlot,
-  sourceTopicSlot,
   storeSlot,
   storeSlots,
   subtopologySlot,
+  type TopicKind,
   handedOverBytes,
 } from '../base/counters.ts'
 import { type MetricRow, type Moment, type Sample, single } from './table-types.ts'
@@ -58,12 +59,13 @@ function perStore({ counters }: Moment, slot: (typeof storeSlots)[number]): Samp
   }))
 }
 
-function perTopic({ counters }: Moment, kind: 'source' | 'sink', offset: 0 | 1): Sample[] {
+function perTopic({ counters }: Moment, kind: TopicKind, offset: 0 | 1): Sample[] {
   if (counters === null) return []
-  const { layout, engine } = counters
-  const topics = kind === 'source' ? layout.sourceTopics : layout.sinkTopics
-  const slot = kind === 'source' ? sourceTopicSlot : sinkTopicSlot
-  return topics.map((topic, i) => ({ labels: { topic }, value: read(engine, slot(layout, i) + offset) }))
+  const { engine } = counters
+  return countedTopics(counters, kind).map(({ topic, slot }) => ({
+    labels: { topic },
+    value: read(engine, slot + offset),
+  }))
 }
 
 const engineCounter = (name: string, slot: EngineSlot, help: string): MetricRow => ({
@@ -95,7 +97,7 @@ const laneTime = (name: string, doing: LaneDoing, help: string): MetricRow => ({
       value: laneTimeMs(block, doing, nowMs) / 1000,
     })),
 })
-const topicCounter = (name: string, kind: 'source' | 'sink', offset: 0 | 1, help: string): MetricRow => ({
+const topicCounter = (name: string, kind: TopicKind, offset: 0 | 1, help: string): MetricRow => ({
   name,
   type: 'counter',
   labels: ['topic'],
@@ -341,11 +343,22 @@ const functionCounters: readonly MetricRow[] = [
   laneMetric('engine_lane_slowest_call_seconds', 'gauge', 'slowestMs', 'The slowest call of a function of late.', 1000),
 ]
 
+const lateTopicsHelp = `Of topics that the topology does not name, the first 63; others as ${otherTopics}.`
 const topicAndStoreCounters: readonly MetricRow[] = [
-  topicCounter('engine_source_records_total', 'source', 0, 'Records read from a topic.'),
-  topicCounter('engine_source_bytes_total', 'source', 1, 'Bytes read from a topic.'),
-  topicCounter('engine_sink_records_total', 'sink', 0, 'Records written to a topic.'),
-  topicCounter('engine_sink_bytes_total', 'sink', 1, 'Bytes written to a topic.'),
+  topicCounter('engine_source_records_total', 'source', 0, `Records read from a topic. ${lateTopicsHelp}`),
+  topicCounter('engine_source_bytes_total', 'source', 1, `Bytes read from a topic. ${lateTopicsHelp}`),
+  topicCounter(
+    'engine_sink_records_total',
+    'sink',
+    0,
+    `Records written to a topic, dead letters included. ${lateTopicsHelp}`,
+  ),
+  topicCounter(
+    'engine_sink_bytes_total',
+    'sink',
+    1,
+    `Bytes written to a topic, dead letters included. ${lateTopicsHelp}`,
+  ),
   storeMetric('engine_store_entries', 'gauge', 'entries', 'Entries in a state store, exact or estimated.'),
   storeMetric(
     'engine_store_size_bytes',

@@ -74,7 +74,7 @@ export const timingRows: readonly HistogramRow[] = [
   {
     name: 'engine_record_e2e_latency_seconds',
     labels: ['node', 'kind'],
-    help: 'Age of records by their event time, when a lane takes them in (source) and when they leave for the broker (sink).',
+    help: 'Age of records by their event time, when a lane takes them in (source) and when they leave for the broker (sink); of topics that the topology names.',
     bounds: eventTimeBounds,
     samples: (counters, topology) => {
       const { layout } = counters
@@ -90,7 +90,7 @@ export const timingRows: readonly HistogramRow[] = [
   {
     name: 'engine_record_lateness_seconds',
     labels: ['topic'],
-    help: 'How far the event time of records lies behind the watermark; 0 where it does not.',
+    help: 'How far the event time of records lies behind the watermark; 0 where it does not. Of topics that the topology names.',
     bounds: eventTimeBounds,
     samples: ({ layout, lanes }) =>
       layout.sourceTopics.map((topic, i) => ({

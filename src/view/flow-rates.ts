@@ -3,13 +3,13 @@
  * last ten seconds are kept, and a line of totals every five seconds for a quarter of an hour.
  */
 import {
+  countedTopics,
   type CountersView,
   deadLetterSlot,
   dropReasons,
   laneIndex,
   nodeSlot,
-  sinkTopicSlot,
-  sourceTopicSlot,
+  type TopicKind,
 } from '../base/counters.ts'
 import type { CompiledNode, CompiledTopology } from '../topology/compiled.ts'
 import type { FlowStage } from './diagnosis/finding.ts'
@@ -146,8 +146,8 @@ export class FlowRates {
     return {
       timestamp: new Date(nowMs).toISOString(),
       windowMs: Math.round(windowMs),
-      sources: counters === null ? [] : topicsOf(counters, 'sources', rate),
-      sinks: counters === null ? [] : topicsOf(counters, 'sinks', rate),
+      sources: counters === null ? [] : topicsOf(counters, 'source', rate),
+      sinks: counters === null ? [] : topicsOf(counters, 'sink', rate),
       nodes: counters === null || topology === null ? [] : nodesOf(counters, topology, rate),
       lanes: counters === null ? [] : lanesOf(counters, topology, stages, rate),
       stages,
@@ -171,33 +171,34 @@ export class FlowRates {
 
 type Rate = (of: (sample: Sample) => number) => number
 
-function sampleOf({ layout, engine, lanes }: CountersView, atMs: number): Sample {
+function sampleOf(counters: CountersView, atMs: number): Sample {
+  const { layout, engine, lanes } = counters
+  const records = (kind: TopicKind): Float64Array =>
+    Float64Array.from(countedTopics(counters, kind), ({ slot }) => engine[slot] as number)
   return {
     atMs,
-    sources: Float64Array.from(layout.sourceTopics, (_, i) => engine[sourceTopicSlot(layout, i)] as number),
-    sinks: Float64Array.from(layout.sinkTopics, (_, i) => engine[sinkTopicSlot(layout, i)] as number),
+    sources: records('source'),
+    sinks: records('sink'),
     nodes: lanes.map((block) => block.slice(nodeSlot(layout, 0), nodeSlot(layout, layout.nodes))),
     finished: Float64Array.from(lanes, (block) => block[laneIndex.finishedRecords] as number),
   }
 }
 
 function isAnew(before: Sample, now: Sample): boolean {
-  const fewer = (a: Float64Array, b: Float64Array): boolean =>
-    a.length !== b.length || b.some((n, i) => n < (a[i] ?? 0))
+  // Topics come to those that are counted.
+  const fewer = (a: Float64Array, b: Float64Array): boolean => a.some((n, i) => (b[i] ?? -1) < n)
   return fewer(before.finished, now.finished) || fewer(before.sources, now.sources) || fewer(before.sinks, now.sinks)
 }
 
-function topicsOf({ layout, engine }: CountersView, kind: 'sources' | 'sinks', rate: Rate): TopicFlow[] {
-  const names = kind === 'sources' ? layout.sourceTopics : layout.sinkTopics
-  return names.map((topic, i) => {
-    const slot = kind === 'sources' ? sourceTopicSlot(layout, i) : sinkTopicSlot(layout, i)
-    return {
-      topic,
-      records: engine[slot] as number,
-      bytes: engine[slot + 1] as number,
-      recordsPerSecond: rate((sample) => sample[kind][i] as number),
-    }
-  })
+function topicsOf(counters: CountersView, kind: TopicKind, rate: Rate): TopicFlow[] {
+  const { engine } = counters
+  const of = kind === 'source' ? 'sources' : 'sinks'
+  return countedTopics(counters, kind).map(({ topic, slot }, i) => ({
+    topic,
+    records: engine[slot] as number,
+    bytes: engine[slot + 1] as number,
+    recordsPerSecond: rate((sample) => sample[of][i] ?? 0),
+  }))
 }
 
 function nodesOf({ layout, lanes }: CountersView, topology: CompiledTopology, rate: Rate): FlowReport['nodes'] {

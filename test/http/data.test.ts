@@ -165,6 +165,46 @@ describe('GET /flow', () => {
     assert.ok((flow.stages as unknown as Array<{ stage: string }>).some(({ stage }) => stage === 'commit'))
   })
 
+  test('counts topics that become known as records come, and dead letters; what is too many of them together', async (t) => {
+    const live = await startLive({
+      app: 'topics-app',
+      config: { 'errors.processing': 'dead-letter', 'consumer.metadata.max.age.ms': 200 },
+    })
+    t.after(() => live.stop())
+    await live.untilState('RUNNING')
+    const { broker } = live.runtime
+    const outs = Array.from({ length: 70 }, (_, i) => `out-${i}`)
+    await broker.createTopics(['in-a', 'in-b', ...outs].map((topic) => ({ topic, partitions: 2 })))
+    const records = Array.from({ length: 700 }, (_, i) => ({ key: `k${i % 9}`, value: i, timestamp: t0 }))
+    for (const topic of ['in-a', 'in-b']) await live.feed(topic, records)
+    const processed = async (): Promise<boolean> => (await valuesOf(broker, 'fixed')).length === 2 * 630
+    await live.until('all of it is processed', processed)
+    await live.runtime.untilIdle()
+    const flow = await live.until('a line of the history has records', async () => {
+      const answer = await live.get('/flow?history=true')
+      const { recordsIn, recordsOut } = answer.history as unknown as Record<string, number[]>
+      return recordsIn?.some((rate) => rate > 0) && recordsOut?.some((rate) => rate > 0) && answer
+    })
+    const counted = (topics: unknown): Record<string, number> =>
+      Object.fromEntries(
+        (topics as Array<{ topic: string; records: number }>).map((each) => [each.topic, each.records]),
+      )
+    assert.deepEqual(counted(flow.sources), { 'in-a': 700, 'in-b': 700 })
+    const { fixed, 'topics-dead-letters': letters, '(others)': others, ...chosen } = counted(flow.sinks)
+    assert.deepEqual([fixed, letters], [1260, 140])
+    const each = Object.entries(chosen)
+    assert.ok(
+      each.every(([topic, count]) => outs.includes(topic) && count === 20),
+      JSON.stringify(chosen),
+    )
+    // Every tenth number fails: 63 topics are written, and dead letters have a place of their own among the 63.
+    assert.deepEqual([each.length, others], [62, 20])
+    const { body } = await live.ask({ path: '/metrics' })
+    assert.match(body, /^engine_source_records_total\{topic="in-b"\} 700$/m)
+    assert.match(body, /^engine_sink_records_total\{topic="topics-dead-letters"\} 140$/m)
+    assert.match(body, /^engine_sink_records_total\{topic="\(others\)"\} 20$/m)
+  })
+
   test('takes rates over ten seconds, anew after a restart, and keeps a quarter of an hour', () => {
     const engine = new FakeEngine()
     const counters = engine.countersView

@@ -160,7 +160,8 @@ function topicsOf(
   return [...topics.keys()].filter((topic) => pattern.test(topic) && !isInternal(settings, topic)).sort()
 }
 
-function isInternal(settings: EngineSettings, topic: string): boolean {
+/** Whether it is made and written for the application itself: no pattern reads it, and it is no output. */
+export function isInternal(settings: EngineSettings, topic: string): boolean {
   if (settings.plan.boundaries.some((boundary) => boundaryTopic(settings, boundary) === topic)) return true
   return topic.startsWith(`${settings.applicationId}-`) && /-(changelog|repartition)$/.test(topic)
 }

@@ -4,7 +4,7 @@
  * the watermark in force. Nothing is decoded here.
  */
 import { assert } from '../../base/assert.ts'
-import { engineIndex, sourceTopicSlot, type CounterLayout } from '../../base/counters.ts'
+import { engineIndex } from '../../base/counters.ts'
 import { keySlot } from '../../base/hash.ts'
 import type { Affinity } from '../../topology/affinity.ts'
 import { misplacedKey } from '../../topology/keys/misplaced-key.ts'
@@ -38,7 +38,7 @@ export interface Route {
   readonly isChangelog: boolean
   /** Index into the list of origin topics that the lanes were given. */
   readonly originTopic: number
-  /** Index into the counter layout's source topics. */
+  /** Where the engine counts records of its topic, see `topicSlot`; -1: nowhere. */
   readonly counter: number
   readonly buffer: PartitionBuffer
   /** Where the partition's records are taken in the order of event time. */
@@ -62,7 +62,6 @@ export class Dispatcher {
   readonly #admission: Admission
   readonly #host: DispatcherHost
   readonly #queueBytes: number
-  readonly #layout: CounterLayout
   readonly #counters: Float64Array
   readonly #writers: TransferWriter[]
   /** Bytes sent to each lane and not yet worked off. */
@@ -102,7 +101,6 @@ export class Dispatcher {
     admission: Admission,
     host: DispatcherHost,
     queueBytes: number,
-    layout: CounterLayout,
     counters: Float64Array,
     hasLevels: boolean,
   ) {
@@ -114,7 +112,6 @@ export class Dispatcher {
     this.#admission = admission
     this.#host = host
     this.#queueBytes = queueBytes
-    this.#layout = layout
     this.#counters = counters
     const head = hasLevels ? heads.dispatched : heads.unnumbered
     this.#writers = Array.from(
@@ -233,9 +230,8 @@ export class Dispatcher {
     for (let handle = 0; handle < this.#records.length; handle++) {
       const records = this.#records[handle] as number
       if (records === 0) continue
-      const counter = this.#routes[handle]?.counter ?? -1
-      if (counter >= 0) {
-        const at = sourceTopicSlot(this.#layout, counter)
+      const at = this.#routes[handle]?.counter ?? -1
+      if (at >= 0) {
         counters[at] = (counters[at] as number) + records
         counters[at + 1] = (counters[at + 1] as number) + (this.#bytes[handle] as number)
       }

@@ -97,7 +97,6 @@ export class Flow {
       this.#admission,
       { run, send: options.send, dispatchBytes: sizes.dispatchBytes, failed: (error) => host.failed(error), caughtUp },
       settings.laneQueueBytes,
-      layout,
       options.counters,
       levels,
     )

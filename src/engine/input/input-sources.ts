@@ -1,4 +1,5 @@
 /** Which source of the topology a topic belongs to, and the number by which records name the topic that they came from. */
+import { topicSlot } from '../../base/counters.ts'
 import type { EngineOptions } from '../engine-options.ts'
 import type { ResolvedTopics } from '../group/topics.ts'
 import type { Run } from '../run.ts'
@@ -39,9 +40,9 @@ export class InputSources {
 
   /** What dispatch is to know of it. */
   routing(source: number, topic: string): Routing {
-    const { settings, layout } = this.#o
+    const { settings, layout, counters } = this.#o
     const { plan, deadLetterTopic } = settings
-    const { subtopology = 0, carriesValue = true } = plan.sources[source] ?? {}
+    const { subtopology = 0, carriesValue = true, kind } = plan.sources[source] ?? {}
     const isChangelog = plan.stores.some(({ changelogTopic }) => changelogTopic === topic)
     // Dead letters are records as they came.
     return {
@@ -50,7 +51,7 @@ export class InputSources {
       carriesValue: carriesValue || deadLetterTopic !== null,
       isChangelog,
       originTopic: this.originTopics.indexOf(topic),
-      counter: layout.sourceTopics.indexOf(topic),
+      counter: kind === 'topics' ? topicSlot(layout, counters, 'source', topic) : -1,
     }
   }
 

@@ -1,5 +1,5 @@
 /** JSON Schemas of flow, stores and dead letters. */
-import { dropReasons } from '../../base/counters.ts'
+import { dropReasons, otherTopics } from '../../base/counters.ts'
 import {
   boolean,
   count,
@@ -170,13 +170,17 @@ export const dataFieldDocs: Readonly<Record<string, Readonly<Record<string, stri
     timestamp: 'When it was looked at.',
     windowMs: 'Over how long the rates are taken: ten seconds, less at first and after a restart.',
     ...under('sources[]', {
-      topic: 'A topic that is read.',
+      topic:
+        'A topic that is read: those that the topology names, and those of a pattern once they are read. Of the latter ' +
+        `the first 63 have a line each, and all others one, as \`${otherTopics}\`. Topics of global tables are not counted.`,
       records: 'Records read since the start.',
       bytes: 'Bytes of them.',
       recordsPerSecond: 'Of late.',
     }),
     ...under('sinks[]', {
-      topic: 'A topic that is written, the dead letters included.',
+      topic:
+        'A topic that is written, the dead letters included: those that the topology names, and those that a function ' +
+        `chooses once they are written, in the same way. Changelogs and repartition topics are not counted.`,
       records: 'Records written since the start.',
       bytes: 'Bytes of them.',
       recordsPerSecond: 'Of late.',
