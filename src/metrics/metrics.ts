@@ -65,13 +65,11 @@ async function familiesOf(registry: Registry): Promise<Family[]> {
   return metrics.map(({ name, help, type, values }) => {
     // The client has no mean of what it has not measured yet.
     const known = (values as Array<Partial<MetricValueWithName<string>>>).filter(({ value }) => !Number.isNaN(value))
-    const lines = known.map(
-      ({ metricName = name, labels = {}, value = 0 }) => {
-        const entries = Object.entries(labels).map(([label, each]) => [label, String(each)] as const)
-        const names = entries.map(([label]) => label)
-        return renderSamples(metricName, names, [{ labels: Object.fromEntries(entries), value }])
-      },
-    )
+    const lines = known.map(({ metricName = name, labels = {}, value = 0 }) => {
+      const entries = Object.entries(labels).map(([label, each]) => [label, String(each)] as const)
+      const names = entries.map(([label]) => label)
+      return renderSamples(metricName, names, [{ labels: Object.fromEntries(entries), value }])
+    })
     return { name, help, type, text: lines.join('') }
   })
 }

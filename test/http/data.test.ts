@@ -172,6 +172,8 @@ describe('GET /flow', () => {
     })
     t.after(() => live.stop())
     await live.untilState('RUNNING')
+    // The history tells of what comes after the first look.
+    await live.until('rates are taken', async () => Number((await live.get('/flow')).windowMs) > 0)
     const { broker } = live.runtime
     const outs = Array.from({ length: 70 }, (_, i) => `out-${i}`)
     await broker.createTopics(['in-a', 'in-b', ...outs].map((topic) => ({ topic, partitions: 2 })))

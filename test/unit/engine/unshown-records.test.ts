@@ -27,7 +27,7 @@ const nothing = (topic: string): FetchedPartition => ({
 
 function splitParts(world: World) {
   const boundary = { index: 0, topic: 'sums', fromSubtopology: 0, toSubtopology: 1 }
-  const settings = { applicationId: 'app', split: 'in-process', plan: { boundaries: [boundary] } }
+  const settings = { applicationId: 'app', split: 'in-process', plan: { boundaries: [boundary], sources: [] } }
   const topic = boundaryTopic(settings as never, boundary as never)
   const facts: string[] = []
   const fact = ({ message }: { message: string }): number => facts.push(message)

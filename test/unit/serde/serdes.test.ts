@@ -9,7 +9,11 @@ const safe = fc.maxSafeInteger().map((n) => n + 0)
 /** A serde, values it takes, and values it refuses. */
 const cases: ReadonlyArray<readonly [Serde<never>, fc.Arbitrary<unknown>, readonly unknown[]]> = [
   [serdes.string as Serde<never>, fc.string({ unit: 'grapheme' }), [1, {}, '\ud800', undefined]],
-  [serdes.json() as Serde<never>, fc.jsonValue({ noUnicodeString: false }), [undefined, () => 1, 1n, Number.NaN, -Infinity]],
+  [
+    serdes.json() as Serde<never>,
+    fc.jsonValue({ noUnicodeString: false }),
+    [undefined, () => 1, 1n, Number.NaN, -Infinity],
+  ],
   [serdes.int32 as Serde<never>, fc.integer(), [1.5, 2 ** 31, -(2 ** 31) - 1, '1', Number.NaN, -0]],
   [serdes.int64 as Serde<never>, fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }), [2n ** 63n, 1, '1']],
   [serdes.long as Serde<never>, safe, [0.5, 2 ** 53, 1n, '1', Number.NaN]],
