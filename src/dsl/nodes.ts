@@ -1,4 +1,5 @@
 /** The graph nodes behind those operators that take more than a line. */
+import { EngineError } from '../base/errors.ts'
 import { GraphNode, type WindowClose } from '../topology/graph.ts'
 import { repartitionNames } from '../topology/names.ts'
 import type { FunctionContext, OperatorSpec, RecordView, WindowSpec } from '../topology/operator-spec.ts'
@@ -105,6 +106,11 @@ export function splitStream(
     typeof options?.default === 'object'
       ? options.default
       : options?.default && { as: options.default, name: undefined }
+  if (rest && entries.some(({ id }) => id === rest.as))
+    throw new EngineError(
+      'TOPOLOGY_INVALID',
+      `The branches of ${name} have two of the name '${rest.as}', for a predicate and for the rest; give one of them another name.`,
+    )
   const predicates = [...entries.map((entry) => entry.when), ...(rest ? [undefined] : [])]
   const node = addProcessor(parts, name, { op: 'branch', predicates })
   const all = [...entries, ...(rest ? [{ id: rest.as, name: rest.name ?? '0' }] : [])]

@@ -10,7 +10,7 @@ import { clientOverPort } from './client.ts'
 export interface EmbeddedBrokerOptions {
   /** Where it keeps its data. Default: in memory alone. */
   readonly folder?: string
-  /** How many partitions a topic gets that is made at its first use. */
+  /** How many partitions a topic gets that is made at its first use. Topics that an application makes have `broker.embedded.partitions`. */
   readonly partitions: number
   /** Whether a topic that does not exist is made at its first use. Default: true. */
   readonly autoCreateTopics?: boolean

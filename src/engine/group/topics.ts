@@ -22,9 +22,12 @@ export function boundaryTopic(settings: EngineSettings, boundary: BoundaryPlan):
   return `${settings.applicationId}-${boundary.topic}`
 }
 
+/** What a version of an application may call a topic between sub-topologies: those of foreign-key joins, too. */
+const repartition = /-(repartition|subscription-(registration|response)(-\d+)?-topic)$/i
+
 /** Whether an application of that id may have made it for its sub-topologies, in this version or another one. */
 export function isRepartition(topic: string, applicationId: string): boolean {
-  return topic.startsWith(`${applicationId}-`) && topic.endsWith('-repartition')
+  return topic.startsWith(`${applicationId}-`) && repartition.test(topic)
 }
 
 export function changelogOf(settings: EngineSettings, store: StorePlan): string {
