@@ -128,7 +128,13 @@ export class PartitionWatermarks {
   /** The watermark that counts in the minimum. */
   counted(p: number): number {
     const timestamp = this.#heads.timestamp(p)
-    return p === this.#heads.oldest || timestamp === noHead ? (this.#watermark[p] as number) : this.#with(p, timestamp)
+    const showsNothing = p === this.#heads.oldest || timestamp === noHead || this.#mayBePreceded(p)
+    return showsNothing ? (this.#watermark[p] as number) : this.#with(p, timestamp)
+  }
+
+  /** Its head waits for those who write, who may still write older ones, and nobody tells how far they have come. */
+  #mayBePreceded(p: number): boolean {
+    return this.#heads.isGated(p) && this.#heads.isWithheld(p) && !this.hasCeiling(p)
   }
 
   refresh(p: number): void {
