@@ -8,6 +8,16 @@ import { type IdleClocks, widened } from './idleness.ts'
 import { noHead } from './head-order.ts'
 import { MinTree } from './min-tree.ts'
 
+export interface PartitionTiming {
+  /** `Infinity`: its records tell nothing of its watermark, which is announced by who writes them (`announce`). */
+  readonly maxOutOfOrdernessMs: number
+  /** 0: never idle. */
+  readonly idlenessMs: number
+  readonly alignment: { readonly group: string; readonly maxDriftMs: number } | undefined
+  /** A head that waits may be replaced by an older one, and nobody announces how far those have come who write. */
+  readonly isUntold?: boolean
+}
+
 export const unknown = Number.NEGATIVE_INFINITY
 export const never = Number.POSITIVE_INFINITY
 
@@ -18,6 +28,8 @@ export class PartitionWatermarks {
   #watermark: Float64Array
   /** What its records show beyond this event time does not count: those who write have told no more. */
   #ceiling: Float64Array
+  /** See `PartitionTiming.isUntold`. */
+  #isUntold: Uint8Array
   /**
    * Watermark that counts, preview included; `-Infinity` unknown, `Infinity` idle or not assigned. The partition whose head
    * goes next stands at `Infinity` too: its watermark changes with every record, and `#least` looks at it by itself.
@@ -40,14 +52,16 @@ export class PartitionWatermarks {
     this.#outOfOrderness = new Float64Array(capacity)
     this.#watermark = new Float64Array(capacity).fill(unknown)
     this.#ceiling = new Float64Array(capacity).fill(never)
+    this.#isUntold = new Uint8Array(capacity)
     this.#counted = new MinTree(capacity)
   }
 
-  assign(p: number, maxOutOfOrdernessMs: number): void {
+  assign(p: number, { maxOutOfOrdernessMs, isUntold = false }: PartitionTiming): void {
     assert(maxOutOfOrdernessMs >= 0, `records come ${maxOutOfOrdernessMs} ms out of order`)
     this.#outOfOrderness[p] = maxOutOfOrdernessMs
     this.#watermark[p] = unknown
     this.#ceiling[p] = never
+    this.#isUntold[p] = isUntold ? 1 : 0
   }
 
   /** Of this partition no record shows more than this event time. */
@@ -132,9 +146,9 @@ export class PartitionWatermarks {
     return showsNothing ? (this.#watermark[p] as number) : this.#with(p, timestamp)
   }
 
-  /** Its head waits for those who write, who may still write older ones, and nobody tells how far they have come. */
+  /** Its head waits for those who write, who may still write older ones. */
   #mayBePreceded(p: number): boolean {
-    return this.#heads.isGated(p) && this.#heads.isWithheld(p) && !this.hasCeiling(p)
+    return this.#isUntold[p] === 1 && this.#heads.isWithheld(p)
   }
 
   refresh(p: number): void {
@@ -157,6 +171,9 @@ export class PartitionWatermarks {
     this.#outOfOrderness = widened(this.#outOfOrderness, capacity)
     this.#watermark = widened(this.#watermark, capacity).fill(unknown, length)
     this.#ceiling = widened(this.#ceiling, capacity).fill(never, length)
+    const isUntold = new Uint8Array(capacity)
+    isUntold.set(this.#isUntold)
+    this.#isUntold = isUntold
     this.#counted.grow(capacity)
   }
 

@@ -16,7 +16,7 @@ import { noHead } from './head-order.ts'
 import { Heads } from './heads.ts'
 import { Holds } from './holds.ts'
 import { IdleClocks } from './idleness.ts'
-import { PartitionWatermarks, never } from './partition-watermarks.ts'
+import { type PartitionTiming, PartitionWatermarks, never } from './partition-watermarks.ts'
 import { PartitionNames } from './partition-names.ts'
 import type { TaskInput } from './task-inputs.ts'
 import { TaskWatermarks } from './task-watermarks.ts'
@@ -24,14 +24,6 @@ import { clockToleranceMs, type WatermarkReport } from './watermark-report.ts'
 import { WatermarkSnapshots } from './watermark-snapshot.ts'
 
 export { noHead } from './head-order.ts'
-
-export interface PartitionTiming {
-  /** `Infinity`: its records tell nothing of its watermark, which is announced by who writes them (`announce`). */
-  readonly maxOutOfOrdernessMs: number
-  /** 0: never idle. */
-  readonly idlenessMs: number
-  readonly alignment: { readonly group: string; readonly maxDriftMs: number } | undefined
-}
 
 export interface WatermarksOptions {
   /** How long a fetch that brought nothing proves a partition empty, milliseconds. Default 3000. */
@@ -100,7 +92,7 @@ export class Watermarks {
     if (p >= this.#capacity) this.#grow()
     assert(p < this.#capacity, `partition ${p} has no room among ${this.#capacity}`)
     assert(!this.#heads.has(p), 'a partition that comes has a head of one that went')
-    this.#marks.assign(p, timing.maxOutOfOrdernessMs)
+    this.#marks.assign(p, timing)
     this.#idle.assign(p, timing.idlenessMs)
     this.#holds.assign(p, timing.alignment)
     this.#heads.rank(this.#names.slots)

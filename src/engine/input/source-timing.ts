@@ -1,13 +1,14 @@
 /** What a source says of its partitions' event time: disorder, idleness, alignment. */
-import type { PartitionTiming } from '../../time/watermarks.ts'
-import { isAnnounced } from './repartition/upstream.ts'
+import type { PartitionTiming } from '../../time/partition-watermarks.ts'
+import { neverWait } from '../../time/task-inputs.ts'
+import { isAnnounced, isSorted } from './repartition/upstream.ts'
 import type { EngineSettings } from '../settings.ts'
 
 /** What goes in shows with the next commit: a partition is idle when several of them brought nothing. */
 const boundaryIdlenessMs = (commitIntervalMs: number): number => Math.max(1000, 10 * commitIntervalMs)
 
 export function timingOf(
-  { plan, split, idlenessMs, commitIntervalMs }: EngineSettings,
+  { plan, split, idlenessMs, commitIntervalMs, maxTaskIdleMs }: EngineSettings,
   source: number,
 ): PartitionTiming {
   const { watermark, kind } = plan.sources[source] ?? {}
@@ -21,5 +22,6 @@ export function timingOf(
     maxOutOfOrdernessMs: watermark?.maxOutOfOrdernessMs ?? 0,
     idlenessMs: watermark?.idlenessMs ?? idleness,
     alignment: watermark?.alignment,
+    isUntold: split === 'repartition-topics' && maxTaskIdleMs !== neverWait && isSorted(plan, plan.sources[source]),
   }
 }

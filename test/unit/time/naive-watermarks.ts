@@ -1,5 +1,5 @@
 /** The rules of watermarks written down as they are told, with no thought of speed: what the real ones must agree with. */
-import type { PartitionTiming } from '../../../src/time/watermarks.ts'
+import type { PartitionTiming } from '../../../src/time/partition-watermarks.ts'
 
 export interface NaivePartition {
   readonly name: string

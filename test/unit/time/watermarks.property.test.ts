@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from '../../support/properties.ts'
-import { noHead, type PartitionTiming, Watermarks } from '../../../src/time/watermarks.ts'
+import type { PartitionTiming } from '../../../src/time/partition-watermarks.ts'
+import { noHead, Watermarks } from '../../../src/time/watermarks.ts'
 import { type NaivePartition, NaiveWatermarks } from './naive-watermarks.ts'
 
 type Step =
