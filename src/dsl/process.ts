@@ -32,7 +32,7 @@ export interface KeyTimers<K> {
   /**
    * Calls `onTimer` of the processor once event time reaches `atMs`, epoch milliseconds. Replaces the timer of the key.
    *
-   * @throws EngineError `PROCESSING_FAILED` where `atMs` is no finite number.
+   * @throws EngineError `PROCESSING_FAILED` where `atMs` is no number, or one beyond `Number.MAX_SAFE_INTEGER`.
    */
   set(key: K, atMs: number): void
   /** Removes the timer of the key, if there is one. */

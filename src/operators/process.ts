@@ -214,7 +214,7 @@ export class ProcessOperator extends NodeOperator {
   }
 
   #setTimer(key: unknown, atMs: number): void {
-    if (!Number.isFinite(atMs))
+    if (!(Math.abs(atMs) <= Number.MAX_SAFE_INTEGER))
       throw new EngineError(
         'PROCESSING_FAILED',
         `${this.name} sets a timer for ${String(atMs)}; give milliseconds since 1970. Where it is not to fire, set none.`,

@@ -14,7 +14,7 @@ import type { Getter, StoreRefSpec } from '../topology/operator-spec.ts'
 import { isPromise, type Origin, Rec, type TaskContext } from './contract.ts'
 import type { StampedKeyValueStore } from '../state/stores/key-value-store.ts'
 import type { VersionedRowStore } from '../state/stores/versioned-store.ts'
-import { historyTimeOf, timeOf, unplacedOrigin } from './node-operator.ts'
+import { historyTimeOf, processingFailed, timeOf, unplacedOrigin } from './node-operator.ts'
 import type { WindowedRowReader } from './windows/windows-behind.ts'
 
 export interface Row extends ValueAndTimestamp<unknown> {
@@ -158,6 +158,24 @@ function rowRecord(key: unknown, row: Row | undefined): Rec {
   )
 }
 
+/**
+ * What a function makes of a row that is looked up. Where it fails, and the policy lets that go, there is no such row: its
+ * failure was told when the row came.
+ */
+function madeOf(context: TaskContext, rec: Rec, make: () => Found): Found {
+  const failed = (error: unknown): undefined => {
+    const failure = processingFailed(error, '', rec)
+    if (context.isPassedOver?.(rec, failure, true) !== true) throw error
+    return undefined
+  }
+  try {
+    const made = make()
+    return isPromise(made) ? (made.then(undefined, failed) as Promise<Row | undefined>) : made
+  } catch (error) {
+    return failed(error)
+  }
+}
+
 export function rowReader(getter: Getter, context: TaskContext): RowReader {
   switch (getter.kind) {
     case 'store':
@@ -174,7 +192,8 @@ export function rowReader(getter: Getter, context: TaskContext): RowReader {
       }
       return {
         versioned: parent.versioned,
-        get: (key, rec, asOf) => andThen(parent.get(key, rec, asOf), (row) => pick(key, row)),
+        get: (key, rec, asOf) =>
+          andThen(parent.get(key, rec, asOf), (row) => madeOf(context, rec, () => pick(key, row))),
       }
     }
     case 'mapValues': {
@@ -190,7 +209,8 @@ export function rowReader(getter: Getter, context: TaskContext): RowReader {
       }
       return {
         versioned: parent.versioned,
-        get: (key, rec, asOf) => andThen(parent.get(key, rec, asOf), (row) => map(key, row)),
+        get: (key, rec, asOf) =>
+          andThen(parent.get(key, rec, asOf), (row) => madeOf(context, rec, () => map(key, row))),
       }
     }
     case 'join':
@@ -227,6 +247,9 @@ function joinReader(getter: Extract<Getter, { kind: 'join' }>, context: TaskCont
   }
   return {
     versioned: false,
-    get: (key, rec) => andThen(left.get(key, rec), (a) => andThen(right.get(key, rec), (b) => join(key, a, b))),
+    get: (key, rec) =>
+      andThen(left.get(key, rec), (a) =>
+        andThen(right.get(key, rec), (b) => madeOf(context, rec, () => join(key, a, b))),
+      ),
   }
 }

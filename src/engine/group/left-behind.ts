@@ -49,7 +49,7 @@ export async function refuseLeftBehind(parts: Parts, over: () => boolean): Promi
       'STATE_CHANGED',
       unread.get(topic) === 'split'
         ? `records wait in ${topic}, which topology.sub-topology-split: in-process would leave out: run ${applicationId} with repartition-topics until it has processed them, then change it`
-        : `records wait in ${topic}, which this version of ${applicationId} does not read: run the version of before until it has processed them (\`millrace lag\` says so), or delete the topic where they are not wanted; give what is re-keyed a name, which stays when the application changes`,
+        : `records wait in ${topic}, which this version of ${applicationId} does not read: run the version of before, with nothing written to its sources, until it has processed them (\`millrace lag\`). Where they are not wanted, delete the offsets of the group ${applicationId} for that topic. What is re-keyed keeps its topic when it has a name`,
     )
   }
 }

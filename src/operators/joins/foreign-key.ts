@@ -237,10 +237,19 @@ export class ForeignKeyResolveOperator extends NodeOperator {
   #overtaken(rec: Rec, row: Row | undefined): Maybe {
     if (this.#spec.leftOuter || !this.#hasResult(rec)) return
     if (row === undefined) return forward(this.children, withValue(rec, null))
-    const foreignKey = this.#spec.foreignKey(row.value, rec.key, withValue(rec, row.value))
-    return this.whenDone(foreignKey, rec, (named) =>
+    return this.whenDone(this.#named(rec, row), rec, (named) =>
       absent(named) ? forward(this.children, withValue(rec, null)) : undefined,
     )
+  }
+
+  /** The key that the row names now; none where the function fails, which was told when the row came. */
+  #named(rec: Rec, row: Row): unknown {
+    try {
+      const named = this.#spec.foreignKey(row.value, rec.key, withValue(rec, row.value))
+      return isPromise(named) ? named.then(undefined, (error) => this.noRow(error, rec, true)) : named
+    } catch (error) {
+      return this.noRow(error, rec, true)
+    }
   }
 
   #resolve(rec: Rec, row: Row | undefined): Maybe {

@@ -1,6 +1,17 @@
 /** Joins of two streams, of a stream with a table, and of two tables by foreign key. */
 import { canonical, type Json } from '../../../conformance/expr.ts'
-import { byText, HandOver, never, type Rec, type Row, type Table, type Update, Vertex, type World } from './parts.ts'
+import {
+  byText,
+  HandOver,
+  never,
+  orNone,
+  type Rec,
+  type Row,
+  type Table,
+  type Update,
+  Vertex,
+  type World,
+} from './parts.ts'
 import type { SourceTable } from './tables.ts'
 
 export interface StreamJoinShape {
@@ -217,8 +228,8 @@ class Subscriber extends Vertex {
     if (rec.key === null) return
     const { now, old } = rec.value as Update
     const { on, leftOuter } = this.#shape
-    const after = now === null ? null : on(now, rec.key)
-    const before = old === null ? null : on(old, rec.key)
+    const after = now === null ? null : this.orTold(rec, () => on(now, rec.key))
+    const before = old === null ? null : orNone(() => on(old, rec.key))
     const send = (key: Json, instruction: Instruction): void =>
       this.pass({
         ...rec,
@@ -310,7 +321,8 @@ class Resolver extends Vertex {
     if (seen !== canonical(row?.value ?? null)) {
       // The change that was to end the result got no further where a function failed on it.
       if (leftOuter || !hasResult) return
-      if (row === undefined || this.#shape.on(row.value, rec.key) === null) this.pass({ ...rec, value: null })
+      if (row === undefined || orNone(() => this.#shape.on(row.value, rec.key)) === null)
+        this.pass({ ...rec, value: null })
       return
     }
     if (value === null && quiet && !hasResult) return

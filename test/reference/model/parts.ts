@@ -158,8 +158,29 @@ export abstract class Vertex {
     }
   }
 
+  /** A row of a table at which a function fails is none below; the failure is told. */
+  protected orTold<T>(rec: Rec, make: () => T): T | null {
+    try {
+      return make()
+    } catch (error) {
+      if (!(error instanceof FunctionFailed)) throw error
+      this.world.failed.push({ rec, message: error.message })
+      return null
+    }
+  }
+
   tell(rec: Rec, now: Json, old: Json, at = rec.at): void {
     this.pass({ ...rec, at, value: { now, old } satisfies Update })
+  }
+}
+
+/** As it was, or looked up: that a function fails at it was told when it came. */
+export function orNone<T>(make: () => T): T | null {
+  try {
+    return make()
+  } catch (error) {
+    if (!(error instanceof FunctionFailed)) throw error
+    return null
   }
 }
 

@@ -1,6 +1,6 @@
 /** Tables: made of records, derived from one another, grouped, joined by key. */
 import type { Json } from '../../../conformance/expr.ts'
-import { HandOver, type Rec, type Row, Rows, type Table, type Update, Vertex, type World } from './parts.ts'
+import { HandOver, orNone, type Rec, type Row, Rows, type Table, type Update, Vertex, type World } from './parts.ts'
 
 export abstract class TableVertex extends Vertex implements Table {
   sendsOld = false
@@ -72,7 +72,7 @@ export class DerivedTable extends TableVertex {
   row(key: Json): Row | undefined {
     if (this.#rows) return this.#rows.get(key)
     const row = this.#parent.row(key)
-    const value = row === undefined ? null : this.#derive(row.value, key)
+    const value = row === undefined ? null : orNone(() => this.#derive(row.value, key))
     return row === undefined || value === null ? undefined : { ...row, value }
   }
 
@@ -88,8 +88,10 @@ export class DerivedTable extends TableVertex {
   take(rec: Rec): void {
     const update = rec.value as Update
     const derived = (value: Json): Json => (value === null ? null : this.#derive(value, rec.key))
-    const now = derived(update.now)
-    const before = (): Json => (this.#rows ? (this.#rows.get(rec.key)?.value ?? null) : derived(update.old))
+    const isNone = this.#rows === undefined && this.sendsOld
+    const now = isNone ? this.orTold(rec, () => derived(update.now)) : derived(update.now)
+    const before = (): Json =>
+      this.#rows ? (this.#rows.get(rec.key)?.value ?? null) : orNone(() => derived(update.old))
     const old = this.sendsOld ? before() : null
     if (this.#filters && this.sendsOld && now === null && old === null) return
     this.#rows?.put(rec.key, now, rec.at)
@@ -115,8 +117,8 @@ export class TableGroups extends Vertex {
       const [key, grouped] = value === null ? [null, null] : this.#group(value, rec.key)
       return key === null || grouped === null ? undefined : [key, grouped]
     }
-    const into = groupOf(now)
-    const from = groupOf(old)
+    const into = this.orTold(rec, () => groupOf(now)) ?? undefined
+    const from = orNone(() => groupOf(old)) ?? undefined
     if (into && from && JSON.stringify(into[0]) === JSON.stringify(from[0])) {
       this.tell({ ...rec, key: into[0] }, into[1], from[1])
       return
@@ -198,7 +200,7 @@ export class TableJoin extends TableVertex {
   row(key: Json): Row | undefined {
     if (this.#rows) return this.#rows.get(key)
     const [left, right] = this.#sides.map((side) => side.row(key))
-    const value = this.joined(left?.value ?? null, right?.value ?? null, key)
+    const value = orNone(() => this.joined(left?.value ?? null, right?.value ?? null, key))
     return value === null ? undefined : { key, value, at: Math.max(left?.at ?? -1, right?.at ?? -1) }
   }
 
@@ -254,7 +256,15 @@ class TableJoinSide extends Vertex {
     const other = row?.value ?? null
     const joined = (mine: Json): Json =>
       this.#left ? join.joined(mine, other, rec.key) : join.joined(other, mine, rec.key)
-    this.tell(rec, joined(now), join.sendsOld ? joined(old) : null, Math.max(rec.at, row?.at ?? rec.at))
+    const at = Math.max(rec.at, row?.at ?? rec.at)
+    if (!join.sendsOld) this.tell(rec, joined(now), null, at)
+    else
+      this.tell(
+        rec,
+        this.orTold(rec, () => joined(now)),
+        orNone(() => joined(old)),
+        at,
+      )
   }
 }
 
