@@ -12,6 +12,7 @@ test(`${seeds} seeds: with at-least-once nothing is left out`, { timeout: 600_00
 
 for (const { name } of mutants) {
   test(`notices the mistake ${name}`, { timeout: 300_000 }, async (t) => {
-    await simulator.notice(t, name, 40)
+    // One in eighteen notices that stores are ahead of results; it ends at the first.
+    await simulator.notice(t, name, 150)
   })
 }
