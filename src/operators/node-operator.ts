@@ -192,9 +192,11 @@ export abstract class NodeOperator implements Operator {
   /**
    * A function failed for a row of a table, and the policy lets that go: below there is no such row. So groups stay what the
    * rows make of them: what this one had put into them before is taken out, and when it changes again it is not. `isOld`: it
-   * is the row as it was, which failed, and was told of, when it came.
+   * is the row as it was, which failed, and was told of, when it came. `asks`: somebody below asks what a row was before;
+   * otherwise what was told last stands.
    */
-  protected noRow(error: unknown, rec: Rec, isOld: boolean): null {
+  protected noRow(error: unknown, rec: Rec, isOld: boolean, asks = true): null {
+    if (!asks) throw error
     const failure = processingFailed(error, this.name, rec)
     if (this.context.isPassedOver?.(rec, failure, isOld) !== true) throw failure
     return null

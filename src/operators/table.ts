@@ -109,17 +109,16 @@ export class TableFilterOperator extends NodeOperator {
       if (!isPromise(passes)) return Boolean(passes) !== not ? value : null
       return passes.then(
         (result) => (Boolean(result) !== not ? value : null),
-        (error) => this.#failed(error, rec, isOld),
+        (error) => this.noRow(error, rec, isOld, this.#asksBack),
       )
     } catch (error) {
-      return this.#failed(error, rec, isOld)
+      return this.noRow(error, rec, isOld, this.#asksBack)
     }
   }
 
   /** What has rows of its own knows what it has told. */
-  #failed(error: unknown, rec: Rec, isOld: boolean): null {
-    if (this.#rows !== undefined || !this.#spec.sendOldValues) throw error
-    return this.noRow(error, rec, isOld)
+  get #asksBack(): boolean {
+    return this.#rows === undefined && this.#spec.sendOldValues
   }
 
   #go(rec: Rec, newValue: unknown, oldValue: unknown, oldTimestamp?: number): Maybe {
@@ -168,16 +167,15 @@ export class TableMapValuesOperator extends NodeOperator {
     if (nothing(value) && !this.#spec.onDeletes) return null
     try {
       const made = this.#spec.fn(value ?? null, rec.key, withValue(rec, value ?? null))
-      return isPromise(made) ? made.then(undefined, (error) => this.#failed(error, rec, isOld)) : made
+      return isPromise(made) ? made.then(undefined, (error) => this.noRow(error, rec, isOld, this.#asksBack)) : made
     } catch (error) {
-      return this.#failed(error, rec, isOld)
+      return this.noRow(error, rec, isOld, this.#asksBack)
     }
   }
 
   /** What has rows of its own knows what it has told. */
-  #failed(error: unknown, rec: Rec, isOld: boolean): null {
-    if (this.#rows !== undefined || !this.#spec.sendOldValues) throw error
-    return this.noRow(error, rec, isOld)
+  get #asksBack(): boolean {
+    return this.#rows === undefined && this.#spec.sendOldValues
   }
 
   #go(rec: Rec, newValue: unknown, oldValue: unknown, oldTimestamp?: number): Maybe {

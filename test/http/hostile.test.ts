@@ -22,6 +22,17 @@ async function hold(url: string, count: number, bytes: string): Promise<Socket[]
   return sockets
 }
 
+/** An answer larger than what connections hold of it. */
+function wide(): NonNullable<FakeEngine['offsetsSnapshot']> {
+  const partitions = Array.from({ length: 200_000 }, (_, partition) => ({
+    partition,
+    committedOffset: 1_000_000_000,
+    logEndOffset: 2_000_000_000,
+    withheld: 0,
+  }))
+  return { sources: [{ topic: 'wide', partitions }], changelogs: [] }
+}
+
 describe('hostile clients', { timeout: 60_000 }, () => {
   for (const [what, bytes] of [
     ['silent', ''],
@@ -64,13 +75,7 @@ describe('hostile clients', { timeout: 60_000 }, () => {
 
   test('clients that ask for much and take nothing of it do not keep the others out', async (t) => {
     const instance = await startFake({ config: { maxConnectionsPerAddress: 10, requestTimeoutMs: 500 } })
-    const partitions = Array.from({ length: 200_000 }, (_, partition) => ({
-      partition,
-      committedOffset: 1_000_000_000,
-      logEndOffset: 2_000_000_000,
-      withheld: 0,
-    }))
-    instance.fake.offsetsSnapshot = { sources: [{ topic: 'wide', partitions }], changelogs: [] }
+    instance.fake.offsetsSnapshot = wide()
     const { hostname, port } = new URL(instance.url)
     const sockets = Array.from({ length: 10 }, () => {
       const socket = connect(Number(port), hostname)
@@ -102,13 +107,7 @@ describe('hostile clients', { timeout: 60_000 }, () => {
     })()
     // Whoever takes nothing is cut off after 4 s.
     const instance = await startFake({ config: { headersTimeoutMs: 1000, requestTimeoutMs: 1000 } }, engine)
-    const partitions = Array.from({ length: 200_000 }, (_, partition) => ({
-      partition,
-      committedOffset: 1_000_000_000,
-      logEndOffset: 2_000_000_000,
-      withheld: 0,
-    }))
-    instance.fake.offsetsSnapshot = { sources: [{ topic: 'wide', partitions }], changelogs: [] }
+    instance.fake.offsetsSnapshot = wide()
     const { hostname, port } = new URL(instance.url)
     const slow = instance.ask({ path: '/debug/threads' })
     await begun.promise

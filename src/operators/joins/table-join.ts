@@ -229,15 +229,12 @@ export class TableJoinOperator extends NodeOperator {
     const { side, joiner } = this.#spec
     try {
       const joined = side === 'left' ? joiner(mine ?? null, other, rec.key) : joiner(other, mine ?? null, rec.key)
-      return isPromise(joined) ? joined.then(undefined, (error) => this.#failed(error, rec, isOld)) : joined
+      return isPromise(joined)
+        ? joined.then(undefined, (error) => this.noRow(error, rec, isOld, this.#spec.sendOldValues))
+        : joined
     } catch (error) {
-      return this.#failed(error, rec, isOld)
+      return this.noRow(error, rec, isOld, this.#spec.sendOldValues)
     }
-  }
-
-  #failed(error: unknown, rec: Rec, isOld: boolean): null {
-    if (!this.#spec.sendOldValues) throw error
-    return this.noRow(error, rec, isOld)
   }
 }
 
