@@ -4,7 +4,7 @@ import type { EngineSettings } from '../../src/engine/settings.ts'
 import type { WriteBehindOptions } from '../../src/lanes/stores/store-writer.ts'
 import { sinkTopics } from '../../src/runtime/settings.ts'
 import { planOf } from '../../src/topology/plan.ts'
-import type { SplitMode } from '../../src/topology/split.ts'
+import { type SplitMode, splitTopology } from '../../src/topology/split.ts'
 import type { DiskFaults } from './failing-disk.ts'
 import type { Breaks } from './faulty-broker.ts'
 import { type Limits, limitsOf, usualLimits } from './limits.ts'
@@ -126,12 +126,13 @@ export function settingsFor(
   derived: Pick<Derived, 'lanes' | 'partitions'> & { readonly split?: SplitMode },
   topology: Parameters<typeof planOf>[0],
 ): EngineSettings {
+  const split = derived.split ?? 'in-process'
   return {
     applicationId: 'sim',
     instanceId: 'main',
     groupInstanceId: 'sim-main',
     lanes: derived.lanes,
-    split: derived.split ?? 'in-process',
+    split,
     guarantee: 'exactly-once',
     durableStores: true,
     lostChangelogs: 'refuse',
@@ -153,6 +154,7 @@ export function settingsFor(
     sourceReset: 'fail',
     sinkTopics: sinkTopics(topology),
     deadLetterTopic: null,
-    plan: planOf(topology),
+    // As a runtime has it: through topics there is one level, and a topic is as disordered as what flows into it.
+    plan: planOf(splitTopology(topology, split)),
   }
 }

@@ -1,6 +1,6 @@
 /**
  * Processes of a group that come, stop and crash, are cut off or frozen for longer than the group waits for them, so that partitions
- * move from one to the other, while records of two topics meet that are far apart in time. All of them come in time: each window must tell once, when it closes, all that
+ * move from one to the other, while records of two topics meet that are far apart in time, or out of its order. All of them come in time: each window must tell once, when it closes, all that
  * belongs to it, and so must the windows behind a topic between sub-topologies.
  */
 import { keySlot } from '../../src/base/hash.ts'
@@ -57,6 +57,10 @@ interface Derived {
   readonly freezes: number
   /** When the lanes write their stores to the disk; null: these are kept in memory that outlives the process. */
   readonly disk: WriteBehindOptions | null
+  /** By so much records of a partition come out of the order of their time. */
+  readonly disorderMs: number
+  /** Partitions are silent at times, for longer than they are waited for. */
+  readonly falls?: 'silent'
 }
 
 type Trouble = Pick<Derived, 'members' | 'sessionMs' | 'hasAddresses' | 'lost' | 'cuts' | 'freezes' | 'disk'>
@@ -93,15 +97,23 @@ function derive(random: Random, seed: number): Derived {
     asyncShare: random.pick([0, 0.2]),
     moves: random.int(4),
     hasPlaces: random.chance(0.5),
+    disorderMs: new Random(seed ^ 0xd15).pick([0, 0, 20, 300]),
     ...troubleOf(seed),
   }
 }
 
-function application(delays: Delays) {
+/** What partitions that are silent at times are waited for, and what they bring at most between two of its records. */
+const idlenessMs = 300
+const mostBetweenMs = 100
+/** By so much one that has something again may be read later than others. */
+const graceMs = 200
+
+function application(delays: Delays, disorderMs: number, grace = 0) {
   return defineApp({
     applicationId: 'sim',
     build(topology) {
-      const source = { key: serdes.string, value: serdes.json<number>() }
+      const watermark = { maxOutOfOrderness: disorderMs }
+      const source = { key: serdes.string, value: serdes.json<number>(), watermark }
       const both = topology
         .stream('first', source)
         .merge(topology.stream('second', source))
@@ -113,14 +125,14 @@ function application(delays: Delays) {
       const fold = [() => [] as number[], (list: number[], value: number) => [...list, value]] as const
       both
         .groupByKey()
-        .windowedBy(tumbling(windowMs), final)
+        .windowedBy(tumbling(windowMs, { grace }), final)
         .aggregate(...fold)
         .toStream()
         .map((list, { key, start }) => [`${key}@${start}`, list])
         .to('by-key', { key: serdes.string, value: serdes.json() })
       both
         .groupBy((value) => `g${value % groups}`)
-        .windowedBy(tumbling(windowMs), final)
+        .windowedBy(tumbling(windowMs, { grace }), final)
         .aggregate(...fold)
         .toStream()
         .map((list, { key, start }) => [`${key}@${start}`, list])
@@ -128,6 +140,16 @@ function application(delays: Delays) {
     },
   })
 }
+
+interface Given {
+  readonly topic: string
+  readonly key: string
+  readonly partition: number
+  readonly timestamp: number
+  readonly value: number
+}
+
+const byNumber = (a: number, b: number): number => a - b
 
 class Group {
   readonly scheduler: Scheduler
@@ -146,12 +168,15 @@ class Group {
   readonly #expected = new Map<string, number[]>()
   #owner = 0
   readonly #owners: number[] = []
+  readonly #disorder: Random
   #isQuiet = false
 
-  constructor(seed: number) {
+  constructor(seed: number, falls?: 'silent') {
     const random = new Random(seed)
+    this.#disorder = new Random(seed ^ 0xd15)
     this.scheduler = new Scheduler(random, settleSome)
-    this.derived = derive(random, seed)
+    const derived = derive(random, seed)
+    this.derived = falls ? { ...derived, falls, behindMs: 0 } : derived
     this.#members = Array.from({ length: this.derived.members }, (_, n) => n)
     const disk = this.derived.disk ? (): DiskBackend => new DiskBackend() : undefined
     this.#stores = this.#members.map(() => new DurableBackends(disk))
@@ -190,27 +215,54 @@ class Group {
     }
   }
 
-  /** What each partition is given comes in the order of its time; one topic lies behind the other. */
+  /** What each partition is given comes in the order of its time, less what it may be out of it; one topic lies behind the other. */
   async #feed(): Promise<void> {
-    const { partitions, records, behindMs, behind } = this.derived
+    const { partitions, records, behindMs, behind, falls } = this.derived
     const { random } = this.scheduler
     await this.#cluster.client().createTopics(['first', 'second'].map((topic) => ({ topic, partitions })))
     const feedMs = faultsEndMs - 1000
-    for (let n = 0; n < records; n++) {
+    if (falls) this.#feedAtTimes(feedMs)
+    for (let n = 0; n < (falls ? 0 : records); n++) {
       const topic = random.pick(['first', 'second'])
       const key = `k${random.int(5)}`
       const at = (feedMs / records) * n
       const timestamp = 1_000_000 + Math.floor(at) - (topic === behind ? behindMs : 0)
-      this.#produce(at, topic, key, keySlot(Buffer.from(key)) % partitions, timestamp, n)
-      const start = timestamp - (timestamp % windowMs)
-      for (const id of [`by-key ${key}@${start}`, `by-group g${n % groups}@${start}`])
-        this.#expected.set(id, [...(this.#expected.get(id) ?? []), n])
+      this.#give(at, { topic, key, partition: keySlot(Buffer.from(key)) % partitions, timestamp, value: n })
     }
     for (const topic of ['first', 'second'])
-      for (let p = 0; p < partitions; p++) this.#produce(feedMs + 1, topic, 'end', p, 9_000_000, groups * 1000)
+      for (let partition = 0; partition < partitions; partition++)
+        this.#produce(feedMs + 1, { topic, key: 'end', partition, timestamp: 9_000_000, value: groups * 1000 })
   }
 
-  #produce(at: number, topic: string, key: string, partition: number, timestamp: number, value: number): void {
+  /** Each partition by itself: records close to one another, then none for longer than it is waited for. */
+  #feedAtTimes(feedMs: number): void {
+    const { random } = this.scheduler
+    let value = 0
+    for (const topic of ['first', 'second']) {
+      for (let partition = 0; partition < this.derived.partitions; partition++) {
+        let at = random.next() * 2000
+        while (at < feedMs) {
+          const ends = at + 100 + random.next() * 1000
+          for (; at < Math.min(ends, feedMs); at += random.next() * mostBetweenMs) {
+            const key = `k${partition}${random.int(2)}`
+            this.#give(at, { topic, key, partition, timestamp: 1_000_000 + Math.floor(at), value: value++ })
+          }
+          at += 2 * idlenessMs + random.next() * 2000
+        }
+      }
+    }
+  }
+
+  #give(at: number, given: Given): void {
+    const { key, value } = given
+    const timestamp = given.timestamp - this.#disorder.int(this.derived.disorderMs + 1)
+    this.#produce(at, { ...given, timestamp })
+    const start = timestamp - (timestamp % windowMs)
+    for (const id of [`by-key ${key}@${start}`, `by-group g${value % groups}@${start}`])
+      this.#expected.set(id, [...(this.#expected.get(id) ?? []), value].sort(byNumber))
+  }
+
+  #produce(at: number, { topic, key, partition, timestamp, value }: Given): void {
     this.scheduler.at(at, 0, () => {
       const builder = new RecordBatchBuilder()
       builder.append(timestamp, Buffer.from(key), Buffer.from(JSON.stringify(value)), noHeaders)
@@ -281,7 +333,7 @@ class Group {
       if (!scheduler.random.chance(asyncShare)) return undefined
       return new Promise((resolve) => scheduler.at(scheduler.random.next() * 50, owner, resolve))
     }
-    const topology: CompiledTopology = application({ next: wait }).compile()
+    const topology: CompiledTopology = application({ next: wait }, derived.disorderMs, derived.falls && graceMs).compile()
     const stores = (this.#stores[n] as DurableBackends).survivors()
     this.#stores[n] = stores
     const faults = (): BrokerFaults => {
@@ -305,6 +357,7 @@ class Group {
       settings: {
         ...settingsFor({ ...derived, split: 'repartition-topics' }, topology),
         instanceId: `process-${n}`,
+        ...(derived.falls && { idlenessMs }),
         sessionTimeoutMs: sessionMs,
         heartbeatIntervalMs: Math.min(1000, sessionMs / 3),
         ...(hasAddresses && { advertisedAddress: `http://process-${n}.${owner}` }),
@@ -339,7 +392,7 @@ class Group {
       for (const [key, records] of byKey(await committed(this.#cluster.cluster, topic), (each) => each.key.toString()))
         told.set(
           `${topic} ${key}`,
-          records.map(({ value }) => (JSON.parse(String(value)) as number[]).sort((a, b) => a - b)),
+          records.map(({ value }) => (JSON.parse(String(value)) as number[]).sort(byNumber)),
         )
     }
     for (const id of new Set([...this.#expected.keys(), ...told.keys()])) {
@@ -347,7 +400,7 @@ class Group {
       if (JSON.stringify(found) === JSON.stringify(expected ? [expected] : [])) continue
       this.violations.push(`${id}: expected ${JSON.stringify(expected)}, found ${JSON.stringify(found)}`)
     }
-    const { stores } = application({ next: () => undefined }).compile()
+    const { stores } = application({ next: () => undefined }, this.derived.disorderMs).compile()
     await checkEnds(this.#cluster.cluster, stores.values(), (what) => this.violations.push(what))
   }
 }
@@ -370,8 +423,9 @@ export const mutants: readonly Broken[] = [
 export async function runSeed(
   seed: number,
   mutant?: Broken,
+  falls?: 'silent',
 ): Promise<Omit<Verdict, 'restarts' | 'derived'> & { readonly derived: object }> {
-  const group = new Group(seed)
+  const group = new Group(seed, falls)
   const mend = mutant?.breaks?.()
   try {
     await group.run()

@@ -3,24 +3,21 @@
  * when it closes, a record waits for a partner. A reader of its topic can then say how far event time has come there,
  * however the records of several tasks are mixed in it.
  */
-import type { Boundary, CompiledNode, CompiledSubtopology, CompiledTopology } from '../compiled.ts'
+import type { Boundary, CompiledNode, CompiledTopology } from '../compiled.ts'
 import type { OperatorSpec, WindowSpec } from '../operator-spec.ts'
 import { promptOperators } from './prompt.ts'
+import { nodesBefore } from './quiet-ways.ts'
 
 /** Those that look into windows do not hold a record back either. */
 const prompt: ReadonlySet<string> = new Set<OperatorSpec['op']>([...promptOperators, 'joinWindow', 'selfJoin'])
 
 /**
  * Undefined where a processor may emit whatever it likes, or where a circle would make the sub-topology wait for
- * itself.
+ * itself. What does not lie on the way to the boundary holds none of its records back.
  */
-export function heldBackMs(
-  topology: CompiledTopology,
-  { fromSubtopology, toSubtopology }: Pick<Boundary, 'fromSubtopology' | 'toSubtopology'>,
-): number | undefined {
-  if (isCircular(topology, { fromSubtopology, toSubtopology })) return undefined
-  const { nodes } = topology.subtopologies[fromSubtopology] as CompiledSubtopology
-  const specs = nodes.map((node) => (topology.nodes[node] as CompiledNode).spec)
+export function heldBackMs(topology: CompiledTopology, boundary: Boundary): number | undefined {
+  if (isCircular(topology, boundary)) return undefined
+  const specs = [...nodesBefore(topology, boundary.index)].map((node) => (topology.nodes[node] as CompiledNode).spec)
   const suppresses = specs.some(({ op }) => op === 'suppress')
   let sum = 0
   for (const spec of specs) {

@@ -8,7 +8,8 @@ import type { TopologyPlan } from '../../../src/topology/plan.ts'
 
 const way = { fromSubtopology: 0, toSubtopology: 1, toSource: 1 }
 const plan = {
-  levels: 2,
+  // As through topics.
+  levels: 1,
   sources: [
     { index: 0, kind: 'topics', subtopology: 0, boundary: undefined },
     { index: 1, kind: 'boundary', subtopology: 1, boundary: 0 },
@@ -86,7 +87,7 @@ test('what lay in the input at a moment has come through once all that it ended 
 
 test('what is under way between two topics has not come through to the second', () => {
   const third = {
-    levels: 3,
+    levels: 1,
     sources: [...plan.sources, { index: 2, kind: 'boundary', subtopology: 2, boundary: 1 }],
     boundaries: [
       ...plan.boundaries,

@@ -69,6 +69,22 @@ export function tellsOfInput({ subtopologies, boundaries }: TopologyPlan, source
   return boundaries[boundary]?.sourcesBefore !== undefined
 }
 
+function hopsOf(feeding: readonly Feeding[]): number {
+  const hops = new Map<number, number>()
+  // Each round carries it one topic further.
+  for (let round = 0; round < feeding.length; round++) {
+    for (const { toSource, sources } of feeding)
+      hops.set(toSource, 1 + Math.max(0, ...sources.map(({ index }) => hops.get(index) ?? 0)))
+  }
+  return Math.max(0, ...hops.values())
+}
+
+/** Nothing lies behind what is committed of the partition. */
+function isAtEnd(key: PartitionKey, { committed, ends }: Round): boolean {
+  const end = ends.get(key) ?? 0
+  return end === 0 || (committed.get(key)?.offset ?? -1) >= end
+}
+
 export class Upstream {
   readonly #plan: TopologyPlan
   readonly #partitionsOf: (source: SourcePlan) => readonly TopicPartition[]
@@ -93,6 +109,8 @@ export class Upstream {
   #held: ReadonlyArray<ReadonlyMap<number, number>> = []
   /** Where windows that close in quiet lie behind them: what feeds boundaries. */
   readonly #feeding: ReadonlyArray<Feeding>
+  /** How many topics between sub-topologies lie on the longest of these ways. */
+  readonly #hops: number
   /** Since when partitions have rested where they are. */
   readonly #resting = new Map<PartitionKey, { readonly offset: number; readonly at: number }>()
 
@@ -110,6 +128,7 @@ export class Upstream {
       const sources = sourcesBefore.map((each) => plan.sources[each] as SourcePlan)
       return { boundary: index, toSource, name: shortName(topic), sources }
     })
+    this.#hops = hopsOf(this.#feeding)
   }
 
   /** Sources of the sub-topology that writes to this one's topic. */
@@ -133,7 +152,7 @@ export class Upstream {
     const own = this.#plan.sources.filter(({ kind }) => kind !== 'global')
     this.isAtRest = own.every((source) => this.#isAtEnd(source, round))
     this.#round = round
-    this.#times = [...this.#times, round.now].slice(-this.#plan.levels - 1)
+    this.#times = [...this.#times, round.now].slice(-this.roundsHeld)
     this.#held = [...this.#held, this.#heldIn(round)].slice(-this.roundsHeld)
     this.#through = this.#throughBy(round)
     this.#drainedBefore = before
@@ -149,13 +168,13 @@ export class Upstream {
 
   /** All that lay in the input at this moment has come through to the topic of this boundary; undefined where that is not known. */
   knownAt({ index }: SourcePlan): number | undefined {
-    const isKnown = this.#times.length > this.#plan.levels
+    const isKnown = this.#times.length === this.roundsHeld
     return isKnown && this.#through.has(index) ? this.#times[0] : undefined
   }
 
   /** What was let go between the oldest of these and the next has come through to the last level. */
   get roundsHeld(): number {
-    return this.#plan.levels + 1
+    return this.#hops + 2
   }
 
   /** Earliest event time of what is held back before the topic of this boundary, by whoever feeds it. */
@@ -200,10 +219,10 @@ export class Upstream {
     for (const feeder of this.feeding(source)) {
       for (const tp of this.#partitionsOf(feeder)) {
         const key = partitionKey(tp.topic, tp.partition)
-        const { maxTimestamp = never, idle = false } = round.committed.get(key) ?? {}
+        const { maxTimestamp = never } = round.committed.get(key) ?? {}
         upToMs = Math.min(upToMs, maxTimestamp)
         if (!this.#restsLong(feeder, key, round)) knownUpToMs = Math.min(knownUpToMs, maxTimestamp)
-        if (idle) idleMs = Math.max(idleMs, maxTimestamp)
+        if (this.isIdle(key, round)) idleMs = Math.max(idleMs, maxTimestamp)
         else shows = Math.min(shows, maxTimestamp)
       }
     }
@@ -215,6 +234,11 @@ export class Upstream {
       knownUpToMs: knownUpToMs - held,
       showsMs: heldBackMs === undefined ? undefined : shows - held,
     }
+  }
+
+  /** One that has records again, of which its owner has committed none yet, holds back others: its records would be late. */
+  isIdle(key: PartitionKey, round: Round): boolean {
+    return round.committed.get(key)?.idle === true && isAtEnd(key, round)
   }
 
   #restsLong(source: SourcePlan, key: PartitionKey, round: Round): boolean {
@@ -237,12 +261,8 @@ export class Upstream {
     return keys.every((key) => this.#rests(source, key, round, drained))
   }
 
-  #isAtEnd(source: SourcePlan, { committed, ends }: Round): boolean {
-    return this.#partitionsOf(source).every(({ topic, partition }) => {
-      const key = partitionKey(topic, partition)
-      const end = ends.get(key) ?? 0
-      return end === 0 || (committed.get(key)?.offset ?? -1) >= end
-    })
+  #isAtEnd(source: SourcePlan, round: Round): boolean {
+    return this.#partitionsOf(source).every(({ topic, partition }) => isAtEnd(partitionKey(topic, partition), round))
   }
 
   /** Whether all that lay in the partition a round ago is done, and all that was to come to it had come. */
