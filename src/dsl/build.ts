@@ -2,7 +2,7 @@
 import type { Serde } from '../serde/serde.ts'
 import { sessionWindowed, windowed } from '../serde/windowed.ts'
 import type { StoreKind } from '../state/contract.ts'
-import { internalKeySerde, plainKeySerde, plainValueSerde } from '../topology/default-serdes.ts'
+import { internalKeySerde, plainKeySerde, plainValueSerde } from '../topology/serdes/default-serdes.ts'
 import { Graph } from '../topology/graph.ts'
 import type { WindowSpec } from '../topology/operator-spec.ts'
 import type { StoreDefinition } from '../topology/physical.ts'

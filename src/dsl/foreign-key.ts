@@ -5,7 +5,7 @@
  */
 import { bytes } from '../serde/primitive.ts'
 import { GraphNode } from '../topology/graph.ts'
-import { answerSerde, subscriptionSerde } from '../topology/internal-serdes.ts'
+import { answerSerde, subscriptionSerde } from '../topology/serdes/internal-serdes.ts'
 import type { OperatorSpec, UserFn } from '../topology/operator-spec.ts'
 import type { PhysicalBuilder, StoreDefinition } from '../topology/physical.ts'
 import { type AnySerde, type KeyInfo, ownKeySerde, settingsOf, tableStore, valueSerdeOr } from './build.ts'

@@ -1,6 +1,6 @@
 /** Rows of a table grouped by a new key. */
 import { GraphNode } from '../topology/graph.ts'
-import { changeSerde } from '../topology/internal-serdes.ts'
+import { changeSerde } from '../topology/serdes/internal-serdes.ts'
 import type { FoldFn } from '../topology/operator-spec.ts'
 import type { PhysicalBuilder } from '../topology/physical.ts'
 import { type AnySerde, type Build, type KeyInfo, ownKeySerde, settingsOf, tableStore, valueSerdeOr } from './build.ts'

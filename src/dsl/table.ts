@@ -2,7 +2,7 @@
 import type { Duration } from '../base/duration.ts'
 import type { Serde } from '../serde/serde.ts'
 import { GraphNode } from '../topology/graph.ts'
-import { suppressedSerde } from '../topology/internal-serdes.ts'
+import { suppressedSerde } from '../topology/serdes/internal-serdes.ts'
 import type { OperatorSpec } from '../topology/operator-spec.ts'
 import { invalid, type PhysicalBuilder, type StoreDefinition } from '../topology/physical.ts'
 import { windowCloseOf } from '../topology/rewrite.ts'

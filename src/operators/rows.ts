@@ -9,7 +9,7 @@ import type {
   Windowed,
   WindowStore,
 } from '../state/contract.ts'
-import type { Suppressed } from '../topology/internal-serdes.ts'
+import type { Suppressed } from '../topology/serdes/internal-serdes.ts'
 import type { Getter, StoreRefSpec } from '../topology/operator-spec.ts'
 import { isPromise, type Origin, Rec, type TaskContext } from './contract.ts'
 import type { StampedKeyValueStore } from '../state/stores/key-value-store.ts'

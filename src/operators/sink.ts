@@ -1,10 +1,11 @@
 /** Where records leave a task: to a topic, or over a boundary. */
+import { assert } from '../base/assert.ts'
 import type { ByteRange } from '../base/byte-range.ts'
 import { EngineError } from '../base/errors.ts'
 import { string } from '../serde/primitive.ts'
 import type { Serde } from '../serde/serde.ts'
 import { transientUtf8 } from '../serde/short-text.ts'
-import type { CompiledTopology } from '../topology/compiled.ts'
+import type { KnownSerdes } from '../topology/serdes/known-serdes.ts'
 import { nameFault } from '../topology/names.ts'
 import type { SpecOf } from '../topology/operator-spec.ts'
 import type { Windowed } from '../state/contract.ts'
@@ -41,7 +42,11 @@ abstract class EncodingOperator extends NodeOperator {
 
   /** Valid until the next record: whoever is given it copies it. */
   protected value(rec: Rec): Uint8Array | null {
-    if (rec.value === null || rec.value === undefined) return null
+    if (rec.value === null || rec.value === undefined) {
+      // Nobody may take what was not read for nothing.
+      assert(rec.value === null || !rec.valueRange, 'a value that is to be written was not read')
+      return null
+    }
     return this.#encode(this.#valueSerde, rec.value, 'value', rec)
   }
 
@@ -69,28 +74,6 @@ abstract class EncodingOperator extends NodeOperator {
       { cause: error, node: this.name, topic, partition, offset },
     )
   }
-}
-
-/** The serde that wrote a record's bytes, as far as a sink can reuse them. */
-export interface KnownSerdes {
-  readonly key: Serde<unknown> | undefined
-  readonly value: Serde<unknown> | undefined
-}
-
-/** Which serdes wrote the bytes that records carry at each node; undefined where several might have. */
-export function knownSerdes({ nodes, sources }: CompiledTopology, subtopology: number): Map<number, KnownSerdes> {
-  const known = new Map<number, KnownSerdes>()
-  for (const source of sources) known.set(source.node, { key: source.keySerde, value: source.valueSerde })
-  for (const node of nodes) {
-    if (node.subtopology !== subtopology) continue
-    const parents = node.parents.map((parent) => known.get(parent))
-    const first = parents[0]
-    if (!first) continue
-    const key = parents.every((parent) => parent?.key === first.key) ? first.key : undefined
-    const value = parents.every((parent) => parent?.value === first.value) ? first.value : undefined
-    known.set(node.index, { key, value })
-  }
-  return known
 }
 
 export class SinkOperator extends EncodingOperator {

@@ -2,7 +2,7 @@
 import { EngineError } from '../base/errors.ts'
 import type { Serde } from '../serde/serde.ts'
 import type { KeyValueStore, Windowed } from '../state/contract.ts'
-import type { Suppressed } from '../topology/internal-serdes.ts'
+import type { Suppressed } from '../topology/serdes/internal-serdes.ts'
 import type { SpecOf } from '../topology/operator-spec.ts'
 import { Change, type Downstream, forward, type Maybe, type Origin, Rec } from './contract.ts'
 import { heldBackOrigin, NodeOperator, type OperatorEnv } from './node-operator.ts'

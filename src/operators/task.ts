@@ -5,6 +5,7 @@ import { smallest } from '../base/smallest.ts'
 import type { AnyStore, StoreSpec } from '../state/contract.ts'
 import type { CompiledNode, CompiledSource, CompiledTopology } from '../topology/compiled.ts'
 import { type Deferral, type Stage, stagesOf } from '../topology/levels/stages.ts'
+import { knownSerdes } from '../topology/serdes/known-serdes.ts'
 import { timersMet } from '../topology/levels/timers-met.ts'
 import type { Headers } from '../broker/wire/headers.ts'
 import type { CallGate, DropReason, Maybe, Operator, Origin, Rec, TaskContext, Tracing } from './contract.ts'
@@ -15,7 +16,6 @@ import { type Emission, Emissions, type Telling } from './emission.ts'
 import { type HeldBack, heldBackOf, toldTo } from './quiet/held-back.ts'
 import { type Arrivals, type HostInput, inputOf } from './quiet/input-knowledge.ts'
 import { type OperatorEnv, type Probe, processingFailed, toldOrigin } from './node-operator.ts'
-import { knownSerdes } from './sink.ts'
 
 /** What a task asks of the lane it runs in. */
 export interface TaskHost {
@@ -167,7 +167,7 @@ export class Task {
     const { around } = this.#host
     const boundaries = new Set(topology.sources.filter(({ kind }) => kind === 'boundary').map(({ node }) => node))
     const waiting: TaskParts['waiting'] = new Map()
-    const known = knownSerdes(topology, this.subtopology)
+    const known = knownSerdes(topology.nodes, topology.sources)
     const context = this.#context
     const clocks: OperatorEnv['clocks'] = new Map()
     const emissions = this.emissions.byStore

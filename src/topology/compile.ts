@@ -2,10 +2,11 @@
 import type { Serde } from '../serde/serde.ts'
 import type { StoreSpec } from '../state/contract.ts'
 import type { Boundary, CompiledNode, CompiledSource, CompiledSubtopology, CompiledTopology } from './compiled.ts'
-import { internalKeySerde, plainKeySerde, plainValueSerde } from './default-serdes.ts'
+import { internalKeySerde, plainKeySerde, plainValueSerde } from './serdes/default-serdes.ts'
 import type { Graph } from './graph.ts'
 import { nameFault } from './names.ts'
 import type { Getter, OperatorSpec, SpecOf } from './operator-spec.ts'
+import { type KnownSerdes, knownSerdes } from './serdes/known-serdes.ts'
 import { levelsOf } from './levels/levels.ts'
 import { storesLookedUp, storesWritten } from './levels/stages.ts'
 import { perCommitStores } from './per-commit.ts'
@@ -56,6 +57,18 @@ function usesValue(spec: OperatorSpec): boolean {
   return spec.op === 'streamAggregate' || spec.op === 'windowAggregate' ? spec.readsValue : true
 }
 
+/** Whether a node looks at the values that come to it, rather than at their bytes or not at all. */
+function readsValue(spec: OperatorSpec, known: KnownSerdes | undefined): boolean {
+  switch (spec.op) {
+    case 'sink':
+      return typeof spec.topic !== 'string' || spec.valueSerde !== known?.value
+    case 'handOff':
+      return spec.valueSerde !== known?.value
+    default:
+      return usesValue(spec)
+  }
+}
+
 class Compiler {
   readonly #builder: PhysicalBuilder
   readonly #options: CompileOptions
@@ -76,7 +89,7 @@ class Compiler {
     const groups = this.#groups()
     const nodes = this.#nodes(groups)
     const handOffs = this.#handOffs()
-    const sources = this.#sources(groups, handOffs)
+    const sources = this.#sources(nodes, handOffs)
     const boundaries = this.#boundaries(groups, sources, handOffs)
     const stores = this.#stores(sources)
     const subtopologies = this.#subtopologies(nodes, sources, stores)
@@ -171,8 +184,11 @@ class Compiler {
     return byTopic
   }
 
-  #sources(groups: readonly number[], handOffs: ReadonlyMap<string, number[]>): CompiledSource[] {
+  #sources(nodes: readonly CompiledNode[], handOffs: ReadonlyMap<string, number[]>): CompiledSource[] {
+    const groups = nodes.map(({ subtopology }) => subtopology)
     const sourceNodes = this.#physical.flatMap((node, i) => (node.source ? [i] : []))
+    const serdes = sourceNodes.map((node) => ({ node, ...this.#serdesOf(node) }))
+    const known = knownSerdes(nodes, serdes)
     const levels = levelsOf(
       sourceNodes,
       this.#feeding(sourceNodes, handOffs),
@@ -186,7 +202,7 @@ class Compiler {
       const definition = physical.source!
       const boundary = definition.kind === 'boundary' ? boundaries++ : undefined
       const internal = definition.kind === 'boundary'
-      const valueSerde = definition.valueSerde ?? this.#defaultValue()
+      const { keySerde, valueSerde } = this.#serdesOf(node)
       const timed = definition.timestampExtractor !== undefined
       return {
         index,
@@ -196,11 +212,11 @@ class Compiler {
         kind: definition.kind,
         topics: internal ? [] : definition.topics,
         pattern: definition.pattern,
-        keySerde: definition.keySerde ?? (internal ? internalKeySerde : this.#defaultKey()),
+        keySerde,
         valueSerde,
         watermark: definition.watermark,
         timestampExtractor: definition.timestampExtractor,
-        readsValue: timed || this.#someBelow(node, (spec) => this.#readsValue(spec, valueSerde)),
+        readsValue: timed || this.#someBelow(node, (spec, at) => readsValue(spec, known.get(at))),
         carriesValue: timed || this.#someBelow(node, usesValue),
         tellsNull:
           definition.kind === 'topics' &&
@@ -213,25 +229,23 @@ class Compiler {
     })
   }
 
-  /** Whether a node looks at the values of a source, rather than at their bytes or not at all. */
-  #readsValue(spec: OperatorSpec, valueSerde: Serde<unknown>): boolean {
-    switch (spec.op) {
-      case 'sink':
-        return typeof spec.topic !== 'string' || spec.valueSerde !== valueSerde
-      case 'handOff':
-        return spec.valueSerde !== valueSerde
-      default:
-        return usesValue(spec)
+  #serdesOf(node: number): Pick<CompiledSource, 'keySerde' | 'valueSerde'> {
+    const { kind, keySerde, valueSerde } = (this.#physical[node] as PhysicalNode).source!
+    return {
+      keySerde: keySerde ?? (kind === 'boundary' ? internalKeySerde : this.#defaultKey()),
+      valueSerde: valueSerde ?? this.#defaultValue(),
     }
   }
 
   /** Whether this holds of one of the nodes to which the records of a source come as they are. */
-  #someBelow(node: number, holds: (spec: OperatorSpec) => boolean): boolean {
+  #someBelow(node: number, holds: (spec: OperatorSpec, node: number) => boolean): boolean {
     const { children } = this.#physical[node] as PhysicalNode
     return children.some((name) => {
       const child = this.#index.get(name) as number
       const spec = this.#specs[child] as OperatorSpec
-      return spec.op === 'passThrough' || spec.op === 'nullKeyFilter' ? this.#someBelow(child, holds) : holds(spec)
+      return spec.op === 'passThrough' || spec.op === 'nullKeyFilter'
+        ? this.#someBelow(child, holds)
+        : holds(spec, child)
     })
   }
 

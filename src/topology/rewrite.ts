@@ -3,7 +3,7 @@
  * allows.
  */
 import { findAbove, type Graph, type GraphNode, type WindowClose } from './graph.ts'
-import { plainKeySerde, plainValueSerde } from './default-serdes.ts'
+import { plainKeySerde, plainValueSerde } from './serdes/default-serdes.ts'
 import { invalid, type SourceDefinition } from './physical.ts'
 
 export function rewrite(graph: Graph, optimize: boolean): void {

@@ -506,7 +506,7 @@ export class World {
   }
 
   #checkQueues(): void {
-    if (this.derived.foldsMs > 0 && this.#process !== undefined) this.#checkLateness(this.#process)
+    if (this.#process !== undefined) this.#checkLateness(this.#process)
     for (const lane of this.#process?.lanes ?? []) {
       const { inFlight, parked } = lane.backlog
       if (inFlight > 8 + 300 || parked > 8 * 16 + 300)

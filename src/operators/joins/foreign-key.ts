@@ -2,7 +2,7 @@
 import { ByteRange } from '../../base/byte-range.ts'
 import type { Serde } from '../../serde/serde.ts'
 import type { TimestampedKeyValueStore } from '../../state/contract.ts'
-import { identityOf, type Subscription, type SubscriptionAnswer } from '../../topology/internal-serdes.ts'
+import { identityOf, type Subscription, type SubscriptionAnswer } from '../../topology/serdes/internal-serdes.ts'
 import type { SpecOf } from '../../topology/operator-spec.ts'
 import { type Change, type Downstream, forward, isPromise, type Maybe, Rec } from '../contract.ts'
 import { NodeOperator, type OperatorEnv } from '../node-operator.ts'

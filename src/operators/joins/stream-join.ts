@@ -1,7 +1,7 @@
 /** Joins of two streams within a window of time. */
 import type { Serde } from '../../serde/serde.ts'
 import type { KeyValueStore, WindowStore } from '../../state/contract.ts'
-import { timedKey, timeOfKey, type Waiting } from '../../topology/internal-serdes.ts'
+import { timedKey, timeOfKey, type Waiting } from '../../topology/serdes/internal-serdes.ts'
 import type { SpecOf } from '../../topology/operator-spec.ts'
 import { type Downstream, forward, type Maybe, Rec } from '../contract.ts'
 import { heldBackOrigin, NodeOperator, OperatorClock, type OperatorEnv } from '../node-operator.ts'

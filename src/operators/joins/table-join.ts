@@ -1,6 +1,6 @@
 /** Joins of a stream with a table, and of two tables. */
 import type { KeyValueStore } from '../../state/contract.ts'
-import { timedKey, timeOfKey, type Waiting } from '../../topology/internal-serdes.ts'
+import { timedKey, timeOfKey, type Waiting } from '../../topology/serdes/internal-serdes.ts'
 import type { SpecOf } from '../../topology/operator-spec.ts'
 import { writeInt64 } from '../../serde/primitive.ts'
 import type { Serde } from '../../serde/serde.ts'

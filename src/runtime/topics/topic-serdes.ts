@@ -3,7 +3,7 @@ import { EngineError } from '../../base/errors.ts'
 import { nearestName } from '../../config/nearest.ts'
 import type { Serde } from '../../serde/serde.ts'
 import type { CompiledTopology } from '../../topology/compiled.ts'
-import { plainKeySerde, plainValueSerde } from '../../topology/default-serdes.ts'
+import { plainKeySerde, plainValueSerde } from '../../topology/serdes/default-serdes.ts'
 import type { RecordSerdes } from './records.ts'
 
 export interface SerdePair {

@@ -1,7 +1,7 @@
 /** The serdes that are used where none is known: strings as UTF-8, everything else as JSON. */
-import { json } from '../serde/json.ts'
-import { string } from '../serde/primitive.ts'
-import type { Serde } from '../serde/serde.ts'
+import { json } from '../../serde/json.ts'
+import { string } from '../../serde/primitive.ts'
+import type { Serde } from '../../serde/serde.ts'
 
 /** For values, and for keys that are no text. */
 export const plainValueSerde: Serde<unknown> = json<unknown>()

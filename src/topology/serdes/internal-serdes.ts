@@ -1,7 +1,7 @@
 /** Encodings of what operators keep for themselves or send to one another. Nothing else reads them. */
-import type { Serde } from '../serde/serde.ts'
-import { readInt64, writeInt64 } from '../serde/primitive.ts'
-import type { Headers } from '../broker/wire/headers.ts'
+import type { Serde } from '../../serde/serde.ts'
+import { readInt64, writeInt64 } from '../../serde/primitive.ts'
+import type { Headers } from '../../broker/wire/headers.ts'
 
 /** A buffer that grows as it is written to. A length of -1 stands for null. */
 class Writer {
