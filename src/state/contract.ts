@@ -348,7 +348,7 @@ export interface VersionedStore<K, V> {
   ): { validTo: number | undefined } | null
   /** The version that holds at `asOf`, or the newest one. */
   get(key: K, asOf?: number, keyBytes?: Uint8Array): VersionedRecord<V> | undefined
-  /** The newest version of each key. */
+  /** The newest version of each key that has a value. */
   all(): IterableIterator<[key: K, version: VersionedRecord<V>]>
 }
 

@@ -333,7 +333,11 @@ class Group {
       if (!scheduler.random.chance(asyncShare)) return undefined
       return new Promise((resolve) => scheduler.at(scheduler.random.next() * 50, owner, resolve))
     }
-    const topology: CompiledTopology = application({ next: wait }, derived.disorderMs, derived.falls && graceMs).compile()
+    const topology: CompiledTopology = application(
+      { next: wait },
+      derived.disorderMs,
+      derived.falls && graceMs,
+    ).compile()
     const stores = (this.#stores[n] as DurableBackends).survivors()
     this.#stores[n] = stores
     const faults = (): BrokerFaults => {

@@ -183,7 +183,7 @@ class VersionsAsOf implements VersionedStore<unknown, unknown> {
   }
 
   all(): IterableIterator<[key: unknown, version: VersionedRecord<unknown>]> {
-    return this.#store.allAt(this.#now)
+    return this.#store.all()
   }
 
   /** A timer looks back from its own time, however far event time has gone past it at once. */

@@ -29,8 +29,13 @@ export class VersionedRowStore extends BaseStore implements VersionedStore<unkno
     return this.getAt(key, asOf, this.clock.newest, keyBytes)
   }
 
-  all(): IterableIterator<[key: unknown, version: VersionedRecord<unknown>]> {
-    return this.allAt(this.clock.newest)
+  *all(): IterableIterator<[key: unknown, version: VersionedRecord<unknown>]> {
+    let newest: [at: string, row: Row] | undefined
+    for (const [at, row] of this.overlay.range(undefined, undefined)) {
+      if (newest && at.slice(0, -versionSuffix) !== newest[0].slice(0, -versionSuffix)) yield* this.#newest(newest)
+      newest = [at, row]
+    }
+    if (newest) yield* this.#newest(newest)
   }
 
   /** `time`: of whoever puts it; the history ends so much before. */
@@ -102,17 +107,6 @@ export class VersionedRowStore extends BaseStore implements VersionedStore<unkno
     return validTo === undefined ? { value, validFrom } : { value, validFrom, validTo }
   }
 
-  *allAt(time: number): IterableIterator<[key: unknown, version: VersionedRecord<unknown>]> {
-    let before: [prefix: string, validFrom: number, row: Row] | undefined
-    for (const [at, row] of this.overlay.range(undefined, undefined)) {
-      const prefix = at.slice(0, -versionSuffix)
-      const validFrom = versionOf(at)
-      if (before) yield* this.#version(before, before[0] === prefix ? validFrom : undefined, time)
-      before = [prefix, validFrom, row]
-    }
-    if (before) yield* this.#version(before, undefined, time)
-  }
-
   override get hasExpired(): boolean {
     return this.#sweep.isDue(Math.min(this.clock.newest, this.removableTo()))
   }
@@ -158,14 +152,11 @@ export class VersionedRowStore extends BaseStore implements VersionedStore<unkno
     return next === undefined ? Number.POSITIVE_INFINITY : next + this.#retentionMs
   }
 
-  *#version(
-    [prefix, validFrom, row]: [prefix: string, validFrom: number, row: Row],
-    validTo: number | undefined,
-    time: number,
-  ): IterableIterator<[key: unknown, version: VersionedRecord<unknown>]> {
-    if (row.value === null || (validTo !== undefined && validTo <= time - this.#retentionMs)) return
-    const value = this.value(row)
-    yield [this.keyFrom(prefix), validTo === undefined ? { value, validFrom } : { value, validFrom, validTo }]
+  /** Nothing where it is a deletion, or rows of a longer key lie between this version and a newer one. */
+  *#newest([at, row]: [at: string, row: Row]): IterableIterator<[key: unknown, version: VersionedRecord<unknown>]> {
+    const [prefix, validFrom] = [at.slice(0, -versionSuffix), versionOf(at)]
+    if (row.value === null || this.#following(prefix, validFrom) !== undefined) return
+    yield [this.keyFrom(prefix), { value: this.value(row), validFrom }]
   }
 
   /** The newest row of the key that is not after `time`. */

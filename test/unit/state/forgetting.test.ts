@@ -138,7 +138,9 @@ const kinds: Readonly<Record<string, Kind>> = {
     look(store, input, now) {
       return [
         versions(store).get(input.key),
-        versions(store).get(input.key, before(now, input)),
+        ...Array.from({ length: 10 }, (_, i) =>
+          versions(store).get(input.key, Math.max(0, before(now, input) - 4 * i)),
+        ),
         [...versions(store).all()],
       ]
     },

@@ -353,6 +353,29 @@ export function storeSuite(name: string, backend: () => StoreBackend, numRuns: n
       fc.assert(property, { numRuns })
     })
 
+    test('of a versioned store all newest rows are those of keys whose rows lie between one another', () => {
+      const store = open<VersionedStore<string, unknown>>(
+        specOf({ kind: 'versioned', timestamped: false, retentionMs: 1000 }),
+        backend(),
+      )
+      for (const [key, time] of [
+        ['a', 0],
+        ['a\u0000', 3],
+        ['a', 5],
+        ['b', 1],
+      ] as const)
+        store.put(key, time, time)
+      store.put('b', null, 2)
+      assert.deepEqual(
+        [...store.all()],
+        [
+          ['a\u0000', { value: 3, validFrom: 3 }],
+          ['a', { value: 5, validFrom: 5 }],
+        ],
+      )
+      store.close()
+    })
+
     test('a versioned store knows what was valid when', () => {
       const property = fc.property(someSteps(fc.nat(50)), (steps) => {
         const below = backend()
@@ -376,6 +399,12 @@ export function storeSuite(name: string, backend: () => StoreBackend, numRuns: n
             const newest = !last || last[1] === null ? undefined : { value: last[1], validFrom: last[0] }
             assert.deepEqual(store.get(key), newest)
           }
+          const newest = keys.flatMap((key): Array<[string, unknown]> => {
+            const [from, value = null] = versions(model, key).at(-1) ?? [0]
+            return value === null ? [] : [[key, { value, validFrom: from }]]
+          })
+          assert.deepEqual(new Map(store.all()), new Map(newest))
+          assert.equal([...store.all()].length, newest.length)
         }
         const changelog = run(
           store,

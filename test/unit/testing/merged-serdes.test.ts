@@ -47,10 +47,9 @@ for (const end of Object.keys(ends)) {
       const app = defineApp({
         applicationId: 'merged',
         build(topology) {
-          const [a, b] = [
-            ['a', left, leftWay] as const,
-            ['b', right, rightWay] as const,
-          ].map(([topic, serde, way]) => ways[way]?.(topology.stream(topic, { key, ...named[serde] })) as Values)
+          const [a, b] = [['a', left, leftWay] as const, ['b', right, rightWay] as const].map(
+            ([topic, serde, way]) => ways[way]?.(topology.stream(topic, { key, ...named[serde] })) as Values,
+          )
           ends[end]?.((a as Values).merge(b as Values), named[sink] as Value)
         },
       })
