@@ -10,6 +10,7 @@ import {
   changelogEndsOf,
   type GroupPosition,
   groupPosition,
+  knownToGroup,
   notAmong,
   offsetsMissing,
   startingTasks,
@@ -146,7 +147,8 @@ export class Processing {
     if (over()) return
     const affinity = this.#affinity
     assert(affinity !== undefined, 'partitions are assigned before the lanes are configured')
-    const position = await groupPosition(settings, broker, partitions)
+    const own = await groupPosition(settings, broker, partitions)
+    const position = await knownToGroup(settings, broker, topics, own)
     // An answer may have taken long enough for the next run to have begun: that one opens everything by itself.
     if (over()) return
     const mine = tasksFor(settings, topics, affinity, partitions)

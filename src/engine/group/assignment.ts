@@ -70,6 +70,21 @@ export async function groupPosition(
   return { partitions: result, newestTag, watermark: newestTag?.watermark ?? unknown, ends: endsIn(committed) }
 }
 
+/**
+ * The newest commit that the group knows of. Where processes share the partitions, all those of one may be of a source that this version has
+ * added, and of which nothing is committed yet.
+ */
+export async function knownToGroup(
+  settings: EngineSettings,
+  broker: BrokerPort,
+  topics: ResolvedTopics,
+  position: GroupPosition,
+): Promise<GroupPosition> {
+  if (settings.split === 'in-process' || position.newestTag || position.partitions.length === 0) return position
+  const all = allPartitions(settings, topics)
+  return { ...position, newestTag: newest(await broker.committedOffsets(settings.applicationId, all, true)) }
+}
+
 /** To begin anew over state that is there would count everything twice. */
 export function offsetsMissing({ applicationId }: EngineSettings): EngineError {
   return new EngineError(

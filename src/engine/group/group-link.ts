@@ -109,7 +109,10 @@ export class GroupLink {
         },
         get coPartitioned() {
           const { bySource } = known
-          return settings.plan.subtopologies.map((s) => [...new Set(s.sources.flatMap((at) => bySource[at] ?? []))])
+          const sets = settings.plan.subtopologies.map((s) => [
+            ...new Set(s.sources.flatMap((at) => bySource[at] ?? [])),
+          ])
+          return sets.filter(({ length }) => length > 1)
         },
       },
       {

@@ -18,7 +18,7 @@ export interface AssignorInput {
   readonly members: readonly AssignorMember[]
   /** Number of partitions of every topic that exists. */
   readonly partitions: ReadonlyMap<string, number>
-  /** Topics whose partitions of the same number belong on one member. */
+  /** Topics whose partitions of the same number belong on one member, as any of the members says: releases may differ in it. */
   readonly coPartitioned: ReadonlyArray<readonly string[]>
   /** One member, the senior one, gets everything. */
   readonly exclusive: boolean
@@ -27,12 +27,13 @@ export interface AssignorInput {
 interface Unit {
   /** Topics of which this is one partition each. */
   readonly set: string
+  /** Members that may have it. */
+  readonly readers: ReadonlySet<string>
   readonly partitions: readonly TopicPartition[]
 }
 
 interface Load {
   readonly member: AssignorMember
-  readonly topics: ReadonlySet<string>
   readonly units: Set<Unit>
   readonly perSet: Map<string, number>
 }
@@ -42,10 +43,12 @@ export function assignCooperatively(input: AssignorInput): Map<string, TopicPart
   const members = input.exclusive ? input.members.slice(0, 1) : input.members
   const claims = claimsOf(input.members)
   const target = new Map<string, TopicPartition[]>(input.members.map(({ memberId }) => [memberId, []]))
+  const reads = new Map(members.map(({ memberId, topics }) => [memberId, new Set(topics)]))
   for (const [memberId, units] of balanced(members, unitsOf(input, members), claims.owner)) {
     // A part of one would be a stream without its table, or a table without its stream.
     const free = units.filter(({ partitions }) => partitions.every((tp) => isFree(claims, tp, memberId)))
-    target.set(memberId, free.flatMap(({ partitions }) => partitions).sort(byTopicAndPartition))
+    const all = free.flatMap(({ partitions }) => partitions).filter(({ topic }) => reads.get(memberId)?.has(topic))
+    target.set(memberId, all.sort(byTopicAndPartition))
   }
   return target
 }
@@ -89,27 +92,34 @@ function claimsOf(members: readonly AssignorMember[]): Claims {
 
 function unitsOf({ partitions, coPartitioned }: AssignorInput, members: readonly AssignorMember[]): Unit[] {
   const subscribed = new Set(members.flatMap((member) => member.topics))
-  const units: Unit[] = []
-  for (const topics of topicSets(
-    [...partitions.keys()].filter((topic) => subscribed.has(topic)),
-    coPartitioned,
-  )) {
-    const together = members.some((member) => topics.every((topic) => member.topics.includes(topic)))
-    // Members of different releases, none of which reads all of these: then the topics go their own ways.
-    const sets = together ? [topics] : topics.map((topic) => [topic])
-    for (const set of sets) units.push(...unitsOfSet(set, partitions))
-  }
-  return units
+  const read = [...partitions.keys()].filter((topic) => subscribed.has(topic))
+  return topicSets(read, coPartitioned).flatMap((topics) => unitsOfSet(topics, partitions, members))
 }
 
-function unitsOfSet(topics: readonly string[], partitions: ReadonlyMap<string, number>): Unit[] {
-  const most = Math.max(...topics.map((topic) => partitions.get(topic) ?? 0))
-  return Array.from({ length: most }, (_, partition) => ({
-    set: topics.join('\n'),
-    partitions: topics
-      .filter((topic) => partition < (partitions.get(topic) ?? 0))
-      .map((topic) => ({ topic, partition })),
-  }))
+function unitsOfSet(
+  topics: readonly string[],
+  partitions: ReadonlyMap<string, number>,
+  members: readonly AssignorMember[],
+): Unit[] {
+  const countOf = (topic: string): number => partitions.get(topic) ?? 0
+  const readers = new Map<string, ReadonlySet<string>>()
+  return Array.from({ length: Math.max(...topics.map(countOf)) }, (_, partition) => {
+    const there = topics.filter((topic) => partition < countOf(topic))
+    const names = there.join('\n')
+    const known = readers.get(names) ?? readersOf(there, members)
+    readers.set(names, known)
+    return { set: topics.join('\n'), readers: known, partitions: there.map((topic) => ({ topic, partition })) }
+  })
+}
+
+/**
+ * Those that read all of these topics. Where members of different releases read them and none reads all, those that read the most: what such
+ * a one does not read nobody has for as long, for with another it would be in two hands.
+ */
+function readersOf(topics: readonly string[], members: readonly AssignorMember[]): Set<string> {
+  const counts = members.map((member) => topics.filter((topic) => member.topics.includes(topic)).length)
+  const most = Math.max(...counts)
+  return new Set(members.filter((_, i) => counts[i] === most).map(({ memberId }) => memberId))
 }
 
 /** Topics joined into the smallest sets in which no two co-partitioned ones are apart. */
@@ -136,7 +146,6 @@ function balanced(
 ): Map<string, Unit[]> {
   const loads = members.map((member) => ({
     member,
-    topics: new Set(member.topics),
     units: new Set<Unit>(),
     perSet: new Map<string, number>(),
   }))
@@ -169,7 +178,7 @@ function mainOwner(unit: Unit, owner: ReadonlyMap<PartitionKey, string>): string
   return best
 }
 
-const mayHave = (load: Load, unit: Unit): boolean => unit.partitions.every(({ topic }) => load.topics.has(topic))
+const mayHave = ({ member }: Load, { readers }: Unit): boolean => readers.has(member.memberId)
 const inSet = (load: Load, unit: Unit): number => load.perSet.get(unit.set) ?? 0
 
 function give(load: Load, unit: Unit): void {

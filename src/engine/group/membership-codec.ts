@@ -27,7 +27,11 @@ export interface Subscription {
   readonly generationId: number
   /** Undefined for a member that is not of ours. */
   readonly identity: MemberIdentity | undefined
+  /** Topics whose partitions of the same number are to be on one member, as its release has it. */
+  readonly together: TopicSets
 }
+
+export type TopicSets = ReadonlyArray<readonly string[]>
 
 /** A member as the leader saw it. */
 export interface RosterEntry {
@@ -41,6 +45,8 @@ export interface RosterEntry {
   readonly gives?: true
   /** Of the member that is told: the topics that it reads, each with as many partitions as were shared out. */
   readonly reads?: Readonly<Record<string, number>>
+  /** Of the member that is told: which topics were kept together. */
+  readonly together?: TopicSets
 }
 
 export interface Assignment {
@@ -58,7 +64,8 @@ export function encodeSubscription(subscription: Subscription): Uint8Array {
   out.int16(subscriptionVersion)
   out.int32(subscription.topics.length)
   for (const topic of subscription.topics) out.string(topic)
-  out.bytes(subscription.identity ? ours(subscription.identity) : null)
+  const { identity, together } = subscription
+  out.bytes(identity ? ours({ ...identity, together }) : null)
   out.partitions(subscription.owned)
   out.int32(subscription.generationId)
   return out.finish()
@@ -68,10 +75,10 @@ export function decodeSubscription(bytes: Uint8Array): Subscription {
   const input = new Reader(bytes)
   const version = input.int16()
   const topics = Array.from({ length: input.count() }, () => input.string())
-  const identity = parseOurs(input.bytes(), isIdentity)
+  const { together = [], ...identity } = parseOurs(input.bytes(), isSaid) ?? {}
   const owned = version >= 1 ? input.partitions() : []
   const generationId = version >= 2 && input.left >= 4 ? input.int32() : -1
-  return { topics, owned, generationId, identity }
+  return { topics, owned, generationId, together, identity: isIdentity(identity) ? identity : undefined }
 }
 
 export function encodeAssignment({ partitions, roster }: Assignment): Uint8Array {
@@ -96,11 +103,17 @@ export function entryOf(roster: readonly RosterEntry[], groupInstanceId: string 
   return roster.find((entry) => groupInstanceId !== null && entry.groupInstanceId === groupInstanceId)
 }
 
-/** Whether an assignment that tells these topics shared out just what is to be read now. */
-export function wasMadeFor(reads: Readonly<Record<string, number>>, topics: readonly TopicInfo[]): boolean {
-  return (
+/** Whether an assignment shared out just what is to be read now, and kept together what is to be. Where it does not say so it is taken for right. */
+export function wasMadeFor(
+  { reads, together: kept = [] }: Pick<RosterEntry, 'reads' | 'together'>,
+  topics: readonly TopicInfo[],
+  together: TopicSets,
+): boolean {
+  if (reads === undefined) return true
+  const isSame =
     Object.keys(reads).length === topics.length && topics.every(({ topic, partitions }) => reads[topic] === partitions)
-  )
+  const keeps = (set: readonly string[]): boolean => kept.some((of) => set.every((topic) => of.includes(topic)))
+  return isSame && together.every(keeps)
 }
 
 function ours(value: unknown): Uint8Array {
@@ -119,6 +132,17 @@ function parseOurs<T>(bytes: Uint8Array | null, is: (value: unknown) => value is
   return is(value) ? value : undefined
 }
 
+/** What a member says of itself; of an earlier build without what is to be together. */
+function isSaid(value: unknown): value is MemberIdentity & { readonly together?: TopicSets } {
+  return isIdentity(value) && isSets((value as { readonly together?: unknown }).together)
+}
+
+function isSets(value: unknown): boolean {
+  const isTopics = (each: unknown): boolean =>
+    isArray(each) && (each as unknown[]).every((of) => typeof of === 'string')
+  return value === undefined || (isArray(value) && (value as unknown[]).every(isTopics))
+}
+
 function isIdentity(value: unknown): value is MemberIdentity {
   const v = value as Partial<MemberIdentity> | null
   return typeof v === 'object' && v !== null && typeof v.instance === 'string' && typeof v.exclusive === 'boolean'
@@ -131,7 +155,7 @@ function isRoster(value: unknown): value is RosterEntry[] {
 function isRosterEntry(value: unknown): value is RosterEntry {
   const v = value as Partial<RosterEntry> | null
   if (typeof v?.memberId !== 'string') return false
-  return isRecordOf(v.owns, isArray) && isRecordOf(v.reads, Number.isInteger)
+  return isRecordOf(v.owns, isArray) && isRecordOf(v.reads, Number.isInteger) && isSets(v.together)
 }
 
 function isRecordOf(value: unknown, is: (each: unknown) => boolean): boolean {

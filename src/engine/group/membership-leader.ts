@@ -14,12 +14,11 @@ import {
 export interface LeaderOptions {
   readonly broker: BrokerPort
   readonly identity: MemberIdentity
-  readonly coPartitioned: ReadonlyArray<readonly string[]>
 }
 
 /** `topics`: those that the leader itself reads. */
 export async function assignAll(
-  { broker, identity, coPartitioned }: LeaderOptions,
+  { broker, identity }: LeaderOptions,
   topics: readonly TopicInfo[],
   joined: JoinedGroup,
 ): Promise<Array<{ memberId: string; assignment: Uint8Array }>> {
@@ -27,6 +26,9 @@ export async function assignAll(
     .map(({ memberId, groupInstanceId, metadata }) => ({ memberId, groupInstanceId, ...subscriptionOf(metadata) }))
     .sort(bySeniority)
   const partitions = await partitionCounts(broker, topics, members)
+  // Of all releases: what the leader's own does not keep together may be a stream and its table in a newer one.
+  const sets = members.flatMap(({ together }) => together)
+  const coPartitioned = [...new Map(sets.map((set) => [set.toSorted().join('\n'), set])).values()]
   const assigned = assignCooperatively({ members, partitions, coPartitioned, exclusive: identity.exclusive })
   const isAsked = members.some(({ identity: said }) => said?.address !== undefined)
   const roster = members.map(({ memberId, groupInstanceId, identity: said, owned }): RosterEntry => {
@@ -42,7 +44,9 @@ export async function assignAll(
   const readBy = new Map(members.map(({ memberId, topics: read }) => [memberId, read]))
   return [...assigned].map(([memberId, list]) => {
     const reads = Object.fromEntries((readBy.get(memberId) ?? []).map((topic) => [topic, partitions.get(topic) ?? 0]))
-    const told = roster.map((entry) => (entry.memberId === memberId ? { ...entry, reads } : entry))
+    const told = roster.map((entry) =>
+      entry.memberId === memberId ? { ...entry, reads, together: coPartitioned } : entry,
+    )
     return { memberId, assignment: encodeAssignment({ partitions: list, roster: told }) }
   })
 }
@@ -61,7 +65,7 @@ function subscriptionOf(metadata: Uint8Array): Subscription {
     return decodeSubscription(metadata)
   } catch (error) {
     if (!(error instanceof CorruptBatchError)) throw error
-    return { topics: [], owned: [], generationId: -1, identity: undefined }
+    return { topics: [], owned: [], generationId: -1, identity: undefined, together: [] }
   }
 }
 

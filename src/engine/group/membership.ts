@@ -40,7 +40,7 @@ export interface MembershipOptions {
   /** The topics to read, as they are now: names, and what matches the patterns. */
   readonly resolve: () => Promise<readonly TopicInfo[]>
   /** Topics whose partitions of the same number belong on one member. */
-  readonly coPartitioned: ReadonlyArray<readonly string[]>
+  readonly coPartitioned: Subscription['together']
 }
 
 export interface MembershipEvents {
@@ -217,6 +217,7 @@ export class Membership {
       owned: this.#owned,
       generationId: this.#ownedGenerationId,
       identity,
+      together: this.#o.coPartitioned,
     }
     const joined = await broker.joinGroup({
       groupId,
@@ -273,9 +274,9 @@ export class Membership {
   }
 
   #isOutdated(roster: readonly RosterEntry[]): boolean {
-    const reads = this.#compared ? undefined : entryOf(roster, this.#o.groupInstanceId)?.reads
+    const told = this.#compared ? undefined : entryOf(roster, this.#o.groupInstanceId)
     this.#compared = true
-    return reads !== undefined && !wasMadeFor(reads, this.#topics)
+    return told !== undefined && !wasMadeFor(told, this.#topics, this.#o.coPartitioned)
   }
 
   async #joinFailed(error: unknown): Promise<void> {

@@ -154,6 +154,34 @@ describe('the assignor', () => {
     assert.equal(owned.length, 6)
   })
 
+  test('where no release reads all that belongs together, what one does not read is in no other hands', () => {
+    const partitions = new Map(Object.entries({ a: 4, b: 4, c: 6 }))
+    const group: Group = {
+      partitions,
+      coPartitioned: [
+        ['a', 'b'],
+        ['a', 'c'],
+      ],
+      exclusive: false,
+      members: [newcomer('old', ['a', 'c'])],
+    }
+    settle(group)
+    group.members = [...group.members, newcomer('new', ['a', 'b']), newcomer('newer', ['a', 'b'])]
+    settle(group)
+    const of = new Map<number, string>()
+    for (const { memberId, owned } of group.members) {
+      for (const { partition } of owned) {
+        assert.equal(of.get(partition) ?? memberId, memberId, `number ${partition} is in two hands`)
+        of.set(partition, memberId)
+      }
+      assert.ok(owned.length > 0)
+    }
+    assert.equal(of.size, 6)
+    group.members = group.members.slice(1)
+    settle(group)
+    assert.equal(group.members.flatMap(({ owned }) => owned).length, 8)
+  })
+
   test('nobody gets a part of what belongs together while another still has the rest', () => {
     const partitions = new Map(Object.entries({ a: 3, b: 3 }))
     const group: Group = {

@@ -149,6 +149,56 @@ describe('cooperative rebalances', () => {
     assert.deepEqual(members.map(({ owned }) => owned.length).sort(), [2, 2, 4])
   })
 
+  test('keep together what only a newer release reads together, whichever leads', async () => {
+    for (const order of [
+      ['old', 'new', 'other new'],
+      ['new', 'old', 'other new'],
+    ]) {
+      const { world, ownership } = await group(6)
+      await world.createTopic('u', 6)
+      const members: Member[] = []
+      for (const name of order) {
+        const isNew = name !== 'old'
+        const options = {
+          resolve: () => world.broker.topics(isNew ? ['t', 'u'] : ['t']),
+          coPartitioned: isNew ? [['t', 'u']] : [],
+        }
+        members.push(new Member(world, ownership, name, options).start())
+        await world.pass(5000)
+      }
+      await world.pass(10_000)
+      for (const { owned } of members) {
+        const numbers = (topic: string) => owned.filter((key) => key.startsWith(topic)).map((key) => key.slice(2))
+        assert.deepEqual(numbers('t'), numbers('u'), order.join(', '))
+      }
+      assert.equal(members.flatMap(({ owned }) => owned).length, 12, order.join(', '))
+    }
+  })
+
+  test('of a static member that comes back as a newer release what belongs together is put together', async () => {
+    const { world, ownership } = await group(5)
+    await world.createTopic('u', 5)
+    const resolve = () => world.broker.topics(['t', 'u'])
+    const start = (name: string, coPartitioned: string[][]): Member =>
+      new Member(world, ownership, name, { resolve, coPartitioned, groupInstanceId: name }).start()
+    const first = ['a', 'b', 'c'].map((name) => start(name, []))
+    await world.pass(10_000)
+    const again: Member[] = []
+    for (const [i, name] of ['c', 'b', 'a'].entries()) {
+      const gone = first[2 - i] as Member
+      await gone.membership.leave()
+      gone.kill(ownership)
+      again.push(start(name, [['t', 'u']]))
+      await world.pass(5000)
+    }
+    await world.pass(10_000)
+    for (const { owned } of again) {
+      const numbers = (topic: string) => owned.filter((key) => key.startsWith(topic)).map((key) => key.slice(2))
+      assert.deepEqual(numbers('t'), numbers('u'))
+    }
+    assert.equal(again.flatMap(({ owned }) => owned).length, 10)
+  })
+
   test('a member that the group had given up loses what it had, and joins again', async () => {
     const { world, ownership } = await group(2)
     const a = new Member(world, ownership, 'a').start()
@@ -278,7 +328,7 @@ describe('static members', () => {
     await world.pass(1000)
     assert.deepEqual(a.owned, t(0, 1))
     const identity = { instance: 'a', exclusive: false }
-    const metadata = encodeSubscription({ topics: ['t'], owned: [], generationId: -1, identity })
+    const metadata = encodeSubscription({ topics: ['t'], owned: [], generationId: -1, identity, together: [] })
     const place = { groupId: 'app', memberId: '', groupInstanceId: options.groupInstanceId ?? null }
     const patience = { sessionTimeoutMs: 10_000, rebalanceTimeoutMs: 60_000 }
     await world.broker.joinGroup({ ...place, ...patience, protocols: [{ name: 'cooperative', metadata }] })
@@ -415,7 +465,8 @@ describe('members of another kind', () => {
     const { world, ownership } = await group(2)
     const a = new Member(world, ownership, 'a').start()
     await world.settle()
-    const other = encodeSubscription({ topics: ['t'], owned: [], generationId: -1, identity: undefined })
+    const said = { topics: ['t'], owned: [], generationId: -1, identity: undefined, together: [] }
+    const other = encodeSubscription(said)
     const joining = world.broker.joinGroup({
       groupId: 'app',
       memberId: '',
@@ -443,8 +494,12 @@ describe('what members say of themselves', () => {
         fc.option(fc.record({ instance: fc.string(), exclusive: fc.boolean() }, { noNullPrototype: true }), {
           nil: undefined,
         }),
-        (topics, owned, generationId, identity) => {
-          const subscription = { topics: topics.map((each) => each.toWellFormed()), owned, generationId, identity }
+        fc.array(fc.array(fc.string())),
+        (topics, owned, generationId, identity, sets) => {
+          // Who is not of ours says nothing of it.
+          const together = identity === undefined ? [] : sets.map((set) => set.map((each) => each.toWellFormed()))
+          const known = { owned, generationId, identity, together }
+          const subscription = { topics: topics.map((each) => each.toWellFormed()), ...known }
           const back = decodeSubscription(encodeSubscription(subscription))
           assert.deepEqual({ ...back, owned: keys(back.owned) }, { ...subscription, owned: keys(owned) })
         },
@@ -455,7 +510,8 @@ describe('what members say of themselves', () => {
   test('by other clients is read as far as it goes', () => {
     // Version 0 of the consumer protocol: topics and no further data.
     const bytes = Uint8Array.from([0, 0, 0, 0, 0, 1, 0, 1, 0x74, 0xff, 0xff, 0xff, 0xff])
-    assert.deepEqual(decodeSubscription(bytes), { topics: ['t'], owned: [], generationId: -1, identity: undefined })
+    const plain = { topics: ['t'], owned: [], generationId: -1, identity: undefined, together: [] }
+    assert.deepEqual(decodeSubscription(bytes), plain)
     assert.throws(() => decodeSubscription(bytes.subarray(0, 7)), /cut off|bounds/)
   })
 })
