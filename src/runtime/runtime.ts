@@ -20,6 +20,7 @@ import { stateFolder } from '../state/backends.ts'
 import { lockStateFolder } from '../state/backends/state-lock.ts'
 import { unlikeKeys } from '../topology/copartition.ts'
 import type { CompiledTopology } from '../topology/compiled.ts'
+import { type HoldingCircle, holdingCircles } from '../topology/levels/held-back.ts'
 import { splitTopology } from '../topology/split.ts'
 import { type BrokerHandle, openBroker, serversOf } from './broker.ts'
 import type { LogLine, Runtime, RuntimeOptions, StoreReader } from './contract.ts'
@@ -39,6 +40,10 @@ import { counterLayout, engineSettings, isDurable, policiesOf, writeBehindOf } f
 
 const unfolded =
   'with `topology.sub-topology-split: repartition-topics` tables tell every update: `emit: per-commit` holds in process only'
+
+const lateInACircle = ({ topic, holder, window }: HoldingCircle): string =>
+  `${holder} holds records back that come over ${topic} to ${window} and in a circle to where they were read: through topics the input goes on ` +
+  'meanwhile, so while there is a backlog they are late, whatever the grace. Use topology.sub-topology-split: in-process, or let another application do what lies behind the topic'
 
 /**
  * Starts an application: its broker link, its engine threads, its HTTP interface.
@@ -77,6 +82,8 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
       'differ, so they do not meet: give all of them the same key serde, or repartition one of them with it'
     log({ level: 'warn', component: 'topology', message })
   }
+  for (const circle of config.get('topology.sub-topology-split') === 'in-process' ? [] : holdingCircles(topology))
+    log({ level: 'warn', component: 'topology', message: lateInACircle(circle) })
   const stateDir = isDurable(config) ? stateFolderOf(config) : null
   const lock = stateDir === null ? undefined : lockStateFolder(stateDir, applicationId)
   const running = new RunningApplication(config, log, () => lock?.release())

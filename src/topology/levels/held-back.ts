@@ -6,7 +6,7 @@
 import type { Boundary, CompiledNode, CompiledTopology } from '../compiled.ts'
 import type { OperatorSpec, WindowSpec } from '../operator-spec.ts'
 import { promptOperators } from './prompt.ts'
-import { nodesBefore } from './quiet-ways.ts'
+import { nodesAbove, nodesBefore } from './quiet-ways.ts'
 
 /** Those that look into windows do not hold a record back either. */
 const prompt: ReadonlySet<string> = new Set<OperatorSpec['op']>([...promptOperators, 'joinWindow', 'selfJoin'])
@@ -74,4 +74,29 @@ function leadsTo({ boundaries }: CompiledTopology, from: number, to: number): bo
     for (const boundary of boundaries) if (boundary.fromSubtopology === each) reached.add(boundary.toSubtopology)
   }
   return reached.has(to)
+}
+
+export interface HoldingCircle {
+  /** Over this topic what was held back comes again to the sub-topology that it is of. */
+  readonly topic: string
+  /** Holds it back. */
+  readonly holder: string
+  /** Drops what is late. */
+  readonly window: string
+}
+
+const dropsLate: ReadonlySet<string> = new Set<OperatorSpec['op']>(['windowAggregate', 'streamJoin', 'suppress'])
+
+/** What is held back and comes in a circle: the input has gone on meanwhile, and it may be late whatever its grace. */
+export function holdingCircles(topology: CompiledTopology): HoldingCircle[] {
+  const { nodes, boundaries } = topology
+  return boundaries.flatMap((boundary) => {
+    if (!isCircular(topology, boundary)) return []
+    const before = [...nodesBefore(topology, boundary.index)].map((index) => nodes[index] as CompiledNode)
+    const suppresses = before.some(({ spec }) => spec.op === 'suppress')
+    const holder = before.find(({ spec }) => !spec.op.startsWith('foreign') && heldBackBy(spec, suppresses) !== 0)
+    const source = topology.sources[boundary.toSource]?.node as number
+    const window = nodes.find(({ index, spec }) => dropsLate.has(spec.op) && nodesAbove(topology, index).has(source))
+    return holder && window ? [{ topic: boundary.topic, holder: holder.name, window: window.name }] : []
+  })
 }

@@ -10,6 +10,7 @@ import {
   type Topology,
   tumbling,
 } from '../../../src/index.ts'
+import { holdingCircles } from '../../../src/topology/levels/held-back.ts'
 import { planOf } from '../../../src/topology/plan.ts'
 
 const refused = (build: (topology: Topology) => void, sentence: RegExp): void => {
@@ -18,6 +19,48 @@ const refused = (build: (topology: Topology) => void, sentence: RegExp): void =>
     (error) => EngineError.is(error) && error.code === 'TOPOLOGY_INVALID' && sentence.test(error.message),
   )
 }
+
+describe('circles that hold records back', () => {
+  const circles = (build: (topology: Topology) => void) =>
+    holdingCircles(compile(build)).map(({ topic, window }) => [topic, /JOIN/.test(window)])
+  const joined = (held: boolean) => (topology: Topology) => {
+    const source = topology.stream('in')
+    const results = held
+      ? source
+          .groupByKey()
+          .windowedBy(tumbling('10s'), { emit: 'on-close' })
+          .count()
+          .toStream({ key: (_, { key }) => key })
+      : source.map((value, key) => [key, value])
+    source
+      .join<unknown, unknown>(results.repartition({ name: 'again' }), (a, b) => [a, b], { within: '10s', grace: '1h' })
+      .to('out')
+  }
+
+  test('are known where the input joins what its windows have told', () => {
+    assert.deepEqual(circles(joined(true)), [['again-repartition', true]])
+  })
+
+  test('are none where nothing is held back, nothing comes round, or nothing is late there', () => {
+    assert.deepEqual(circles(joined(false)), [])
+    assert.deepEqual(
+      circles((topology) =>
+        topology
+          .stream('in')
+          .groupBy(() => 'all')
+          .windowedBy(tumbling('10s'), { emit: 'on-close' })
+          .count()
+          .toStream({ key: (_, { key }) => key })
+          .groupBy(() => 'again')
+          .windowedBy(tumbling('20s'))
+          .count()
+          .toStream()
+          .to('out'),
+      ),
+      [],
+    )
+  })
+})
 
 describe('what the compiler makes of a topology', () => {
   test('a re-keyed aggregate opens a boundary into a sub-topology one level deeper', () => {
