@@ -3,7 +3,7 @@ import { Seeds, upTo } from './seeds.ts'
 import { mutants } from './silent-partitions.ts'
 
 const simulator = new Seeds(new URL('silent-partitions.ts', import.meta.url))
-const seeds = Number(process.env.SIM_SILENT_SEEDS ?? 60)
+const seeds = Number(process.env.SIM_SILENT_SEEDS ?? 55)
 const replay = 'SIM_SILENT_SEEDS=… node --test test/simulation/silent-partitions.test.ts, which stops at'
 
 test(`${seeds} seeds: what a silent partition brings is in time`, { timeout: 900_000 }, async (t) => {
