@@ -70,6 +70,15 @@ const healthyWords: Readonly<Partial<Record<Facts['state'], string>>> = {
   RESTARTING: 'The engine restarts in place; records are processed in a moment.',
 }
 
+/** More processes than partitions, or a version that does not read all of what others read together. */
+const withoutInput =
+  'No partition of the input is assigned to this process, so it has nothing to do. Where several processes share the input, the others have all of it; it takes some of it when one of them goes.'
+
+function healthy({ state, ha, partitions }: Facts): string {
+  if (state === 'RUNNING' && ha === null && partitions.length === 0) return withoutInput
+  return healthyWords[state] ?? 'Records flow; nothing holds them up.'
+}
+
 /** That it took a place is no standstill, and worth a word for a while: whoever had it may still run. */
 function tookOver({ identity }: Facts): string {
   const from = identity?.tookFrom ?? null
@@ -82,7 +91,7 @@ export function verdictOf(facts: Facts, findings: readonly Finding[], flow: read
   const [first] = causes
   const speaker = { application: facts.applicationId, ...(facts.process !== undefined && { process: facts.process }) }
   if (first === undefined) {
-    const verdict = (healthyWords[facts.state] ?? 'Records flow; nothing holds them up.') + tookOver(facts)
+    const verdict = healthy(facts) + tookOver(facts)
     return { ...speaker, verdict, status: 'FLOWING', sinceMs: facts.stateSinceMs, findings, flow }
   }
   const status: Status = facts.state === 'FAILED' ? 'FAILED' : first.severity

@@ -524,6 +524,13 @@ describe('a diagnosis', () => {
     assert.equal(calm.split('Records flow').length, 2)
   })
 
+  test('says of a process that has no partitions that it has nothing to do', () => {
+    const idle = { ...healthy, state: 'RUNNING', partitions: [] } as const
+    assert.match(verdictOf(idle, diagnose(now, idle), []).verdict, /^No partition of the input is assigned/)
+    const starts = { ...idle, state: 'STARTING' } as const
+    assert.match(verdictOf(starts, diagnose(now, starts), []).verdict, /^The application starts/)
+  })
+
   test('finds a full buffer alone only where nothing moves at all', () => {
     const full = [{ ...partition, buffered: 1000, lag: 5000, fullSinceMs: now - 30_000 }]
     const still = [{ ...lane, rate: 0 }]
