@@ -16,6 +16,8 @@ export type HeadBytes = (typeof heads)[keyof typeof heads]
 const longCopy = 256
 const shortCopy = 32
 const manyBytes = 16
+/** A value that is no longer may say that there is none (`Serde.nullBytes`): it is sent along also where nobody reads values. */
+export const mostNullBytes = 8
 /** A buffer that is filled no further than this part (a power of two) is copied instead of handed over. */
 const smallShift = 3
 
@@ -143,7 +145,7 @@ export class TransferWriter {
 
   /**
    * Appends the record at which the cursor stands; its watermark and its place are told afterwards. Not `withValue`: an
-   * empty value stands for one. Returns the bytes of key, value and headers as they lie at the cursor.
+   * empty value stands for one, save for what may say that there is none. Returns the bytes of key, value and headers as they lie at the cursor.
    */
   appendFrom(
     cursor: LyingRecord,
@@ -157,7 +159,7 @@ export class TransferWriter {
     const { view, keyStart, valueStart, headersStart } = cursor
     const keyLength = keyStart < 0 ? -1 : cursor.keyEnd - keyStart
     const wholeValue = valueStart < 0 ? -1 : cursor.valueEnd - valueStart
-    const valueLength = withValue ? wholeValue : Math.min(wholeValue, 0)
+    const valueLength = withValue || wholeValue <= mostNullBytes ? wholeValue : Math.min(wholeValue, 0)
     const headersLength = cursor.headersEnd - headersStart
     let at = this.#begin(source, task, originTopic, originPartition, keyLength, valueLength, headersLength)
     this.#time(cursor.offset, timestamp, 0)

@@ -24,7 +24,7 @@ export function decodeRecord(
   try {
     const key = keyRange === null ? null : read(source.keySerde, keyRange)
     what = 'value'
-    const value = valueRange === null ? null : source.readsValue ? read(source.valueSerde, valueRange) : undefined
+    const value = valueRange === null ? null : (source.readsValue ? read : unread)(source.valueSerde, valueRange)
     return new Rec(key, value, timestamp, headers, origin, keyRange, valueRange)
   } catch (error) {
     throw decodingFailed(error, source, what, origin)
@@ -60,4 +60,11 @@ function read(serde: Serde<unknown>, range: ByteRange): unknown {
   return serde.deserializeFrom === undefined
     ? serde.deserialize(range.view())
     : serde.deserializeFrom(range.buffer, range.start, range.end)
+}
+
+/** Whether there is a value counts also where nobody reads it. */
+function unread({ nullBytes }: Serde<unknown>, { buffer, start, end }: ByteRange): null | undefined {
+  if (nullBytes === undefined || end - start !== nullBytes.length) return undefined
+  for (let i = 0; i < nullBytes.length; i++) if (buffer[start + i] !== nullBytes[i]) return undefined
+  return null
 }

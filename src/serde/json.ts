@@ -27,6 +27,8 @@ export interface StandardIssue {
   readonly path?: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }> | undefined
 }
 
+const nullBytes = new TextEncoder().encode('null')
+
 function encode(value: unknown, written: Uint8Array | undefined): Uint8Array {
   if (written !== undefined) return written
   // As `null` it would delete the row that it is meant for.
@@ -112,6 +114,7 @@ export function json<T>(schema?: StandardSchema<T>): Serde<T> {
       deserialize: (bytes) => decode(bytes, 0, bytes.length, shapes) as T,
       deserializeFrom: (bytes, start, end) => decode(bytes, start, end, shapes) as T,
       isPlain: isPlainJson,
+      nullBytes,
       copy: (value, isCopy = false) => (isCopy ? copier.copyAgain(value) : copier.copy(value)) as T | undefined,
     }
   }

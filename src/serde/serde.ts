@@ -44,6 +44,11 @@ export interface Serde<T> {
    * is such a copy itself.
    */
   copy?(value: T, isCopy?: boolean): T | undefined
+  /**
+   * Optional: the bytes, eight at most, that stand for no value where there are bytes, as `null` in JSON. Where nobody
+   * reads the values of a stream, a record without one is known by them.
+   */
+  readonly nullBytes?: Uint8Array
   /** Optional: the serde as it is for one topic: asked for where a stream or a sink names it. */
   forTopic?(topic: string, part: 'key' | 'value'): Serde<T>
   /** Optional: the serdes that it is made of. */

@@ -1,4 +1,5 @@
 /** What tasks ask of their lane: writing, handing over, counting, time. */
+import { mostNullBytes } from '../transfer.ts'
 import type { Clock } from '../../base/clock.ts'
 import { laneIndex } from '../../base/counters.ts'
 import { EngineError } from '../../base/errors.ts'
@@ -308,7 +309,8 @@ export class TaskHostPort {
     const range = value === undefined ? rec.valueRange : undefined
     const from = range?.buffer ?? value ?? null
     const start = range?.start ?? 0
-    const end = target.carriesValue ? (range?.end ?? from?.length ?? 0) : start
+    const whole = range?.end ?? from?.length ?? 0
+    const end = target.carriesValue || whole - start <= mostNullBytes ? whole : start
     // A timer's record carries the time before the timer: nothing behind the hand-off may find it late.
     const { watermark } = origin
     const sub = origin.sub + ++origin.handed * (this.#digits[origin.level] as number)

@@ -121,8 +121,9 @@ describe('records on their way between threads', () => {
           assert.ok(reader.next())
           assert.deepEqual([reader.offset, reader.timestamp, reader.originPartition], [i, timestamp, 4])
           assert.deepEqual(part(reader.keyStart, reader.keyEnd), key)
-          // Of a value that does not go along it is left whether there is one.
-          assert.deepEqual(part(reader.valueStart, reader.valueEnd), withValue ? value : value && new Uint8Array(0))
+          // Of a value that does not go along it is left whether there is one; a short one may say that there is none.
+          const goes = withValue || (value?.length ?? 0) <= 8
+          assert.deepEqual(part(reader.valueStart, reader.valueEnd), goes ? value : value && new Uint8Array(0))
           const ofHeaders = reader.headersEnd - reader.headersStart
           assert.equal(bytes[i], (key?.length ?? 0) + (value?.length ?? 0) + ofHeaders)
           assert.deepEqual(decodeHeaders(reader.bytes, reader.headersStart, reader.headersEnd), headers)

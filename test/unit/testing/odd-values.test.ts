@@ -1,13 +1,38 @@
 /** What functions give of data from outside that is not as its type says: refused with a sentence, and nobody else suffers. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { defineApp, serdes, type Topology } from '../../../src/index.ts'
+import { defineApp, type GroupedStream, serdes, type Stream, type Topology } from '../../../src/index.ts'
 import { TopologyTestDriver } from '../../../src/testing/index.ts'
 
 const skip = { config: { 'errors.processing': 'skip', 'errors.producing': 'skip' } } as const
 const numbers = { key: serdes.string, value: serdes.json<number>() }
 
 describe('odd values', () => {
+  const counted: Readonly<Record<string, (stream: Stream<string, number>) => GroupedStream<string, number>>> = {
+    'as it comes': (stream) => stream.groupByKey(),
+    read: (stream) => stream.filter(() => true).groupByKey(),
+    'by another key': (stream) => stream.selectKey((_, key) => `${key}!`).groupByKey(numbers),
+    'read, by another key': (stream) => stream.filter(() => true).groupBy((_, key) => `${key}!`, numbers),
+  }
+  for (const [way, group] of Object.entries(counted)) {
+    test(`a stream counted ${way} has no value where its JSON is null`, async () => {
+      const app = defineApp({
+        applicationId: 'nulls',
+        build: (topology) => group(topology.stream('in', numbers)).count().toStream().to('out'),
+      })
+      const driver = new TopologyTestDriver(app)
+      const bytes = driver.input('in', { key: serdes.string, value: serdes.bytes })
+      for (const text of ['1', 'null', '"null"', '2']) await bytes.pipe('k', Buffer.from(text))
+      const told = driver.output('out').readAll()
+      assert.deepEqual(
+        told.map(({ value }) => value),
+        [1, 2, 3],
+      )
+      assert.equal(driver.dropped().length, 1)
+      driver.close()
+    })
+  }
+
   for (const odd of [Number.NaN, Infinity, -Infinity]) {
     const build = (topology: Topology): void => {
       topology
