@@ -84,7 +84,8 @@ const introduction = `The interface runs next to the application, by default on 
 \`/openapi.json\` describes it for programs. Every value is the engine's own; none is asked of the broker while a client waits.
 
 Only \`/health/live\` and \`/health/ready\` are fit for public networks. Keep everything else inside, or set
-\`runtime.http.auth.token\`: every other request must then carry \`Authorization: Bearer <token>\`. With
+\`runtime.http.auth.token\`: every request but those for \`/health/…\` probes and the files of the console must then carry
+\`Authorization: Bearer <token>\`. With
 \`runtime.http.tls.cert-file\` and \`runtime.http.tls.key-file\` the interface is served over TLS (1.2 or newer).
 
 ## Rules for all endpoints

@@ -351,7 +351,7 @@ const topicAndStoreCounters: readonly MetricRow[] = [
     'engine_sink_records_total',
     'sink',
     0,
-    `Records written to a topic, dead letters included. ${lateTopicsHelp}`,
+    `Records written to a topic, dead letters included, and those of a commit that was aborted, which are written again. ${lateTopicsHelp}`,
   ),
   topicCounter(
     'engine_sink_bytes_total',

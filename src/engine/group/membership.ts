@@ -21,6 +21,7 @@ import {
 import { assignAll } from './membership-leader.ts'
 import { isPassing } from './own-place.ts'
 import { keysOf } from './places.ts'
+import { refusalOf } from './refusals.ts'
 
 export type { MemberIdentity, RosterEntry } from './membership-codec.ts'
 
@@ -66,6 +67,8 @@ const shortestBackoffMs = 50
 const longestBackoffMs = 1000
 /** Another rebalance often follows, of which members hear by a heartbeat: till then nobody has what is given away. */
 const livelyMs = 200
+/** The others hear of a join with their next heartbeat. */
+const longestJoinMs = 3000
 const livelyHeartbeats = 15
 
 export class Membership {
@@ -157,7 +160,10 @@ export class Membership {
     this.#closed = true
     for (const cancel of this.#cancels) cancel()
     this.#wake?.()
-    if (!forGood || this.#memberId === '') return
+    if (!forGood) return
+    // The place that is asked for comes all the same: nobody would give it back.
+    if (this.#joining) await Promise.race([this.#loop, this.#passed(longestJoinMs)])
+    if (this.#memberId === '') return
     try {
       await this.#o.broker.leaveGroup(this.member)
     } catch (error) {
@@ -279,6 +285,10 @@ export class Membership {
     return told !== undefined && !wasMadeFor(told, this.#topics, this.#o.coPartitioned)
   }
 
+  #passed(ms: number): Promise<void> {
+    return new Promise((resolve) => this.#o.timers.after(ms, resolve))
+  }
+
   async #joinFailed(error: unknown): Promise<void> {
     if (this.#closed) return
     if (!(error instanceof BrokerError)) {
@@ -300,7 +310,7 @@ export class Membership {
         if (this.#replacedItself()) return
     }
     if (!isPassing(error)) {
-      this.#fail(this.#refusal(error))
+      this.#fail(refusalOf(error, this.#o))
       return
     }
     if (this.#memberId === '') this.#givenUp++
@@ -316,20 +326,6 @@ export class Membership {
     this.#givenUp--
     this.#lose(true)
     return true
-  }
-
-  #refusal(error: BrokerError): EngineError {
-    const { groupId, groupInstanceId } = this.#o
-    if (error.code === 'FENCED_INSTANCE_ID') {
-      const message = `another process has joined group ${groupId} as ${groupInstanceId}: this one steps back`
-      return new EngineError('FENCED', message, { cause: error })
-    }
-    if (error.code === 'INCONSISTENT_GROUP_PROTOCOL') {
-      const message = `group ${groupId} has members of another kind, with which partitions cannot be shared`
-      return new EngineError('FOREIGN_GROUP_MEMBER', message, { cause: error })
-    }
-    const message = `the broker refused the membership in group ${groupId}: ${error.message}`
-    return new EngineError('BROKER_REFUSED', message, { cause: error })
   }
 
   #nextHeartbeatMs(): number {
@@ -372,7 +368,7 @@ export class Membership {
         return
     }
     if (isPassing(error)) this.#setConnected(false, error.message)
-    else this.#fail(this.#refusal(error))
+    else this.#fail(refusalOf(error, this.#o))
   }
 
   /** The group went on without this member: whatever it had may belong to another by now. */

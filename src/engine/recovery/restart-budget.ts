@@ -12,6 +12,8 @@ export class RestartBudget {
   readonly #max: number
   readonly #windowMs: number
   #used: Array<{ at: number; cause: string; code: string }> = []
+  /** Those that count for nothing are told with the others. */
+  #all: Array<{ at: number; cause: string; code: string }> = []
   #commits = Number.NaN
   #fruitless = 0
 
@@ -25,10 +27,17 @@ export class RestartBudget {
   take(cause: string, now: number, commits: number, code = 'OTHER'): boolean {
     this.#expire(now)
     this.#used.push({ at: now, cause, code })
+    this.#all.push({ at: now, cause, code })
     assert(Number.isNaN(this.#commits) || commits >= this.#commits, 'commits are counted over all runs')
     this.#fruitless = commits === this.#commits ? this.#fruitless + 1 : 1
     this.#commits = commits
     return this.#used.length <= this.#max && !this.fruitless
+  }
+
+  /** One that takes nothing of the budget. */
+  note(cause: string, now: number, code: string): void {
+    this.#expire(now)
+    this.#all.push({ at: now, cause, code })
   }
 
   /** The last restarts brought nothing: not one commit lies between them. */
@@ -44,13 +53,15 @@ export class RestartBudget {
   /** Causes with the newest first. */
   snapshot(now: number): { used: number; max: number; windowMs: number; causes: string[]; codes: string[] } {
     this.#expire(now)
-    const newestFirst = this.#used.toReversed()
+    const newestFirst = this.#all.toReversed()
     const causes = newestFirst.map(({ cause }) => cause)
     const codes = newestFirst.map(({ code }) => code)
     return { used: this.#used.length, max: this.#max, windowMs: this.#windowMs, causes, codes }
   }
 
   #expire(now: number): void {
-    this.#used = this.#used.filter((u) => now - u.at < this.#windowMs)
+    const isWithin = ({ at }: { readonly at: number }): boolean => now - at < this.#windowMs
+    this.#used = this.#used.filter(isWithin)
+    this.#all = this.#all.filter(isWithin)
   }
 }

@@ -114,7 +114,8 @@ export class Restarts {
     // Whoever is fenced does not try again and again: the coordinator of high availability is asked before.
     const spends = !unreachable && !isFenced(cause) && !this.#isSlowness(shown)
     const code = EngineError.is(shown) ? shown.code : 'OTHER'
-    if (spends && !this.budget.take(message, clock.monotonic(), host.commits(), code)) {
+    if (!spends) this.budget.note(message, clock.monotonic(), code)
+    else if (!this.budget.take(message, clock.monotonic(), host.commits(), code)) {
       const often = this.budget.fruitless ? 'again and again without one commit in between' : 'too often'
       const sentence = `the engine was restarted in place ${often}, last because ${message}`
       await host.exhausted(new EngineError('RESTARTS_EXHAUSTED', sentence, { ...placeOf(shown), cause }))

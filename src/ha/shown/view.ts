@@ -119,8 +119,23 @@ interface Member {
   readonly restarting: boolean
 }
 
-/** Whether a command may be published, judged on this pod's view. The acting pod judges again. */
+/**
+ * Whether a command may be published, judged on this pod's view. The acting pod judges again. A pod that has not heard the one with the token
+ * since it began knows too little to say that nobody is there.
+ */
 export function judgeHaCommand(status: HaStatus, command: HaCommand): HaVerdict {
+  const verdict = judged(status, command)
+  const { tokenHolder } = status
+  const members = membersOf(status)
+  const isKnown = (podId: string | null): boolean => members.some((member) => member.podId === podId)
+  if (verdict.ok || verdict.status !== 409 || tokenHolder === '' || isKnown(tokenHolder)) return verdict
+  if (members.some(({ role }) => role === 'ACTIVE') && (command.target === null || isKnown(command.target)))
+    return verdict
+  const reason = `this pod has not heard ${tokenHolder}, which was active last, since it began; ask again in a moment, or ask another pod`
+  return { ok: false, status: 503, reason }
+}
+
+function judged(status: HaStatus, command: HaCommand): HaVerdict {
   if (status.tailFreshnessMs > staleViewMs) {
     const seconds = Math.round(status.tailFreshnessMs / 1000)
     return {

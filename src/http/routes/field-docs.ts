@@ -248,10 +248,11 @@ export const fieldDocs: Readonly<Record<string, Readonly<Record<string, string>>
     'functions[].waiting': 'Records that wait for their call.',
     'functions[].limit': 'How many calls may be out at once.',
     transaction: 'The open transaction: producer, partitions, bytes, age.',
-    'restarts.used': 'In-place restarts within the window.',
+    'restarts.used': 'In-place restarts within the window that count against `max`.',
     'restarts.max': 'Allowed ones.',
     'restarts.windowMs': 'Length of the window.',
-    'restarts.causes[]': 'Why, newest first.',
+    'restarts.causes[]':
+      'Why, newest first; also of restarts that do not count, because the broker or the group was the cause.',
     'restarts.codes[]': 'Of each cause the code of its error; `OTHER` where it has none.',
     'last[].commitId': 'A commit that ended; newest first.',
     'last[].outcome': 'How it ended.',

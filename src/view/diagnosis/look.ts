@@ -65,11 +65,16 @@ function functionOfNode(spec: OperatorSpec): string | null {
   return name === '' ? null : name
 }
 
+/** Whoever looks does so about once a second. */
+const oneLookMs = 2000
+
 export class Look {
   readonly #o: Around
   readonly #lanes = new Map<number, LaneLook>()
   readonly #partitions = new Map<PartitionKey, PartitionMemory>()
   #restartsSinceMs: number | null = null
+  /** A fetch that was owed while the connection was up, and when it was last seen so. */
+  #owedFetch = { sinceMs: Number.POSITIVE_INFINITY, seenMs: Number.NEGATIVE_INFINITY }
   #owed: CommitFacts['owed'] = {}
   #restore: { readonly atMs: number; readonly done: number } | null = null
   #license = { status: '', sinceMs: 0 }
@@ -81,6 +86,15 @@ export class Look {
 
   constructor(around: Around) {
     this.#o = around
+  }
+
+  /** A broker that stands still is so from the fetch on that it owes, not from when that was given up. */
+  #brokerSince(now: number, { connected, sinceMs, nodes = [] }: ReturnType<EngineView['broker']>): number {
+    if (!connected && sinceMs - this.#owedFetch.seenMs <= oneLookMs) return Math.min(sinceMs, this.#owedFetch.sinceMs)
+    const fetches = nodes.flatMap((node) => node.calls.filter(({ kind }) => kind === 'fetch'))
+    const oldest = Math.min(...fetches.map((call) => call.sinceMs))
+    if (connected && now - oldest >= oneLookMs) this.#owedFetch = { sinceMs: oldest, seenMs: now }
+    return sinceMs
   }
 
   /** `functions`: what lanes were last seen in, by their names. `kept`: whoever looks, from looking. */
@@ -108,7 +122,7 @@ export class Look {
       restoreRate: this.#restoreRate(now, state),
       broker: {
         connected: broker.connected,
-        sinceMs: broker.sinceMs,
+        sinceMs: this.#brokerSince(now, broker),
         address: broker.bootstrapServers,
         lastError: broker.fault === null ? null : mask(broker.fault),
         nodes: (broker.nodes ?? []).map((node) => maskedNode(node, mask)),

@@ -122,6 +122,17 @@ export class Member {
   }
 
   /** As by SIGKILL: nothing more comes from it. Its partitions count as free: nobody processes them. */
+  /** Lets time pass for as long as it takes: a place that is asked for is waited for. */
+  async leave(forGood?: boolean): Promise<void> {
+    let isOver = false
+    const left = this.membership.leave(forGood).finally(() => {
+      isOver = true
+    })
+    await this.world.settle()
+    while (!isOver) await this.world.pass(100)
+    await left
+  }
+
   kill(ownership: Ownership): void {
     this.alive = false
     for (const [key, owner] of ownership.owners) if (owner === this.name) ownership.owners.delete(key)

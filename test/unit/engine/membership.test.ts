@@ -106,7 +106,7 @@ describe('cooperative rebalances', () => {
     const b = new Member(world, ownership, 'b').start()
     await world.pass(5000)
     ownership.give('b', b.membership.assignment)
-    await b.membership.leave()
+    await b.leave()
     await world.pass(3000)
     assert.deepEqual(a.owned, t(0, 1, 2, 3))
     assert.equal((await world.broker.describeGroup('app')).members.length, 1)
@@ -118,7 +118,7 @@ describe('cooperative rebalances', () => {
     await world.pass(5000)
     const b = new Member(world, ownership, 'b').start()
     await world.settle()
-    await b.membership.leave()
+    await b.leave()
     await world.pass(3000)
     assert.equal((await world.broker.describeGroup('app')).members.length, 1)
     assert.deepEqual(a.owned, t(0, 1))
@@ -186,7 +186,7 @@ describe('cooperative rebalances', () => {
     const again: Member[] = []
     for (const [i, name] of ['c', 'b', 'a'].entries()) {
       const gone = first[2 - i] as Member
-      await gone.membership.leave()
+      await gone.leave()
       gone.kill(ownership)
       again.push(start(name, [['t', 'u']]))
       await world.pass(5000)
@@ -212,12 +212,29 @@ describe('cooperative rebalances', () => {
     assert.deepEqual(a.reached, [false, true])
   })
 
+  test('a member that leaves in the middle of its first join leaves no place behind', async () => {
+    for (const others of [0, 1]) {
+      const { world, ownership } = await group(2)
+      const first = others === 1 ? new Member(world, ownership, 'a').start() : undefined
+      await world.pass(3000)
+      const leaving = new Member(world, ownership, 'b').start()
+      // As far as its request is on its way.
+      for (let turn = 0; turn < 5; turn++) await Promise.resolve()
+      await leaving.leave()
+      leaving.alive = false
+      await world.pass(1000)
+      const { members } = await world.broker.describeGroup('app')
+      assert.equal(members.length, others)
+      if (first) assert.deepEqual(first.owned, t(0, 1))
+    }
+  })
+
   test('a member that leaves while the coordinator is out of reach is gone all the same', async () => {
     const { world, ownership } = await group(1)
     const a = new Member(world, ownership, 'a').start()
     await world.settle()
     a.cut = new BrokerError('UNREACHABLE', 'the cable is out')
-    await a.membership.leave()
+    await a.leave()
     assert.deepEqual(a.failures, [])
   })
 })
@@ -341,9 +358,9 @@ describe('static members', () => {
     const { world, ownership } = await group(2)
     const a = new Member(world, ownership, 'a', options).start()
     await world.settle()
-    await a.membership.leave()
+    await a.leave()
     assert.equal((await world.broker.describeGroup('app')).members.length, 1)
-    await a.membership.leave(true)
+    await a.leave(true)
     assert.equal((await world.broker.describeGroup('app')).members.length, 0)
   })
 })
@@ -539,7 +556,7 @@ describe('any sequence of joins, leaves, kills and outages', () => {
           } else if (member && kind === 'leave') {
             ownership.give(member.name, member.membership.assignment)
             member.alive = true
-            await member.membership.leave()
+            await member.leave()
             members[who] = undefined
           } else if (member && kind === 'kill') {
             member.kill(ownership)

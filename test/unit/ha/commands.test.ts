@@ -134,6 +134,22 @@ describe('commands', () => {
     assert.equal(bench.machine.pod.commandResults.DONE, 1)
   })
 
+  test('a pod that has not heard the active one since it began asks to be asked again', () => {
+    const { bench } = standingBy()
+    const { status } = bench
+    const [active] = status.peers.filter(({ role }) => role === 'ACTIVE')
+    assert.ok(active !== undefined && status.tokenHolder === active.podId)
+    const young = { ...status, peers: status.peers.filter((peer) => peer !== active) }
+    const asked = (command: 'SWITCH' | 'PROMOTE' | 'DEMOTE', target: string | null) => {
+      const verdict = judgeHaCommand(young, { command, target, force: false })
+      return verdict.ok || verdict.status
+    }
+    assert.equal(asked('SWITCH', null), 503)
+    assert.equal(asked('PROMOTE', active.podId), 503)
+    assert.equal(asked('DEMOTE', active.podId), 503)
+    assert.equal(asked('PROMOTE', status.selfPodId), true)
+  })
+
   test('a switch without anybody who could hand over is refused, with force too; one on its way to ACTIVE will', () => {
     const { bench, active, beats } = standingBy()
     const verdict = (force: boolean) => judgeHaCommand(bench.status, { command: 'SWITCH', target: null, force })
