@@ -14,6 +14,18 @@ test('the causes of restarts are told with the newest first, as long as they cou
   assert.deepEqual(budget.snapshot(12_000).causes, ['the second'])
 })
 
+test('a restart that takes nothing of the budget is told with the others', () => {
+  const budget = new RestartBudget(3, 10_000)
+  budget.take('a disk that fails', 0, 0)
+  budget.note('the broker was away', 1000, 'TRANSACTION_ABORTED')
+  const { used, causes, codes } = budget.snapshot(2000)
+  assert.deepEqual(
+    [used, causes, codes],
+    [1, ['the broker was away', 'a disk that fails'], ['TRANSACTION_ABORTED', 'OTHER']],
+  )
+  assert.deepEqual(budget.snapshot(10_500).causes, ['the broker was away'])
+})
+
 test('the wait before an attempt grows, but not without end', () => {
   const budget = new RestartBudget(100, 60_000)
   const waits = Array.from({ length: 40 }, (_, i) => {

@@ -11,7 +11,7 @@ interface Shown {
 }
 
 /** Of one partition, as the engine shows it at the time. */
-function looking() {
+function looking(broker: () => object = () => ({ connected: true, sinceMs: 0 })) {
   let shown: Shown = { logEndOffset: 0, committedOffset: 0, withheld: 0 }
   const view: Partial<EngineView> = {
     applicationId: 'app',
@@ -20,7 +20,7 @@ function looking() {
     barriers: () => null,
     topology: () => null,
     watermarks: () => null,
-    broker: () => ({ connected: true, sinceMs: 0, bootstrapServers: 'b:1', fault: null }) as never,
+    broker: () => ({ bootstrapServers: 'b:1', fault: null, ...broker() }) as never,
     engineSilenceMs: () => 0,
     consumer: () => ({ assignment: { 'in:0': { buffered: 0, bufferCapacity: 10, paused: false } } }) as never,
     offsets: () => ({ sources: [{ topic: 'in', partitions: [{ partition: 0, ...shown }] }], changelogs: [] }) as never,
@@ -34,11 +34,29 @@ function looking() {
     earlier: () => [],
     mask: (text) => text,
   })
-  return (now: number, next: Shown) => {
+  const at = (now: number, next: Shown) => {
     shown = next
     return look.take(now, new Map()).partitions[0]
   }
+  return Object.assign(at, { brokerSince: (now: number) => look.take(now, new Map()).broker.sinceMs })
 }
+
+test('a broker that stands still does so from the fetch that it owes, also once that is given up', () => {
+  const fetching = (sinceMs: number) => ({ connected: true, calls: [{ kind: 'fetch', sinceMs }] })
+  let broker: object = { connected: true, sinceMs: 0, nodes: [fetching(0)] }
+  const { brokerSince } = looking(() => broker)
+  for (let now = 0; now < 9000; now += 1000) {
+    broker = { connected: true, sinceMs: 0, nodes: [fetching(now < 4000 ? now - 500 : 4000)] }
+    assert.equal(brokerSince(now), 0)
+  }
+  broker = { connected: false, sinceMs: 9000, nodes: [{ connected: false, calls: [] }] }
+  assert.deepEqual([9000, 9500, 14_000].map(brokerSince), [4000, 4000, 4000])
+  broker = { connected: true, sinceMs: 15_000, nodes: [fetching(15_000)] }
+  assert.equal(brokerSince(15_000), 15_000)
+  // It had answered for long before it was gone again.
+  broker = { connected: false, sinceMs: 40_000, nodes: [] }
+  assert.equal(brokerSince(40_500), 40_000)
+})
 
 test('one transaction behind the other holds nothing back: each that ends lets more be read', () => {
   const at = looking()
