@@ -93,7 +93,8 @@ export class Look {
     if (!connected && sinceMs - this.#owedFetch.seenMs <= oneLookMs) return Math.min(sinceMs, this.#owedFetch.sinceMs)
     const fetches = nodes.flatMap((node) => node.calls.filter(({ kind }) => kind === 'fetch'))
     const oldest = Math.min(...fetches.map((call) => call.sinceMs))
-    if (connected && now - oldest >= oneLookMs) this.#owedFetch = { sinceMs: oldest, seenMs: now }
+    const dueMs = oneLookMs + (this.#o.settings?.fetchMaxWaitMs ?? 0)
+    if (connected && now - oldest >= dueMs) this.#owedFetch = { sinceMs: oldest, seenMs: now }
     return sinceMs
   }
 
