@@ -74,7 +74,12 @@ const healthyWords: Readonly<Partial<Record<Facts['state'], string>>> = {
 const withoutInput =
   'No partition of the input is assigned to this process, so it has nothing to do. Where several processes share the input, the others have all of it; it takes some of it when one of them goes.'
 
-function healthy({ state, ha, partitions }: Facts): string {
+const joining =
+  'The application starts; its group has still to give it a place. That takes until the others have let go of some partitions, and until one that is gone without a word is given up: its session timeout.'
+
+function healthy({ state, ha, partitions, broker }: Facts): string {
+  const isJoining = broker.nodes.some(({ calls }) => calls.some(({ what }) => what.startsWith('joining group')))
+  if (state === 'STARTING' && isJoining) return joining
   if (state === 'RUNNING' && ha === null && partitions.length === 0) return withoutInput
   return healthyWords[state] ?? 'Records flow; nothing holds them up.'
 }

@@ -528,7 +528,14 @@ describe('a diagnosis', () => {
     const idle = { ...healthy, state: 'RUNNING', partitions: [] } as const
     assert.match(verdictOf(idle, diagnose(now, idle), []).verdict, /^No partition of the input is assigned/)
     const starts = { ...idle, state: 'STARTING' } as const
-    assert.match(verdictOf(starts, diagnose(now, starts), []).verdict, /^The application starts/)
+    assert.match(verdictOf(starts, diagnose(now, starts), []).verdict, /^The application starts; nothing/)
+  })
+
+  test('says of a process that starts that it waits for its place in the group', () => {
+    const call = { kind: 'group', what: 'joining group app', sinceMs: now - 9000 } as const
+    const node = { ...{ id: 1, address: 'kafka:9092', connected: true, sinceMs: 0, lastError: null }, calls: [call] }
+    const facts = { ...healthy, state: 'STARTING', broker: { ...healthy.broker, nodes: [node] } } as const
+    assert.match(verdictOf(facts, diagnose(now, facts), []).verdict, /its group has still to give it a place/)
   })
 
   test('finds a full buffer alone only where nothing moves at all', () => {
