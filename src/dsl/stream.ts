@@ -192,7 +192,8 @@ export class Stream<K, V> {
   }
 
   /**
-   * The records of both streams. The order within each stays; there is none between them.
+   * The records of both streams. The order within each stays; there is none between them. A stream merged with itself gives
+   * each of its records once.
    *
    * @example
    * orders.merge(payments).to('all')
