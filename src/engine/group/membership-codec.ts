@@ -33,6 +33,23 @@ export interface Subscription {
 
 export type TopicSets = ReadonlyArray<readonly string[]>
 
+/** By their places among other topics: a broker keeps what all members say and are told in one record, and names are long. */
+type PlaceSets = ReadonlyArray<readonly number[]>
+
+function placesIn(topics: readonly string[], sets: TopicSets): PlaceSets {
+  const places = new Map(topics.map((topic, place) => [topic, place]))
+  return sets.map((set) => set.flatMap((topic) => places.get(topic) ?? []))
+}
+
+function namesOf(topics: readonly string[], sets: PlaceSets): TopicSets {
+  return sets.map((set) => set.flatMap((place) => topics[place] ?? []))
+}
+
+/** Which of the topics that a member reads are kept together, as it is told. */
+export function keptTogether(reads: Readonly<Record<string, number>>, sets: TopicSets): PlaceSets {
+  return placesIn(Object.keys(reads).sort(), sets).filter(({ length }) => length > 1)
+}
+
 /** A member as the leader saw it. */
 export interface RosterEntry {
   readonly memberId: string
@@ -45,8 +62,8 @@ export interface RosterEntry {
   readonly gives?: true
   /** Of the member that is told: the topics that it reads, each with as many partitions as were shared out. */
   readonly reads?: Readonly<Record<string, number>>
-  /** Of the member that is told: which topics were kept together. */
-  readonly together?: TopicSets
+  /** Of the member that is told: which of these were kept together, by their places in the order of names. */
+  readonly together?: PlaceSets
 }
 
 export interface Assignment {
@@ -64,8 +81,8 @@ export function encodeSubscription(subscription: Subscription): Uint8Array {
   out.int16(subscriptionVersion)
   out.int32(subscription.topics.length)
   for (const topic of subscription.topics) out.string(topic)
-  const { identity, together } = subscription
-  out.bytes(identity ? ours({ ...identity, together }) : null)
+  const { identity, topics, together } = subscription
+  out.bytes(identity ? ours({ ...identity, together: placesIn(topics, together) }) : null)
   out.partitions(subscription.owned)
   out.int32(subscription.generationId)
   return out.finish()
@@ -78,7 +95,8 @@ export function decodeSubscription(bytes: Uint8Array): Subscription {
   const { together = [], ...identity } = parseOurs(input.bytes(), isSaid) ?? {}
   const owned = version >= 1 ? input.partitions() : []
   const generationId = version >= 2 && input.left >= 4 ? input.int32() : -1
-  return { topics, owned, generationId, together, identity: isIdentity(identity) ? identity : undefined }
+  const sets = namesOf(topics, together)
+  return { topics, owned, generationId, together: sets, identity: isIdentity(identity) ? identity : undefined }
 }
 
 export function encodeAssignment({ partitions, roster }: Assignment): Uint8Array {
@@ -105,13 +123,14 @@ export function entryOf(roster: readonly RosterEntry[], groupInstanceId: string 
 
 /** Whether an assignment shared out just what is to be read now, and kept together what is to be. Where it does not say so it is taken for right. */
 export function wasMadeFor(
-  { reads, together: kept = [] }: Pick<RosterEntry, 'reads' | 'together'>,
+  { reads, together: places = [] }: Pick<RosterEntry, 'reads' | 'together'>,
   topics: readonly TopicInfo[],
   together: TopicSets,
 ): boolean {
   if (reads === undefined) return true
   const isSame =
     Object.keys(reads).length === topics.length && topics.every(({ topic, partitions }) => reads[topic] === partitions)
+  const kept = namesOf(Object.keys(reads).sort(), places)
   const keeps = (set: readonly string[]): boolean => kept.some((of) => set.every((topic) => of.includes(topic)))
   return isSame && together.every(keeps)
 }
@@ -133,14 +152,13 @@ function parseOurs<T>(bytes: Uint8Array | null, is: (value: unknown) => value is
 }
 
 /** What a member says of itself; of an earlier build without what is to be together. */
-function isSaid(value: unknown): value is MemberIdentity & { readonly together?: TopicSets } {
+function isSaid(value: unknown): value is MemberIdentity & { readonly together?: PlaceSets } {
   return isIdentity(value) && isSets((value as { readonly together?: unknown }).together)
 }
 
 function isSets(value: unknown): boolean {
-  const isTopics = (each: unknown): boolean =>
-    isArray(each) && (each as unknown[]).every((of) => typeof of === 'string')
-  return value === undefined || (isArray(value) && (value as unknown[]).every(isTopics))
+  const isSet = (each: unknown): boolean => isArray(each) && (each as unknown[]).every(Number.isInteger)
+  return value === undefined || (isArray(value) && (value as unknown[]).every(isSet))
 }
 
 function isIdentity(value: unknown): value is MemberIdentity {

@@ -6,6 +6,7 @@ import { assignCooperatively } from './membership-assignor.ts'
 import {
   decodeSubscription,
   encodeAssignment,
+  keptTogether,
   type MemberIdentity,
   type RosterEntry,
   type Subscription,
@@ -45,7 +46,7 @@ export async function assignAll(
   return [...assigned].map(([memberId, list]) => {
     const reads = Object.fromEntries((readBy.get(memberId) ?? []).map((topic) => [topic, partitions.get(topic) ?? 0]))
     const told = roster.map((entry) =>
-      entry.memberId === memberId ? { ...entry, reads, together: coPartitioned } : entry,
+      entry.memberId === memberId ? { ...entry, reads, together: keptTogether(reads, coPartitioned) } : entry,
     )
     return { memberId, assignment: encodeAssignment({ partitions: list, roster: told }) }
   })
