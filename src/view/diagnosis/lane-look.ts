@@ -21,8 +21,11 @@ const windowMs = 5000
 const fewestLooks = 4
 /** A key goes on being the heaviest one although it was not for so long. */
 const hotPauseMs = 1500
-/** A lane goes on being at work although it had nothing for so long: what feeds it may have waited for a processor. */
-const idlePauseMs = 1000
+/**
+ * A lane goes on being at work although it had nothing for so long: what feeds it may have waited for a processor, or, at a commit, for the
+ * call of another lane.
+ */
+const idlePauseMs = 3000
 
 export class LaneLook {
   readonly #name: string

@@ -368,7 +368,7 @@ const laneSlow: StandstillRow = {
   code: 'LANE_SLOW',
   severity: 'SLOW',
   title: 'A slow function',
-  when: 'A lane has been at work for 5 s without a pause of a second, finishes fewer than 50 records a second, and more wait.',
+  when: 'A lane has been at work for 5 s without a pause of 3 s, finishes fewer than 50 records a second, and more wait.',
   explains: ['BUFFER_FULL', 'COMMITS_SLOW'],
   next: 'Look at what the function spends its time with. If it calls another system, check whether that one is slower than usual; where it computes, whether this host is short of processor time. The developers can make it quicker. More lanes (`engine.lanes.count`) help only where the records that wait have different keys.',
   nextBehind: 'The lane is as quick as before when that is done.',
