@@ -99,10 +99,13 @@ export function contentOf(store: AnyStore, how: NamedStore, times: readonly numb
   }
 }
 
+/** The keys of all scenarios: one that is deleted is in no list. */
+const letters = Array.from({ length: 26 }, (_, i) => String.fromCharCode(97 + i))
+
 /** The versions that a look-up at one of the times, or without a time, finds. */
 function versionsOf(store: VersionedStore<Json, Json>, times: readonly number[]): Json[] {
   const found = new Map<string, Json>()
-  const keys = new Set([...store.all()].map(([key]) => key))
+  const keys = new Set([...letters, ...[...store.all()].map(([key]) => key)])
   for (const key of keys) {
     for (const asOf of [...times, undefined]) {
       const version = store.get(key, asOf)
