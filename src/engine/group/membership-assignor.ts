@@ -18,7 +18,7 @@ export interface AssignorInput {
   readonly members: readonly AssignorMember[]
   /** Number of partitions of every topic that exists. */
   readonly partitions: ReadonlyMap<string, number>
-  /** Topics whose partitions of the same number belong on one member, as any of the members says: releases may differ in it. */
+  /** Topics whose partitions of the same number belong on one member, as the members say, of all releases that are there. */
   readonly coPartitioned: ReadonlyArray<readonly string[]>
   /** One member, the senior one, gets everything. */
   readonly exclusive: boolean

@@ -131,7 +131,12 @@ export function wasMadeFor(
   const isSame =
     Object.keys(reads).length === topics.length && topics.every(({ topic, partitions }) => reads[topic] === partitions)
   const kept = namesOf(Object.keys(reads).sort(), places)
-  const keeps = (set: readonly string[]): boolean => kept.some((of) => set.every((topic) => of.includes(topic)))
+  // Tables that every process reads as a whole are in nobody's assignment.
+  const isShared = (topic: string): boolean => reads[topic] !== undefined
+  const keeps = (set: readonly string[]): boolean => {
+    const shared = set.filter(isShared)
+    return shared.length < 2 || kept.some((of) => shared.every((topic) => of.includes(topic)))
+  }
   return isSame && together.every(keeps)
 }
 

@@ -1,17 +1,3 @@
-/** Sums of two topics: the next version of `sums-of-one.ts`. */
-import { defineApp, serdes } from 'millrace'
+import { sumsOf } from '../support/sums.ts'
 
-const numbers = { key: serdes.string, value: serdes.json<number>() }
-
-export default defineApp({
-  applicationId: 'sums',
-  build(topology) {
-    topology
-      .stream('one', numbers)
-      .merge(topology.stream('two', numbers))
-      .groupByKey()
-      .reduce((a, b) => a + b, { store: 'sums' })
-      .toStream()
-      .to('told', numbers)
-  },
-})
+export default sumsOf('one', 'two')
