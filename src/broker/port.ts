@@ -47,6 +47,8 @@ export interface FetchedPartition extends TopicPartition {
   readonly aborted: readonly AbortedTransaction[]
   /** The partitions of this answer, all of them marked, were not read at one moment: what one lacks may be there by now. */
   readonly isApart?: boolean
+  /** The broker was asked for it so long before this call, milliseconds. Default 0: the call asked for it. */
+  readonly askedBeforeMs?: number
   /** `OFFSET_OUT_OF_RANGE`, `UNKNOWN_TOPIC_OR_PARTITION`, …: this partition alone failed, with a non-retriable code. */
   readonly error?: string
 }

@@ -2,7 +2,8 @@
  * The idle clock of every partition. A partition is idle when it was seen to be empty for its whole timeout: the clock
  * runs only while nothing is buffered and the broker, asked again and again, has nothing more to give. Time in which
  * nobody could have seen a record (a pause, a failing fetch, a full buffer, a broker that does not answer) is no
- * evidence and does not count.
+ * evidence and does not count. That it was empty to the end of the timeout has to be known: where the last answer is of
+ * an earlier moment, the broker is asked once more.
  */
 import { assert } from '../base/assert.ts'
 
@@ -26,15 +27,19 @@ export class IdleClocks {
   #accrued: Float64Array
   /** Beginning of the stretch that runs, NaN while the clock stands. */
   #since: Float64Array
-  /** Last time the broker was seen to have nothing. */
+  /** Last time of which it is known that the broker had nothing. */
   #evidence: Float64Array
   /** For how long the partition has been idle, before the time that runs. */
   #idleMs: Float64Array
   /** Since when it is idle; NaN while it is not. */
   #idleSince: Float64Array
   #flags: Uint8Array
+  /** Of these the broker was asked whether they are empty still. */
+  readonly #asked = new Set<number>()
   #stopped = false
+  /** When the next partition turns idle, and when the next one is to be asked for. */
   #deadline = Number.POSITIVE_INFINITY
+  #question = Number.POSITIVE_INFINITY
   #deadlineStale = false
 
   constructor(capacity: number, options: IdlenessOptions) {
@@ -104,17 +109,28 @@ export class IdleClocks {
     this.#deadlineStale = true
   }
 
-  /** What the last fetch said. `lag`: records of the log beyond the position reached. */
-  evidence(p: number, lag: number, fetchFailed: boolean, now: number): void {
+  /**
+   * What the last fetch said. `lag`: records of the log beyond the position reached. It tells of the moment at which it was
+   * asked: an answer may have lain there for as long as this process had no time for it. True where a partition that was
+   * idle has records again: it is awake before they are fetched.
+   */
+  evidence(p: number, lag: number, fetchFailed: boolean, now: number, askedAt = now): boolean {
     const flags = this.#flags[p] as number
     const counts = fetchFailed ? this.#options.onFetchError === 'count' : lag <= 0
+    const wakes = !fetchFailed && !counts && (flags & idle) !== 0
+    this.#asked.delete(p)
     if (counts) {
-      this.#closeGap(p, now)
-      this.#evidence[p] = now
+      this.#closeGap(p, askedAt)
+      this.#evidence[p] = Math.max(this.#evidence[p] as number, askedAt)
+    }
+    if (wakes) {
+      this.#awake(p, now)
+      this.#accrued[p] = 0
     }
     if (fetchFailed && !counts) this.#flags[p] = flags | failed
-    else this.#flags[p] = (flags & ~(failed | caughtUp)) | fetched | (counts ? caughtUp : 0)
+    else this.#flags[p] = (flags & ~(failed | caughtUp | (wakes ? idle : 0))) | fetched | (counts ? caughtUp : 0)
     this.#refresh(p, now)
+    return wakes
   }
 
   /** All clocks stand, as while the application is paused. */
@@ -128,9 +144,23 @@ export class IdleClocks {
     for (const p of slots) this.#refresh(p, now)
   }
 
-  /** Whether the partition's timeout is over. */
+  /** Whether the partition's timeout is over, and it was empty to its end. */
   isDue(p: number, now: number): boolean {
-    return this.#deadlineOf(p) <= now
+    const deadline = this.#deadlineOf(p)
+    return deadline <= now && this.#isProven(p, deadline)
+  }
+
+  /** Those whose timeout is over, but for the proof that they were empty to its end. Each once, until an answer comes. */
+  unproven(slots: Iterable<number>, now: number): number[] {
+    const found: number[] = []
+    if (this.nextQuestion(slots) > now) return found
+    for (const p of slots) {
+      const deadline = this.#deadlineOf(p)
+      if (deadline <= now && !this.#asked.has(p) && !this.#isProven(p, deadline)) found.push(p)
+    }
+    for (const p of found) this.#asked.add(p)
+    this.#deadlineStale = true
+    return found
   }
 
   /** The partition, which is due, is idle until something is buffered. */
@@ -141,15 +171,16 @@ export class IdleClocks {
     this.#deadlineStale = true
   }
 
-  /** When the next partition turns idle if nothing happens before; `Infinity` for never. */
+  /** When the next partition turns idle, as far as that is proven; `Infinity` for never. */
   nextDeadline(slots: Iterable<number>): number {
-    if (this.#deadlineStale) {
-      let least = Number.POSITIVE_INFINITY
-      for (const p of slots) least = Math.min(least, this.#deadlineOf(p))
-      this.#deadline = least
-      this.#deadlineStale = false
-    }
+    this.#findDeadlines(slots)
     return this.#deadline
+  }
+
+  /** When `unproven` has something to tell, if nothing happens before; `Infinity` for never. */
+  nextQuestion(slots: Iterable<number>): number {
+    this.#findDeadlines(slots)
+    return this.#question
   }
 
   grow(capacity: number): void {
@@ -165,7 +196,20 @@ export class IdleClocks {
     this.#flags = flags
   }
 
+  #findDeadlines(slots: Iterable<number>): void {
+    if (!this.#deadlineStale) return
+    this.#deadlineStale = false
+    this.#deadline = Number.POSITIVE_INFINITY
+    this.#question = Number.POSITIVE_INFINITY
+    for (const p of slots) {
+      const deadline = this.#deadlineOf(p)
+      if (this.#isProven(p, deadline)) this.#deadline = Math.min(this.#deadline, deadline)
+      else if (!this.#asked.has(p)) this.#question = Math.min(this.#question, deadline)
+    }
+  }
+
   #forget(p: number): void {
+    this.#asked.delete(p)
     this.#flags[p] = 0
     this.#accrued[p] = 0
     this.#since[p] = Number.NaN
@@ -197,17 +241,21 @@ export class IdleClocks {
   }
 
   /** Leaves out the time in which the last evidence had become too old. */
-  #closeGap(p: number, now: number): void {
+  #closeGap(p: number, askedAt: number): void {
     const since = this.#since[p] as number
     this.#deadlineStale = true
     const goodUntil = this.#goodUntil(p)
-    if (Number.isNaN(since) || now <= goodUntil) return
+    if (Number.isNaN(since) || askedAt <= goodUntil) return
     this.#accrued[p] = (this.#accrued[p] as number) + Math.max(0, goodUntil - since)
-    this.#since[p] = now
+    this.#since[p] = Math.max(since, askedAt)
   }
 
   #goodUntil(p: number): number {
     return (this.#evidence[p] as number) + this.#options.evidenceTtlMs
+  }
+
+  #isProven(p: number, deadline: number): boolean {
+    return (this.#evidence[p] as number) >= deadline
   }
 
   #deadlineOf(p: number): number {

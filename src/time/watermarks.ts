@@ -205,13 +205,13 @@ export class Watermarks {
   }
 
   /**
-   * What the last fetch of a partition said. `lag`: offsets between the position it reached and the last stable one.
-   * Only a partition seen empty can turn idle.
+   * What the last fetch of a partition said, or a question where its log ends. `lag`: offsets between the position it
+   * reached and the last stable one. Only a partition seen empty can turn idle.
    */
-  evidence(p: number, lag: number | undefined, fetchFailed: boolean, now: number): void {
+  evidence(p: number, lag: number | undefined, fetchFailed: boolean, now: number, askedAt = now): void {
     if (lag === undefined) this.#sort(this.#heads.forgetLag(p, now), now)
     if (lag === undefined) return
-    this.#idle.evidence(p, lag, fetchFailed, now)
+    if (this.#idle.evidence(p, lag, fetchFailed, now, askedAt)) this.#marks.refresh(p)
     this.#holds.refresh(p)
     if (!fetchFailed) this.#sort(this.#heads.fetched(p, lag, now), now)
   }
@@ -249,10 +249,16 @@ export class Watermarks {
     return changed || now >= this.#holdDeadline()
   }
 
-  /** When `tick` has something to do, on the monotonic clock; `Infinity` for never. */
+  /** When `tick` or `unproven` has something to do, on the monotonic clock; `Infinity` for never. */
   nextDeadline(): number {
     const { slots } = this.#names
-    return Math.min(this.#idle.nextDeadline(slots), this.#heads.nextDeadline(slots), this.#holdDeadline())
+    const idle = Math.min(this.#idle.nextDeadline(slots), this.#idle.nextQuestion(slots))
+    return Math.min(idle, this.#heads.nextDeadline(slots), this.#holdDeadline())
+  }
+
+  /** Those that turn idle once the broker, asked from now on, says that they are empty. */
+  unproven(now: number): PartitionKey[] {
+    return this.#idle.unproven(this.#names.slots, now).map((p) => this.#names.key(p))
   }
 
   /** The application's watermark, -Infinity while unknown. */

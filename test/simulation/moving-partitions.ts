@@ -176,8 +176,7 @@ class Group {
     this.#disorder = new Random(seed ^ 0xd15)
     this.scheduler = new Scheduler(random, settleSome)
     const derived = derive(random, seed)
-    // A fetch that found nothing proves a partition empty for some seconds, also to a process that stands still in them.
-    this.derived = falls ? { ...derived, falls, behindMs: 0, freezes: 0 } : derived
+    this.derived = falls ? { ...derived, falls, behindMs: 0 } : derived
     this.#members = Array.from({ length: this.derived.members }, (_, n) => n)
     const disk = this.derived.disk ? (): DiskBackend => new DiskBackend() : undefined
     this.#stores = this.#members.map(() => new DurableBackends(disk))

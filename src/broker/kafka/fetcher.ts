@@ -15,6 +15,7 @@ type Wanted = FetchRequest['partitions'][number]
 
 /** One request under way, or its answer until somebody takes it. */
 interface Flight {
+  readonly sentAtMs: number
   readonly isolation: FetchRequest['isolation']
   readonly topics: ReadonlyMap<string, string>
   readonly offsets: ReadonlyMap<PartitionKey, number>
@@ -204,8 +205,10 @@ export class Fetcher {
     const what = `fetching from ${asked[0]?.topic}${asked.length > 1 ? ' and others' : ''}`
     const limits = { maxWaitMs, maxBytes: request.maxBytes, isolation: request.isolation }
     const fetch = ({ connection }: Link): Promise<FetchAnswer> => sendFetch(connection, limits, asked)
+    const sentAtMs = performance.now()
     const answer = this.#cluster.alone(address, requestTimeoutMs, what, fetch, 'fetch')
     const flight: Flight = {
+      sentAtMs,
       isolation: request.isolation,
       topics,
       offsets: new Map(asked.map((item) => [partitionKey(item.topic, item.partition), item.offset])),
@@ -255,13 +258,19 @@ export class Fetcher {
       const wanted = gathering.wanted.get(key)
       if (wanted === undefined || wanted.offset !== flight.offsets.get(key)) continue
       gathering.by.set(key, flight)
-      if (partition.errorCode === 0) this.#found(wanted, partition, gathering)
+      const askedBeforeMs = Math.max(0, gathering.beganAtMs - flight.sentAtMs)
+      if (partition.errorCode === 0) this.#found(wanted, partition, gathering, askedBeforeMs)
       else this.#fault(wanted, refused(partition.errorCode, `reading ${key}`), gathering, { answer: partition })
     }
     return true
   }
 
-  #found({ topic, partition }: TopicPartition, answer: FetchAnswerPartition, gathering: Gathering): void {
+  #found(
+    { topic, partition }: TopicPartition,
+    answer: FetchAnswerPartition,
+    gathering: Gathering,
+    askedBeforeMs: number,
+  ): void {
     this.#missingSinceMs.delete(topic)
     const { records, highWatermark, lastStableOffset, logStartOffset, aborted } = answer
     if (records.length) gathering.worthReturning = true
@@ -273,6 +282,7 @@ export class Fetcher {
       lastStableOffset,
       logStartOffset,
       aborted,
+      ...(askedBeforeMs > 0 && { askedBeforeMs }),
     })
   }
 

@@ -20,8 +20,8 @@ export interface EndChecksOptions {
 }
 
 export interface EndChecksEvents {
-  /** How much of a partition's log was not fetched; undefined: nobody knows. */
-  evidence(buffer: PartitionBuffer, lag: number | undefined): void
+  /** How much of a partition's log was not fetched when it was asked; undefined: nobody knows. */
+  evidence(buffer: PartitionBuffer, lag: number | undefined, askedAt?: number): void
   /** A task may be fetched again. */
   released(): void
   /** Something failed that no broker has to do with. */
@@ -149,6 +149,7 @@ export class EndChecks {
       this.#unknown.add(buffer)
       this.#events.evidence(buffer, undefined)
     }
+    const askedAt = this.#o.clock.monotonic()
     const ends = await this.#endsOf(buffers)
     for (const task of tasks) this.#asking.delete(task)
     if (this.#closed) return
@@ -159,7 +160,7 @@ export class EndChecks {
       // Those that have gone meanwhile are forgotten.
       if (end === undefined || !this.#unknown.delete(buffer)) continue
       buffer.endsAtLeast(end, this.#o.clock.monotonic())
-      this.#events.evidence(buffer, buffer.lag)
+      this.#events.evidence(buffer, buffer.lag, askedAt)
     }
     this.#events.released()
   }

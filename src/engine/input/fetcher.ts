@@ -45,8 +45,8 @@ export interface FetcherEvents extends FetchPaceEvents {
   requested?(ms: number): void
   /** A poll let records into a buffer. */
   polled?(buffer: PartitionBuffer, records: number): void
-  /** How much of a partition's log was not fetched; undefined: nobody knows any more. Or that fetching failed. */
-  evidence(buffer: PartitionBuffer, lag: number | undefined, failed: boolean): void
+  /** How much of a partition's log was not fetched when it was asked; undefined: nobody knows any more. Or that fetching failed. */
+  evidence(buffer: PartitionBuffer, lag: number | undefined, failed: boolean, askedAt?: number): void
   /** Whether the broker answers. Told when it changes. */
   connected(connected: boolean, why: string | undefined): void
   /** Something was set right that somebody should know of. */
@@ -112,7 +112,7 @@ export class Fetcher {
     }
     this.#pace = new FetchPace(options.paceMs ?? 0, options.clock, events)
     this.#checks = new EndChecks(options, {
-      evidence: (buffer, lag) => events.evidence(buffer, lag, false),
+      evidence: (buffer, lag, askedAt) => events.evidence(buffer, lag, false, askedAt),
       released: () => this.#changed(false),
       failed: (error) => void this.#requestFailed(error, []),
     })
@@ -268,13 +268,13 @@ export class Fetcher {
     if (this.#closed || answer === undefined) return
     this.#setConnected(true, undefined)
     this.#backoffMs = shortestBackoffMs
-    const atHand = await this.#takeAll(answer, asked)
+    const atHand = await this.#takeAll(answer, asked, began)
     this.#events.buffered?.(this.bufferedBytes)
     await this.#paced(wanted, { began, atHand })
   }
 
   /** Nothing is dispatched between what an answer brings and the doubts that it raises. Answers what was at hand then. */
-  async #takeAll(answer: readonly FetchedPartition[], asked: Asked): Promise<number> {
+  async #takeAll(answer: readonly FetchedPartition[], asked: Asked, began: number): Promise<number> {
     const taken: PartitionBuffer[] = []
     const arrived: number[] = []
     const failed: Array<[slot: Slot, code: string]> = []
@@ -287,7 +287,7 @@ export class Fetcher {
       else {
         if (fetched.records.length > 0) arrived.push(taken.length)
         taken.push(slot.buffer)
-        this.#take(slot, fetched)
+        this.#take(slot, fetched, began - (fetched.askedBeforeMs ?? 0))
       }
     }
     for (const [slot, code] of failed) this.#partitionFailed(slot, code)
@@ -346,7 +346,7 @@ export class Fetcher {
     }
   }
 
-  #take(slot: Slot, fetched: FetchedPartition): void {
+  #take(slot: Slot, fetched: FetchedPartition, askedAt: number): void {
     const { buffer } = slot
     const end = this.#o.isolation === 'read_committed' ? fetched.lastStableOffset : fetched.highWatermark
     buffer.sawEnds(Math.max(end, 0), fetched.highWatermark, this.#o.clock.monotonic())
@@ -359,7 +359,7 @@ export class Fetcher {
     } catch (error) {
       this.#bufferFailed(buffer, error)
     }
-    if (!slot.failed) this.#events.evidence(buffer, this.#checks.lagOf(buffer), false)
+    if (!slot.failed) this.#events.evidence(buffer, this.#checks.lagOf(buffer), false, askedAt)
   }
 
   #askForMore(slot: Slot, atMost: number): void {

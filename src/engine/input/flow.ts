@@ -106,14 +106,14 @@ export class Flow {
       starving: () => this.#starving(),
       waiting: () => recordsAtHand(this.#routes),
       slackMs: () => host.slackMs(),
-      evidence: (buffer, lag, failed) => this.#evidence(buffer, lag, failed),
+      evidence: (buffer, lag, failed, askedAt) => this.#evidence(buffer, lag, failed, askedAt),
       connected: (connected, why) => host.connected(connected, why),
       // Behind the dispatch that may be under way: what restarts takes all of it back.
       failed: (error) => queueMicrotask(() => host.failed(error)),
     })
     this.#fetcher.pause('restoring')
-    const hasMore = (buffer: PartitionBuffer): void => this.#evidence(buffer, buffer.lag, false)
-    this.#logEnds = new LogEnds(options, () => this.#fetcher.buffers, hasMore).start()
+    const told = (buffer: PartitionBuffer, askedAt: number): void => this.#evidence(buffer, buffer.lag, false, askedAt)
+    this.#logEnds = new LogEnds(options, () => this.#fetcher.buffers, told).start()
   }
 
   /** Adds partitions, to be read from where the group left them. */
@@ -374,6 +374,7 @@ export class Flow {
   #dispatch(): void {
     const now = this.#o.clock.monotonic()
     this.#watermarks.tick(now)
+    void this.#logEnds.ask(this.#watermarks.unproven(now))
     // Outputs that wait for the transaction under way are memory too: no more input until it is through.
     const held = this.#host.heldBytes() > this.#o.settings.uncommittedMaxBytes
     if (held) this.#host.commitWanted()
@@ -435,10 +436,10 @@ export class Flow {
     return this.#watermarks.holdMs(this.#o.clock.monotonic()) > 0 || this.#watermarks.longestWait() !== undefined
   }
 
-  #evidence(buffer: PartitionBuffer, lag: number | undefined, failed: boolean): void {
+  #evidence(buffer: PartitionBuffer, lag: number | undefined, failed: boolean, askedAt?: number): void {
     const route = this.#routeOf(buffer)
     if (!route) return
-    this.#watermarks.evidence(route.handle, lag, failed, this.#o.clock.monotonic())
+    this.#watermarks.evidence(route.handle, lag, failed, this.#o.clock.monotonic(), askedAt)
     // What came may have been nothing but markers, behind which all is read again that was at hand before.
     if (route.sorted?.isReadingAgain) this.#sorted.arrived(route)
     this.#announcements?.settle()

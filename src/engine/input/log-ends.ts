@@ -1,9 +1,10 @@
 /**
  * Where the logs end that are not fetched just now: of partitions that are paused, full or restoring. What is written to
- * them meanwhile is lag as well, and nobody would know of it before they are fetched again.
+ * them meanwhile is lag as well, and nobody would know of it before they are fetched again. And of those that are about to
+ * turn idle: a fetch that waits at the broker says only when it is over that nothing has come.
  */
 import type { Clock } from '../../base/clock.ts'
-import { partitionKey, type TopicPartition } from '../../base/ids.ts'
+import { type PartitionKey, partitionKey, type TopicPartition } from '../../base/ids.ts'
 import type { Timers } from '../../base/timers.ts'
 import type { BrokerPort } from '../../broker/port.ts'
 import type { PartitionBuffer } from './partition-buffer.ts'
@@ -20,20 +21,20 @@ const everyMs = 1000
 export class LogEnds {
   readonly #o: LogEndsOptions
   readonly #buffers: () => readonly PartitionBuffer[]
-  readonly #hasMore: (buffer: PartitionBuffer) => void
+  readonly #told: (buffer: PartitionBuffer, askedAt: number) => void
   #started = false
   #closed = false
   #cancel: (() => void) | undefined
 
-  /** `hasMore`: whoever goes by what is known to be there has to hear of it as well. */
+  /** `told`: whoever goes by what is known to be there has to hear of it as well. */
   constructor(
     options: LogEndsOptions,
     buffers: () => readonly PartitionBuffer[],
-    hasMore: (buffer: PartitionBuffer) => void,
+    told: (buffer: PartitionBuffer, askedAt: number) => void,
   ) {
     this.#o = options
     this.#buffers = buffers
-    this.#hasMore = hasMore
+    this.#told = told
   }
 
   start(): this {
@@ -45,6 +46,25 @@ export class LogEnds {
   close(): void {
     this.#closed = true
     this.#cancel?.()
+  }
+
+  /** Asks where these end, and tells of each. A broker that does not answer is not asked again: the next fetch tells as well. */
+  async ask(keys: readonly PartitionKey[]): Promise<void> {
+    if (keys.length === 0) return
+    const wanted = new Set(keys)
+    const askedAt = this.#o.clock.monotonic()
+    const buffers = this.#buffers().filter((buffer) => wanted.has(partitionKey(buffer.topic, buffer.partition)))
+    const places = buffers.map(({ topic, partition }) => ({ topic, partition }))
+    const ends = await this.#o.broker.listOffsets(places, 'stable').catch(() => [])
+    if (this.#closed) return
+    const endOf = new Map(ends.map((end) => [partitionKey(end.topic, end.partition), end.offset]))
+    const there = new Set(this.#buffers())
+    for (const buffer of buffers) {
+      const end = endOf.get(partitionKey(buffer.topic, buffer.partition))
+      if (end === undefined || !there.has(buffer)) continue
+      buffer.endsAtLeast(end, this.#o.clock.monotonic())
+      this.#told(buffer, askedAt)
+    }
   }
 
   #later(): void {
@@ -74,7 +94,7 @@ export class LogEnds {
       const readable = stable.get(key)
       if (readable === undefined) continue
       buffer.sawEnds(readable, ends.get(key) ?? readable, this.#o.clock.monotonic())
-      if (buffer.lag > 0) this.#hasMore(buffer)
+      if (buffer.lag > 0) this.#told(buffer, askedAt)
     }
   }
 }

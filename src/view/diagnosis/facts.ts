@@ -60,6 +60,8 @@ export interface LaneFacts {
   readonly rate: number | null
   /** Since when it has been at work, or waited for asynchronous functions, without a pause. */
   readonly busySinceMs: number | null
+  /** At how many of the looks of these seconds it was, 0 to 1. Default 1. */
+  readonly busyShare?: number
   /** The key behind which records have waited since then without a pause. */
   readonly hotKey: {
     readonly hash: string

@@ -26,6 +26,8 @@ const hotPauseMs = 1500
  * call of another lane.
  */
 const idlePauseMs = 3000
+/** Who was at work at fewer of the looks waits for records most of the time. */
+const leastShare = 0.25
 
 export class LaneLook {
   readonly #name: string
@@ -44,8 +46,8 @@ export class LaneLook {
   #busySinceMs: number | null = null
   #lastBusyMs = 0
   #hot: { hash: number; sinceMs: number; seenMs: number; facts: NonNullable<LaneFacts['hotKey']> } | null = null
-  /** Finished records at earlier looks, oldest first. */
-  #finished: Array<{ readonly atMs: number; readonly count: number }> = []
+  /** Earlier looks, oldest first: finished records, and whether the lane was at work. */
+  #looks: Array<{ readonly atMs: number; readonly count: number; readonly isBusy: boolean }> = []
 
   constructor(lane: number, block: Float64Array, layout: CounterLayout) {
     this.#name = `lane-${lane}`
@@ -70,9 +72,13 @@ export class LaneLook {
     const isInside = isBehindACall && seen !== undefined && this.#isInside(seen)
     const stepSinceMs = isInside ? this.#stillSinceMs : this.#stepSinceMs
     const isBusy = stepSinceMs !== null || inFlight > 0 || queued > 0
+    const rate = this.#rate(now, isBusy)
+    const busyShare = this.#looks.filter((look) => look.isBusy).length / this.#looks.length
     if (isBusy) this.#lastBusyMs = now
     if (isBusy) this.#busySinceMs ??= now
     else if (now - this.#lastBusyMs >= idlePauseMs) this.#busySinceMs = null
+    // One that gets a little again and again is not at work all along.
+    if (rate !== null && busyShare < leastShare) this.#busySinceMs = null
     const at = place(topics, this.#at('currentTopic'), this.#at('currentPartition'), this.#at('currentOffset'))
     const facts: LaneFacts = {
       lane: this.#name,
@@ -97,8 +103,9 @@ export class LaneLook {
       callMs: this.#at('callMs'),
       queuedRecords: Math.max(0, queued),
       storesMs: this.#at('storesMs'),
-      rate: this.#rate(now),
+      rate,
       busySinceMs: this.#busySinceMs,
+      busyShare,
       hotKey: this.#hotKey(now, topics, nodeName),
     }
     return { facts, timersPending: block[laneIndex.timersPending] as number }
@@ -161,12 +168,12 @@ export class LaneLook {
     this.#offset = offset
   }
 
-  #rate(now: number): number | null {
+  #rate(now: number, isBusy: boolean): number | null {
     const count = this.#at('finishedRecords')
-    const list = this.#finished
+    const list = this.#looks
     // A restart in place counts anew.
     if (list.length > 0 && count < (list.at(-1)?.count ?? 0)) list.length = 0
-    list.push({ atMs: now, count })
+    list.push({ atMs: now, count, isBusy })
     while (list.length > 2 && now - (list[1]?.atMs ?? now) >= windowMs) list.shift()
     const [first] = list
     if (first === undefined || list.length < fewestLooks || now - first.atMs < windowMs / 2) return null

@@ -84,6 +84,27 @@ describe('idleness', () => {
     assert.equal(story.at(2700).shown('a').idle, true)
   })
 
+  test('waits for an answer of the time at which it begins, which a record may contradict', () => {
+    const story = new Story().assign('a', { idle: 1000 }).assign('b', { idle: 1000 }).empty('a', 'b')
+    assert.equal(story.watermarks.nextDeadline(), 1000)
+    assert.deepEqual(story.unansweredAt(1000), ['a:0', 'b:0'])
+    assert.deepEqual(story.unansweredAt(1200), [], 'each is asked for once')
+    story.watermarks.evidence(story.handle('a'), 0, false, 1200, 900)
+    assert.deepEqual(story.unansweredAt(1200), ['a:0'], 'that answer was of an earlier time')
+    story.watermarks.evidence(story.handle('a'), 0, false, 1300, 1200)
+    story.watermarks.evidence(story.handle('b'), 1, false, 1300, 1000)
+    assert.deepEqual([story.at(1300).shown('a').idle, story.at(9000).shown('b').idle], [true, false])
+    assert.equal(story.shown('a').idleTotalMs, 8000, 'it was idle once its timeout was over')
+  })
+
+  test('does not count time in which records were buffered, though an answer is of an earlier one', () => {
+    const story = new Story({ evidenceTtlMs: 300 }).assign('a', { idle: 1000 })
+    story.feed('a', [5]).at(5000).next()
+    story.watermarks.evidence(story.handle('a'), 0, false, 5100, 4000)
+    for (let now = 5100; now < 6100; now += 100) assert.equal(story.at(now).empty('a').shown('a').idle, false)
+    assert.equal(story.at(6100).shown('a').idle, true)
+  })
+
   test('ends when a record arrives, which then counts though it is old (edge case 4)', () => {
     const story = new Story().assign('a').assign('b', { idle: 100 })
     story.feed('a', [500]).feed('b', [10])
@@ -95,6 +116,17 @@ describe('idleness', () => {
     assert.equal(story.next(), 'b@20/500')
     assert.equal(story.next(), 'a@600/500')
     assert.equal(story.shown('b').watermarkMs, 20)
+  })
+
+  test('ends when it is known that records lie at the broker, before what others have at hand counts', () => {
+    const story = new Story().assign('a', { task: 't' }).assign('b', { idle: 100, task: 't' })
+    story.feed('a', [500]).feed('b', [10]).all()
+    story.at(100)
+    assert.equal(story.global, 500)
+    story.feed('a', [900]).feed('b', [], 3)
+    assert.deepEqual([story.shown('b').idle, story.next(), story.global], [false, null, 500])
+    story.feed('b', [600], 2)
+    assert.equal(story.next(), 'b@600/600')
   })
 
   test('of one partition leaves the others their own timeouts', () => {

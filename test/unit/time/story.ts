@@ -4,6 +4,18 @@ import type { PartitionWatermarkReport, WatermarkReport } from '../../../src/tim
 /** What the wall clock says when a story begins. */
 export const epoch = 1_700_000_000_000
 
+/** Time passes, in which nothing came: whoever is asked for before it turns idle is still empty. */
+export function passTo(watermarks: Watermarks, now: number): void {
+  watermarks.tick(now)
+  const asked = watermarks.unproven(now)
+  for (const key of asked) {
+    const colon = key.lastIndexOf(':')
+    const p = watermarks.handle(key.slice(0, colon), Number(key.slice(colon + 1)))
+    watermarks.evidence(p, 0, false, now)
+  }
+  if (asked.length > 0) passTo(watermarks, now)
+}
+
 /** Partitions `a`, `b`, … with one record at a time fed, so that a case reads as a story. */
 export class Story {
   readonly watermarks: Watermarks
@@ -54,10 +66,18 @@ export class Story {
     return this
   }
 
+  /** Time passes in which nothing comes. */
   at(now: number): this {
     this.now = now
-    this.watermarks.tick(now)
+    passTo(this.watermarks, now)
     return this
+  }
+
+  /** Time passes, and nobody has answered yet who is asked whether it is empty still. Answers who that is. */
+  unansweredAt(now: number): string[] {
+    this.now = now
+    this.watermarks.tick(now)
+    return this.watermarks.unproven(now)
   }
 
   /** Dispatches one record; answers `name@timestamp/watermark`, or null when none may go. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { noHead, Watermarks } from '../../../src/time/watermarks.ts'
+import { passTo } from './story.ts'
 
 const timing = { maxOutOfOrdernessMs: 0, idlenessMs: 0, alignment: undefined }
 const unknown = Number.NEGATIVE_INFINITY
@@ -79,7 +80,7 @@ describe('the watermark of a task', () => {
     go(right, 100)
     for (const p of [left, right]) watermarks.evidence(p, 0, false, 0)
     watermarks.headArrived(single, 400, 0, 5)
-    watermarks.tick(20)
+    passTo(watermarks, 20)
     assert.ok(watermarks.isIdle(left) && watermarks.isIdle(right))
     watermarks.pick(20)
     watermarks.dispatched(single, noHead, -1, 20)
@@ -90,7 +91,7 @@ describe('the watermark of a task', () => {
     const { watermarks, left, right, single, go } = twoTasks(10)
     watermarks.gate([left, right], left, () => unknown, 0)
     for (const p of [left, right]) watermarks.evidence(p, 0, false, 0)
-    watermarks.tick(20)
+    passTo(watermarks, 20)
     assert.ok(watermarks.isIdle(left) && watermarks.isIdle(right))
     go(single, 400)
     assert.equal(watermarks.inForce(left), unknown, 'what they have dispatched may not have come out yet')

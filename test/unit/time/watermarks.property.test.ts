@@ -3,6 +3,7 @@ import { describe, test } from 'node:test'
 import fc from '../../support/properties.ts'
 import type { PartitionTiming } from '../../../src/time/partition-watermarks.ts'
 import { noHead, Watermarks } from '../../../src/time/watermarks.ts'
+import { passTo } from './story.ts'
 import { type NaivePartition, NaiveWatermarks } from './naive-watermarks.ts'
 
 type Step =
@@ -66,7 +67,7 @@ class Pair {
         break
       case 'wait':
         this.now += each.ms
-        this.real.tick(this.now)
+        passTo(this.real, this.now)
         this.naive.tick(this.now)
         break
       case 'pause':

@@ -447,6 +447,13 @@ describe('a diagnosis', () => {
     assert.match(many?.sentence ?? '', /^3 calls in lane-0 fail again and again\. The oldest was made by the step ask /)
   })
 
+  test('does not call a lane slow that has nothing to do for most of the time', () => {
+    const little = { ...lane, rate: 17, busySinceMs: now - 9000 }
+    const partitions = [{ ...partition, lag: 500 }]
+    assert.deepEqual(codesOf({ lanes: [{ ...little, busyShare: 0.3 }], partitions }), [])
+    assert.deepEqual(codesOf({ lanes: [{ ...little, busyShare: 0.9 }], partitions }), ['LANE_SLOW'])
+  })
+
   test('does not call a lane that finishes nothing yet stuck, nor unstuck', () => {
     const still = { ...lane, rate: 0, stepSinceMs: now - 4000, longestStepMs: 3000, busySinceMs: now - 9000 }
     const partitions = [{ ...partition, lag: 500 }]

@@ -61,6 +61,16 @@ test('a lane that has nothing for a moment, because what feeds it waits for a pr
   assert.equal(busySinceMs(5250), 5250)
 })
 
+test('a lane that gets a little again and again is not at work all along', () => {
+  const { block, busySinceMs, facts } = lookAt()
+  for (let now = 1000; now < 20_000; now += 250) {
+    block[laneIndex.queuedRecords] = now % 2000 === 0 ? 1 : 0
+    const since = busySinceMs(now)
+    assert.ok(since === null || now - since < 5000, `at work since ${since} at ${now}`)
+  }
+  assert.ok((facts(20_000).busyShare ?? 1) < 0.25)
+})
+
 const call = (block: Float64Array, id: number, offset: number, sinceMs: number): void => {
   block[laneIndex.oldestCall] = id
   block[laneIndex.oldestOffset] = offset

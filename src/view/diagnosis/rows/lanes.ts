@@ -368,7 +368,7 @@ const laneSlow: StandstillRow = {
   code: 'LANE_SLOW',
   severity: 'SLOW',
   title: 'A slow function',
-  when: 'A lane has been at work for 5 s without a pause of 3 s, finishes fewer than 50 records a second, and more wait.',
+  when: 'A lane has been at work for 5 s without a pause of 3 s, finishes fewer than 50 records in a second of work, and more wait.',
   explains: ['BUFFER_FULL', 'COMMITS_SLOW'],
   next: 'Look at what the function spends its time with. If it calls another system, check whether that one is slower than usual; where it computes, whether this host is short of processor time. The developers can make it quicker. More lanes (`engine.lanes.count`) help only where the records that wait have different keys.',
   nextBehind: 'The lane is as quick as before when that is done.',
@@ -378,8 +378,10 @@ const laneSlow: StandstillRow = {
     !isMeantToRun(facts)
       ? []
       : facts.lanes.flatMap((lane): Found[] => {
-          const { rate, busySinceMs } = lane
-          if (rate === null || busySinceMs === null || now - busySinceMs < slowForMs || rate > slowRate) return []
+          const { rate, busySinceMs, busyShare = 1 } = lane
+          if (rate === null || busySinceMs === null || now - busySinceMs < slowForMs) return []
+          // Time in which it had nothing to do is not its own.
+          if (rate > slowRate * busyShare) return []
           // A call or step that is out of the ordinary has a finding of its own.
           if (rate === 0 && (isStuck(lane, now) || isUnanswered(facts, lane, now))) return []
           const waiting = lagOf(facts)
@@ -393,7 +395,7 @@ const laneSlow: StandstillRow = {
           const each = asynchronous
             ? ` A call of ${where} takes ${duration(lane.callMs)} until it is answered.`
             : rate > 0
-              ? ` A record takes ${duration(1000 / rate)} in ${where.replace(/,$/, '')}.`
+              ? ` A record takes ${duration((1000 * busyShare) / rate)} in ${where.replace(/,$/, '')}.`
               : ` It is in ${where.replace(/,$/, '')}.`
           return [
             {
