@@ -85,9 +85,14 @@ export class Diagnosis {
       this.#flow.sample(facts, this.#o.view.counters(), passed)
       this.#askFunctions(facts, now)
     }
-    const findings = this.#keepSince(diagnose(now, facts), now)
+    const findings = this.#keepSince(diagnose(now, { ...facts, slowBefore: this.#slowLanes() }), now)
     this.#verdict = { ...verdictOf(facts, findings, this.#flow.stages(findings)), times: this.#flow.times(passed) }
     return this.#verdict
+  }
+
+  #slowLanes(): ReadonlySet<string> {
+    const slow = [...this.#known.values()].filter(({ code }) => code === 'LANE_SLOW')
+    return new Set(slow.flatMap(({ place: { lane } }) => lane ?? []))
   }
 
   /** Instants that were remembered are those of the wall clock as it was: they tell no ages any more. */

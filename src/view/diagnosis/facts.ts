@@ -215,6 +215,8 @@ export interface Facts {
   /** Which stores wait for room on the disk, as a sentence, and since when. */
   readonly diskFull: { readonly sentence: string; readonly sinceMs: number } | null
   readonly lanes: readonly LaneFacts[]
+  /** Those that were told to be slow at the last look. */
+  readonly slowBefore?: ReadonlySet<string>
   readonly partitions: readonly PartitionFacts[]
   /** Whether anything in the application waits for event time. */
   readonly usesEventTime: boolean

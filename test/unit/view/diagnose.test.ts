@@ -454,6 +454,13 @@ describe('a diagnosis', () => {
     assert.deepEqual(codesOf({ lanes: [{ ...little, busyShare: 0.9 }], partitions }), ['LANE_SLOW'])
   })
 
+  test('does not tell anew, again and again, of a lane that is about as slow as the limit', () => {
+    const about = { lanes: [{ ...lane, rate: 60, busySinceMs: now - 9000 }], partitions: [{ ...partition, lag: 250 }] }
+    assert.deepEqual(codesOf(about), [])
+    assert.deepEqual(codesOf({ ...about, slowBefore: new Set([lane.lane]) }), ['LANE_SLOW'])
+    assert.deepEqual(codesOf({ ...about, slowBefore: new Set(['lane-7']) }), [])
+  })
+
   test('does not call a lane that finishes nothing yet stuck, nor unstuck', () => {
     const still = { ...lane, rate: 0, stepSinceMs: now - 4000, longestStepMs: 3000, busySinceMs: now - 9000 }
     const partitions = [{ ...partition, lag: 500 }]

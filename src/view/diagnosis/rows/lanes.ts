@@ -380,12 +380,14 @@ const laneSlow: StandstillRow = {
       : facts.lanes.flatMap((lane): Found[] => {
           const { rate, busySinceMs, busyShare = 1 } = lane
           if (rate === null || busySinceMs === null || now - busySinceMs < slowForMs) return []
+          // One that is about at the limit is not told anew with each look.
+          const slack = facts.slowBefore?.has(lane.lane) === true ? 1.5 : 1
           // Time in which it had nothing to do is not its own.
-          if (rate > slowRate * busyShare) return []
+          if (rate > slowRate * busyShare * slack) return []
           // A call or step that is out of the ordinary has a finding of its own.
           if (rate === 0 && (isStuck(lane, now) || isUnanswered(facts, lane, now))) return []
           const waiting = lagOf(facts)
-          if (waiting < 10 || (waiting / Math.max(rate, 0.01)) * 1000 < backlogMs) return []
+          if (waiting < 10 || (waiting / Math.max(rate, 0.01)) * 1000 < backlogMs / slack) return []
           // Calls that are over in a small part of the time that a record takes are not what it goes to.
           const asynchronous = lane.callMs > 0 && (rate === 0 || lane.callMs * rate >= 200)
           const node = asynchronous ? (lane.call?.node ?? lane.hotKey?.node ?? lane.node) : lane.node
