@@ -294,6 +294,8 @@ export class Committer {
     this.#outgoing.completed()
     // What a store says is done, such as a window that has closed, is not told again. No transaction ties it to its results.
     if (this.#settings.guarantee === 'at-least-once') await this.#producer.flush()
+    // The run may be over by now: what it wrote is no concern of the next one's.
+    if (this.#closed) return
     for (const [store, changelogs] of Map.groupBy(this.#changelogs, (each) => each.store)) {
       const { topic } = this.#host.changelogTopic(store)
       const batches = changelogs.flatMap(({ partition, batches: of }) =>
@@ -307,6 +309,7 @@ export class Committer {
     }
     this.#producer.queue(this.#part.extra, now)
     await this.#producer.flush()
+    if (this.#closed) return
     this.#outgoing.written()
     this.#offsets = this.#part.tell(this.#changelogs, this.#changelogNext, this.#changelogFrom)
     this.#changelogFrom.clear()
