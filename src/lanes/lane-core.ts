@@ -75,6 +75,7 @@ export class LaneCore {
     this.#outputs = new Outputs(
       (topic) => options.toEngine({ type: 'resolve-topics', lane, topics: [topic] }, []),
       options.sizes,
+      options.clock,
     )
     this.#handoffs = new Handoffs(lane, lanes, topology.levels, this.#handOver.bind(this), options.sizes)
     this.#calls = new Calls(options.clock, topology, () => this.counters.probe.currentNode)

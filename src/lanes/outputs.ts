@@ -4,6 +4,7 @@
  */
 import { assert } from '../base/assert.ts'
 import type { ByteRange } from '../base/byte-range.ts'
+import { type Clock, systemClock } from '../base/clock.ts'
 import { keySlot } from '../base/hash.ts'
 import type { CommitEpoch } from '../base/ids.ts'
 import { type Sizes, usualSizes } from '../base/sizes.ts'
@@ -33,11 +34,12 @@ interface Waiting {
 /** Why a record was not taken. */
 export interface Refusal {
   readonly topic: string
-  /** No batch of its topic may be as large as it is alone; or its topic takes none without a key. */
-  readonly why: 'size' | 'key'
-  /** What it takes, with the head of a batch. */
-  readonly bytes: number
-  readonly maxBytes: number
+  /** No batch of its topic may be as large as it is alone; or its topic takes none without a key, or none that far ahead of the clock. */
+  readonly why: 'size' | 'key' | 'time'
+  /** What it takes, with the head of a batch, or its event time. */
+  readonly has: number
+  /** What is allowed of that. */
+  readonly most: number
 }
 
 export interface OutputTopic {
@@ -47,6 +49,8 @@ export interface OutputTopic {
   readonly maxBatchBytes: number
   /** Whether its broker refuses records without a key, as Kafka does where it compacts. */
   readonly needsKey: boolean
+  /** How far ahead of the clock the event time of a record may be, milliseconds. Default: as far as it likes. */
+  readonly mostAheadMs?: number
 }
 
 /** The batch of a partition as it grows. */
@@ -67,6 +71,9 @@ interface TopicOutput {
   count: number
   maxBatchBytes: number
   needsKey: boolean
+  mostAheadMs: number
+  /** Event times up to this one are certain to be taken: looked up when one is beyond. */
+  latest: number
   readonly partitions: Array<PartitionOutput | undefined>
 }
 
@@ -96,14 +103,20 @@ export class Outputs {
   readonly #resolve: (topic: string) => void
   readonly #batchBytes: number
   readonly #leaveBytes: number
+  readonly #clock: Pick<Clock, 'now'>
   readonly #asked = new Set<string>()
   #roundRobin = 0
   /** Why `add` did not take the last record that it did not take. */
-  refusal: Refusal = { topic: '', why: 'size', bytes: 0, maxBytes: 0 }
+  refusal: Refusal = { topic: '', why: 'size', has: 0, most: 0 }
 
   /** `resolve` asks for a topic that nobody named before; `setTopic` answers. */
-  constructor(resolve: (topic: string) => void, { batchBytes, outputBytes }: Sizes = usualSizes) {
+  constructor(
+    resolve: (topic: string) => void,
+    { batchBytes, outputBytes }: Sizes = usualSizes,
+    clock: Pick<Clock, 'now'> = systemClock,
+  ) {
     this.#resolve = resolve
+    this.#clock = clock
     this.#batchBytes = batchBytes
     this.#leaveBytes = outputBytes
   }
@@ -118,6 +131,8 @@ export class Outputs {
         before.count = known.partitions
         before.maxBatchBytes = known.maxBatchBytes
         before.needsKey = known.needsKey
+        before.mostAheadMs = known.mostAheadMs ?? Number.POSITIVE_INFINITY
+        before.latest = Number.NEGATIVE_INFINITY
       }
       const ready = output.waiting.filter((w) => w.topic === topic)
       if (ready.length === 0) continue
@@ -250,8 +265,9 @@ export class Outputs {
     if (out === undefined) {
       const known = this.#topics.get(topic)
       if (known === undefined) return undefined
-      const { partitions: count, maxBatchBytes, needsKey } = known
-      out = { topic, count, maxBatchBytes, needsKey, partitions: [] }
+      const { partitions: count, maxBatchBytes, needsKey, mostAheadMs = Number.POSITIVE_INFINITY } = known
+      const limits = { maxBatchBytes, needsKey, mostAheadMs, latest: Number.NEGATIVE_INFINITY }
+      out = { topic, count, ...limits, partitions: [] }
       output.topics.set(topic, out)
     }
     output.last = out
@@ -269,7 +285,8 @@ export class Outputs {
     timestamp: number,
     headers: Headers,
   ): boolean {
-    if (key === null && out.needsKey) return this.#refuse(out, 'key', 0)
+    if (key === null && out.needsKey) return this.#refuse(out, 'key', 0, 0)
+    if (timestamp > out.latest && this.#isAhead(out, timestamp)) return this.#refuse(out, 'time', timestamp, out.latest)
     const partition = slot % out.count
     const to = out.partitions[partition] ?? firstOf(out, partition)
     const { builder } = to
@@ -292,7 +309,13 @@ export class Outputs {
 
   #tooLarge(output: EpochOutput, out: TopicOutput, bytes: number): false {
     output.begun.pop()
-    return this.#refuse(out, 'size', bytes)
+    return this.#refuse(out, 'size', bytes, out.maxBatchBytes)
+  }
+
+  /** So far ahead of the clock that its topic would refuse it. */
+  #isAhead(out: TopicOutput, timestamp: number): boolean {
+    out.latest = this.#clock.now() + out.mostAheadMs
+    return timestamp > out.latest
   }
 
   #finish(output: EpochOutput, to: PartitionOutput): void {
@@ -300,8 +323,8 @@ export class Outputs {
     output.begun.splice(output.begun.indexOf(to), 1)
   }
 
-  #refuse({ topic, maxBatchBytes: maxBytes }: TopicOutput, why: Refusal['why'], bytes: number): false {
-    this.refusal = { topic, why, bytes, maxBytes }
+  #refuse({ topic }: TopicOutput, why: Refusal['why'], has: number, most: number): false {
+    this.refusal = { topic, why, has, most }
     return false
   }
 }

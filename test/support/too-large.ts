@@ -23,7 +23,7 @@ interface Scene {
   topic(name: string): string
 }
 
-type Limits = Readonly<Record<string, number | 'compact'>>
+type Limits = Readonly<Record<string, number | 'compact' | 'an hour ahead' | 'any time'>>
 
 const topics = ['orders', 'rows', 'sized', 'other', 'refused']
 const orders = (sizes: readonly number[], more: object = {}): In[] =>
@@ -50,6 +50,8 @@ export function tooLargeTests(
       const limited = (each: string): Record<string, string> => {
         const limit = limits[each]
         if (limit === 'compact') return { 'cleanup.policy': 'compact' }
+        if (limit === 'an hour ahead') return { 'message.timestamp.after.max.ms': '3600000' }
+        if (limit === 'any time') return { 'message.timestamp.after.max.ms': '9223372036854775807' }
         return limit === undefined ? {} : { 'max.message.bytes': String(limit) }
       }
       await client.createTopics(topics.map((each) => ({ topic: topic(each), partitions: 1, config: limited(each) })))
@@ -86,6 +88,7 @@ export function tooLargeTests(
   batches(scene)
   beside(scene)
   policies(scene)
+  ahead(scene)
   if (needsKeys) keys(scene)
 }
 
@@ -203,6 +206,44 @@ function policies(scene: AddScene): void {
     assert.match(letter?.headers['__streams.errors.message'] ?? '', /takes 6\d\d\d bytes/)
     assert.match(letter?.headers['__streams.errors.left-out'] ?? '', /key and value: \d+ bytes, where 3000 are allowed/)
     assert.equal(letter?.headers['__streams.errors.offset'], '0')
+  })
+}
+
+/** Records that are dated further ahead of the clock than their topic takes. */
+function ahead(scene: AddScene): void {
+  const limits = { orders: 'any time', rows: 'any time', sized: 'an hour ahead', refused: 'an hour ahead' } as const
+  const dated = (): In[] => {
+    const now = Date.now()
+    return orders(times(4, 10)).map((order, n) => ({ ...order, timestamp: n === 2 ? now + 7_200_000 : now }))
+  }
+
+  scene('`fail` names what is ahead of the clock', limits, {}, async ({ runtime, client, topic }) => {
+    await produce(client, topic('orders'), dated())
+    await eventually('it has failed', () => runtime.view.state().current === 'FAILED')
+    const sentence = runtime.view.state().failure?.message ?? ''
+    assert.match(sentence, new RegExp(`for the topic ${topic('sized')} made from the record ${topic('orders')}/0`))
+    assert.match(
+      sentence,
+      /at offset 2 has the event time 20\S+Z, and `message.timestamp.after.max.ms` of .* beyond 20\S+Z/,
+    )
+  })
+
+  const policy = { 'errors.producing': 'dead-letter' }
+  scene('`dead-letter` of what is ahead of the clock', limits, policy, async ({ runtime, client, topic }) => {
+    await produce(client, topic('orders'), dated())
+    await settled(runtime)
+    assert.deepEqual(numbersOf(await consume(client, topic('sized'))), [0, 1, 3])
+    const [letter, ...others] = await consume(client, topic('refused'))
+    assert.deepEqual(others, [])
+    // It came with that time, which the topic of dead letters does not take either.
+    assert.match(letter?.headers['__streams.errors.left-out'] ?? '', /key and value: the time is 20\S+Z/)
+    assert.equal(letter?.headers['__streams.errors.offset'], '2')
+  })
+
+  scene('rows of stores may be as far ahead as they like', limits, {}, async ({ runtime, client, topic }) => {
+    await produce(client, topic('rows'), dated())
+    await settled(runtime)
+    assert.deepEqual(numbersOf(await consume(client, topic('latest-changelog'))).toSorted(), upTo(4))
   })
 }
 

@@ -1,5 +1,5 @@
 /** Which topics the application reads, how many partitions they have, and the internal topics it needs. */
-import type { BrokerPort, TopicInfo } from '../../broker/port.ts'
+import { BrokerError, type BrokerPort, type TopicInfo, type TopicSpec } from '../../broker/port.ts'
 import { EngineError } from '../../base/errors.ts'
 import { changelogPartitions } from '../../topology/affinity.ts'
 import { changelogTopic, changelogConfig } from '../../state/rows/changelog.ts'
@@ -187,6 +187,23 @@ async function createMissing(
   for (const info of await broker.topics(missing)) topics.set(info.topic, info)
 }
 
+/** What Kafka calls any time at all. */
+const anyTime = { 'message.timestamp.after.max.ms': '9223372036854775807' }
+
+/**
+ * Topics of the application's own. Event times are the data's: Kafka 4 refuses those that are more than an hour ahead of its clock,
+ * unless a topic says otherwise. Brokers before 3.6 know no such setting, and others may not let it be made: they are asked without it.
+ */
+async function createOwn(broker: BrokerPort, specs: readonly TopicSpec[]): Promise<void> {
+  const timeless = specs.map((spec) => ({ ...spec, config: { ...spec.config, ...anyTime } }))
+  try {
+    await broker.createTopics(timeless)
+  } catch (error) {
+    if (!(error instanceof BrokerError) || !['INVALID_CONFIG', 'POLICY_VIOLATION'].includes(error.code)) throw error
+    await broker.createTopics(specs)
+  }
+}
+
 async function createBoundaryTopics(
   settings: EngineSettings,
   broker: BrokerPort,
@@ -199,7 +216,7 @@ async function createBoundaryTopics(
     config: { 'cleanup.policy': 'delete', 'retention.ms': '-1', 'segment.bytes': '52428800' },
   }))
   if (specs.length === 0) return []
-  await broker.createTopics(specs)
+  await createOwn(broker, specs)
   const infos = await broker.topics(specs.map((s) => s.topic))
   for (const { topic, partitions: wanted } of specs) {
     const has = infos.find((info) => info.topic === topic)?.partitions ?? wanted
@@ -215,7 +232,8 @@ async function createChangelogs(
 ): Promise<Map<string, TopicInfo>> {
   const own = settings.plan.stores.filter((store) => store.changelogTopic === undefined)
   if (own.length > 0) {
-    await broker.createTopics(
+    await createOwn(
+      broker,
       own.map((store) => ({
         topic: changelogOf(settings, store),
         partitions: partitions[store.subtopology] ?? 1,

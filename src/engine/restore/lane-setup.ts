@@ -52,7 +52,7 @@ function withLimits(broker: BrokerPort, topics: readonly TopicInfo[]): Promise<O
 }
 
 /** Who may not read the settings of a topic may still write to it; what is too large for it is found out then. */
-async function limitsOf(broker: BrokerPort, topic: string): Promise<Pick<OutputTopic, 'maxBatchBytes' | 'needsKey'>> {
+async function limitsOf(broker: BrokerPort, topic: string): Promise<Omit<OutputTopic, 'topic' | 'partitions'>> {
   try {
     const config = await broker.topicConfig(topic)
     const limit = Number(config['max.message.bytes'])
@@ -60,11 +60,18 @@ async function limitsOf(broker: BrokerPort, topic: string): Promise<Pick<OutputT
     return {
       maxBatchBytes: Math.min(foundLimit(broker, topic), limit > 0 ? limit : usualMaxBatchBytes),
       needsKey: compacts && broker.kind === 'kafka',
+      ...mostAheadIn(config),
     }
   } catch (error) {
     if (!(error instanceof BrokerError && error.errorClass === 'config')) throw error
     return { maxBatchBytes: foundLimit(broker, topic), needsKey: false }
   }
+}
+
+/** Kafka refuses event times too far ahead of its clock, where it does not put its own time in their place. */
+function mostAheadIn(config: Readonly<Record<string, string>>): Pick<OutputTopic, 'mostAheadMs'> {
+  const mostAheadMs = Number(config['message.timestamp.after.max.ms'] ?? Number.POSITIVE_INFINITY)
+  return config['message.timestamp.type'] === 'LogAppendTime' || !(mostAheadMs >= 0) ? {} : { mostAheadMs }
 }
 
 async function createSinks({ settings, broker }: EngineOptions, missing: readonly string[]): Promise<TopicInfo[]> {

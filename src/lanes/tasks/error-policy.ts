@@ -67,11 +67,12 @@ export function deadLetterHeaders(
 }
 
 /** A record that its topic would refuse. */
-export function refusedRecord({ topic: to, why, bytes, maxBytes }: Refusal, origin: Origin): EngineError {
+export function refusedRecord({ topic: to, why, has, most }: Refusal, origin: Origin): EngineError {
   const { topic, partition, offset } = origin
   const whys = {
-    size: `takes ${bytes} bytes, and \`max.message.bytes\` of ${to} allows ${maxBytes}: make the record smaller, or raise it.`,
+    size: `takes ${has} bytes, and \`max.message.bytes\` of ${to} allows ${most}: make the record smaller, or raise it.`,
     key: `has no key, and ${to} is compacted, which asks for one: give it a key, or change \`cleanup.policy\` of ${to}.`,
+    time: `has the event time ${instant(has)}, and \`message.timestamp.after.max.ms\` of ${to} allows none beyond ${instant(most)} now: correct the time, or raise it.`,
   }
   return new EngineError(
     'PRODUCE_FAILED',
@@ -81,8 +82,19 @@ export function refusedRecord({ topic: to, why, bytes, maxBytes }: Refusal, orig
 }
 
 /** Headers of a dead letter without key and value, which its topic would refuse: what came with them is left out too. */
-export function withoutRecord(headers: Headers, { why, bytes, maxBytes }: Refusal): Headers {
+export function withoutRecord(headers: Headers, { why, has, most }: Refusal): Headers {
   const kept = headers.filter(([name]) => name.startsWith('__streams.errors.') && !name.endsWith('.stacktrace'))
-  const reason = why === 'size' ? `${bytes} bytes, where ${maxBytes} are allowed` : 'there is no key, and one is needed'
+  const reasons = {
+    size: `${has} bytes, where ${most} are allowed`,
+    key: 'there is no key, and one is needed',
+    time: `the time is ${instant(has)}, where none beyond ${instant(most)} was allowed`,
+  }
+  const reason = reasons[why]
   return [...kept, ['__streams.errors.left-out', `key and value: ${reason}`]]
+}
+
+/** As a date, where it is one. */
+function instant(epochMs: number): string {
+  const date = new Date(epochMs)
+  return Number.isNaN(date.getTime()) ? `${epochMs} ms` : date.toISOString()
 }
