@@ -1,7 +1,9 @@
 #!/usr/bin/env node
 import { keepCompiled } from './compile-cache.ts'
 import { keepWriting, outputFault } from './feed/output.ts'
+import { keepEarlySignals } from './signals.ts'
 
+keepEarlySignals(process.argv[2])
 keepCompiled()
 keepWriting()
 const { exitCodeOf, exitCodes, sentenceOf } = await import('./exit-codes.ts')

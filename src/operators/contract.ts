@@ -221,6 +221,8 @@ export interface InputKnowledge {
   heldFrom(operator: Operator): number
   /** How far event time stays behind the clock, so that what windows above tell when they close is there in time. */
   readonly behindMs: number
+  /** By how much records may be older than others that came before them, as the sources say. */
+  readonly disorderMs: number
 }
 
 /** What a task offers its operators. */

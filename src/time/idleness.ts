@@ -20,6 +20,13 @@ export interface IdlenessOptions {
   readonly onFetchError: 'suspend' | 'count'
 }
 
+export interface MoreEvidence {
+  /** When the broker was asked; left out: now. */
+  readonly askedAt?: number | undefined
+  /** Open transactions hold records back. */
+  readonly isWithheld?: boolean
+}
+
 export class IdleClocks {
   readonly #options: IdlenessOptions
   #timeout: Float64Array
@@ -120,7 +127,7 @@ export class IdleClocks {
     const wakes = !fetchFailed && !counts && (flags & idle) !== 0
     this.#asked.delete(p)
     if (counts) {
-      this.#closeGap(p, askedAt)
+      this.#closeGap(p, askedAt, now)
       this.#evidence[p] = Math.max(this.#evidence[p] as number, askedAt)
     }
     if (wakes) {
@@ -129,7 +136,8 @@ export class IdleClocks {
     }
     if (fetchFailed && !counts) this.#flags[p] = flags | failed
     else this.#flags[p] = (flags & ~(failed | caughtUp | (wakes ? idle : 0))) | fetched | (counts ? caughtUp : 0)
-    this.#refresh(p, now)
+    // Since the last answer nobody may have been able to write either.
+    this.#refresh(p, now, fetchFailed ? (this.#evidence[p] as number) : now)
     return wakes
   }
 
@@ -227,12 +235,13 @@ export class IdleClocks {
     return this.#flags[p] === (fetched | caughtUp)
   }
 
-  #refresh(p: number, now: number): void {
+  /** Of a stretch that ends, the time counts that is before `until`. */
+  #refresh(p: number, now: number, until = now): void {
     const since = this.#since[p] as number
     const running = !Number.isNaN(since)
     if (this.#runs(p) === running) return
     if (running) {
-      this.#accrued[p] = (this.#accrued[p] as number) + Math.max(0, Math.min(now, this.#goodUntil(p)) - since)
+      this.#accrued[p] = (this.#accrued[p] as number) + Math.max(0, Math.min(until, this.#goodUntil(p)) - since)
       this.#since[p] = Number.NaN
     } else {
       this.#since[p] = now
@@ -240,14 +249,17 @@ export class IdleClocks {
     this.#deadlineStale = true
   }
 
-  /** Leaves out the time in which the last evidence had become too old. */
-  #closeGap(p: number, askedAt: number): void {
+  /**
+   * Leaves out the time for which there is no evidence, where there was none for too long. Whoever waits so long for an answer may not
+   * have been the only one: what was to be written meanwhile is still to come.
+   */
+  #closeGap(p: number, askedAt: number, now: number): void {
     const since = this.#since[p] as number
     this.#deadlineStale = true
-    const goodUntil = this.#goodUntil(p)
-    if (Number.isNaN(since) || askedAt <= goodUntil) return
-    this.#accrued[p] = (this.#accrued[p] as number) + Math.max(0, goodUntil - since)
-    this.#since[p] = Math.max(since, askedAt)
+    const isSlow = now - askedAt > this.#options.evidenceTtlMs
+    if (Number.isNaN(since) || (askedAt <= this.#goodUntil(p) && !isSlow)) return
+    this.#accrued[p] = (this.#accrued[p] as number) + Math.max(0, (this.#evidence[p] as number) - since)
+    this.#since[p] = Math.max(since, isSlow ? now : askedAt)
   }
 
   #goodUntil(p: number): number {

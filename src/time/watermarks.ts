@@ -15,7 +15,7 @@ import type { Gate } from './gates.ts'
 import { noHead } from './head-order.ts'
 import { Heads } from './heads.ts'
 import { Holds } from './holds.ts'
-import { IdleClocks } from './idleness.ts'
+import { IdleClocks, type MoreEvidence } from './idleness.ts'
 import { type PartitionTiming, PartitionWatermarks, never } from './partition-watermarks.ts'
 import { PartitionNames } from './partition-names.ts'
 import type { TaskInput } from './task-inputs.ts'
@@ -208,10 +208,12 @@ export class Watermarks {
    * What the last fetch of a partition said, or a question where its log ends. `lag`: offsets between the position it
    * reached and the last stable one. Only a partition seen empty can turn idle.
    */
-  evidence(p: number, lag: number | undefined, fetchFailed: boolean, now: number, askedAt = now): void {
+  evidence(p: number, lag: number | undefined, fetchFailed: boolean, now: number, more: MoreEvidence = {}): void {
     if (lag === undefined) this.#sort(this.#heads.forgetLag(p, now), now)
     if (lag === undefined) return
-    if (this.#idle.evidence(p, lag, fetchFailed, now, askedAt)) this.#marks.refresh(p)
+    // What has come and may not be read yet is waited for, but held up by nobody who has something to read.
+    const left = more.isWithheld === true ? Math.max(1, lag) : lag
+    if (this.#idle.evidence(p, left, fetchFailed, now, more.askedAt)) this.#marks.refresh(p)
     this.#holds.refresh(p)
     if (!fetchFailed) this.#sort(this.#heads.fetched(p, lag, now), now)
   }

@@ -206,6 +206,23 @@ describe('millrace run', () => {
     assert.equal(printed(result).length, 50)
   })
 
+  test('hears a signal that comes while it is still being loaded, and ends with 0; other commands end by it', async () => {
+    // As soon as the first of what is behind the entry is looked for.
+    const hook = `import { registerHooks } from 'node:module'
+      let isSent = false
+      registerHooks({
+        resolve(specifier, context, next) {
+          if (!isSent && specifier.endsWith('/program.ts')) isSent = process.kill(process.pid, 'SIGTERM')
+          return next(specifier, context)
+        },
+      })`
+    const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(hook)}` }
+    const run = await millrace(['run', totals, ...quiet], { env })
+    assert.deepEqual([run.code, run.signal], [0, null], run.stderr)
+    const other = await millrace(['topology', totals], { env })
+    assert.deepEqual([other.code, other.signal], [null, 'SIGTERM'], other.stderr)
+  })
+
   test('ends when the reader of its output has enough', async () => {
     const feed = file('piped.ndjson', amounts(20_000))
     const running = startMillrace(['run', totals, '--feed', `amounts=${feed}`, '--print', 'passed', ...quiet])

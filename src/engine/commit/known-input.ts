@@ -106,7 +106,7 @@ export class KnownInput {
       const { handle, buffer } = route
       const known = this.#watermarks.knownAt(handle)
       // What an open transaction holds back has come.
-      const isWithheld = buffer.highWatermark > buffer.logEndOffset
+      const { isWithheld } = buffer
       const through = this.#told.has(route.source) ? (this.#through.get(route.subtopology)?.at ?? unknown) : known
       if (known !== undefined && through !== undefined && !isWithheld) this.#seen.set(route, Math.min(known, through))
       const seen = this.#seen.get(route) ?? unknown

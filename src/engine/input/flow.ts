@@ -439,7 +439,8 @@ export class Flow {
   #evidence(buffer: PartitionBuffer, lag: number | undefined, failed: boolean, askedAt?: number): void {
     const route = this.#routeOf(buffer)
     if (!route) return
-    this.#watermarks.evidence(route.handle, lag, failed, this.#o.clock.monotonic(), askedAt)
+    const { isWithheld } = buffer
+    this.#watermarks.evidence(route.handle, lag, failed, this.#o.clock.monotonic(), { askedAt, isWithheld })
     // What came may have been nothing but markers, behind which all is read again that was at hand before.
     if (route.sorted?.isReadingAgain) this.#sorted.arrived(route)
     this.#announcements?.settle()

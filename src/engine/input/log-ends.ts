@@ -15,6 +15,16 @@ export interface LogEndsOptions {
   readonly timers: Timers
 }
 
+/** What there is, and what open transactions let be read of it. */
+interface Ends {
+  readonly ends: ReadonlyMap<PartitionKey, number>
+  readonly stable: ReadonlyMap<PartitionKey, number>
+}
+
+const byPartition = (
+  ends: ReadonlyArray<TopicPartition & { readonly offset: number }>,
+): ReadonlyMap<PartitionKey, number> => new Map(ends.map((end) => [partitionKey(end.topic, end.partition), end.offset]))
+
 /** A fetch tells the ends about twice a second, so only those that are not fetched are asked for. */
 const everyMs = 1000
 
@@ -55,15 +65,29 @@ export class LogEnds {
     const askedAt = this.#o.clock.monotonic()
     const buffers = this.#buffers().filter((buffer) => wanted.has(partitionKey(buffer.topic, buffer.partition)))
     const places = buffers.map(({ topic, partition }) => ({ topic, partition }))
-    const ends = await this.#o.broker.listOffsets(places, 'stable').catch(() => [])
-    if (this.#closed) return
-    const endOf = new Map(ends.map((end) => [partitionKey(end.topic, end.partition), end.offset]))
+    const known = await this.#endsOf(places)
+    if (known === undefined || this.#closed) return
     const there = new Set(this.#buffers())
     for (const buffer of buffers) {
-      const end = endOf.get(partitionKey(buffer.topic, buffer.partition))
-      if (end === undefined || !there.has(buffer)) continue
-      buffer.endsAtLeast(end, this.#o.clock.monotonic())
+      const key = partitionKey(buffer.topic, buffer.partition)
+      const readable = known.stable.get(key)
+      if (readable === undefined || !there.has(buffer)) continue
+      buffer.endsAtLeast(readable, this.#o.clock.monotonic(), known.ends.get(key))
       this.#told(buffer, askedAt)
+    }
+  }
+
+  /**
+   * The end of all first: what is written in between must not look as if a transaction held it back. Undefined: fetches and
+   * commits tell of a broker that does not answer; until it does the ends stay what they were.
+   */
+  async #endsOf(partitions: readonly TopicPartition[]): Promise<Ends | undefined> {
+    const { broker } = this.#o
+    try {
+      const ends = byPartition(await broker.listOffsets(partitions, 'latest'))
+      return { ends, stable: byPartition(await broker.listOffsets(partitions, 'stable')) }
+    } catch {
+      return undefined
     }
   }
 
@@ -77,23 +101,15 @@ export class LogEnds {
     const stale = this.#buffers().filter(({ endsAt }) => askedAt - endsAt >= everyMs)
     if (stale.length === 0) return
     const partitions = stale.map(({ topic, partition }) => ({ topic, partition }))
-    const { broker } = this.#o
-    // The end of all first: what is written in between must not look as if a transaction held it back.
-    const known = await broker
-      .listOffsets(partitions, 'latest')
-      .then(async (ends) => ({ ends, stable: await broker.listOffsets(partitions, 'stable') }))
-      // Fetches and commits tell of a broker that does not answer; until it does the ends stay what they were.
-      .catch(() => undefined)
+    const known = await this.#endsOf(partitions)
     if (known === undefined || this.#closed) return
-    const ends = new Map(known.ends.map((end) => [partitionKey(end.topic, end.partition), end.offset]))
-    const stable = new Map(known.stable.map((end) => [partitionKey(end.topic, end.partition), end.offset]))
     for (const buffer of stale) {
       // A fetch that was answered meanwhile knows better.
       if (buffer.endsAt >= askedAt) continue
       const key = partitionKey(buffer.topic, buffer.partition)
-      const readable = stable.get(key)
+      const readable = known.stable.get(key)
       if (readable === undefined) continue
-      buffer.sawEnds(readable, ends.get(key) ?? readable, this.#o.clock.monotonic())
+      buffer.sawEnds(readable, known.ends.get(key) ?? readable, this.#o.clock.monotonic())
       if (buffer.lag > 0) this.#told(buffer, askedAt)
     }
   }

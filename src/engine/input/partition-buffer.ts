@@ -158,12 +158,18 @@ export class PartitionBuffer {
   }
 
   /** The log ends here or behind. A fetch that is under way may have been answered before, and takes nothing of it back. */
-  endsAtLeast(readable: number, at: number): void {
+  endsAtLeast(readable: number, at: number, highWatermark = readable): void {
+    this.highWatermark = Math.max(this.highWatermark, highWatermark)
     // An end that has gone back, with a leader that knows less, is believed once nothing is under way any more.
     if (readable < this.#leastEnd && at < this.#leastUntil) return
     this.#leastEnd = readable
     this.#leastUntil = at + underWayMs
     if (readable > this.logEndOffset) this.#raiseEnds(readable, this.highWatermark, at)
+  }
+
+  /** Open transactions hold records of it back. */
+  get isWithheld(): boolean {
+    return this.highWatermark > this.logEndOffset
   }
 
   /** Offsets between what was fetched and what could be. 0: the partition was read to its end. */

@@ -80,7 +80,9 @@ async function createSinks({ settings, broker }: EngineOptions, missing: readonl
   if (refused.length > 0) {
     throw new EngineError(
       'TOPIC_MISSING',
-      `the output topic ${refused.join(', ')} does not exist on the broker: create it first`,
+      refused.length === 1
+        ? `the output topic ${refused[0]} does not exist on the broker: create it first`
+        : `the output topics ${refused.join(', ')} do not exist on the broker: create them first`,
     )
   }
   await broker.createTopics(missing.map((topic) => ({ topic, partitions: settings.defaultPartitions })))

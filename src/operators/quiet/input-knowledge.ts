@@ -38,9 +38,23 @@ export function inputOf(
     knownTo,
     blindMs,
     behindMs: arrivals.isNoted ? slackMs * holdingLevels(topology, subtopology, new Set()) : 0,
+    disorderMs: arrivals.isNoted ? mostDisorder(topology, subtopology, new Set()) : 0,
     cameAt: () => arrivals.at,
     heldFrom: (operator) => held()?.above(operator, heldFrom) ?? nothing,
   }
+}
+
+/** Of its sources, and of those of the sub-topologies above it. */
+function mostDisorder(topology: CompiledTopology, subtopology: number, seen: Set<number>): number {
+  if (seen.has(subtopology)) return 0
+  seen.add(subtopology)
+  const own = topology.sources.filter((source) => source.kind !== 'global' && source.subtopology === subtopology)
+  const above = topology.boundaries.filter(({ toSubtopology }) => toSubtopology === subtopology)
+  return Math.max(
+    0,
+    ...own.map(({ watermark }) => watermark.maxOutOfOrdernessMs),
+    ...above.map(({ fromSubtopology }) => mostDisorder(topology, fromSubtopology, seen)),
+  )
 }
 
 /** What windows tell when they close has to get to those behind them. */

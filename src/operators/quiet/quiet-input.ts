@@ -66,7 +66,8 @@ export class QuietInput {
       this.#lookAgain(nowMs, this.#idleMs - quiet)
       return undefined
     }
-    const known = this.#lastTime === Number.NEGATIVE_INFINITY ? this.#newest : this.#lastTime
+    const isUnknown = this.#lastTime === Number.NEGATIVE_INFINITY
+    const known = isUnknown ? this.#newest - input.disorderMs : this.#lastTime
     const time = known + quiet - input.behindMs
     const heldFrom = input.heldFrom(this.#operator)
     this.#isHeld = heldFrom < time

@@ -70,7 +70,9 @@ export class Diagnosis {
   #kept(): KeptFromRunning {
     const now = this.#o.clock.monotonic()
     const missedMs = this.#lateness.missedMs(now - this.#o.view.engineSilenceMs(), now)
-    return { missedMs, lateMs: this.#lateness.meanMs }
+    const wokeAt = this.#lateness.wokeAt(now)
+    const wokeMs = wokeAt === undefined ? undefined : this.#o.clock.now() - (now - wokeAt)
+    return { missedMs, lateMs: this.#lateness.meanMs, wokeMs }
   }
 
   #judge(sampled: boolean): Verdict {
@@ -79,7 +81,11 @@ export class Diagnosis {
     const passed = clock.monotonic()
     if (this.#wall.observe(passed, now)) this.#beginAnew()
     // A look that comes late tells that this thread waited for a processor, as all of the process do.
-    if (sampled) this.#lateness.look(passed)
+    const stoodStillMs = sampled ? this.#lateness.look(passed) : 0
+    if (stoodStillMs > 0) {
+      const sentence = `This process was not let run for ${lasting(stoodStillMs)}: it, or its machine, stood still.`
+      this.#o.log('warn', sentence, {})
+    }
     const facts = this.#look.take(now, this.#functions, this.#kept())
     if (sampled) {
       this.#flow.sample(facts, this.#o.view.counters(), passed)

@@ -208,6 +208,8 @@ export interface Facts {
   readonly engineSilentMs: number
   /** Of that time: for how long the control thread was not let run either. */
   readonly missedMs: number
+  /** When this process went on after it, or its machine, had stood still; left out: it did not of late. */
+  readonly wokeMs?: number | undefined
   /** By how much, on average, the control thread came late at its looks of the last seconds: how short of processors the machine is. */
   readonly lateMs: number
   /** When a record was last seen to be let in to a lane. */

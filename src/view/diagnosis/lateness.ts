@@ -2,6 +2,8 @@
 
 /** What was missed is remembered for so long. */
 const rememberedMs = 60_000
+/** Who comes so late was not short of a processor: the process, or its machine, stood still. */
+const stoodStillMs = 2000
 
 export class Lateness {
   readonly #everyMs: number
@@ -16,13 +18,21 @@ export class Lateness {
     this.#most = most
   }
 
-  look(now: number): void {
+  /** Answers for how long the process stood still before this look; 0: it did not. */
+  look(now: number): number {
     const lateMs = this.#overdueMs(now)
     this.#lookedAt = now
     this.#late.push(lateMs)
     if (this.#late.length > this.#most) this.#late.shift()
     if (lateMs > 0) this.#missed.push({ atMs: now, lateMs })
     if (now - (this.#missed[0]?.atMs ?? now) > rememberedMs) this.#missed.shift()
+    return lateMs >= stoodStillMs ? lateMs : 0
+  }
+
+  /** When it last went on after it had stood still; undefined: it did not, as far as it remembers. */
+  wokeAt(now: number): number | undefined {
+    if (this.#overdueMs(now) >= stoodStillMs) return now
+    return this.#missed.findLast(({ lateMs }) => lateMs >= stoodStillMs)?.atMs
   }
 
   #overdueMs(now: number): number {

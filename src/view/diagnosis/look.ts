@@ -35,7 +35,7 @@ export interface Around {
   readonly mask: (text: string) => string
 }
 
-export type KeptFromRunning = Pick<Facts, 'missedMs' | 'lateMs'>
+export type KeptFromRunning = Pick<Facts, 'missedMs' | 'lateMs' | 'wokeMs'>
 const neverKept: KeptFromRunning = { missedMs: 0, lateMs: 0 }
 
 interface PartitionMemory {

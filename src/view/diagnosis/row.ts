@@ -32,6 +32,11 @@ export function hasEnded({ state, failure }: Facts): boolean {
   return state === 'FAILED' || state === 'STOPPED' || (state === 'STOPPING' && failure !== null)
 }
 
+/** For how long something has been waited for, in time in which this process could have seen the end of it. */
+export function waitedMs({ wokeMs }: Pick<Facts, 'wokeMs'>, sinceMs: number, now: number): number {
+  return now - Math.max(sinceMs, wokeMs ?? sinceMs)
+}
+
 /** An exchange goes through several threads, and each of them may wait as long for a processor as this one does. */
 export const hopsOfACommit = 10
 export const hourMs = 3_600_000

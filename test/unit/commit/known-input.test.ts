@@ -21,9 +21,9 @@ class World {
   now = begun
   readonly block = newBlock(laneBlockLength(layout))
   /** The second topic ends at 7 for those who read what is committed. */
-  readonly ends = { highWatermark: 7, logEndOffset: 7 }
+  readonly ends = { isWithheld: false }
   readonly routes = [
-    { handle: 0, source: 0, subtopology: 0, buffer: { highWatermark: 0, logEndOffset: 0 } },
+    { handle: 0, source: 0, subtopology: 0, buffer: { isWithheld: false } },
     { handle: 1, source: 1, subtopology: 0, buffer: this.ends },
   ]
   /** By partition: up to when it was read to its end; undefined while something of it waits. */
@@ -62,7 +62,7 @@ class World {
   get input(): Omit<InputKnowledge, 'heldFrom'> & { heldFrom(): number } {
     const clock = { now: () => this.now, monotonic: () => this.now - begun }
     const told = new LaneCounters(layout, this.block, clock, () => undefined).inputOf(() => 1)
-    return { ...told, cameAt: () => 0, behindMs: 0, heldFrom: () => told.heldFrom(1) }
+    return { ...told, cameAt: () => 0, behindMs: 0, disorderMs: 0, heldFrom: () => told.heldFrom(1) }
   }
 
   /** All was read to its end at this moment. */
@@ -94,17 +94,17 @@ describe('what is known of the input', () => {
     world.known.rests()
     assert.equal(world.input.knownTo(), begun + 100)
     world.seen[1] = 180
-    world.ends.highWatermark = 8
+    world.ends.isWithheld = true
     world.known.rests()
     assert.equal(world.input.knownTo(), begun + 100)
-    world.ends.logEndOffset = 8
+    world.ends.isWithheld = false
     world.known.rests()
     assert.equal(world.input.knownTo(), begun + 180)
   })
 
   test('behind a topic between sub-topologies is what has come through to it', () => {
     const world = new World('repartition-topics')
-    world.routes.push({ handle: 2, source: 2, subtopology: 1, buffer: { highWatermark: 0, logEndOffset: 0 } })
+    world.routes.push({ handle: 2, source: 2, subtopology: 1, buffer: { isWithheld: false } })
     world.seen.push(0)
     world.readTo(100)
     world.known.rests()
@@ -123,7 +123,7 @@ describe('what is known of the input', () => {
 
   test('does not wait to be told of a topic beside the way, from which nothing comes to windows', () => {
     const world = new World('repartition-topics')
-    const buffer = { highWatermark: 0, logEndOffset: 0 }
+    const buffer = { isWithheld: false }
     for (const source of [2, 3]) world.routes.push({ handle: source, source, subtopology: 1, buffer })
     world.seen.push(0, 0)
     world.readTo(100)
@@ -164,7 +164,7 @@ describe('what is known of the input', () => {
 
   test('behind a topic has what others had told by the mark', () => {
     const world = new World('repartition-topics')
-    world.routes.push({ handle: 2, source: 2, subtopology: 1, buffer: { highWatermark: 0, logEndOffset: 0 } })
+    world.routes.push({ handle: 2, source: 2, subtopology: 1, buffer: { isWithheld: false } })
     world.seen.push(0)
     world.readTo(100)
     world.known.cameThrough(1, { at: 40, held: new Map([[1, 7]]) })

@@ -60,8 +60,8 @@ describe('idleness', () => {
 
   test('does not count time in which the fetch fails', () => {
     const story = new Story().assign('a', { idle: 1000 }).empty('a')
-    story.at(600)
-    story.watermarks.evidence(story.handle('a'), 0, true, 600)
+    story.at(600).empty('a').at(800)
+    story.watermarks.evidence(story.handle('a'), 0, true, 800)
     assert.equal(story.at(9000).shown('a').idle, false)
     story.empty('a')
     assert.equal(story.at(9399).shown('a').idle, false)
@@ -77,11 +77,21 @@ describe('idleness', () => {
   test('does not count time for which the last empty fetch is no proof any more', () => {
     const story = new Story({ evidenceTtlMs: 300 }).assign('a', { idle: 1000 }).empty('a')
     assert.equal(story.at(2000).shown('a').idle, false)
-    story.empty('a')
-    story.at(2300).empty('a')
-    story.at(2600).empty('a')
-    assert.equal(story.watermarks.nextDeadline(), 2700)
-    assert.equal(story.at(2700).shown('a').idle, true)
+    for (const now of [2000, 2300, 2600, 2900]) story.at(now).empty('a')
+    assert.equal(story.watermarks.nextDeadline(), 3000)
+    assert.equal(story.at(3000).shown('a').idle, true)
+  })
+
+  test('does not count time in which the broker does not answer, be it asked before or behind that', () => {
+    for (const askedAt of [1000, 20_000]) {
+      const story = new Story({ evidenceTtlMs: 300 }).assign('a', { idle: 1000 })
+      for (const now of [0, 200, 400]) story.at(now).empty('a')
+      story.unansweredAt(20_000)
+      story.watermarks.evidence(story.handle('a'), 0, false, 20_000, { askedAt })
+      for (const now of [20_000, 20_200, 20_400]) assert.equal(story.at(now).empty('a').shown('a').idle, false)
+      assert.equal(story.at(20_599).shown('a').idle, false)
+      assert.equal(story.at(20_600).shown('a').idle, true)
+    }
   })
 
   test('waits for an answer of the time at which it begins, which a record may contradict', () => {
@@ -89,10 +99,10 @@ describe('idleness', () => {
     assert.equal(story.watermarks.nextDeadline(), 1000)
     assert.deepEqual(story.unansweredAt(1000), ['a:0', 'b:0'])
     assert.deepEqual(story.unansweredAt(1200), [], 'each is asked for once')
-    story.watermarks.evidence(story.handle('a'), 0, false, 1200, 900)
+    story.watermarks.evidence(story.handle('a'), 0, false, 1200, { askedAt: 900 })
     assert.deepEqual(story.unansweredAt(1200), ['a:0'], 'that answer was of an earlier time')
-    story.watermarks.evidence(story.handle('a'), 0, false, 1300, 1200)
-    story.watermarks.evidence(story.handle('b'), 1, false, 1300, 1000)
+    story.watermarks.evidence(story.handle('a'), 0, false, 1300, { askedAt: 1200 })
+    story.watermarks.evidence(story.handle('b'), 1, false, 1300, { askedAt: 1000 })
     assert.deepEqual([story.at(1300).shown('a').idle, story.at(9000).shown('b').idle], [true, false])
     assert.equal(story.shown('a').idleTotalMs, 8000, 'it was idle once its timeout was over')
   })
@@ -100,7 +110,7 @@ describe('idleness', () => {
   test('does not count time in which records were buffered, though an answer is of an earlier one', () => {
     const story = new Story({ evidenceTtlMs: 300 }).assign('a', { idle: 1000 })
     story.feed('a', [5]).at(5000).next()
-    story.watermarks.evidence(story.handle('a'), 0, false, 5100, 4000)
+    story.watermarks.evidence(story.handle('a'), 0, false, 5100, { askedAt: 4000 })
     for (let now = 5100; now < 6100; now += 100) assert.equal(story.at(now).empty('a').shown('a').idle, false)
     assert.equal(story.at(6100).shown('a').idle, true)
   })
@@ -127,6 +137,18 @@ describe('idleness', () => {
     assert.deepEqual([story.shown('b').idle, story.next(), story.global], [false, null, 500])
     story.feed('b', [600], 2)
     assert.equal(story.next(), 'b@600/600')
+  })
+
+  test('waits for what an open transaction holds back, and holds up nobody who has something to read', () => {
+    const story = new Story().assign('a', { task: 't' }).assign('b', { idle: 100, task: 't' })
+    story.feed('a', [500]).feed('b', [10]).all()
+    const withheld = (): void => story.watermarks.evidence(story.handle('b'), 0, false, story.now, { isWithheld: true })
+    withheld()
+    assert.equal(story.at(1000).shown('b').idle, false)
+    story.empty('b').at(1100)
+    assert.equal(story.shown('b').idle, true)
+    withheld()
+    assert.deepEqual([story.shown('b').idle, story.feed('a', [600]).next(), story.global], [false, 'a@600/500', 500])
   })
 
   test('of one partition leaves the others their own timeouts', () => {

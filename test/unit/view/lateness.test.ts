@@ -27,6 +27,17 @@ describe('looks that come late', () => {
     assert.equal(lateness.missedMs(0, 40_500), 40_000)
   })
 
+  test('tell when a process went on that had stood still, which one that is short of processors did not', () => {
+    const lateness = new Lateness(250, 40)
+    const stood = [0, 250, 2000, 9000, 9250, 10_500].map((at) => lateness.look(at))
+    assert.deepEqual(stood, [0, 0, 0, 6750, 0, 0])
+    assert.equal(lateness.wokeAt(10_600), 9000)
+    assert.equal(lateness.wokeAt(20_000), 20_000, 'whoever asks first after a pause is told of it')
+    const busy = new Lateness(250, 40)
+    for (let at = 0; at < 20_000; at += 2000) assert.equal(busy.look(at), 0)
+    assert.equal(busy.wokeAt(18_100), undefined)
+  })
+
   test('are forgotten after a while', () => {
     const lateness = new Lateness(250, 4)
     for (const at of [0, 5000, 5250, 5500, 5750, 6000]) lateness.look(at)

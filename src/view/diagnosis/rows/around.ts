@@ -1,8 +1,9 @@
 /** Standstills around the engine: the broker, the engine's own thread, the stores. */
 import type { BrokerNode } from '../../../broker/port.ts'
 import { startedStates } from '../../lifecycle.ts'
+import type { Facts } from '../facts.ts'
 import type { Found } from '../finding.ts'
-import { everythingBehind, hasEnded, hopsOfACommit, type StandstillRow } from '../row.ts'
+import { everythingBehind, hasEnded, hopsOfACommit, type StandstillRow, waitedMs } from '../row.ts'
 import {
   embeddedNext,
   isEmbedded,
@@ -26,7 +27,7 @@ const brokerGone: StandstillRow = {
     const { broker, state, lateMs, settings } = facts
     const dueMs = patienceMs + hopsOfACommit * lateMs
     if (state === 'CREATED' || state === 'STOPPED') return []
-    const frozen = standsStill(broker.nodes, now, dueMs + (settings?.fetchMaxWaitMs ?? 0))
+    const frozen = standsStill(facts, now, dueMs + (settings?.fetchMaxWaitMs ?? 0))
     // An engine that has failed waits for no fetch, also while it ends.
     if (frozen !== undefined && !hasEnded(facts)) return [frozen]
     if (broker.connected || now - broker.sinceMs < dueMs) return []
@@ -59,11 +60,11 @@ const brokerGone: StandstillRow = {
 }
 
 /** Connections to a broker that stands still are up for a long time: it is known by what it owes. */
-function standsStill(nodes: readonly BrokerNode[], now: number, dueMs: number): Found | undefined {
-  const fetches = nodes.flatMap((node) =>
+function standsStill(facts: Facts, now: number, dueMs: number): Found | undefined {
+  const fetches = facts.broker.nodes.flatMap((node) =>
     node.connected ? node.calls.flatMap(({ kind, sinceMs }) => (kind === 'fetch' ? { node, sinceMs } : [])) : [],
   )
-  const owed = fetches.filter(({ sinceMs }) => now - sinceMs >= dueMs)
+  const owed = fetches.filter(({ sinceMs }) => waitedMs(facts, sinceMs, now) >= dueMs)
   const [first] = owed
   if (first === undefined) return undefined
   const sinceMs = Math.min(...owed.map((each) => each.sinceMs))

@@ -2,7 +2,7 @@
 import { bootstrap, embeddedNext, isEmbedded, setting } from '../wording/advice.ts'
 import type { CommitFacts, Facts, LaneFacts } from '../facts.ts'
 import { type CommitPhase, type Owing, owingFor } from '../owing.ts'
-import { hasEnded, hopsOfACommit, type StandstillRow } from '../row.ts'
+import { hasEnded, hopsOfACommit, type StandstillRow, waitedMs } from '../row.ts'
 import { lasting, nodeName } from '../words.ts'
 
 const patienceMs = 5000
@@ -84,7 +84,7 @@ const commitUnanswered: StandstillRow = {
     const { commit, broker } = facts
     if (commit === null || hasEnded(facts) || phaseWords[commit.phase] === undefined) return []
     const ageMs = now - commit.phaseSinceMs
-    if (ageMs < Math.max(patienceMs, 10 * usualCommitMs(commit))) return []
+    if (waitedMs(facts, commit.phaseSinceMs, now) < Math.max(patienceMs, 10 * usualCommitMs(commit))) return []
     const owing = owingFor(commit.phase, broker.nodes)
     const { address } = owing ?? broker
     return [

@@ -1,7 +1,7 @@
 /** Standstills in functions of the application. */
 import type { Facts, LaneFacts, RecordPlace, SchemaFacts } from '../facts.ts'
 import type { Evidence, Found, Place } from '../finding.ts'
-import { isMeantToRun, type StandstillRow } from '../row.ts'
+import { isMeantToRun, type StandstillRow, waitedMs } from '../row.ts'
 import {
   isEmbedded,
   isInMemory,
@@ -91,8 +91,9 @@ function laneEvidence(facts: Facts, lane: LaneFacts, offset?: number): Evidence[
 }
 
 /** Whether it is still at work on a step that never took so long before. */
-function isStuck({ stepSinceMs, longestStepMs }: LaneFacts, now: number): boolean {
-  return stepSinceMs !== null && now - stepSinceMs >= Math.max(patienceMs, unusual * longestStepMs)
+function isStuck(facts: Facts, { stepSinceMs, longestStepMs }: LaneFacts, now: number): boolean {
+  if (stepSinceMs === null) return false
+  return waitedMs(facts, stepSinceMs, now) >= Math.max(patienceMs, unusual * longestStepMs)
 }
 
 /** The engine has failed of this very call, which is what its failure says. */
@@ -103,9 +104,10 @@ function isTold({ failure }: Facts, { call }: LaneFacts): boolean {
 }
 
 /** Once the engine has failed nobody hears of an answer any more. */
-function isUnanswered({ state, stateSinceMs }: Facts, { call, longestCallMs }: LaneFacts, now: number): boolean {
+function isUnanswered(facts: Facts, { call, longestCallMs }: LaneFacts, now: number): boolean {
+  const { state, stateSinceMs } = facts
   const heardUpTo = state === 'FAILED' ? Math.min(now, stateSinceMs) : now
-  return call !== null && heardUpTo - call.sinceMs >= Math.max(patienceMs, unusual * longestCallMs)
+  return call !== null && waitedMs(facts, call.sinceMs, heardUpTo) >= Math.max(patienceMs, unusual * longestCallMs)
 }
 
 const lagOf = (facts: Facts): number => facts.partitions.reduce((sum, { lag }) => sum + lag, 0)
@@ -127,7 +129,7 @@ const doesNotReturn: StandstillRow = {
     'A lane is a thread that runs the functions of the application. It can do nothing else until the function returns: no other record of its keys, no commit. An endless loop and a synchronous wait look the same to the data; the sentence tells which of them it is.',
   find: (facts, now) =>
     facts.lanes
-      .filter((lane) => isStuck(lane, now))
+      .filter((lane) => isStuck(facts, lane, now))
       .map((lane, _, all): Found => {
         const sinceMs = lane.stepSinceMs as number
         return {
@@ -194,7 +196,7 @@ const promisePending: StandstillRow = {
   find: (facts, now) =>
     facts.lanes
       // A thread that is in a function cannot hear of the promise.
-      .filter((lane) => isUnanswered(facts, lane, now) && !isStuck(lane, now) && !isTold(facts, lane))
+      .filter((lane) => isUnanswered(facts, lane, now) && !isStuck(facts, lane, now) && !isTold(facts, lane))
       .map((lane, _, all): Found => {
         const call = lane.call as NonNullable<LaneFacts['call']>
         const step = call.node === null ? 'a step of the application' : `the step ${nodeOf(call)}`
@@ -385,7 +387,7 @@ const laneSlow: StandstillRow = {
           // Time in which it had nothing to do is not its own.
           if (rate > slowRate * busyShare * slack) return []
           // A call or step that is out of the ordinary has a finding of its own.
-          if (rate === 0 && (isStuck(lane, now) || isUnanswered(facts, lane, now))) return []
+          if (rate === 0 && (isStuck(facts, lane, now) || isUnanswered(facts, lane, now))) return []
           const waiting = lagOf(facts)
           if (waiting < 10 || (waiting / Math.max(rate, 0.01)) * 1000 < backlogMs / slack) return []
           // Calls that are over in a small part of the time that a record takes are not what it goes to.

@@ -1,5 +1,5 @@
 /** Standstills behind others of the application: what they have not written yet may be older than what is here. */
-import { isMeantToRun, type StandstillRow } from '../row.ts'
+import { isMeantToRun, type StandstillRow, waitedMs } from '../row.ts'
 import { lasting, partitionName, partitionPlace } from '../words.ts'
 
 const patienceMs = 10_000
@@ -16,7 +16,7 @@ const orderHeld: StandstillRow = {
     'With `repartition-topics` the records of several processes meet in the order of event time. What a process has read and not yet passed on may be older than what is here, so it is waited for: a process that is paused holds up those behind it. After a minute without a word from it the oldest record goes all the same.',
   find: (facts, now) => {
     const { orderWait } = facts
-    if (orderWait === null || !isMeantToRun(facts) || now - orderWait.sinceMs < patienceMs) return []
+    if (orderWait === null || !isMeantToRun(facts) || waitedMs(facts, orderWait.sinceMs, now) < patienceMs) return []
     const { held, awaited, byWriters, sinceMs } = orderWait
     const { topic, partition } = partitionPlace(held)
     const why = byWriters
