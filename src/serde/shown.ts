@@ -29,15 +29,31 @@ export function shownJson(serde: Serde<unknown>, value: unknown): unknown {
   return plain === undefined ? null : (JSON.parse(JSON.stringify(plain, jsonReplacer) ?? 'null') as unknown)
 }
 
+/** Before the bytes of a key that cannot be written in another way. */
+const base64 = 'base64:'
+
+/** How the key is to be written so that `keyOfText` understands it: as it is shown, else its bytes. Null where there is no way. */
+export function textOfKey(serde: Serde<unknown>, key: unknown): string | null {
+  const bytes = serde.serialize(key)
+  const texts = [JSON.stringify(shownJson(serde, key)), `${base64}${Buffer.from(bytes).toString('base64')}`]
+  const isMeant = (text: string): boolean => {
+    const understood = keyOfText(serde, text)
+    return understood !== undefined && Buffer.compare(serde.serialize(understood.key), bytes) === 0
+  }
+  return texts.find(isMeant) ?? null
+}
+
 /**
  * The value that somebody means who writes a key as text: what the text is as JSON, where the serde takes that and gives
- * it back unchanged, else the text itself. Undefined where the serde takes neither.
+ * it back unchanged, else the text itself, or the key of the bytes behind `base64:`. Undefined where the serde takes none of them.
  */
 export function keyOfText(serde: Serde<unknown>, text: string): { readonly key: unknown } | undefined {
   const candidates: unknown[] = []
   const parsed = parsedOrUndefined(text)
   if (parsed !== undefined) candidates.push(parsed)
-  if (/^-?\d+$/.test(text)) candidates.push(BigInt(text))
+  // Integers beyond what JSON's numbers hold are shown as text.
+  const digits = typeof parsed === 'string' ? parsed : text
+  if (/^-?\d+$/.test(digits)) candidates.push(BigInt(digits))
   candidates.push(text)
   for (const candidate of candidates) {
     try {
@@ -48,7 +64,16 @@ export function keyOfText(serde: Serde<unknown>, text: string): { readonly key: 
       // The next one may be what is meant.
     }
   }
-  return undefined
+  return text.startsWith(base64) ? keyOfBytes(serde, Buffer.from(text.slice(base64.length), 'base64')) : undefined
+}
+
+function keyOfBytes(serde: Serde<unknown>, bytes: Buffer): { readonly key: unknown } | undefined {
+  try {
+    const key = serde.deserialize(bytes)
+    return Buffer.compare(serde.serialize(key), bytes) === 0 ? { key } : undefined
+  } catch {
+    return undefined
+  }
 }
 
 function sameJson(serde: Serde<unknown>, a: unknown, b: unknown): boolean {

@@ -30,6 +30,27 @@ describe('pods and what is around them', () => {
     assert.equal((await pods.active()).id, active.id)
   })
 
+  test('a ready standby tells how much it holds', async (t) => {
+    const pods = await Pods.start(t, application, ['pod-a', 'pod-b'])
+    const active = await pods.ready()
+    const feed = Feed.start(pods)
+    await feed.flowing()
+    await feed.complete()
+    const standby = pods.living.find((pod) => pod !== active) as Pod
+    const held = async (pod: Pod): Promise<unknown> => {
+      const { stores } = (await pod.ask('GET', '/stores')).body as { stores: Array<{ store: string; rows: number }> }
+      return JSON.stringify(stores.map(({ store, rows }) => [store, rows]))
+    }
+    assert.doesNotMatch(String(await held(active)), /,0\]/)
+    let told = ''
+    await pods
+      .until('it holds what the active one has', async () => {
+        told = String(await held(standby))
+        return told === (await held(active))
+      })
+      .catch((error: unknown) => assert.fail(`${String(error)}: ${told}`))
+  })
+
   test('with the last pod gone a process without high availability goes on with what they left', async (t) => {
     const pods = await Pods.start(t, application, ['pod-a', 'pod-b'])
     await pods.ready()

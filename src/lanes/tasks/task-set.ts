@@ -274,14 +274,14 @@ export class TaskSet {
     }
   }
 
-  /** What the stores take: to be asked now and then, for it is estimated from rows. */
+  /** What the stores have and take: to be asked now and then. Of those of a standby no commit tells it. */
   measure(): void {
     for (const name of this.#options.layout.stores) {
-      let bytes = 0
-      for (const { partition, stores } of this.#all) {
-        if (stores.has(name)) bytes += this.#backends.get(`${name}/${partition}`)?.bytes?.() ?? 0
-      }
+      const all = [...this.#backends].flatMap(([id, backend]) => (id.startsWith(`${name}/`) ? backend : []))
+      const bytes = all.reduce((sum, backend) => sum + (backend.bytes?.() ?? 0), 0)
+      const entries = all.reduce((sum, backend) => sum + (backend.entriesAbout?.() ?? backend.entries()), 0)
       this.#count(name, bytesSlot, bytes, true)
+      this.#count(name, entriesSlot, entries, true)
     }
   }
 

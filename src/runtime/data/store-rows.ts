@@ -2,7 +2,7 @@
 import { EngineError } from '../../base/errors.ts'
 import type { Refused, ShownRow, StoreQuestion, StoreRows } from '../../http/data-seam.ts'
 import type { Serde } from '../../serde/serde.ts'
-import { keyOfText, shownJson } from '../../serde/shown.ts'
+import { keyOfText, shownJson, textOfKey } from '../../serde/shown.ts'
 import type { StoreSpec } from '../../state/contract.ts'
 import type { StoreEntry, StoreReader } from '../contract.ts'
 
@@ -25,7 +25,7 @@ export async function rowsOf(
     const found = await asked.from(read(name))
     const rows = found.slice(0, question.limit).map((row) => shown(spec, row))
     const after = found[question.limit]
-    const next = after !== undefined && spec.kind === 'key-value' ? textOf(spec.keySerde, after.key) : null
+    const next = after !== undefined && spec.kind === 'key-value' ? textOfKey(spec.keySerde, after.key) : null
     return { store: name, kind: spec.kind, rows, more: after !== undefined, next }
   } catch (error) {
     if (!EngineError.is(error)) throw error
@@ -82,18 +82,10 @@ function instant(text: string | undefined, unset: number): number {
 }
 
 function noKey(store: string, { name }: Serde<unknown>): Refused {
-  const reason = `this is no key of the store ${store}, whose keys are of the serde ${name}; write it as JSON, or as plain text`
+  const reason = `this is no key of the store ${store}, whose keys are of the serde ${name}; write it as JSON, as plain text, or as \`base64:\` and its bytes`
   return { refused: 400, reason }
 }
 
 function shown({ keySerde, valueSerde }: StoreSpec, { key, value, ...times }: Rows[number]): ShownRow {
   return { key: shownJson(keySerde, key), value: shownJson(valueSerde, value), ...times }
-}
-
-/** How the key is to be written so that it is understood; null where there is no way. */
-function textOf(serde: Serde<unknown>, key: unknown): string | null {
-  const text = JSON.stringify(shownJson(serde, key))
-  const understood = keyOfText(serde, text)
-  if (understood === undefined) return null
-  return Buffer.compare(serde.serialize(understood.key), serde.serialize(key)) === 0 ? text : null
 }

@@ -9,6 +9,8 @@ export interface WriteBuffer {
   readonly bufferBytes: number
   /** By how much the number of rows differs from the backend's, as far as that is known. */
   readonly difference: number
+  /** Rows of which nobody knows whether the backend has them, and which are taken for rows that it has. */
+  readonly unknown?: number
   /**
    * Told of every row that leaves here while the backend has it: of all others that are not here the backend has none.
    * Undefined while nobody knows; absent where nobody asks.

@@ -44,10 +44,17 @@ abstract class RowsByKey extends BaseStore {
     const at = this.keyOf(key, keyBytes)
     if (value === null || value === undefined) this.overlay.delete(at)
     else {
+      if (this.#sweep !== undefined) this.#removeOver(at)
       this.putValue(at, value, timestamp)
       this.#sweep?.put(this.#overAt(timestamp))
     }
     if (measured) this.meter?.ended('put')
+  }
+
+  /** A row whose time is over is none: what comes in its place is new to whoever walks over the rows just then. */
+  #removeOver(at: string): void {
+    const row = this.overlay.get(at)
+    if (row !== undefined && this.#isOver(row, undefined)) this.overlay.delete(at)
   }
 
   protected *rows(from: unknown, to: unknown, time: number | undefined): IterableIterator<[key: unknown, row: Row]> {

@@ -28,6 +28,10 @@ export class NodeBuffer implements WriteBuffer {
     this.#left = left
   }
 
+  get unknown(): number {
+    return this.#unknown.length
+  }
+
   get heldBytes(): number {
     return Math.round(this.#count * (overheadBytes + this.#rowBytes))
   }

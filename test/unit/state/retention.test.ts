@@ -148,6 +148,21 @@ describe('retention', () => {
     assert.equal(store.entries(), 0)
   })
 
+  test('a walk shows no entry that comes in the place of one whose time is over', () => {
+    let now = 0
+    const store = open<TimestampedKeyValueStore<string, number>>(specOf({ ttlMs: 100 }), new MemoryBackend(), () => now)
+    store.put('b', 1, 10)
+    store.put('a', 2, 60)
+    now = 110
+    const seen: string[] = []
+    for (const [key] of store.all()) {
+      // Nothing has removed the former `b` yet.
+      store.put('b', 3, 110)
+      seen.push(key)
+    }
+    assert.deepEqual([seen, store.get('b')?.value], [['a'], 3])
+  })
+
   test('a store without timestamps counts its entries’ time from when they were put', () => {
     let now = 5
     const spec = specOf({ ttlMs: 100, timestamped: false })

@@ -58,6 +58,16 @@ const stores: ReadonlyArray<readonly [StoreSpec, Put]> = [
 ]
 
 for (const [spec, put] of stores) {
+  test(`about how many rows a ${spec.kind} store has is known before anything is written`, () =>
+    withBackend((below) => {
+      const behind = new WriteBehind(below)
+      const store = open<StoreLifecycle>(spec, behind)
+      put(store, 1)
+      store.seal(1)
+      store.applied(1, checkpointAt(1))
+      assert.deepEqual([behind.entriesAbout(), behind.entries(), behind.entriesAbout()], [1, 1, 1])
+    }))
+
   test(`what an epoch changes in a ${spec.kind} store is shown beside what it was, wherever that lies`, () =>
     withBackend((below) => {
       const behind = new WriteBehind(below)
