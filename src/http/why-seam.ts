@@ -26,6 +26,6 @@ export function judgedByView(view: EngineView, license: LicenseSource, clock: Cl
   return () => {
     const now = clock.now()
     const facts = look.take(now, new Map())
-    return verdictOf(facts, diagnose(now, facts), [])
+    return verdictOf(facts, diagnose(now, facts), [], now)
   }
 }

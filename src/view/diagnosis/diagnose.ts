@@ -75,10 +75,15 @@ const withoutInput =
   'No partition of the input is assigned to this process, so it has nothing to do. Where several processes share the input, the others have all of it; it takes some of it when one of them goes.'
 
 const joining =
-  'The application starts; its group has still to give it a place. That takes until the others have let go of some partitions, and until one that is gone without a word is given up: its session timeout.'
+  'The application starts; its group has still to give it a place. That takes until the others have let go of some partitions, and until one that is gone without a word is given up: its session timeout, and that of the transaction that it left open.'
 
-function healthy({ state, ha, partitions, broker }: Facts): string {
-  const isJoining = broker.nodes.some(({ calls }) => calls.some(({ what }) => what.startsWith('joining group')))
+/** Nothing else takes so long before a process has partitions. */
+const joinsAfterMs = 5000
+
+function healthy({ state, stateSinceMs, ha, partitions, broker }: Facts, now: number): string {
+  const waits = ha === null && partitions.length === 0 && broker.connected && now - stateSinceMs >= joinsAfterMs
+  const isJoining =
+    waits || broker.nodes.some(({ calls }) => calls.some(({ what }) => what.startsWith('joining group')))
   if (state === 'STARTING' && isJoining) return joining
   if (state === 'RUNNING' && ha === null && partitions.length === 0) return withoutInput
   return healthyWords[state] ?? 'Records flow; nothing holds them up.'
@@ -91,12 +96,17 @@ function tookOver({ identity }: Facts): string {
 }
 
 /** What is said in one sentence, or one for each cause. */
-export function verdictOf(facts: Facts, findings: readonly Finding[], flow: readonly FlowStage[]): Verdict {
+export function verdictOf(
+  facts: Facts,
+  findings: readonly Finding[],
+  flow: readonly FlowStage[],
+  now = facts.stateSinceMs,
+): Verdict {
   const causes = findings.filter(({ explained }) => !explained)
   const [first] = causes
   const speaker = { application: facts.applicationId, ...(facts.process !== undefined && { process: facts.process }) }
   if (first === undefined) {
-    const verdict = healthy(facts) + tookOver(facts)
+    const verdict = healthy(facts, now) + tookOver(facts)
     return { ...speaker, verdict, status: 'FLOWING', sinceMs: facts.stateSinceMs, findings, flow }
   }
   const status: Status = facts.state === 'FAILED' ? 'FAILED' : first.severity

@@ -92,7 +92,7 @@ export class Diagnosis {
       this.#askFunctions(facts, now)
     }
     const findings = this.#keepSince(diagnose(now, { ...facts, slowBefore: this.#slowLanes() }), now)
-    this.#verdict = { ...verdictOf(facts, findings, this.#flow.stages(findings)), times: this.#flow.times(passed) }
+    this.#verdict = { ...verdictOf(facts, findings, this.#flow.stages(findings), now), times: this.#flow.times(passed) }
     return this.#verdict
   }
 

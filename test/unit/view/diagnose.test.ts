@@ -107,6 +107,17 @@ describe('a diagnosis', () => {
     assert.deepEqual([first.place, first.sinceMs], [{ broker: 'kafka-2:9092' }, now - 7000])
   })
 
+  test('counts no time in which this process stood still against a broker, another process, or a function', () => {
+    const call = { kind: 'fetch', what: 'fetching', sinceMs: now - 20_000 } as const
+    const node = { id: 1, address: 'kafka:9092', connected: true, sinceMs: 0, lastError: null, calls: [call] }
+    const stuck = { ...lane, stepSinceMs: now - 20_000, longestStepMs: 10 }
+    const facts: Facts = { ...healthy, broker: { ...healthy.broker, nodes: [node] }, lanes: [stuck] }
+    const found = (wokeMs: number | undefined): string[] => codesOf({ ...facts, wokeMs })
+    assert.deepEqual(found(undefined), ['LANE_DOES_NOT_RETURN', 'BROKER_GONE'])
+    assert.deepEqual(found(now - 1000), [])
+    assert.deepEqual(found(now - 9000), ['LANE_DOES_NOT_RETURN', 'BROKER_GONE'])
+  })
+
   test('names the broker that owes the answer to a commit', () => {
     const call = { kind: 'transaction', what: 'committing the transaction of app', sinceMs: now - 7000 } as const
     const node = { id: 3, address: 'kafka-3:9092', connected: true, sinceMs: 0, lastError: null, calls: [call] }
@@ -550,6 +561,10 @@ describe('a diagnosis', () => {
     const node = { ...{ id: 1, address: 'kafka:9092', connected: true, sinceMs: 0, lastError: null }, calls: [call] }
     const facts = { ...healthy, state: 'STARTING', broker: { ...healthy.broker, nodes: [node] } } as const
     assert.match(verdictOf(facts, diagnose(now, facts), []).verdict, /its group has still to give it a place/)
+    // Between two questions no call is under way.
+    const starts = { ...healthy, state: 'STARTING', partitions: [], stateSinceMs: now - 9000 } as const
+    assert.match(verdictOf(starts, [], [], now).verdict, /its group has still to give it a place/)
+    assert.match(verdictOf({ ...starts, stateSinceMs: now - 900 }, [], [], now).verdict, /nothing stands in its way/)
   })
 
   test('finds a full buffer alone only where nothing moves at all', () => {
