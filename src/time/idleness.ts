@@ -12,6 +12,7 @@ const caughtUp = 2
 const failed = 4
 const buffered = 8
 const idle = 16
+const none: readonly number[] = []
 
 export interface IdlenessOptions {
   /** How long an answer that nothing is there holds good, milliseconds: a little more than the wait of one fetch. */
@@ -159,9 +160,9 @@ export class IdleClocks {
   }
 
   /** Those whose timeout is over, but for the proof that they were empty to its end. Each once, until an answer comes. */
-  unproven(slots: Iterable<number>, now: number): number[] {
+  unproven(slots: Iterable<number>, now: number): readonly number[] {
+    if (this.nextQuestion(slots) > now) return none
     const found: number[] = []
-    if (this.nextQuestion(slots) > now) return found
     for (const p of slots) {
       const deadline = this.#deadlineOf(p)
       if (deadline <= now && !this.#asked.has(p) && !this.#isProven(p, deadline)) found.push(p)

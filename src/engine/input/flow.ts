@@ -374,7 +374,8 @@ export class Flow {
   #dispatch(): void {
     const now = this.#o.clock.monotonic()
     this.#watermarks.tick(now)
-    void this.#logEnds.ask(this.#watermarks.unproven(now))
+    const inDoubt = this.#watermarks.unproven(now)
+    if (inDoubt.length > 0) void this.#logEnds.ask(inDoubt)
     // Outputs that wait for the transaction under way are memory too: no more input until it is through.
     const held = this.#host.heldBytes() > this.#o.settings.uncommittedMaxBytes
     if (held) this.#host.commitWanted()
