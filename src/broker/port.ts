@@ -294,7 +294,6 @@ const classes: Readonly<Record<string, BrokerErrorClass>> = {
   UNKNOWN_TOPIC_OR_PARTITION: 'config',
   UNKNOWN_TOPIC_ID: 'config',
   INVALID_TOPIC_EXCEPTION: 'config',
-  INVALID_REPLICATION_FACTOR: 'config',
   INVALID_PARTITIONS: 'config',
   INVALID_CONFIG: 'config',
   POLICY_VIOLATION: 'config',

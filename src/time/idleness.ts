@@ -133,7 +133,8 @@ export class IdleClocks {
     }
     if (wakes) {
       this.#awake(p, now)
-      this.#accrued[p] = 0
+      // Where there are no records in what lies there, but marks of transactions, it is idle again as soon as that is known.
+      this.#accrued[p] = this.#timeout[p] as number
     }
     if (fetchFailed && !counts) this.#flags[p] = flags | failed
     else this.#flags[p] = (flags & ~(failed | caughtUp | (wakes ? idle : 0))) | fetched | (counts ? caughtUp : 0)

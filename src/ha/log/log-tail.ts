@@ -152,7 +152,8 @@ export class LogTail {
   }
 
   #trouble(error: unknown): void {
-    if (!this.#troubled) this.#o.log('warn', `the coordinator topic cannot be read: ${messageOf(error)}`)
+    // Whoever ends has closed what it read with.
+    if (!this.#troubled && !this.#closed) this.#o.log('warn', `the coordinator topic cannot be read: ${messageOf(error)}`)
     this.#troubled = true
   }
 

@@ -151,6 +151,18 @@ describe('idleness', () => {
     assert.deepEqual([story.shown('b').idle, story.feed('a', [600]).next(), story.global], [false, 'a@600/500', 500])
   })
 
+  test('goes on behind what has no records, such as the marks of a transaction that was aborted', () => {
+    const story = new Story().assign('a', { idle: 1000 }).empty('a').at(1000)
+    assert.equal(story.shown('a').idle, true)
+    story.at(1500).feed('a', [], 2)
+    assert.equal(story.shown('a').idle, false)
+    story.at(1510).empty('a')
+    assert.equal(story.at(1510).shown('a').idle, true)
+    story.at(2000).feed('a', [7])
+    story.next()
+    assert.deepEqual([story.at(2999).shown('a').idle, story.at(3000).shown('a').idle], [false, true])
+  })
+
   test('of one partition leaves the others their own timeouts', () => {
     const story = new Story().assign('a', { idle: 100 }).assign('b', { idle: 300 }).empty('a', 'b')
     assert.equal(story.watermarks.nextDeadline(), 100)
