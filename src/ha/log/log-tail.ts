@@ -153,7 +153,8 @@ export class LogTail {
 
   #trouble(error: unknown): void {
     // Whoever ends has closed what it read with.
-    if (!this.#troubled && !this.#closed) this.#o.log('warn', `the coordinator topic cannot be read: ${messageOf(error)}`)
+    if (!this.#troubled && !this.#closed)
+      this.#o.log('warn', `the coordinator topic cannot be read: ${messageOf(error)}`)
     this.#troubled = true
   }
 
