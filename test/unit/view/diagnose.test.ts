@@ -7,10 +7,7 @@ import { answerOf, answerText } from '../../../src/view/diagnosis/answer.ts'
 import { diagnose, verdictOf } from '../../../src/view/diagnosis/diagnose.ts'
 import type { CommitFacts, Facts, LaneFacts, PartitionFacts } from '../../../src/view/diagnosis/facts.ts'
 import { standstillTable } from '../../../src/view/diagnosis/table.ts'
-import { healthy, lane, now, partition } from './facts.ts'
-
-const codesOf = (facts: Partial<Facts>): string[] =>
-  diagnose(now, { ...healthy, ...facts }).map(({ code, explained }) => (explained ? `(${code})` : code))
+import { codesOf, healthy, lane, now, partition } from './facts.ts'
 
 describe('the table of standstills', () => {
   test('names each code once, and explains only codes that it has', () => {
@@ -105,17 +102,6 @@ describe('a diagnosis', () => {
       /^The broker 2 at kafka-2:9092 has not answered a fetch for 7 s, though the connection is up/,
     )
     assert.deepEqual([first.place, first.sinceMs], [{ broker: 'kafka-2:9092' }, now - 7000])
-  })
-
-  test('counts no time in which this process stood still against a broker, another process, or a function', () => {
-    const call = { kind: 'fetch', what: 'fetching', sinceMs: now - 20_000 } as const
-    const node = { id: 1, address: 'kafka:9092', connected: true, sinceMs: 0, lastError: null, calls: [call] }
-    const stuck = { ...lane, stepSinceMs: now - 20_000, longestStepMs: 10 }
-    const facts: Facts = { ...healthy, broker: { ...healthy.broker, nodes: [node] }, lanes: [stuck] }
-    const found = (wokeMs: number | undefined): string[] => codesOf({ ...facts, wokeMs })
-    assert.deepEqual(found(undefined), ['LANE_DOES_NOT_RETURN', 'BROKER_GONE'])
-    assert.deepEqual(found(now - 1000), [])
-    assert.deepEqual(found(now - 9000), ['LANE_DOES_NOT_RETURN', 'BROKER_GONE'])
   })
 
   test('names the broker that owes the answer to a commit', () => {
@@ -456,20 +442,6 @@ describe('a diagnosis', () => {
     assert.match(one?.next ?? '', /system that askCustoms calls.+--topic in --partition 0 --offset 7/)
     const [many] = diagnose(now, { ...healthy, lanes: [{ ...lane, failing: { ...failing, calls: 3 } }] })
     assert.match(many?.sentence ?? '', /^3 calls in lane-0 fail again and again\. The oldest was made by the step ask /)
-  })
-
-  test('does not call a lane slow that has nothing to do for most of the time', () => {
-    const little = { ...lane, rate: 17, busySinceMs: now - 9000 }
-    const partitions = [{ ...partition, lag: 500 }]
-    assert.deepEqual(codesOf({ lanes: [{ ...little, busyShare: 0.3 }], partitions }), [])
-    assert.deepEqual(codesOf({ lanes: [{ ...little, busyShare: 0.9 }], partitions }), ['LANE_SLOW'])
-  })
-
-  test('does not tell anew, again and again, of a lane that is about as slow as the limit', () => {
-    const about = { lanes: [{ ...lane, rate: 60, busySinceMs: now - 9000 }], partitions: [{ ...partition, lag: 250 }] }
-    assert.deepEqual(codesOf(about), [])
-    assert.deepEqual(codesOf({ ...about, slowBefore: new Set([lane.lane]) }), ['LANE_SLOW'])
-    assert.deepEqual(codesOf({ ...about, slowBefore: new Set(['lane-7']) }), [])
   })
 
   test('does not call a lane that finishes nothing yet stuck, nor unstuck', () => {

@@ -1,4 +1,5 @@
 /** What is known of an application that has nothing to complain of: tests change what they are about. */
+import { diagnose } from '../../../src/view/diagnosis/diagnose.ts'
 import type { Facts, LaneFacts, PartitionFacts } from '../../../src/view/diagnosis/facts.ts'
 
 export const now = 1_800_000_000_000
@@ -77,3 +78,7 @@ export const healthy: Facts = {
   license: { status: 'NO_KEY', counts: true, sinceMs: now },
   ha: null,
 }
+
+/** What is found, what something else brings about in brackets. */
+export const codesOf = (facts: Partial<Facts>): string[] =>
+  diagnose(now, { ...healthy, ...facts }).map(({ code, explained }) => (explained ? `(${code})` : code))
