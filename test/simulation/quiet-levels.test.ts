@@ -14,6 +14,6 @@ test(`${seeds} seeds: windows of windows that close in quiet tell all of their r
 
 for (const { name } of mutants) {
   test(`notices the mistake ${name}`, { timeout: 300_000 }, async (t) => {
-    await simulator.notice(t, name, 40)
+    await simulator.notice(t, name, 150)
   })
 }

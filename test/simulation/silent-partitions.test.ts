@@ -12,6 +12,6 @@ test(`${seeds} seeds: what a silent partition brings is in time`, { timeout: 900
 
 for (const { name } of mutants) {
   test(`notices the mistake ${name}`, { timeout: 600_000 }, async (t) => {
-    await simulator.notice(t, name, 80)
+    await simulator.notice(t, name, 400)
   })
 }
