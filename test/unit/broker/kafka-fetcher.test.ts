@@ -95,3 +95,19 @@ test('a broker that has answered is not asked on and on while another one takes 
   const quick = brokers.requests.filter(([broker]) => broker === 'quick').length
   assert.ok(quick < 10, `${quick} requests within a wait of 20 ms, each of which took 5`)
 })
+
+test('says of an answer to a request of an earlier call how much earlier it was asked for', async () => {
+  const { fetcher } = new Brokers(
+    () => 'a',
+    (_, n) => (n === 0 ? { afterMs: 150, has: [0] } : { afterMs: 1 }),
+  )
+  const request = { partitions: [asking(0)], maxWaitMs: 400, maxBytes: 100, isolation: 'read_committed' } as const
+  await fetcher.fetch({ ...request, signal: AbortSignal.timeout(10) })
+  const left = performance.now()
+  await sleep(50)
+  const waited = performance.now() - left
+  const [takenOver] = await fetcher.fetch(request)
+  assert.ok((takenOver?.askedBeforeMs ?? 0) >= waited, `${takenOver?.askedBeforeMs} ms before, of ${waited}`)
+  const [own] = await fetcher.fetch({ ...request, maxWaitMs: 1 })
+  assert.equal(own?.askedBeforeMs, undefined)
+})

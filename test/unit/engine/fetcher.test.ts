@@ -14,6 +14,7 @@ class Harness {
   readonly fetcher: Fetcher
   readonly requests: FetchRequest[] = []
   readonly evidence: string[] = []
+  readonly askedAt: Array<number | undefined> = []
   readonly connected: boolean[] = []
   readonly failures: EngineError[] = []
   readonly warnings: string[] = []
@@ -57,7 +58,10 @@ class Harness {
       {
         records: (buffer) => this.arrived.push(`${buffer.topic}:${buffer.partition}`),
         polled: (_, records) => this.polls.push(records),
-        evidence: (buffer, lag, failed) => this.evidence.push(`${buffer.partition}:${failed ? 'failed' : lag}`),
+        evidence: (buffer, lag, failed, askedAt) => {
+          this.evidence.push(`${buffer.partition}:${failed ? 'failed' : lag}`)
+          this.askedAt.push(askedAt)
+        },
         connected: (connected) => this.connected.push(connected),
         buffered: (bytes) => this.buffered.push(bytes),
         starving: () => this.starving,
@@ -103,6 +107,15 @@ function takeAll(buffer: PartitionBuffer): number[] {
 }
 
 describe('fetching', () => {
+  test('tells of an answer when it was asked for, however long it waited at the broker', async () => {
+    const world = await worldWith(1)
+    const harness = new Harness(world)
+    const began = world.clock.monotonic()
+    await harness.start(1)
+    await world.pass(500)
+    assert.deepEqual([harness.evidence, harness.askedAt], [['0:0'], [began]])
+  })
+
   test('asks at a pace where little trickles in, and at once where more is known to lie there', async () => {
     const world = await worldWith(1)
     const harness = new Harness(world, { paceMs: 5, bufferCapacity: 1000 })
