@@ -4,6 +4,7 @@
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -61,6 +62,8 @@ export const portsPerBroker = 5
 export const controllerPortAt = 1
 /** Three brokers that start beside other work on two cores take most of a minute. */
 const longestStartMs = 180_000
+/** Kafka itself waits for minutes for some of its threads, and for a day for others. */
+const longestStopMs = 60_000
 
 /** The jars' folder; fetched at first use. */
 export async function kafkaJars(): Promise<string> {
@@ -175,7 +178,12 @@ export class LocalKafka {
     await this.#untilServing(child)
   }
 
-  /** Clean stop. */
+  /** Its log so far, and what its Java process printed. */
+  get log(): string {
+    return readFileSync(join(this.#options.folder, 'broker.log'), 'utf8')
+  }
+
+  /** Clean stop. A broker that does not come to an end writes what its threads do into its log, and is ended hard. */
   async stop(): Promise<void> {
     await this.#end('SIGTERM')
   }
@@ -206,9 +214,15 @@ export class LocalKafka {
   async #end(signal: NodeJS.Signals): Promise<void> {
     const child = this.#process
     if (!child || child.exitCode !== null || child.signalCode !== null) return
-    const ended = new Promise((resolve) => child.once('exit', resolve))
+    const ended = once(child, 'exit')
     child.kill('SIGCONT')
     child.kill(signal)
+    const late = sleep(longestStopMs, 'late' as const, { ref: false })
+    if ((await Promise.race([ended, late])) === 'late') {
+      child.kill('SIGQUIT')
+      await sleep(2000)
+      child.kill('SIGKILL')
+    }
     await ended
     this.#process = undefined
   }
@@ -320,7 +334,6 @@ export class LocalKafka {
       await client.close()
     }
     child.kill('SIGKILL')
-    const log = readFileSync(join(this.#options.folder, 'broker.log'), 'utf8').slice(-4000)
-    throw new KafkaMissing(`Kafka did not start on ${this.bootstrap}; the end of its log:\n${log}`)
+    throw new KafkaMissing(`Kafka did not start on ${this.bootstrap}; the end of its log:\n${this.log.slice(-4000)}`)
   }
 }

@@ -22,6 +22,8 @@ const kills = Number(process.env.EXACTLY_ONCE_KILLS ?? 6)
 const rounds = Number(process.env.EXACTLY_ONCE_ROUNDS ?? 1)
 const cutSeconds = Number(process.env.EXACTLY_ONCE_CUT_SECONDS ?? 4)
 const seed = Number(process.env.EXACTLY_ONCE_SEED ?? Date.now() % 1_000_000)
+/** Below what the runner gives a test: a run that stands still is to say where it stood. */
+const longestRunMs = 540_000
 
 const proxy = await KafkaProxy.listen()
 const kafka = await kafkaForTests({
@@ -81,7 +83,8 @@ describe(`exactly-once (EXACTLY_ONCE_SEED=${seed})`, { skip }, () => {
     const stateFolder = mkdtempSync(join(tmpdir(), 'millrace-state-'))
     await tool.create(prefix)
     const engine = new EngineProcess({ prefix, bootstrap: proxy.bootstrap, stateFolder, ...(settings && { settings }) })
-    try {
+    let stage = 'the start'
+    const run = async (): Promise<void> => {
       await engine.start()
       await engine.untilReady()
       let feeding = true
@@ -101,15 +104,25 @@ describe(`exactly-once (EXACTLY_ONCE_SEED=${seed})`, { skip }, () => {
       })
       // Told where it is awaited; a fault that fails first must not leave it unhandled.
       fed.catch(() => undefined)
+      stage = 'the faults'
       await faults({ engine, random, stateFolder, prefix, fed: () => feeding, inputEnds: fed })
       if (toTheEnd) writeFileSync(through, '')
+      stage = 'the end of the input'
       const written = await fed
       assert.deepEqual(engine.crashes, [], `the process ended by itself; its log:\n${engine.log.slice(-4000)}`)
+      stage = 'the verdict'
       const verdict = await tool.verify(prefix, 180_000)
       assert.ok(verdict.ok, `${JSON.stringify(verdict, null, 1)}\n${engine.log.slice(-4000)}`)
       assert.equal(verdict.inputs, written)
       if (!toTheEnd) assert.equal(written, load.records)
+      stage = 'the end of the process'
       assert.equal(await engine.stop(), 0)
+    }
+    try {
+      const late = sleep(longestRunMs, 'late' as const, { ref: false })
+      const outcome = await Promise.race([run(), late])
+      const logs = (): string => `the engine's log:\n${engine.log.slice(-4000)}\nKafka's:\n${broker.log.slice(-8000)}`
+      if (outcome === 'late') assert.fail(`${stage} did not come within ${longestRunMs / 1000} s; ${logs()}`)
     } finally {
       engine.dispose()
       rmSync(stateFolder, { recursive: true, force: true })
