@@ -115,6 +115,7 @@ export const dropReasons = [
   'handler',
   'negative_timestamp',
   'expired',
+  'late_window',
 ] as const
 export const storeSlots = ['entries', 'bytes', 'gets', 'puts', 'restored'] as const
 

@@ -190,6 +190,8 @@ export class Change {
 
 export type DropReason =
   | 'late'
+  /** For some of its windows; it is in the others. */
+  | 'late_window'
   | 'null_key'
   | 'null_value'
   | 'deserialize'

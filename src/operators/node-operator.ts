@@ -154,7 +154,7 @@ export abstract class NodeOperator implements Operator {
     this.#probe.currentNode = this.index
   }
 
-  protected drop(rec: Rec, reason: 'late' | 'null_key' | 'null_value' | 'expired'): void {
+  protected drop(rec: Rec, reason: 'late' | 'late_window' | 'null_key' | 'null_value' | 'expired'): void {
     this.context.dropped(rec, reason, this.name)
   }
 

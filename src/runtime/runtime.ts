@@ -21,6 +21,7 @@ import { lockStateFolder } from '../state/backends/state-lock.ts'
 import { unlikeKeys } from '../topology/copartition.ts'
 import type { CompiledTopology } from '../topology/compiled.ts'
 import { type HoldingCircle, holdingCircles } from '../topology/levels/held-back.ts'
+import { sayToldLate, toldLate } from '../topology/levels/told-late.ts'
 import { splitTopology } from '../topology/split.ts'
 import { type BrokerHandle, openBroker, serversOf } from './broker.ts'
 import type { LogLine, Runtime, RuntimeOptions, StoreReader } from './contract.ts'
@@ -82,8 +83,12 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
       'differ, so they do not meet: give all of them the same key serde, or repartition one of them with it'
     log({ level: 'warn', component: 'topology', message })
   }
-  for (const circle of config.get('topology.sub-topology-split') === 'in-process' ? [] : holdingCircles(topology))
-    log({ level: 'warn', component: 'topology', message: lateInACircle(circle) })
+  const throughTopics = config.get('topology.sub-topology-split') !== 'in-process'
+  const comesLate = [
+    ...(throughTopics ? holdingCircles(topology).map(lateInACircle) : []),
+    ...toldLate(topology, throughTopics).map(sayToldLate),
+  ]
+  for (const message of comesLate) log({ level: 'warn', component: 'topology', message })
   const stateDir = isDurable(config) ? stateFolderOf(config) : null
   const lock = stateDir === null ? undefined : lockStateFolder(stateDir, applicationId)
   const running = new RunningApplication(config, log, () => lock?.release())

@@ -86,6 +86,26 @@ describe('slips', () => {
     assert.deepEqual(byKey(await engine.read('counts')), {})
   })
 
+  test('records that are late for some of their windows are told, and a start says which windows need a grace', async (t) => {
+    const engine = await TestEngine.start(t, 'windows-behind', { 'broker.embedded.partitions': 1 })
+    const needed = /KSTREAM-AGGREGATE-\d+ tells results up to PT2S after KSTREAM-REDUCE-\d+ .* PT2S more of grace/
+    assert.ok(told(engine, needed), engine.log.map(({ message }) => message).join('\n'))
+    // Windows begin at 0, 20, 40 s and so on; the one from 40 s is over at 100 s.
+    const beginsAt = Math.ceil(firstTime / 60_000) * 60_000
+    const at = (second: number) => ({ key: 'a', value: 1, timestamp: beginsAt + second * 1000 })
+    await engine.put('clicks', [at(101), at(99)])
+    await engine.idle()
+    await eventually('it is told', () =>
+      told(engine, /come too late for some of their windows and are in the others alone \(1 so far\): /),
+    )
+    assert.equal(engine.dropped('late_window'), 1)
+    const rows = (await engine.read('hopping')).map(({ value }) => value as [start: number, count: number])
+    const counts = (second: number) => rows.filter(([start]) => start === beginsAt + second * 1000).map(([, n]) => n)
+    assert.deepEqual([counts(40), counts(60), counts(80)], [[], [1, 2], [1, 2]])
+    // Put back, it would count twice in the windows that have it.
+    assert.deepEqual(await engine.read('windows-behind-dead-letters'), [])
+  })
+
   test('records without a value are told once where a function is given them that does not expect any', async (t) => {
     const engine = await TestEngine.start(t, 'nulls')
     const records = Array.from({ length: 40 }, (_, i) => ({ key: `k${i}`, value: i % 2 === 0 ? null : i }))

@@ -31,6 +31,7 @@ export function policyFor(error: unknown, policies: ErrorPolicies): ErrorPolicy 
 
 const dropSentences: Readonly<Record<DropReason, string>> = {
   late: 'it came after the time for which it was waited',
+  late_window: 'for some of its windows it came after the time for which it was waited',
   null_key: 'it has no key where one is needed',
   null_value: 'it has no value where one is needed',
   deserialize: 'it could not be decoded',

@@ -184,7 +184,8 @@ export class TaskHostPort {
     const { counters, policies } = this.#options
     counters.dropped(slot.subtopology, reason)
     this.#options.told?.(rec, reason, node)
-    if (policies.dropped !== 'dead-letter') return
+    // What is in some of its windows would be counted there twice if it were put back.
+    if (policies.dropped !== 'dead-letter' || reason === 'late_window') return
     this.#deadLetter(slot, rec, reason, this.#letterHeaders(undefined, rec, dropSentence(reason, node)))
   }
 

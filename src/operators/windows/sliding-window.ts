@@ -52,8 +52,10 @@ export class SlidingWindowOperator extends WindowOperator {
     const open = this.now(rec) - this.#grace
     if (rec.timestamp + this.#difference < open) return this.drop(rec, 'late')
     const steps = rec.timestamp < this.#difference ? this.#earlySteps(rec) : this.#steps(rec)
+    const isOver = (step: Step): boolean => step.adds && step.start + this.#difference < open
+    if (steps.some(isOver)) this.drop(rec, 'late_window')
     return this.inTurn(steps, (step) => {
-      if (step.adds && step.start + this.#difference < open) return
+      if (isOver(step)) return
       return step.adds ? this.#fold(step, rec) : this.#put(step.start, step.row as Row, undefined, rec)
     })
   }

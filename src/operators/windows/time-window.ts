@@ -75,8 +75,10 @@ export class TimeWindowOperator extends WindowOperator {
       if (this.#closesAt(start) <= now) return this.drop(rec, 'late')
       return this.#update(start, rec)
     }
-    const starts = windowStarts(this.#window, rec.timestamp).filter((start) => this.#closesAt(start) > now)
+    const all = windowStarts(this.#window, rec.timestamp)
+    const starts = all.filter((start) => this.#closesAt(start) > now)
     if (starts.length === 0) return this.drop(rec, 'late')
+    if (starts.length < all.length) this.drop(rec, 'late_window')
     return this.#updateAll(starts, rec)
   }
 

@@ -4,11 +4,9 @@ import type { WatermarkSnapshot } from '../../view/view.ts'
 
 /** As milliseconds these are days of January 1970, as seconds any time from 2001 to 2128. */
 const seconds = { from: 1_000_000_000, to: 5_000_000_000 } as const
+const letIn = 'A longer grace of the window, or more `maxOutOfOrderness` of the source, lets them in.'
 const sentences: Readonly<Partial<Record<(typeof dropReasons)[number], readonly [what: string, mend: string]>>> = {
-  late: [
-    'come too late for their windows or joins',
-    'A longer grace of the window, or more `maxOutOfOrderness` of the source, lets them in.',
-  ],
+  late: ['come too late for their windows or joins', letIn],
   expired: ['are older than what their store keeps', 'A longer retention of the store lets them in.'],
   null_key: ['have no key where one is needed', ''],
   negative_timestamp: ['have a negative timestamp', ''],
@@ -77,6 +75,8 @@ function sentenceOf(reason: (typeof dropReasons)[number], count: number, areLett
       : `${policies} keeps such records with their reasons.`
     return `${what} and go no further (${count} so far): ${counted}, ${kept}`
   }
+  if (reason === 'late_window')
+    return `come too late for some of their windows and are in the others alone (${count} so far): ${counted}. ${letIn}`
   const [what, mend = ''] = sentences[reason] ?? []
   if (what === undefined) return undefined
   const kept = '`errors.dropped: dead-letter` keeps them.'

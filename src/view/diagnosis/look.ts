@@ -68,6 +68,8 @@ function functionOfNode(spec: OperatorSpec): string | null {
 /** Whoever looks does so about once a second. */
 const oneLookMs = 2000
 
+const lateReasons = [dropReasons.indexOf('late'), dropReasons.indexOf('late_window')]
+
 export class Look {
   readonly #o: Around
   readonly #lanes = new Map<number, LaneLook>()
@@ -267,11 +269,10 @@ export class Look {
 
   #late(now: number, globalMs: number | null, counters: CountersView | null): number {
     if (counters === null) return 0
-    const reason = dropReasons.indexOf('late')
     let late = 0
     for (const block of counters.lanes) {
       for (let sub = 0; sub < counters.layout.subtopologies; sub++) {
-        late += block[dropSlot(counters.layout, sub, reason)] as number
+        for (const reason of lateReasons) late += block[dropSlot(counters.layout, sub, reason)] as number
       }
     }
     // What was late before the jump has another reason.
