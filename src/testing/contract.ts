@@ -122,7 +122,10 @@ export interface InputRecord<K, V> extends PipeOptions {
 export interface InputTopic<K, V> {
   /** Feeds a record. Resolves when everything that follows from it is done. */
   pipe(key: K | null, value: V | null, options?: PipeOptions): Promise<void>
-  /** Feeds records that lie in the topic all at once, like a backlog. Resolves when everything is done. */
+  /**
+   * Feeds records that lie in the topic all at once, like a backlog. Resolves when everything is done; with
+   * `commits: 'interval'`, all that is let in ahead of a commit: `commit()` or time brings the rest about.
+   */
   pipeAll(records: ReadonlyArray<InputRecord<K, V>>): Promise<void>
 }
 
