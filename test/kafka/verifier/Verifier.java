@@ -80,7 +80,7 @@ public class Verifier {
     Map<String, Object> config = client();
     config.put("acks", "all");
     config.put("enable.idempotence", "true");
-    config.put("delivery.timeout.ms", "600000");
+    config.put("delivery.timeout.ms", "240000");
     config.put("linger.ms", "2");
     int[] next = new int[keys];
     long started = System.nanoTime();
