@@ -339,7 +339,7 @@ const hotKey: StandstillRow = {
       const from = topic === null ? '' : ` of ${topic}/${partition}`
       return [
         {
-          sentence: `Records of one and the same key${from} follow each other (its hash is ${hash}). ${lane.lane} processes them one after the other, and each waits about ${duration(callMs)} for an asynchronous call${node === null ? '' : ` of the step ${node}`}. That makes ${perSecond(rate)}. ${hot.waiting} of them wait in ${lane.lane}. The partition is read in order, so all of it waits behind them: ${behind} records, of this key and of others.`,
+          sentence: `Records of one and the same key${from} follow each other (its hash is ${hash}). ${lane.lane} processes them one after the other, and each waits ${duration(callMs)} for an asynchronous call${node === null ? '' : ` of the step ${node}`}. That makes ${perSecond(rate)}. ${hot.waiting} of them wait in ${lane.lane}. The partition is read in order, so all of it waits behind them: ${behind} records, of this key and of others.`,
           sinceMs: hot.sinceMs,
           place: {
             lane: lane.lane,
@@ -364,7 +364,10 @@ function keyNext(facts: Facts, node: string | null, from: RecordPlace, waiting: 
   return `${advice} To find the key, see which one comes most among the records that wait (their keys and contents are then on the screen): ${command}.`
 }
 
-const duration = (ms: number): string => (ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`)
+function duration(ms: number): string {
+  if (ms < 1) return 'less than 1 ms'
+  return ms < 1000 ? `about ${Math.round(ms)} ms` : `about ${(ms / 1000).toFixed(1)} s`
+}
 
 const laneSlow: StandstillRow = {
   code: 'LANE_SLOW',
