@@ -28,6 +28,7 @@ function optionsFor(folder: string): BuildOptions {
   return {
     absWorkingDir: root,
     entryPoints: { app: join(consoleSources, 'main.tsx') },
+    inject: [join(consoleSources, 'language.ts')],
     bundle: true,
     minify: true,
     format: 'esm',

@@ -114,6 +114,18 @@ describe('the console', { skip }, () => {
     })
   }
 
+  test('comes up in a browser whose language is none, as under the locale C', async (t) => {
+    const instance = await startFake()
+    t.after(() => instance.stop())
+    for (const language of ['en-US@posix', 'c', '']) {
+      const visit = await Visit.to(browser, instance.url, { language })
+      t.after(() => visit.close())
+      await visit.open('overview')
+      await visit.settled()
+      visit.blameless()
+    }
+  })
+
   test('says that a process runs alone, and asks it nothing about a group', async (t) => {
     const instance = await startFake()
     t.after(() => instance.stop())

@@ -29,6 +29,8 @@ export interface VisitOptions {
   /** The process goes away on purpose. */
   readonly mayBeSilent?: boolean
   readonly dark?: boolean
+  /** What the browser calls its language. */
+  readonly language?: string
   /** Origins beside that of the process. */
   readonly mayAsk?: readonly string[]
 }
@@ -73,6 +75,10 @@ export class Visit {
     })
     const page = await context.newPage()
     page.setDefaultTimeout(patienceMs)
+    if (options.language !== undefined) {
+      const getter = `{ get: () => ${JSON.stringify(options.language)}, configurable: true }`
+      await page.addInitScript(`Object.defineProperty(Navigator.prototype, 'language', ${getter})`)
+    }
     return new Visit(context, page, url, options)
   }
 
