@@ -165,6 +165,7 @@ class Run {
         progress: this.#progress,
         note: (message) => this.#log({ level: 'info', component: 'feed', message }),
         warn: (message) => this.#log({ level: 'warn', component: 'feed', message }),
+        untilIdle: this.#args.untilIdle,
         signal: this.#feeding.signal,
         ready: this.#serdesReady(),
       })

@@ -9,7 +9,7 @@ import { Feeder } from '../../src/cli/feed/feed.ts'
 import { parseFeed } from '../../src/cli/feed/feed-reader.ts'
 import { ProgressLine } from '../../src/cli/progress.ts'
 import { consume, TestEngine } from '../engine/support/engine.ts'
-import { eventually, startMillrace } from '../support/millrace.ts'
+import { eventually, millrace, startMillrace } from '../support/millrace.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-outages-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
@@ -68,6 +68,56 @@ describe('the command line and a broker that is gone for a while', () => {
       assert.equal(notes.filter((note) => /answers again/.test(note)).length, 2)
     })
   }
+
+  test('a feed says again that it waits, for as long as an outage lasts', async (t) => {
+    const engine = await TestEngine.start(t, 'running-sum')
+    const path = join(folder, 'few.ndjson')
+    writeFileSync(path, JSON.stringify({ key: 'k', value: 1 }))
+    const calls = { left: Number.POSITIVE_INFINITY }
+    const warnings: string[] = []
+    const feeder = new Feeder({
+      broker: unanswered(engine.broker, calls),
+      topology: () => engine.runtime.view.topology(),
+      rate: undefined,
+      progress: new ProgressLine(),
+      note: () => undefined,
+      warn: (message) => {
+        warnings.push(message)
+        calls.left = 0
+      },
+      untilIdle: true,
+      signal: AbortSignal.timeout(60_000),
+    })
+    await feeder.run([parseFeed(`numbers=${path}`)])
+    assert.equal(warnings.length, 1)
+    assert.match(warnings[0] as string, /^The feed has waited for the broker for \d+ s, and goes on by itself once/)
+    assert.equal((await consume(engine.broker, 'numbers')).length, 1)
+  })
+
+  const noLimit = process.platform === 'win32' ? 'there is no limit for files here' : false
+  test('a feed warns of a full disk, and ends a run that is to end by itself', { skip: noLimit }, async () => {
+    const feed = join(folder, 'large.ndjson')
+    const lines = Array.from({ length: 4000 }, (_, i) => JSON.stringify({ key: 'k', value: 'x'.repeat(2000) + i }))
+    writeFileSync(feed, lines.join('\n'))
+    const app = join(import.meta.dirname, '..', 'engine', 'apps', 'large-rows.ts')
+    const broker = join(folder, 'full')
+    const off = ['--set', 'runtime.http.enabled=false', '--set', `broker.bootstrap-servers=embedded:${broker}`]
+    const run = ['run', app, '--feed', `in=${feed}`, '--set', 'broker.embedded.partitions=1', ...off]
+    const { code, stderr } = await millrace([...run, '--until-idle'], { largestFileKib: 2048 })
+    assert.equal(code, 1, stderr)
+    const told = stderr.split('\n').filter((line) => line.includes('"component":"feed"'))
+    assert.equal(told.length, 1, stderr)
+    assert.match(told[0] as string, /"level":"warn".*The feed waits until the broker can store records again: .*EFBIG/)
+    const last = stderr.trimEnd().split('\n').at(-1) as string
+    assert.match(
+      last,
+      /^millrace: The feed was given up, because .* for \d+ s: .*Look at the disk and its free space\.$/,
+    )
+    const again = startMillrace(run, { largestFileKib: 2048 })
+    await eventually('it warns again', () => /The feed has waited until .*EFBIG/.test(again.stderr()))
+    again.child.kill('SIGTERM')
+    assert.equal((await again.result).code, 0)
+  })
 
   test('with --print, SIGTERM takes readiness away while what was read is still processed', async () => {
     const feed = join(folder, 'calls.ndjson')

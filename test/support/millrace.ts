@@ -18,6 +18,8 @@ export interface CommandOptions {
   /** A file that takes the standard output instead. */
   readonly stdoutTo?: string
   readonly timeoutMs?: number
+  /** Largest file that the process may write, KiB: a disk that is full for large files alone. Needs a POSIX shell. */
+  readonly largestFileKib?: number
 }
 
 export interface RunningCommand {
@@ -34,7 +36,11 @@ export function startMillrace(args: readonly string[], options: CommandOptions =
   // A test runner's own variables must not reach the child: it would report to it.
   const { NODE_TEST_CONTEXT: _, ...inherited } = process.env
   const file = options.stdoutTo === undefined ? undefined : openSync(options.stdoutTo, 'w')
-  const child = spawn(process.execPath, [main, ...args], {
+  const words = [process.execPath, main, ...args]
+  const limit = options.largestFileKib
+  // The shell's `ulimit` counts in KiB where it is bash under its own name.
+  const limited = limit === undefined ? words : ['bash', '-c', `ulimit -f ${limit}; exec "$@"`, 'bash', ...words]
+  const child = spawn(limited[0] as string, limited.slice(1), {
     cwd: options.cwd,
     env: { ...inherited, ...options.env },
     stdio: [options.stdin === undefined ? 'ignore' : 'pipe', file ?? 'pipe', 'pipe'],

@@ -13,6 +13,7 @@ import type { CompiledTopology } from '../../topology/compiled.ts'
 import { PartitionBatches } from '../../broker/wire/partition-batches.ts'
 import { FeedLineError, type FeedRecord, parseFeedLine } from './feed-lines.ts'
 import type { Feed } from './feed-reader.ts'
+import { type Patience, throughOutages } from './outages.ts'
 import { grouped, type ProgressLine } from '../progress.ts'
 import { FeedEncoder } from './topic-codec.ts'
 
@@ -29,8 +30,10 @@ export interface FeederOptions {
   readonly progress: ProgressLine
   /** Told in a sentence what is worth knowing: where a feed was taken up again. */
   readonly note: (message: string) => void
-  /** Told in a sentence what may be a slip. */
+  /** Told in a sentence what may be a slip, and what somebody has to see to. */
   readonly warn: (message: string) => void
+  /** Whether the run is to end by itself: then nothing is waited for that does not end by itself. */
+  readonly untilIdle?: boolean
   readonly signal: AbortSignal
   /** Resolves when the serdes of the topology may be used. */
   readonly ready?: Promise<void>
@@ -56,10 +59,10 @@ export class Feeder {
   }
 
   async #feed(feed: Feed): Promise<void> {
-    const { broker, topology, signal, note, warn, ready } = this.#options
+    const { broker, topology, signal, note, warn, untilIdle, ready } = this.#options
     await ready
     if (signal.aborted) return
-    const patience = { signal, note }
+    const patience = { signal, note, warn, endsOnFullDisk: untilIdle === true && hasMarks(broker) }
     const target = await throughOutages(patience, async () => ({
       partitions: await partitionsOf(broker, feed.topic),
       limit: await batchLimitOf(broker, feed.topic),
@@ -152,32 +155,6 @@ async function partitionsOf(broker: BrokerPort, topic: string): Promise<number> 
     await sleep(100)
   }
   throw new EngineError('TOPIC_MISSING', `The topic '${topic}' of --feed does not exist and could not be created.`)
-}
-
-const outagePauseMs = 1000
-
-interface Patience {
-  readonly signal: AbortSignal
-  readonly note: (message: string) => void
-}
-
-/** A broker that does not answer is asked again until it does, as the engine does it; undefined once the signal fires. */
-async function throughOutages<T>({ signal, note }: Patience, call: () => Promise<T>): Promise<T | undefined> {
-  for (let isTold = false; !signal.aborted; ) {
-    try {
-      const answer = await call()
-      if (isTold) note('The broker answers again, the feed goes on.')
-      return answer
-    } catch (error) {
-      const { errorClass } = error as { errorClass?: string }
-      if (errorClass !== 'unreachable' && errorClass !== 'retriable') throw error
-      if (!isTold) note(`The feed waits for the broker: ${messageOf(error)}`)
-      isTold = true
-      // An abort during the wait is seen by the loop's condition.
-      await sleep(outagePauseMs, undefined, { signal }).catch(() => undefined)
-    }
-  }
-  return undefined
 }
 
 /** Collects records by partition and stores them in the order of the feed, one write at a time. */
