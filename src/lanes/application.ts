@@ -19,9 +19,9 @@ export function compilingOf(config: Config): Compiling {
 /** @throws EngineError `APPLICATION_INVALID` in one sentence, whatever is wrong with the module. */
 export async function loadApplication(url: string): Promise<Application> {
   const shown = url.startsWith('file:') ? fileURLToPath(url) : url
-  let module: { readonly default?: unknown }
+  let module: Exports
   try {
-    module = (await import(url)) as { readonly default?: unknown }
+    module = (await import(url)) as Exports
   } catch (error) {
     if (EngineError.is(error)) throw error
     const code = (error as { code?: unknown }).code
@@ -36,13 +36,20 @@ export async function loadApplication(url: string): Promise<Application> {
       { cause: error },
     )
   }
-  if (!isApplication(module.default)) {
+  // A compiler that writes CommonJS has its default export as a member of what Node.js takes for the default.
+  const own = module.default
+  const application = isApplication(own) ? own : (own as Exports | null | undefined)?.default
+  if (!isApplication(application)) {
     throw new EngineError(
       'APPLICATION_INVALID',
       `the application module ${shown} does not export the result of defineApp as its default`,
     )
   }
-  return module.default
+  return application
+}
+
+interface Exports {
+  readonly default?: unknown
 }
 
 const notFound = /^Cannot find (?:module|package) '([^']+)'/

@@ -271,6 +271,7 @@ describe('millrace run, with bad input', () => {
   const modules: ReadonlyArray<readonly [name: string, text: string, says: RegExp]> = [
     ['exports-nothing.ts', 'export const x = 1\n', /does not export the result of defineApp/],
     ['exports-else.ts', 'export default { applicationId: "a" }\n', /does not export the result of defineApp/],
+    ['exports-null.ts', 'export default null\n', /does not export the result of defineApp/],
     ['malformed.ts', '\nexport default {\n', /cannot be loaded: .* \(malformed\.ts:\d\)/],
     ['throws.ts', 'throw new RangeError("no luck")\nexport default 1\n', /cannot be loaded: no luck \(throws\.ts:1\)/],
   ]
@@ -281,6 +282,28 @@ describe('millrace run, with bad input', () => {
       assertRefused(await millrace(['run', path, '--until-idle', ...quiet]), says)
     })
   }
+
+  test('takes an application that a compiler wrote as CommonJS', async () => {
+    const millraceItself = JSON.stringify(join(import.meta.dirname, '..', '..', 'src', 'index.ts'))
+    const path = join(folder, 'compiled.cjs')
+    const lines = [
+      '"use strict"',
+      'Object.defineProperty(exports, "__esModule", { value: true })',
+      `const millrace_1 = require(${millraceItself})`,
+      'exports.default = (0, millrace_1.defineApp)({ applicationId: "compiled", build(topology) {',
+      '  const { string: key, string: value } = millrace_1.serdes',
+      '  topology.stream("words", { key, value }).mapValues((word) => word.toUpperCase()).to("loud") } })',
+    ]
+    writeFileSync(path, lines.join('\n'))
+    const feed = file('words.ndjson', [{ key: 'a', value: 'quiet' }])
+    const args = ['run', path, '--feed', `words=${feed}`, '--print', 'loud', '--until-idle', ...quiet]
+    const result = await millrace(args)
+    assert.equal(result.code, 0, result.stderr)
+    assert.deepEqual(
+      printed(result).map(({ value }) => value),
+      ['QUIET'],
+    )
+  })
 
   test('feeds large records of one partition, each of which its topic takes, and names one that it does not take', async () => {
     const large = (length: number, n: number): unknown => ({
