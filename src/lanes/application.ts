@@ -21,7 +21,7 @@ export async function loadApplication(url: string): Promise<Application> {
   const shown = url.startsWith('file:') ? fileURLToPath(url) : url
   let module: Exports
   try {
-    module = (await import(url)) as Exports
+    module = await imported(url, shown)
   } catch (error) {
     if (EngineError.is(error)) throw error
     const code = (error as { code?: unknown }).code
@@ -50,6 +50,24 @@ export async function loadApplication(url: string): Promise<Application> {
 
 interface Exports {
   readonly default?: unknown
+}
+
+/** Where nothing is left that could settle an `await`, the process would end behind it without a word. */
+async function imported(url: string, shown: string): Promise<Exports> {
+  const { promise: never, reject } = Promise.withResolvers<never>()
+  const isStuck = (): void =>
+    reject(
+      new EngineError(
+        'APPLICATION_INVALID',
+        `the application module ${shown} was never loaded: it waits with \`await\` for a promise that nothing is left to settle; let it wait only for what ends`,
+      ),
+    )
+  process.once('beforeExit', isStuck)
+  try {
+    return await Promise.race([import(url) as Promise<Exports>, never])
+  } finally {
+    process.off('beforeExit', isStuck)
+  }
 }
 
 const notFound = /^Cannot find (?:module|package) '([^']+)'/

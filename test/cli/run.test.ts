@@ -268,10 +268,12 @@ describe('millrace run, with bad input', () => {
     assertRefused(await millrace(['run', join(folder, 'nowhere.ts')]), /no application module .*nowhere\.ts/)
   })
 
+  const never = 'await new Promise(() => undefined)\nexport default 1\n'
   const modules: ReadonlyArray<readonly [name: string, text: string, says: RegExp]> = [
     ['exports-nothing.ts', 'export const x = 1\n', /does not export the result of defineApp/],
     ['exports-else.ts', 'export default { applicationId: "a" }\n', /does not export the result of defineApp/],
     ['exports-null.ts', 'export default null\n', /does not export the result of defineApp/],
+    ['never.ts', never, /^millrace: the application module .*never\.ts was never loaded: it waits with `await`/m],
     ['malformed.ts', '\nexport default {\n', /cannot be loaded: .* \(malformed\.ts:\d\)/],
     ['throws.ts', 'throw new RangeError("no luck")\nexport default 1\n', /cannot be loaded: no luck \(throws\.ts:1\)/],
   ]
