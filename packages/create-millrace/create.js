@@ -2,7 +2,7 @@
 /** `npm create millrace`: makes a project. Plain JavaScript, because it runs from `node_modules`. */
 import { spawnSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { basename, join, resolve } from 'node:path'
+import { basename, join, relative, resolve } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { parseArgs } from 'node:util'
 
@@ -109,6 +109,14 @@ function mergeManifest(folder, millrace) {
   rmSync(additions)
 }
 
+/** The way into the folder from where the command was given; none where that is the folder itself. */
+function changeTo(folder) {
+  const below = relative(process.cwd(), folder)
+  if (below === '') return []
+  const path = below.startsWith('..') ? folder : below
+  return ['  cd ' + (/^[\w./\\:@+-]+$/.test(path) ? path : `"${path}"`)]
+}
+
 async function main() {
   const args = readArguments()
   if (args.help) {
@@ -123,7 +131,7 @@ async function main() {
     const { status } = spawnSync('npm', ['install'], { cwd: folder, stdio: 'inherit', shell: process.platform === 'win32' })
     if (status !== 0) throw new Slip('`npm install` has failed; the project is there, install again when the cause is gone.')
   }
-  process.stdout.write('\nNext:\n  cd ' + basename(folder) + '\n  npm test\n  npm run dev\n')
+  process.stdout.write(['', 'Next:', ...changeTo(folder), '  npm test', '  npm run dev', ''].join('\n'))
   return 0
 }
 

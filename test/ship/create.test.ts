@@ -2,7 +2,17 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { eventually } from '../support/millrace.ts'
@@ -110,6 +120,26 @@ describe('create-millrace', () => {
       }
     })
   }
+})
+
+describe('create-millrace, of a folder somewhere else', () => {
+  const home = realpathSync(mkdtempSync(join(tmpdir(), 'millrace-create-')))
+  after(() => rmSync(home, { recursive: true, force: true }))
+
+  const own = join(import.meta.dirname, '..', '..', 'packages', 'create-millrace', 'create.js')
+  /** The line that leads there, of what the command says in the end. */
+  const wayTo = (folder: string, from = home): string | undefined => {
+    mkdirSync(from, { recursive: true })
+    return /^ {2}cd (.*)$/m.exec(run(process.execPath, [own, folder, '--yes', '--no-install'], from))?.[1]
+  }
+
+  test('says how to get there from where it was called', () => {
+    assert.equal(wayTo('plain'), 'plain')
+    assert.equal(wayTo('a/b/c'), join('a', 'b', 'c'))
+    assert.equal(wayTo('my stream'), '"my stream"')
+    assert.equal(wayTo('../beside', join(home, 'elsewhere')), join(home, 'beside'))
+    assert.equal(wayTo('.', join(home, 'here')), undefined)
+  })
 })
 
 /** npm, the watching process and the application: they form a group. */
