@@ -8,13 +8,14 @@ const wrongInput: readonly ErrorCode[] = ['DECODE_FAILED', 'PORT_TAKEN']
 
 /** Errors without a code of the table are a crash. */
 export function exitCodeOf(error: unknown): number {
-  if (!EngineError.is(error)) return isFolderInUse(error) ? exitCodes.usage : exitCodes.crash
+  if (!EngineError.is(error)) return isFolderWrong(error) ? exitCodes.usage : exitCodes.crash
   return wrongInput.includes(error.code) ? exitCodes.usage : exitCodeFor(error.code)
 }
 
-/** Of the embedded broker: to start again does not help while the other process has it. */
-function isFolderInUse(error: unknown): boolean {
-  return error instanceof Error && 'errorClass' in error && 'code' in error && error.code === 'STORAGE_LOCKED'
+/** Of the embedded broker: to start again does not help while another process has it, or where there can be none. */
+function isFolderWrong(error: unknown): boolean {
+  if (!(error instanceof Error && 'errorClass' in error && 'code' in error)) return false
+  return error.code === 'STORAGE_LOCKED' || error.code === 'STORAGE_UNUSABLE'
 }
 
 /**

@@ -264,6 +264,17 @@ describe('millrace run, with bad input', () => {
     )
   })
 
+  test('refuses folders of the broker and of the stores that cannot be folders', async () => {
+    const taken = file('taken', [])
+    const broker = ['--set', `broker.bootstrap-servers=embedded:${taken}`]
+    const says = /^millrace: The embedded broker cannot have its files in .*taken: .* Name a folder that can be made/m
+    assertRefused(await millrace(['run', totals, ...quiet, ...broker]), says)
+    const below = ['--set', `broker.bootstrap-servers=embedded:${join(taken, 'below')}`]
+    assertRefused(await millrace(['run', totals, ...quiet, ...below]), /cannot have its files in .*below: ENOTDIR/)
+    const stores = ['--set', 'engine.state.store=lmdb', '--set', `engine.state.dir=${taken}`]
+    assertRefused(await millrace(['run', totals, ...quiet, ...stores]), /The state folder .* cannot be used/)
+  })
+
   test('says that there is no such application', async () => {
     assertRefused(await millrace(['run', join(folder, 'nowhere.ts')]), /no application module .*nowhere\.ts/)
   })

@@ -6,6 +6,7 @@
  */
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { BrokerError } from '../port.ts'
 import { chainBehindAll } from './core/segment-scan.ts'
 import type { JournalEntry, PartitionFiles, SegmentFile, Storage } from './core/storage.ts'
 import { DiskSegment, type SegmentHome } from './disk-segment.ts'
@@ -200,11 +201,32 @@ function foldersOf(folder: string, outermost: string): string[] {
   return folder.length > outermost.length ? [folder, ...foldersOf(dirname(folder), outermost)] : [outermost]
 }
 
+/** What is wrong with the name of a folder, or with who may write there: the same at the next start. */
+const wrongPath: ReadonlySet<string> = new Set([
+  'ENOTDIR',
+  'EEXIST',
+  'ENOENT',
+  'EACCES',
+  'EPERM',
+  'EROFS',
+  'ELOOP',
+  'ENAMETOOLONG',
+  'ERR_INVALID_ARG_VALUE',
+])
+
 function prepared(folder: string, topics: string): () => void {
   try {
     mkdirSync(topics, { recursive: true })
   } catch (error) {
-    throw storageError(folder, error instanceof Error ? error.message : String(error), error)
+    const why = error instanceof Error ? error.message : String(error)
+    const { code } = error as NodeJS.ErrnoException
+    if (code === undefined || !wrongPath.has(code)) throw storageError(folder, why, error)
+    throw new BrokerError(
+      'STORAGE_UNUSABLE',
+      `The embedded broker cannot have its files in ${folder}: ${why}. Name a folder that can be made and written to.`,
+      'config',
+      error,
+    )
   }
   return lockFolder(folder)
 }
