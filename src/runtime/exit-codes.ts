@@ -4,7 +4,10 @@ import type { EngineError, ErrorCode } from '../base/errors.ts'
 export const exitCodes = {
   clean: 0,
   crash: 1,
-  /** Wrong usage, configuration, application or input, damaged files: to start again does not help. */
+  /**
+   * Wrong usage, configuration, application or input, damaged files, state that does not fit changelogs and offsets: to
+   * start again does not help.
+   */
   usage: 2,
   fenced: 3,
   license: 4,
@@ -22,6 +25,10 @@ export function exitCodeFor(code: ErrorCode | 'UNKNOWN'): number {
     case 'STORE_LOCKED':
     case 'BROKER_FILES_DAMAGED':
     case 'SCHEMAS_DAMAGED':
+    case 'STORE_AHEAD':
+    case 'OFFSETS_MISSING':
+    case 'CHANGELOG_LOST':
+    case 'STATE_CHANGED':
       return exitCodes.usage
     case 'FENCED':
       return exitCodes.fenced

@@ -185,7 +185,7 @@ export class StoreReplay {
     if (found && newestTag && compareTags(found, newestTag) > 0) {
       throw new EngineError(
         'STORE_AHEAD',
-        `store ${store} of partition ${partition} holds commit ${found.tokenEpoch}.${found.seq}, newer than the group's offsets: they were moved back`,
+        `store ${store} of partition ${partition} holds commit ${found.tokenEpoch}.${found.seq}, newer than the group's offsets: they were moved back; leave the process stopped, and put the offsets back as they were`,
       )
     }
     if (found && !newestTag && partitions.length > 0) {
