@@ -16,9 +16,9 @@ const pod: Parameter = {
 const value: Parameter = {
   name: 'value',
   type: 'name',
-  pattern: '(default|[0-9]{1,6})',
+  pattern: '(default|[0-9]{1,6}|1000000)',
   required: true,
-  shape: 'a whole number up to 999999, or default',
+  shape: 'a whole number up to 1000000, or default',
   doc: 'the new priority; 0: never by itself; `default`: as the pod is configured',
 }
 const force: Parameter = {
