@@ -159,7 +159,13 @@ function addFile(gathering: Gathering, path: string): void {
     gathering.faults.push(`${origin}: must hold a map of keys`)
     return
   }
-  for (const given of flatten(tree as Record<string, unknown>)) gathering.add(given, 'file', origin)
+  const seen = new Set<string>()
+  for (const given of flatten(tree as Record<string, unknown>)) {
+    // YAML itself refuses a name that stands twice in one place.
+    if (seen.has(given.key)) gathering.fault(given.key, origin, 'stands there more than once; leave one of them')
+    seen.add(given.key)
+    gathering.add(given, 'file', origin)
+  }
 }
 
 /** Better said once at start than found out by somebody who tunes an option that nothing reads. */

@@ -21,6 +21,8 @@ export const engineRows = {
   'engine.state.dir': {
     type: 'string',
     default: './state',
+    pattern: '[^]*[^\\s][^]*',
+    patternDoc: 'the path of a folder',
     doc: 'Folder of the durable stores and of what a process remembers across restarts. Two processes must not share it.',
   },
   'engine.state.store': {

@@ -336,6 +336,25 @@ consumer: { some.secret: 0042, some.number: 0x10 }
       assert.match(faultsOf({ file: file(text) }), /cannot be read as YAML: an alias names a part of the file/)
   })
 
+  test('a file that names a key twice, whether nested or dotted', () => {
+    const nested = 'engine:\n  lanes:\n    count: 3\n'
+    const says = /engine\.lanes\.count \(file .*\): stands there more than once; leave one of them/
+    for (const more of ['engine.lanes.count: 4\n', 'engine.lanes:\n  count: 4\n', 'engine.lanes.count: 3\n']) {
+      assert.match(faultsOf({ file: file(nested + more) }), says)
+      assert.match(faultsOf({ file: file(more + nested) }), says)
+    }
+    assert.match(faultsOf({ file: file('consumer.a.b: 1\nconsumer:\n  a.b: 1\n') }), /consumer\.a\.b .* more than once/)
+    assert.equal(loadConfig({ file: file(`${nested}engine.state.store: lmdb\n`) }).get('engine.lanes.count'), 3)
+  })
+
+  test('a folder for the state that is no name', () => {
+    for (const value of ['', '  '])
+      assert.match(faultsOf({ set: [`engine.state.dir=${value}`] }), /the path of a folder/)
+    assert.match(faultsOf({ file: file('engine.state.dir: ""\n') }), /engine\.state\.dir .* the path of a folder/)
+    assert.equal(loadConfig({ environment: { ENGINE_STATE_DIR: '' } }).get('engine.state.dir'), './state')
+    assert.equal(loadConfig({ set: ['engine.state.dir=a folder'] }).get('engine.state.dir'), 'a folder')
+  })
+
   test('a file that is missing, is no YAML or is no map', () => {
     assert.match(faultsOf({ file: join(folder, 'none.yaml') }), /none\.yaml: cannot be read as YAML: ENOENT/)
     assert.match(faultsOf({ file: file('a: [1,\nb: "x') }), /cannot be read as YAML/)
