@@ -420,7 +420,7 @@ export class EngineCore {
     return {
       flow: this.#processing.flow,
       topics: this.#processing.topics,
-      committer: this.#commits.committer,
+      committer: this.#ended ? undefined : this.#commits.committer,
       producer: this.#producer,
       group: this.#group,
       restarts: this.#recovery.restarts,

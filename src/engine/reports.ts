@@ -34,6 +34,7 @@ interface KeptReport {
 export interface EngineParts {
   readonly flow: Flow | undefined
   readonly topics: ResolvedTopics | undefined
+  /** None once the engine has ended: whatever commit was under way then is so no more. */
   readonly committer: Committer | undefined
   readonly producer: Producer
   readonly group: GroupLink
@@ -246,6 +247,7 @@ export class Reports {
     return barrierSnapshot({
       settings,
       committer,
+      lastEpoch: this.#last?.barriers.epoch ?? 0,
       producer,
       budget: restarts.budget,
       reports: this.#kept,

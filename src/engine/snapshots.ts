@@ -60,6 +60,8 @@ export function offsetsSnapshot(
 export interface BarrierFacts {
   readonly settings: EngineSettings
   readonly committer: Committer | undefined
+  /** Shown where there is none. */
+  readonly lastEpoch: number
   readonly producer: Producer
   readonly budget: RestartBudget
   readonly reports: ReadonlyArray<{
@@ -95,7 +97,7 @@ export function barrierSnapshot(facts: BarrierFacts): BarrierSnapshot {
   return {
     phase: machine?.phase ?? 'IDLE',
     commitId: machine && machine.startedAtMs !== null ? (committer?.commitId ?? null) : null,
-    epoch: machine?.epoch ?? 0,
+    epoch: machine?.epoch ?? facts.lastEpoch,
     trigger: machine && machine.startedAtMs !== null ? machine.trigger : null,
     startedAtMs: machine && machine.startedAtMs !== null ? epochMs(machine.startedAtMs) : null,
     phaseSinceMs: epochMs(machine?.phaseSinceMs ?? now),

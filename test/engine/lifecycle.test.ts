@@ -210,6 +210,26 @@ describe('a restart in place', () => {
     assert.equal(await stopped, 0, JSON.stringify([engine.runtime.view.state(), engine.log]))
   })
 
+  test('that comes to nothing leaves no commit under way', async (t) => {
+    const engine = await TestEngine.start(t, 'slow-calls', {
+      'errors.processing': 'fail',
+      'commit-barrier.interval-ms': 100,
+      'runtime.shutdown.timeout': 100,
+    })
+    await engine.reaches('RUNNING')
+    await engine.put('calls', [{ key: 'a', value: { n: 1, ms: 30_000 } }])
+    const barriers = () => engine.runtime.view.barriers()
+    await eventually('a commit waits for the call', () => barriers()?.phase === 'AWAITING_LANE_ACKS')
+    const epoch = barriers()?.epoch
+    await engine.put('calls', [{ key: 'b', value: { n: 2, ms: 'no number' } }])
+    await engine.reaches('FAILED')
+    assert.deepEqual(
+      [barriers()?.phase, barriers()?.startedAtMs, barriers()?.commitId, barriers()?.outstandingLanes],
+      ['IDLE', null, null, []],
+    )
+    assert.equal(barriers()?.epoch, epoch)
+  })
+
   test('fails by what its threads fail on', async (t) => {
     const engine = await TestEngine.start(t, 'not-in-threads')
     await engine.reaches('FAILED')
