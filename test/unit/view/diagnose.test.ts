@@ -424,7 +424,7 @@ describe('a diagnosis', () => {
     assert.equal(pending?.place.function, 'askCustoms')
     const slow = { ...lane, call: { ...call, sinceMs: now }, callMs: 2500, rate: 0.4, busySinceMs: now - 9000 }
     const [found] = diagnose(now, { ...healthy, lanes: [slow], partitions: [{ ...partition, lag: 500 }] })
-    assert.match(found?.sentence ?? '', /A call of askCustoms, step ask, takes 2\.5 s until it is answered\./)
+    assert.match(found?.sentence ?? '', /A call of askCustoms, step ask, takes about 2\.5 s until it is answered\./)
   })
 
   test('names calls that fail and are made again, before what they hold up', () => {
