@@ -15,7 +15,7 @@ import type { Awaitable, Ordered, WithSerdes } from './types.ts'
 
 /** What a forwarded record does not take from the record at hand. */
 export interface ForwardOptions {
-  /** Epoch milliseconds. Default: that of the record at hand; in a timer, the time it fires at. */
+  /** Epoch milliseconds, taken down to whole ones. Default: that of the record at hand; in a timer, the time it fires at. */
   readonly timestamp?: number
   /** Default: those of the record at hand; none in a timer. */
   readonly headers?: Headers
@@ -70,7 +70,7 @@ interface CommonContext<K> {
    * and on the number of lanes. What has to happen at a certain time is for `timers`, by key. It is not kept over a restart:
    * call it whenever the processor is made.
    *
-   * @throws EngineError `TOPOLOGY_INVALID` when the interval is malformed or 0.
+   * @throws EngineError `TOPOLOGY_INVALID` when the interval is malformed or 0, or there is no such clock.
    */
   schedule(interval: Duration, clock: 'event-time' | 'wall-clock', fn: (atMs: number) => Awaitable<void>): Cancellable
   /**

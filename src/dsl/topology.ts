@@ -35,7 +35,7 @@ export interface ScheduledSettings<K, V> {
   readonly cron?: string
   /**
    * Makes the records of a firing: one, several or none. Their timestamp is the instant that was due, unless they have
-   * their own.
+   * their own, in milliseconds that are taken down to whole ones.
    */
   readonly emit: (
     tick: ScheduledTick,

@@ -92,7 +92,7 @@ function encoded(source: CompiledSource, tick: ScheduledTick, emitted: unknown):
     return records.map(({ key, value, timestamp }) => ({
       key: key === null || key === undefined ? null : source.keySerde.serialize(key),
       value: value === null || value === undefined ? null : source.valueSerde.serialize(value),
-      timestamp: timestamp ?? tick.scheduledAt,
+      timestamp: wholeTime(timestamp ?? tick.scheduledAt),
     }))
   } catch (error) {
     throw new EngineError(
@@ -101,4 +101,10 @@ function encoded(source: CompiledSource, tick: ScheduledTick, emitted: unknown):
       { cause: error, node: source.name },
     )
   }
+}
+
+/** A batch keeps whole milliseconds; what is no time at all would move event time to where nothing follows. */
+function wholeTime(timestamp: number): number {
+  if (Number.isFinite(timestamp)) return Math.floor(timestamp)
+  throw new EngineError('PRODUCE_FAILED', `its timestamp is ${String(timestamp)}; give milliseconds since 1970`)
 }

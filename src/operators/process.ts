@@ -274,6 +274,12 @@ export class ProcessOperator extends NodeOperator {
         `${this.name} schedules every ${JSON.stringify(interval)}; give a duration of at least one millisecond.`,
       )
     }
+    if (clock !== 'event-time' && clock !== 'wall-clock') {
+      throw new EngineError(
+        'TOPOLOGY_INVALID',
+        `${this.name} schedules by the clock ${JSON.stringify(clock)}, which there is not; give 'event-time' or 'wall-clock'.`,
+      )
+    }
     const due = clock === 'event-time' ? 0 : this.context.wallClock() + intervalMs
     const schedule: Schedule = { intervalMs, clock, run, due, cancelled: false }
     this.#schedules.push(schedule)
@@ -305,15 +311,12 @@ export class ProcessOperator extends NodeOperator {
   /** Sends a record on, as of the record or timer at hand. */
   #forward(key: unknown, value: unknown, options: { timestamp?: number; headers?: Headers } | undefined): Maybe {
     const at = this.#now()
-    if (options?.timestamp !== undefined && !(options.timestamp >= 0 && options.timestamp < Number.POSITIVE_INFINITY))
-      throw new EngineError(
-        'PROCESSING_FAILED',
-        `${this.name} forwards a record with the timestamp ${options.timestamp}; give milliseconds since 1970`,
-      )
-    const fault = options?.headers && headersFault(options.headers)
-    if (fault !== undefined) throw new EngineError('PROCESSING_FAILED', `${this.name} forwards a record: ${fault}`)
+    const given = this.#wholeTime(options?.timestamp)
+    const fault = options?.headers === undefined ? undefined : headersFault(options.headers)
+    if (fault !== undefined)
+      throw new EngineError('PROCESSING_FAILED', `${this.name} forwards a record with headers that are none: ${fault}.`)
     if (at instanceof Rec) {
-      const timestamp = options?.timestamp ?? at.timestamp
+      const timestamp = given ?? at.timestamp
       const keyRange = at.key === key ? at.keyRange : undefined
       return forward(
         this.children,
@@ -321,10 +324,20 @@ export class ProcessOperator extends NodeOperator {
       )
     }
     const origin = at?.origin ?? this.timerOrigin(this.#lastWatermark)
-    const timestamp = options?.timestamp ?? at?.time ?? Math.max(0, this.context.streamTime())
+    const timestamp = given ?? at?.time ?? Math.max(0, this.context.streamTime())
     return forward(
       this.children,
       new Rec(key, value, timestamp, options?.headers ?? noHeaders, origin, undefined, undefined),
+    )
+  }
+
+  /** A fraction would be one time for operators and another one once it was written to a topic or a store. */
+  #wholeTime(timestamp: number | undefined): number | undefined {
+    if (timestamp === undefined || timestamp === null) return undefined
+    if (timestamp >= 0 && timestamp < Number.POSITIVE_INFINITY) return Math.floor(timestamp)
+    throw new EngineError(
+      'PROCESSING_FAILED',
+      `${this.name} forwards a record with the timestamp ${timestamp}; give milliseconds since 1970.`,
     )
   }
 

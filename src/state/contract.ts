@@ -257,7 +257,11 @@ export interface ValueAndTimestamp<V> {
 
 /** A key-value store whose rows carry a timestamp: what the tables of the DSL use. */
 export interface TimestampedKeyValueStore<K, V> extends ReadOnlyKeyValueStore<K, ValueAndTimestamp<V>> {
-  /** Sets the value of a key, with its event time in epoch milliseconds. A null or undefined value deletes the row. */
+  /**
+   * Sets the value of a key, with its event time in epoch milliseconds. A null or undefined value deletes the row.
+   *
+   * @throws EngineError `PROCESSING_FAILED` where the timestamp is no whole number from 0 on.
+   */
   put(key: K, value: V | null | undefined, timestamp: number, keyBytes?: Uint8Array): void
 }
 
@@ -271,6 +275,8 @@ export interface WindowStore<K, V> {
   /**
    * Sets the value of a window. A null value deletes it. `timestamp` is the event time of the row; the default is the
    * start of the window.
+   *
+   * @throws EngineError `PROCESSING_FAILED` where one of the times is no whole number from 0 on.
    */
   put(key: K, value: V | null | undefined, windowStart: number, timestamp?: number, keyBytes?: Uint8Array): void
   /** The row of one window, or undefined. */
@@ -303,7 +309,11 @@ export interface WindowsOfStart {
  * milliseconds, and both ends are inclusive.
  */
 export interface SessionStore<K, V> {
-  /** Sets the value of a session. A null value deletes it. */
+  /**
+   * Sets the value of a session. A null value deletes it.
+   *
+   * @throws EngineError `PROCESSING_FAILED` where one of the times is no whole number from 0 on, or it ends before it begins.
+   */
   put(key: K, start: number, end: number, value: V | null | undefined, keyBytes?: Uint8Array): void
   /**
    * The sessions of a key that end at `earliestEnd` or later and start at `latestStart` or earlier, by their end, then
@@ -339,6 +349,8 @@ export interface VersionedStore<K, V> {
   /**
    * Adds a version that holds from `timestamp` on. Returns until when it holds, or null where it is older than the
    * history that is kept, and was refused.
+   *
+   * @throws EngineError `PROCESSING_FAILED` where the timestamp is no whole number from 0 on.
    */
   put(
     key: K,

@@ -68,7 +68,18 @@ export function owned(bytes: Uint8Array): Uint8Array {
   return bytes.byteLength === bytes.buffer.byteLength ? bytes : bytes.slice()
 }
 
-/** A time inside what 8 bytes of a key can say: not negative, a safe integer. */
-export function clampTime(time: number): number {
-  return time > 0 ? Math.min(Math.floor(time), Number.MAX_SAFE_INTEGER) : 0
+/** Whether rows can have this time: what a key and a changelog would make of any other is a different time. */
+export function isTime(time: number): boolean {
+  return Number.isSafeInteger(time) && time >= 0
+}
+
+/** The first time that rows can have from this one on; `Infinity`, where nothing lies: it is none. */
+export function timeFrom(time: number): number {
+  if (time > 0) return Math.min(Math.ceil(time), Number.MAX_SAFE_INTEGER)
+  return time <= 0 ? 0 : Number.POSITIVE_INFINITY
+}
+
+/** The last time that rows can have up to this one; -1, where nothing lies: it is none, or negative. */
+export function timeUpTo(time: number): number {
+  return time >= 0 ? Math.min(Math.floor(time), Number.MAX_SAFE_INTEGER) : -1
 }

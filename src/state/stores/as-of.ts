@@ -13,6 +13,7 @@ import type {
   VersionedStore,
   WindowStore,
 } from '../contract.ts'
+import { isTime } from '../rows/bytes.ts'
 import { PlainKeyValueStore, StampedKeyValueStore } from './key-value-store.ts'
 import { VersionedRowStore } from './versioned-store.ts'
 
@@ -101,7 +102,9 @@ class WindowsAsOf implements WindowStore<unknown, unknown> {
   }
 
   put(key: unknown, value: unknown, windowStart: number, timestamp?: number, keyBytes?: Uint8Array): void {
-    if (windowStart > this.#horizon()) this.#store.put(key, value, windowStart, timestamp, keyBytes)
+    // The store refuses what is no time, however old it is.
+    if (!isTime(windowStart) || windowStart > this.#horizon())
+      this.#store.put(key, value, windowStart, timestamp, keyBytes)
   }
 
   fetch(key: unknown, windowStart: number, keyBytes?: Uint8Array): ValueAndTimestamp<unknown> | undefined {
@@ -140,7 +143,7 @@ class SessionsAsOf implements SessionStore<unknown, unknown> {
   }
 
   put(key: unknown, start: number, end: number, value: unknown, keyBytes?: Uint8Array): void {
-    if (end > this.#horizon()) this.#store.put(key, start, end, value, keyBytes)
+    if (!isTime(end) || end < start || end > this.#horizon()) this.#store.put(key, start, end, value, keyBytes)
   }
 
   findSessions(

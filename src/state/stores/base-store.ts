@@ -4,7 +4,7 @@ import type { CommitEpoch } from '../../base/ids.ts'
 import { EngineError } from '../../base/errors.ts'
 import { string as stringSerde } from '../../serde/primitive.ts'
 import type { Serde } from '../../serde/serde.ts'
-import { keyBytes as bytesOf, keyString } from '../rows/bytes.ts'
+import { keyBytes as bytesOf, isTime, keyString } from '../rows/bytes.ts'
 import type {
   ByteChange,
   ByteEntry,
@@ -240,6 +240,17 @@ export abstract class BaseStore implements StoreLifecycle {
         'PROCESSING_FAILED',
         `The store '${this.spec.name}' cannot keep a key of ${length} bytes: its backend takes ${this.#maxKeyBytes}. ` +
           `Use a shorter key, or set 'engine.state.store' to 'memory'.`,
+      )
+    }
+  }
+
+  /** Refuses a time that a restart would read as another one, or walks would never come to. */
+  protected checkTime(time: number, what: string): void {
+    if (!isTime(time)) {
+      throw new EngineError(
+        'PROCESSING_FAILED',
+        `The store '${this.spec.name}' cannot keep a row whose ${what} is ${String(time)}: give whole milliseconds since ` +
+          '1970, from 0 on; Math.floor takes a fraction down to them.',
       )
     }
   }

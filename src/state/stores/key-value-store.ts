@@ -131,6 +131,7 @@ export class StampedKeyValueStore extends RowsByKey implements TimestampedKeyVal
   }
 
   put(key: unknown, value: unknown, timestamp: number, keyBytes?: Uint8Array): void {
+    this.checkTime(timestamp, 'timestamp')
     this.write(key, value, timestamp, keyBytes)
   }
 

@@ -1,6 +1,7 @@
 /** Sessions by key, end and start, within a retention. */
+import { EngineError } from '../../base/errors.ts'
 import { BaseStore, type StoreOptions } from './base-store.ts'
-import { afterPrefix, clampTime, int64At, int64String, keyString } from '../rows/bytes.ts'
+import { afterPrefix, int64At, int64String, isTime, keyString, timeFrom, timeUpTo } from '../rows/bytes.ts'
 import type { SessionStore, StoreBackend, StoreSpec } from '../contract.ts'
 import { sessionSuffix } from '../rows/layout.ts'
 import { Sweep } from './sweep.ts'
@@ -18,6 +19,9 @@ export class SessionWindowStore extends BaseStore implements SessionStore<unknow
   }
 
   put(key: unknown, start: number, end: number, value: unknown, keyBytes?: Uint8Array): void {
+    this.checkTime(start, 'start')
+    this.checkTime(end, 'end')
+    if (end < start) throw this.#endsTooEarly(start, end)
     const measured = this.meter?.began('put')
     if (!this.#isForgotten(end)) this.#put(key, start, end, value, keyBytes)
     if (measured) this.meter?.ended('put')
@@ -42,18 +46,20 @@ export class SessionWindowStore extends BaseStore implements SessionStore<unknow
   ): IterableIterator<[start: number, end: number, value: unknown]> {
     this.meter?.began('get')
     const prefix = this.keyOf(key, keyBytes)
-    const low = prefix + int64String(Math.max(clampTime(earliestEnd), this.#horizon + 1))
+    const [from, last] = [Math.max(timeFrom(earliestEnd), this.#horizon + 1), timeUpTo(latestStart)]
+    if (from > Number.MAX_SAFE_INTEGER || last < 0) return
+    const low = prefix + int64String(from)
     const high = afterPrefix(prefix + int64String(Number.MAX_SAFE_INTEGER))
     for (const [at, row] of this.overlay.range(low, high)) {
       if (at.length !== prefix.length + sessionSuffix) continue
       const start = startOf(at)
-      if (start <= latestStart) yield [start, endOf(at), this.value(row)]
+      if (start <= last) yield [start, endOf(at), this.value(row)]
     }
   }
 
   fetchSession(key: unknown, start: number, end: number, keyBytes?: Uint8Array): unknown {
     const measured = this.meter?.began('get')
-    if (start < 0 || this.#isForgotten(end)) return undefined
+    if (!isTime(start) || !isTime(end) || this.#isForgotten(end)) return undefined
     const row = this.overlay.get(this.keyOf(key, keyBytes) + int64String(end) + int64String(start))
     if (measured) this.meter?.ended('get')
     return row && this.value(row)
@@ -61,6 +67,7 @@ export class SessionWindowStore extends BaseStore implements SessionStore<unknow
 
   /** As `fetchSession`, for a reader behind event time: as long as the row is there. He says himself what is over for him. */
   fetchKept(key: unknown, start: number, end: number): unknown {
+    if (!isTime(start) || !isTime(end)) return undefined
     const row = this.overlay.get(this.keyOf(key, undefined) + int64String(end) + int64String(start))
     return row && this.value(row)
   }
@@ -105,6 +112,14 @@ export class SessionWindowStore extends BaseStore implements SessionStore<unknow
 
   get #horizon(): number {
     return this.clock.horizon(this.streamTime())
+  }
+
+  #endsTooEarly(start: number, end: number): EngineError {
+    return new EngineError(
+      'PROCESSING_FAILED',
+      `The store '${this.spec.name}' cannot keep a session that starts at ${start} and ends at ${end}, before it begins: ` +
+        'give its start first, then its end.',
+    )
   }
 
   #isForgotten(end: number): boolean {

@@ -1,6 +1,6 @@
 /** Every version of a row within the history kept, by the time from which it was valid. */
 import { BaseStore, type StoreOptions } from './base-store.ts'
-import { afterPrefix, clampTime, int64At, int64String, keyString } from '../rows/bytes.ts'
+import { afterPrefix, int64At, int64String, keyString, timeUpTo } from '../rows/bytes.ts'
 import type { StoreBackend, StoreSpec, VersionedRecord, VersionedStore } from '../contract.ts'
 import { versionSuffix } from '../rows/layout.ts'
 import type { Overlay } from '../versions/overlay.ts'
@@ -46,6 +46,7 @@ export class VersionedRowStore extends BaseStore implements VersionedStore<unkno
     time: number,
     keyBytes?: Uint8Array,
   ): { validTo: number | undefined } | null {
+    this.checkTime(timestamp, 'timestamp')
     if (timestamp < time - this.#retentionMs) return null
     const measured = this.meter?.began('put')
     const put = this.#put(key, value, timestamp, keyBytes)
@@ -161,8 +162,9 @@ export class VersionedRowStore extends BaseStore implements VersionedStore<unkno
 
   /** The newest row of the key that is not after `time`. */
   #atOrBefore(prefix: string, time: number | undefined): [string, Row] | undefined {
-    if (time !== undefined && time < 0) return undefined
-    const high = afterPrefix(prefix + int64String(time === undefined ? Number.MAX_SAFE_INTEGER : clampTime(time)))
+    const last = time === undefined ? Number.MAX_SAFE_INTEGER : timeUpTo(time)
+    if (last < 0) return undefined
+    const high = afterPrefix(prefix + int64String(last))
     for (const entry of this.overlay.range(prefix + int64String(0), high, true)) {
       if (entry[0].length === prefix.length + versionSuffix) return entry
     }

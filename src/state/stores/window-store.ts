@@ -1,7 +1,7 @@
 /** Windows by key and start, within a retention. */
 import type { CommitEpoch } from '../../base/ids.ts'
 import { BaseStore, type StoreOptions } from './base-store.ts'
-import { afterPrefix, clampTime, int64At, int64String, keyString } from '../rows/bytes.ts'
+import { afterPrefix, int64At, int64String, isTime, keyString, timeFrom, timeUpTo } from '../rows/bytes.ts'
 import type {
   SealedChanges,
   StoreBackend,
@@ -62,6 +62,8 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
   }
 
   put(key: unknown, value: unknown, windowStart: number, timestamp = windowStart, keyBytes?: Uint8Array): void {
+    this.checkTime(windowStart, 'start')
+    this.checkTime(timestamp, 'timestamp')
     const measured = this.meter?.began('put')
     if (!this.#isForgotten(windowStart)) this.#put(key, value, windowStart, timestamp, keyBytes)
     if (measured) this.meter?.ended('put')
@@ -83,7 +85,7 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
 
   fetch(key: unknown, windowStart: number, keyBytes?: Uint8Array): ValueAndTimestamp<unknown> | undefined {
     const measured = this.meter?.began('get')
-    if (windowStart < 0 || this.#isForgotten(windowStart)) return undefined
+    if (!isTime(windowStart) || this.#isForgotten(windowStart)) return undefined
     const keyText = this.keyOf(key, keyBytes)
     if (this.#duplicates) {
       for (const { row } of this.#ofKey(keyText, windowStart, windowStart, false)) return row
@@ -96,7 +98,7 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
 
   /** As `fetch`, for a reader behind event time: as long as the row is there. He says himself what is over for him. */
   fetchKept(key: unknown, windowStart: number): ValueAndTimestamp<unknown> | undefined {
-    return windowStart < 0 ? undefined : this.overlay.getWindow(this.keyOf(key, undefined), windowStart)
+    return isTime(windowStart) ? this.overlay.getWindow(this.keyOf(key, undefined), windowStart) : undefined
   }
 
   *fetchRange(
@@ -116,7 +118,7 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
   ): IterableIterator<[key: unknown, windowStart: number, row: ValueAndTimestamp<unknown>]> {
     this.meter?.began('get')
     const first = this.#firstKept(from)
-    const last = Math.min(to, Number.MAX_SAFE_INTEGER)
+    const last = timeUpTo(to)
     const only = first === last ? this.overlay.windowsAt(first) : undefined
     if (only !== undefined) {
       while (only.next()) yield [this.keyFrom(only.key), first, { value: only.value, timestamp: only.timestamp }]
@@ -199,7 +201,7 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
   }
 
   #firstKept(from: number): number {
-    return Math.max(clampTime(from), this.clock.horizon(this.streamTime()) + 1)
+    return Math.max(timeFrom(from), this.clock.horizon(this.streamTime()) + 1)
   }
 
   /** What a walk has found before, as it is now. */
@@ -225,7 +227,7 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
 
   *#ofKey(key: string, from: number, to: number, backward: boolean): IterableIterator<Found> {
     const first = this.#firstKept(from)
-    const last = Math.min(to, Number.MAX_SAFE_INTEGER)
+    const last = timeUpTo(to)
     const { youngest } = this.overlay
     for (const segment of this.#segments(first, last, backward)) {
       const rows = this.overlay.ofKey(key, segment, first, last, youngest)
@@ -258,7 +260,7 @@ export class TimeWindowStore extends BaseStore implements WindowStore<unknown, u
 
   /** Segments with rows that windows from `first` to `last` may lie in. */
   *#segments(first: number, last: number, backward: boolean): IterableIterator<number> {
-    if (last < first || last < 0) return
+    if (last < first) return
     const interval = this.#intervalMs
     const [low, high] = [segmentStart(first, interval), segmentStart(last, interval)]
     if ((high - low) / interval < 4) {
