@@ -291,7 +291,7 @@ class RunningApplication implements Runtime {
       topology: () => topology,
       broker: () => this.#brokerHandle?.client,
       patienceMs: config.get('broker.request-timeout'),
-      store: (name) => this.store(name),
+      store: (name) => this.#queries(name),
       places: shares ? () => this.#host.places : undefined,
       mask: (text) => config.maskText(text),
     })
@@ -302,6 +302,10 @@ class RunningApplication implements Runtime {
   }
 
   store<K, V>(name: string): StoreReader<K, V> {
+    return this.#queries(name)
+  }
+
+  #queries<K, V>(name: string): StoreQueries<K, V> {
     const stores = this.#host.topology().stores
     const spec = stores.get(name)
     if (spec === undefined) {

@@ -79,7 +79,7 @@ export const dataRoutes: readonly Route[] = [
     failures: [400, 404, 421, 503],
     schema: 'StoreRows',
     summary: 'Committed rows of a store',
-    doc: 'What `runtime.store(name)` gives, as JSON by the serdes of the store: committed rows only, of the partitions that this process has. `next` is what to give as `from` for the next page. Where several processes share the partitions and another one has the key, by the hash that Kafka chooses partitions by, the answer is 421 with its `address`, if it announces one (`runtime.http.advertised-address`); while nobody has the key yet, as in a rebalance, it is 503.',
+    doc: 'What `runtime.store(name)` gives, as JSON by the serdes of the store: committed rows only, of the partitions that this process has. `next` is what to give as `from` for the next page, as it is: a key, and where a page ends within the rows of one key, which a processor may put into several partitions, `@partition:` and a number behind it. Where several processes share the partitions and another one has the key, by the hash that Kafka chooses partitions by, the answer is 421 with its `address`, if it announces one (`runtime.http.advertised-address`); while nobody has the key yet, as in a rebalance, it is 503.',
     handle: async ({ data }, { parameters }) => {
       const { name, key, from, to } = texts(parameters)
       const question = { ...(key !== undefined && { key }), ...(from !== undefined && { from }) }

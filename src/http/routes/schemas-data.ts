@@ -250,7 +250,7 @@ export const dataFieldDocs: Readonly<Record<string, Readonly<Record<string, stri
       validTo: 'Until when this version holds; absent of the newest.',
     }),
     more: 'There are more rows than `limit`.',
-    next: 'What to give as `from` for the next page; null at the end, and for stores whose rows do not go by key alone: narrow `from` and `to`.',
+    next: 'What to give as `from` for the next page, beside the same `key` or `to`; null at the end, and for stores whose rows do not go by key alone: narrow `from` and `to`.',
   },
   DeadLetters: {
     topic: 'The dead-letter topic.',

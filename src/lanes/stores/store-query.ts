@@ -28,13 +28,15 @@ export type StoreQuery =
 export interface StoreRow {
   readonly key: Uint8Array
   readonly value: Uint8Array
+  /** Of the store it lies in: processors may put one key into several. */
+  readonly partition: number
   readonly timestamp?: number
   readonly start?: number
   readonly end?: number
   readonly validTo?: number
 }
 
-type Found = Omit<StoreRow, 'key' | 'value'> & { readonly key: unknown; readonly value: unknown }
+type Found = Omit<StoreRow, 'key' | 'value' | 'partition'> & { readonly key: unknown; readonly value: unknown }
 
 /** Up to `limit` rows of each store; for `count` none, but their number. */
 export function queryStores(
@@ -45,7 +47,7 @@ export function queryStores(
   const rows: StoreRow[] = []
   let count = 0
   for (const store of stores) {
-    const { spec } = store
+    const { spec, partition } = store
     if (query.kind === 'count') {
       count += store.entries()
       continue
@@ -55,7 +57,8 @@ export function queryStores(
     const most = rows.length + limit
     for (const { key, value, ...times } of found(spec, view, query)) {
       if (rows.length >= most) break
-      rows.push({ key: spec.keySerde.serialize(key), value: spec.valueSerde.serialize(value), ...times })
+      const bytes = { key: spec.keySerde.serialize(key), value: spec.valueSerde.serialize(value) }
+      rows.push({ ...bytes, partition, ...times })
     }
   }
   return { rows, count: query.kind === 'count' ? count : rows.length }

@@ -5,11 +5,11 @@ import { BrokerError, type BrokerPort } from '../../broker/port.ts'
 import { type DataAccess, type DeadLetterFilter, isRefused, type Redriven, type Refused } from '../../http/data-seam.ts'
 import type { CompiledTopology } from '../../topology/compiled.ts'
 import type { GroupPlaces } from '../../view/view.ts'
-import type { StoreReader } from '../contract.ts'
 import { deadLetters } from './dead-letters.ts'
 import { elsewhere } from './key-place.ts'
 import { Patience, type Question } from './patience.ts'
 import { redrive } from './redrive.ts'
+import type { StorePages } from './store-queries.ts'
 import { rowsOf } from './store-rows.ts'
 
 export interface DataOptions {
@@ -19,7 +19,7 @@ export interface DataOptions {
   readonly broker: () => BrokerPort | undefined
   /** A question to the broker is given up after so long without a word of it. */
   readonly patienceMs: number
-  readonly store: (name: string) => StoreReader<unknown, unknown>
+  readonly store: (name: string) => StorePages
   /** Who has which task; undefined where one process has all of them. */
   readonly places: (() => GroupPlaces | null) | undefined
   readonly mask: (text: string) => string

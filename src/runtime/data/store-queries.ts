@@ -70,6 +70,15 @@ function silent(store: string, lanes: readonly number[]): EngineError {
   )
 }
 
+/** An entry with the partition it lies in. */
+export type PlacedEntry = StoreEntry<unknown, unknown> & { readonly partition: number }
+
+/** What people are shown page by page: a key may have a row in each partition. */
+export interface StorePages extends StoreReader<unknown, unknown> {
+  /** As `range`, of the first key those rows alone that lie in `partition` or a later one. */
+  pageFrom(from: unknown, partition: number, to: unknown, limit: number): Promise<PlacedEntry[]>
+}
+
 export class StoreQueries<K, V> implements StoreReader<K, V> {
   readonly #spec: StoreSpec
   readonly #ask: (query: StoreQuery, limit: number) => Promise<{ rows: StoreRow[]; count: number }>
@@ -96,6 +105,19 @@ export class StoreQueries<K, V> implements StoreReader<K, V> {
     return this.#entries({ kind: 'range', from: null, to: null }, limit)
   }
 
+  async pageFrom(from: K | undefined, partition: number, to: K | undefined, limit: number): Promise<PlacedEntry[]> {
+    const [first, last] = [from, to].map((key) => (key === undefined ? null : this.#key(key))) as [
+      Uint8Array | null,
+      Uint8Array | null,
+    ]
+    // Each partition may have one row more than are taken of it: that of the first key.
+    const rows = await this.#rows({ kind: 'range', from: first, to: last }, limit + 1)
+    const isShown = (row: StoreRow): boolean =>
+      row.partition >= partition || first === null || Buffer.compare(row.key, first) !== 0
+    const page = rows.filter(isShown).slice(0, limit)
+    return whenKnown(() => page.map((row) => ({ ...this.#entry(row), partition: row.partition })))
+  }
+
   fetch(key: K, from: number, to: number, limit = defaultLimit): Promise<Array<StoreEntry<K, V>>> {
     return this.#entries({ kind: 'fetch', key: this.#key(key), from, to }, limit)
   }
@@ -112,17 +134,21 @@ export class StoreQueries<K, V> implements StoreReader<K, V> {
     return this.#spec.keySerde.serialize(key)
   }
 
-  /** In the order of the bytes of their keys, then of time, as one store would return them. */
   async #entries(query: StoreQuery, limit: number): Promise<Array<StoreEntry<K, V>>> {
+    const rows = await this.#rows(query, limit)
+    return whenKnown(() => rows.slice(0, limit).map((row) => this.#entry(row)))
+  }
+
+  /** In the order of the bytes of their keys, then of time, as one store would return them; then of their partitions. */
+  async #rows(query: StoreQuery, limit: number): Promise<StoreRow[]> {
     const { rows } = await this.#ask(query, limit)
-    rows.sort((a, b) => Buffer.compare(a.key, b.key) || (a.start ?? 0) - (b.start ?? 0))
-    const { keySerde, valueSerde } = this.#spec
-    return whenKnown(() =>
-      rows.slice(0, limit).map(({ key, value, ...times }) => ({
-        key: keySerde.deserialize(key) as K,
-        value: valueSerde.deserialize(value) as V,
-        ...times,
-      })),
+    return rows.sort(
+      (a, b) => Buffer.compare(a.key, b.key) || (a.start ?? 0) - (b.start ?? 0) || a.partition - b.partition,
     )
+  }
+
+  #entry({ key, value, partition: _, ...times }: StoreRow): StoreEntry<K, V> {
+    const { keySerde, valueSerde } = this.#spec
+    return { key: keySerde.deserialize(key) as K, value: valueSerde.deserialize(value) as V, ...times }
   }
 }

@@ -4,13 +4,14 @@ import type { Refused, ShownRow, StoreQuestion, StoreRows } from '../../http/dat
 import type { Serde } from '../../serde/serde.ts'
 import { keyOfText, shownJson, textOfKey } from '../../serde/shown.ts'
 import type { StoreSpec } from '../../state/contract.ts'
-import type { StoreEntry, StoreReader } from '../contract.ts'
+import type { StoreEntry } from '../contract.ts'
+import type { PlacedEntry, StorePages } from './store-queries.ts'
 
 const latestMs = 8_640_000_000_000_000
 
 export async function rowsOf(
   stores: ReadonlyMap<string, StoreSpec>,
-  read: (name: string) => StoreReader<unknown, unknown>,
+  read: (name: string) => StorePages,
   name: string,
   question: StoreQuestion,
 ): Promise<StoreRows | Refused> {
@@ -25,7 +26,7 @@ export async function rowsOf(
     const found = await asked.from(read(name))
     const rows = found.slice(0, question.limit).map((row) => shown(spec, row))
     const after = found[question.limit]
-    const next = after !== undefined && spec.kind === 'key-value' ? textOfKey(spec.keySerde, after.key) : null
+    const next = after !== undefined && 'partition' in after ? cursorOf(spec, after, found[question.limit - 1]) : null
     return { store: name, kind: spec.kind, rows, more: after !== undefined, next }
   } catch (error) {
     if (!EngineError.is(error)) throw error
@@ -35,14 +36,42 @@ export async function rowsOf(
   }
 }
 
-type Rows = Array<StoreEntry<unknown, unknown>>
-type Asked = { readonly from: (store: StoreReader<unknown, unknown>) => Promise<Rows> } | Refused
+type Rows = Array<StoreEntry<unknown, unknown> | PlacedEntry>
+type Asked = { readonly from: (store: StorePages) => Promise<Rows> } | Refused
 
 function byKeys({ name, keySerde }: StoreSpec, { key, from, to, limit }: StoreQuestion): Asked {
-  const texts = key === undefined ? [from, to] : [key, key]
+  const cursor = from === undefined ? undefined : placeOfText(keySerde, from)
+  const texts = key === undefined ? [cursor?.text ?? from, to] : [key, key]
   const [first, last] = texts.map((text) => (text === undefined ? { key: undefined } : keyOfText(keySerde, text)))
   if (first === undefined || last === undefined) return noKey(name, keySerde)
-  return { from: (store) => store.range(first.key, last.key, limit + 1) }
+  const isOfKey = key === undefined || cursor?.text === textOfKey(keySerde, first.key)
+  const partition = cursor !== undefined && isOfKey ? cursor.partition : 0
+  return { from: (store) => store.pageFrom(first.key, partition, last.key, limit + 1) }
+}
+
+/** The row that a page ends before: its key, and where the page ends within the rows of that key also its partition. */
+function cursorOf(
+  { keySerde }: StoreSpec,
+  { key, partition }: PlacedEntry,
+  last: Rows[number] | undefined,
+): string | null {
+  const text = textOfKey(keySerde, key)
+  const isCut = last !== undefined && Buffer.compare(keySerde.serialize(last.key), keySerde.serialize(key)) === 0
+  return text === null || !isCut ? text : `${text}@partition:${partition}`
+}
+
+/**
+ * What `cursorOf` has made; undefined: it is a key alone. A text key that somebody types may end so too: it is taken for
+ * a cursor only where what stands before is written just as `next` writes keys.
+ */
+function placeOfText(
+  serde: Serde<unknown>,
+  from: string,
+): { readonly text: string; readonly partition: number } | undefined {
+  const [, text, partition] = /^(.*)@partition:(\d{1,9})$/s.exec(from) ?? []
+  if (text === undefined) return undefined
+  const key = keyOfText(serde, text)
+  return key === undefined || textOfKey(serde, key.key) !== text ? undefined : { text, partition: Number(partition) }
 }
 
 function byTimes(spec: StoreSpec, { key: text, from, to, limit }: StoreQuestion): Asked {
@@ -86,6 +115,15 @@ function noKey(store: string, { name }: Serde<unknown>): Refused {
   return { refused: 400, reason }
 }
 
-function shown({ keySerde, valueSerde }: StoreSpec, { key, value, ...times }: Rows[number]): ShownRow {
+function shown(
+  { keySerde, valueSerde }: StoreSpec,
+  { key, value, timestamp, start, end, validTo }: Rows[number],
+): ShownRow {
+  const times = {
+    ...(timestamp !== undefined && { timestamp }),
+    ...(start !== undefined && { start }),
+    ...(end !== undefined && { end }),
+    ...(validTo !== undefined && { validTo }),
+  }
   return { key: shownJson(keySerde, key), value: shownJson(valueSerde, value), ...times }
 }
