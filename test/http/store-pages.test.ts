@@ -66,4 +66,17 @@ describe('GET /stores/{name}', () => {
     const typed = (await page(live, '/stores/shared?from=hot@partition:1&limit=1')).rows
     assert.deepEqual(typed[0]?.key, 'hot@partition:1', 'a key that looks like it')
   })
+
+  test('shows of a version since when it holds, asked by its key as in the list', async (t) => {
+    const live = await startScattered()
+    t.after(() => live.stop())
+    const { rows } = await page(live, '/stores/versions?limit=1000')
+    assert.equal(rows.length, keys.length)
+    assert.deepEqual((await page(live, '/stores/versions?key=key-07')).rows, [
+      { key: 'key-07', value: 'v7', timestamp: t0 + 7 },
+    ])
+    for (const row of rows)
+      assert.deepEqual((await page(live, `/stores/versions?key=${row.key as string}`)).rows, [row])
+    assert.deepEqual((await page(live, '/stores/versions?key=nobody')).rows, [])
+  })
 })

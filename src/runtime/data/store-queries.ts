@@ -77,6 +77,8 @@ export type PlacedEntry = StoreEntry<unknown, unknown> & { readonly partition: n
 export interface StorePages extends StoreReader<unknown, unknown> {
   /** As `range`, of the first key those rows alone that lie in `partition` or a later one. */
   pageFrom(from: unknown, partition: number, to: unknown, limit: number): Promise<PlacedEntry[]>
+  /** As `get`, with all that the store knows of it. */
+  entriesOf(key: unknown, limit: number): Promise<Array<StoreEntry<unknown, unknown>>>
 }
 
 export class StoreQueries<K, V> implements StoreReader<K, V> {
@@ -116,6 +118,10 @@ export class StoreQueries<K, V> implements StoreReader<K, V> {
       row.partition >= partition || first === null || Buffer.compare(row.key, first) !== 0
     const page = rows.filter(isShown).slice(0, limit)
     return whenKnown(() => page.map((row) => ({ ...this.#entry(row), partition: row.partition })))
+  }
+
+  entriesOf(key: K, limit: number): Promise<Array<StoreEntry<K, V>>> {
+    return this.#entries({ kind: 'get', key: this.#key(key) }, limit)
   }
 
   fetch(key: K, from: number, to: number, limit = defaultLimit): Promise<Array<StoreEntry<K, V>>> {

@@ -97,12 +97,7 @@ function ofVersions(
     return { refused: 400, reason: `the versioned store ${name} knows no from and to; ask for a key, or for all rows` }
   }
   if (key === undefined) return { from: (store) => store.all(limit + 1) }
-  return {
-    from: async (store) => {
-      const value = await store.get(key.key)
-      return value === undefined ? [] : [{ key: key.key, value }]
-    },
-  }
+  return { from: (store) => store.entriesOf(key.key, limit + 1) }
 }
 
 function instant(text: string | undefined, unset: number): number {
