@@ -285,6 +285,34 @@ describe('what the compiler refuses', () => {
   test('a store that does not exist', () => {
     refused((t) => t.stream('in').process(() => () => undefined, { stores: ['nowhere'] }), /nowhere/)
   })
+  test('what is no serde, wherever it is given', () => {
+    const nameless = { serialize: serdes.string.serialize, deserialize: serdes.string.deserialize } as never
+    const pair = { key: serdes.string, value: serdes.string } as never
+    const sentence = (owner: string, fault: string) =>
+      new RegExp(
+        `${owner} was given a (key|value) serde that is none: it ${fault}; give an object with the text "name"`,
+      )
+    const noName = 'has no name'
+    refused((t) => t.stream('in', { value: nameless }), sentence('KSTREAM-SOURCE-0000000000', noName))
+    refused((t) => t.stream('in').to('out', { key: nameless }), sentence('KSTREAM-SINK-0000000001', noName))
+    refused(
+      (t) => t.table('in', { store: { name: 'rows', key: nameless } }),
+      sentence('the store rows of KTABLE-SOURCE-0000000001', noName),
+    )
+    refused(
+      (t) => t.stream('in').groupByKey({ key: nameless }).windowedBy(tumbling('1m')).count({ store: 'counts' }),
+      sentence('the store counts of KSTREAM-AGGREGATE-\\d+', noName),
+    )
+    const store = keyValueStore('seen', { key: 'string' as never })
+    refused(
+      (t) => t.stream('in').process(() => () => undefined, { stores: [store] }),
+      sentence('the store seen of KSTREAM-PROCESSOR-0000000001', 'is of type string'),
+    )
+    refused(
+      (t) => t.stream('in').join(t.stream('other'), (left) => left, { within: '1m', left: pair } as never),
+      sentence('the store KSTREAM-.* of KSTREAM-.*', 'has no name, no serialize, no deserialize, and is a pair of .*'),
+    )
+  })
   test('grace on a join with a table that is not versioned', () => {
     refused((t) => t.stream('in').join(t.table('t', { store: 'rows' }), (l) => l, { grace: '1s' }), /versioned/)
   })
