@@ -4,7 +4,7 @@ import type { KnownSchema, SchemaNeed, SchemaType } from '../schemas.ts'
 import { parseAvro } from './avro/avro-schema.ts'
 import type { SchemaReference } from './client.ts'
 import { type ComparedSchema, schemaProblems } from './compatibility.ts'
-import { parseProto } from './protobuf/proto-schema.ts'
+import { schemaFault } from './schema-fault.ts'
 import type { RegistryCall, RegistryRequest, RegistryResponse } from './transport.ts'
 
 interface StoredSchema {
@@ -242,7 +242,7 @@ export class EmbeddedRegistry {
 
   #postSubject(parts: readonly string[], body: Body): unknown {
     const subject = parts[1] ?? ''
-    const schema = newSchema(body)
+    const schema = this.#newSchema(body)
     const known = this.#ids.get(identityOf(schema))
     const standing = known === undefined ? undefined : this.#subjects.get(subject)?.find(({ id }) => id === known)
     if (parts[2] === undefined) {
@@ -259,6 +259,28 @@ export class EmbeddedRegistry {
         `Schema being registered is incompatible with an earlier schema: ${problems.join('; ')}`,
       )
     return { id: this.#add(subject, schema, known) }
+  }
+
+  #newSchema({ schema, schemaType = 'AVRO', references = [] }: Body): Omit<StoredSchema, 'id'> {
+    if (typeof schema !== 'string') throw new Refusal(422, 42201, 'Invalid schema: none was given.')
+    if (schemaType !== 'AVRO' && schemaType !== 'JSON' && schemaType !== 'PROTOBUF')
+      throw new Refusal(422, 42201, `Invalid schema type ${String(schemaType)}.`)
+    if (!isReferences(references))
+      throw new Refusal(422, 42201, 'Invalid schema: its references are no list of names with subject and version.')
+    const made: Omit<StoredSchema, 'id'> = { type: schemaType, text: schema, references }
+    const fault = schemaFault(schemaType, this.#referring(made))
+    if (fault !== undefined) throw new Refusal(422, 42201, `Invalid schema: ${fault}.`)
+    return made
+  }
+
+  /** As `#compared`, of one that is not known yet: that a reference leads nowhere is a fault of its own. */
+  #referring(schema: Omit<StoredSchema, 'id'>): ComparedSchema {
+    try {
+      return this.#compared(schema)
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error
+      throw new Refusal(422, 42201, `Invalid schema: one that it refers to is missing. ${error.message}`)
+    }
   }
 
   #add(subject: string, schema: Omit<StoredSchema, 'id'>, known: number | undefined): number {
@@ -282,7 +304,7 @@ export class EmbeddedRegistry {
 
   #compatibility(parts: readonly string[], body: Body): unknown {
     const subject = parts[2] ?? ''
-    const schema = newSchema(body)
+    const schema = this.#newSchema(body)
     this.#versions(subject)
     const problems = this.#problems(subject, schema, this.#against(subject, parts[4] ?? 'latest', false))
     return { is_compatible: problems.length === 0, messages: problems }
@@ -331,22 +353,13 @@ export class EmbeddedRegistry {
   }
 }
 
-function newSchema({ schema, schemaType = 'AVRO', references = [] }: Body): Omit<StoredSchema, 'id'> {
-  if (typeof schema !== 'string') throw new Refusal(422, 42201, 'Invalid schema: none was given.')
-  if (schemaType !== 'AVRO' && schemaType !== 'JSON' && schemaType !== 'PROTOBUF')
-    throw new Refusal(422, 42201, `Invalid schema type ${String(schemaType)}.`)
-  try {
-    if (schemaType !== 'PROTOBUF') parseAvro(schema)
-    else if (isProtoText(schema)) parseProto(schema)
-  } catch (cause) {
-    throw new Refusal(422, 42201, `Invalid schema: ${(cause as Error).message}`)
-  }
-  return { type: schemaType, text: schema, references: references as SchemaReference[] }
-}
-
-/** Some producers register the descriptor itself, as base64. */
-function isProtoText(text: string): boolean {
-  return /[{;]/.test(text)
+function isReferences(references: unknown): references is readonly SchemaReference[] {
+  return (
+    Array.isArray(references) &&
+    references.every((each: Partial<SchemaReference> | null) => {
+      return typeof each?.name === 'string' && typeof each.subject === 'string'
+    })
+  )
 }
 
 /** Texts that differ in white space alone are one schema. */

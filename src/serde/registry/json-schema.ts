@@ -36,6 +36,9 @@ interface Validate {
 }
 
 interface AjvLike {
+  getSchema(key: string): unknown
+  validateSchema(schema: object): unknown
+  readonly errors?: Validate['errors']
   addSchema(schema: object, key: string): unknown
   compile(schema: object): Validate
 }
@@ -51,6 +54,17 @@ function ajvFor(schema: object): AjvLike {
   const { default: Ajv } = optionalPackage<AjvModule>(module, 'The JSON Schema format')
   // Formats are notes here, as in the registry: a library for them is another package. NaN is no number of JSON.
   return new Ajv({ allErrors: false, strict: false, strictNumbers: true, validateFormats: false })
+}
+
+/** What its draft says against it; undefined: nothing, or the draft is not known here. What it refers to is not looked up. */
+export function jsonSchemaFault(schema: object): string | undefined {
+  const { $schema } = schema as { readonly $schema?: unknown }
+  const ajv = ajvFor(schema)
+  if (typeof $schema === 'string' && ajv.getSchema($schema) === undefined) return undefined
+  if (ajv.validateSchema(schema) === true) return undefined
+  const first = ajv.errors?.[0]
+  const place = first?.instancePath ? first.instancePath.slice(1).replaceAll('/', '.') : 'the schema'
+  return `${place} ${first?.message ?? 'is refused'}`
 }
 
 /** The names under which a schema finds those that it refers to: a relative one is relative to the schema's own. */

@@ -4,6 +4,7 @@ import type { KnownSchema } from '../../schemas.ts'
 import { type Serde, SerdeError } from '../../serde.ts'
 import type { Codec, OwnSchema, ReadValue, ValueWriter } from '../codec.ts'
 import { optionalPackage } from '../optional-package.ts'
+import { descriptorText, isProtoText } from './descriptor-text.ts'
 import { ProtoFunctions, type ProtobufRuntime } from './proto-functions.ts'
 import { ProtoNames, readIndexes, writeIndexes } from './proto-names.ts'
 import { protoText } from './proto-text.ts'
@@ -66,7 +67,7 @@ class ProtobufCodec implements Codec {
   }
 
   reader(writer: KnownSchema): ReadValue {
-    const names = new ProtoNames(this.#plainText(writer.text))
+    const names = new ProtoNames(isProtoText(writer.text) ? writer.text : descriptorText(writer.text, this.name))
     const functions = this.#functions
     const byFirst = this.#byName.get(names.at([0]) ?? '')
     return (bytes, start, end) => {
@@ -82,16 +83,6 @@ class ProtobufCodec implements Codec {
       }
       return functions.read(message.desc, bytes, found.next, end)
     }
-  }
-
-  /** Some producers register the descriptor itself, as base64. */
-  #plainText(text: string): string {
-    if (/[{;]/.test(text)) return text
-    const { FileDescriptorProtoSchema } = optionalPackage<typeof import('@bufbuild/protobuf/wkt')>(
-      '@bufbuild/protobuf/wkt',
-      this.name,
-    )
-    return protoText(this.#runtime.fromBinary(FileDescriptorProtoSchema, Buffer.from(text, 'base64')))
   }
 
   writer(known: readonly KnownSchema[]): ValueWriter {
