@@ -22,8 +22,15 @@ export interface TopicSpec {
 
 export type Isolation = 'read_committed' | 'read_uncommitted'
 
+export interface FetchPartition extends TopicPartition {
+  readonly offset: number
+  readonly maxBytes: number
+  /** The incarnation of the topic that is meant: another one is answered with `UNKNOWN_TOPIC_ID`. Default: any. */
+  readonly topicId?: string
+}
+
 export interface FetchRequest {
-  readonly partitions: ReadonlyArray<TopicPartition & { readonly offset: number; readonly maxBytes: number }>
+  readonly partitions: readonly FetchPartition[]
   /** How long the broker may wait while there is nothing to give. */
   readonly maxWaitMs: number
   readonly maxBytes: number

@@ -142,7 +142,8 @@ export class Fetcher {
     }
     try {
       const groups = await this.#cluster.byLeader(uncovered, (item, error) => {
-        this.#fault(item, error, gathering, { final: missing.has(error.code) && !this.#meant.has(item.topic) })
+        const isMeant = item.topicId !== undefined || this.#meant.has(item.topic)
+        this.#fault(item, error, gathering, { final: missing.has(error.code) && !isMeant })
       })
       // What the caller has room for is shared by the brokers that are asked.
       const maxBytes = Math.max(1, Math.floor(request.maxBytes / groups.size))
@@ -184,7 +185,7 @@ export class Fetcher {
     for (const item of items) {
       if (!states.has(item.topic)) states.set(item.topic, await this.#cluster.topic(item.topic))
       const state = states.get(item.topic)
-      const meant = this.#meant.get(item.topic)
+      const meant = item.topicId ?? this.#meant.get(item.topic)
       if (!state || (meant !== undefined && meant !== state.topicId)) {
         // That the id is another one by now, or that there never was such a topic, the cluster itself said: there is
         // nothing to wait for.
@@ -194,7 +195,7 @@ export class Fetcher {
         this.#fault(item, error, gathering, { final: state !== undefined || meant === undefined })
         continue
       }
-      this.#meant.set(item.topic, state.topicId)
+      if (item.topicId === undefined) this.#meant.set(item.topic, state.topicId)
       topics.set(state.topicId, item.topic)
       asked.push({ ...item, topicId: state.topicId })
     }
@@ -257,6 +258,8 @@ export class Fetcher {
       const key = partitionKey(topic, partition.partition)
       const wanted = gathering.wanted.get(key)
       if (wanted === undefined || wanted.offset !== flight.offsets.get(key)) continue
+      // Left over from when the topic was another one.
+      if (wanted.topicId !== undefined && wanted.topicId !== partition.topicId) continue
       gathering.by.set(key, flight)
       const askedBeforeMs = Math.max(0, gathering.beganAtMs - flight.sentAtMs)
       if (partition.errorCode === 0) this.#found(wanted, partition, gathering, askedBeforeMs)

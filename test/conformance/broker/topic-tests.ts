@@ -47,4 +47,22 @@ export function topicTests(context: SuiteContext): void {
     assert.ok(behind !== undefined)
     assert.notEqual(behind.topicId, before?.topicId)
   })
+
+  test('who means a topic that is no more is not given the records of another one of its name', async () => {
+    const topic = await newTopic(context.one)
+    const [before] = await context.one.topics([topic])
+    assert.ok(before !== undefined)
+    await context.one.deleteTopics([topic])
+    while ((await context.one.topics([topic])).length > 0) await new Promise((resolve) => setTimeout(resolve, 50))
+    await context.one.createTopics([{ topic, partitions: 1 }])
+    const [now] = await context.one.topics([topic])
+    assert.ok(now !== undefined)
+    const read = async (topicId: string) => {
+      const partitions = [{ topic, partition: 0, topicId, offset: 0, maxBytes: 1000 }]
+      return (await context.one.fetch({ partitions, maxWaitMs: 100, maxBytes: 1000, isolation: 'read_committed' }))[0]
+    }
+    assert.equal((await read(before.topicId))?.error, 'UNKNOWN_TOPIC_ID')
+    assert.equal((await read(now.topicId))?.error, undefined)
+    assert.equal((await read(before.topicId))?.error, 'UNKNOWN_TOPIC_ID')
+  })
 }

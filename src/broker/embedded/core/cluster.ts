@@ -69,7 +69,7 @@ export class EmbeddedCluster {
   readonly #feeds = new FeedMarks()
   readonly #groups = new Map<string, Group>()
   readonly #fetches = new Set<FetchWaiter>()
-  readonly #logOf: FindLog = (asked) => this.#topics.find(asked)?.log
+  readonly #logOf: FindLog = (asked) => this.#topics.logOf(asked)
   readonly #offsetWaiters = new Set<OffsetWaiter>()
   readonly #touched = new Set<Partition>()
   #stopped: BrokerError | undefined

@@ -9,8 +9,11 @@ interface Awaited {
   readonly waiters: Map<FetchWaiter, Asked>
 }
 
-/** The log of a partition; undefined: there is none. */
-export type FindLog = (asked: Asked) => PartitionLog | undefined
+/** There is none, or only that of another topic of the name. */
+export type NoLog = 'UNKNOWN_TOPIC_OR_PARTITION' | 'UNKNOWN_TOPIC_ID'
+
+/** The log of a partition, or why there is none. */
+export type FindLog = (asked: Asked) => PartitionLog | NoLog
 
 export interface FetchWaiter {
   readonly request: Omit<FetchRequest, 'signal'>
@@ -24,7 +27,7 @@ export type Asked = FetchRequest['partitions'][number]
 /** True if there is something to say of the partition at once: records, or an error. */
 export function isReady(logOf: FindLog, asked: Asked, isolation: FetchRequest['isolation']): boolean {
   const log = logOf(asked)
-  if (log === undefined || asked.offset < log.logStart || asked.offset > log.highWatermark) return true
+  if (typeof log === 'string' || asked.offset < log.logStart || asked.offset > log.highWatermark) return true
   return asked.offset < (isolation === 'read_committed' ? log.lastStableOffset : log.highWatermark)
 }
 
@@ -56,10 +59,9 @@ function fetchOne(
 ): FetchedPartition {
   const { topic, partition, offset } = asked
   const log = logOf(asked)
-  if (log === undefined) {
-    const error = 'UNKNOWN_TOPIC_OR_PARTITION'
+  if (typeof log === 'string') {
     const unknown = { highWatermark: -1, lastStableOffset: -1, logStartOffset: -1, aborted: [] }
-    return { topic, partition, records: none, ...unknown, error }
+    return { topic, partition, records: none, ...unknown, error: log }
   }
   const { highWatermark, lastStableOffset, logStart } = log
   const base = { topic, partition, highWatermark, lastStableOffset, logStartOffset: logStart }

@@ -2,7 +2,7 @@ import { assert } from '../../../base/assert.ts'
 import type { TopicPartition } from '../../../base/ids.ts'
 import type { Random } from '../../../base/random.ts'
 import { BrokerError, type TopicInfo, type TopicSpec } from '../../port.ts'
-import type { Asked, FetchWaiter } from './fetch-waiter.ts'
+import type { Asked, FetchWaiter, NoLog } from './fetch-waiter.ts'
 import { PartitionLog } from './partition-log.ts'
 import type { JournalEntry, Storage } from './storage.ts'
 
@@ -127,6 +127,13 @@ export class Topics {
 
   find(at: TopicPartition): Partition | undefined {
     return this.#byName.get(at.topic)?.partitions[at.partition]
+  }
+
+  /** Without a `topicId` whichever topic has the name. */
+  logOf(at: TopicPartition & { readonly topicId?: string }): PartitionLog | NoLog {
+    const found = this.find(at)
+    if (found === undefined) return 'UNKNOWN_TOPIC_OR_PARTITION'
+    return at.topicId === undefined || at.topicId === found.topic.id ? found.log : 'UNKNOWN_TOPIC_ID'
   }
 
   all(): Topic[] {
