@@ -17,6 +17,7 @@ import {
   tasksFor,
   tasksOf,
 } from './group/assignment.ts'
+import { refuseMadeAnew, refuseOtherState, saidOf } from './group/made-anew.ts'
 import type { Commits } from './commit/commits.ts'
 import type { Committer } from './commit/committer.ts'
 import type { EngineOptions } from './engine-options.ts'
@@ -87,6 +88,8 @@ export class Processing {
 
   /** Topics or partitions have come; what is assigned from now on may be of them. */
   resolved(topics: ResolvedTopics): void {
+    // Before anything is read of it: where nothing was, whatever topic has the name is the right one.
+    if (this.#flow !== undefined && this.#topics !== undefined) refuseMadeAnew(this.#o.settings, this.#topics, topics)
     this.#topics = topics
   }
 
@@ -96,7 +99,7 @@ export class Processing {
     const before = this.#topics
     assert(before !== undefined, 'new topics are looked for before the topics are known')
     const topics = await this.inRun(resolveAgain(settings, broker, before))
-    this.#topics = topics
+    this.resolved(topics)
     return topics
   }
 
@@ -147,10 +150,11 @@ export class Processing {
     if (over()) return
     const affinity = this.#affinity
     assert(affinity !== undefined, 'partitions are assigned before the lanes are configured')
-    const own = await groupPosition(settings, broker, partitions)
+    const own = await groupPosition(settings, broker, partitions, topics)
     const position = await knownToGroup(settings, broker, topics, own)
     // An answer may have taken long enough for the next run to have begun: that one opens everything by itself.
     if (over()) return
+    this.#judge(topics, position)
     const mine = tasksFor(settings, topics, affinity, partitions)
     const known = new Set(this.#tasks.map((t) => `${t.subtopology}_${t.partition}`))
     const fresh = mine.filter((t) => !known.has(`${t.subtopology}_${t.partition}`))
@@ -211,6 +215,13 @@ export class Processing {
     }
   }
 
+  /** Whether what the group has committed is of the topics that are there now, and goes with the stores. */
+  #judge(topics: ResolvedTopics, position: GroupPosition): void {
+    const { settings, fact } = this.#o
+    refuseOtherState(settings, topics, position)
+    for (const message of saidOf(settings, position)) fact({ type: 'log', level: 'warn', message })
+  }
+
   /** What a start has found the stores to be. */
   #found(state: CheckedState): void {
     for (const message of state.warnings) this.#o.fact({ type: 'log', level: 'warn', message })
@@ -225,6 +236,7 @@ export class Processing {
     const affinity = this.#affinity
     assert(topics !== undefined && affinity !== undefined, 'a pod is activated before its lanes are configured')
     this.#found(await this.#in(run, checkedState(this.#o.settings, this.#o.broker, topics)))
+    this.#judge(topics, position)
     this.#openFlow(run, position, topics, affinity)
     const flow = this.#flow as Flow | undefined
     assert(flow !== undefined, 'a pod is activated without input')

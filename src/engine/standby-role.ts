@@ -8,6 +8,7 @@ import { sleep } from '../base/timers.ts'
 import { BrokerError } from '../broker/port.ts'
 import { EngineError, toWireError } from '../base/errors.ts'
 import type { Affinity, TaskRef } from '../topology/affinity.ts'
+import { refuseOtherState } from './group/made-anew.ts'
 import { allPartitions, type GroupPosition, groupPosition, offsetsMissing, tasksFor } from './group/assignment.ts'
 import type { EngineOptions } from './engine-options.ts'
 import { placeOf } from './recovery/failure.ts'
@@ -207,8 +208,11 @@ export class StandbyRole {
     // A standby may have followed for long. What came meanwhile, its predecessor has read: without those partitions the
     // watermark would go past their records.
     const asked = (async () => {
-      const partitions = allPartitions(settings, await this.#retry(() => this.#host.lookUp()))
-      return this.#retry(() => groupPosition(settings, broker, partitions))
+      const topics = await this.#retry(() => this.#host.lookUp())
+      const partitions = allPartitions(settings, topics)
+      const position = await this.#retry(() => groupPosition(settings, broker, partitions, topics))
+      refuseOtherState(settings, topics, position)
+      return position
     })()
     const reads = (async () => {
       const [position] = await Promise.all([asked, this.#host.inRun(standby.drain(asked))])

@@ -8,7 +8,7 @@ import type { CommittedOffset, OffsetToCommit } from '../../broker/port.ts'
 import type { ResolvedTopics } from '../group/topics.ts'
 import type { EngineSettings } from '../settings.ts'
 import type { StorePartition } from '../../lanes/protocol.ts'
-import { digestOf } from './state-marks.ts'
+import { incarnationOf } from './state-marks.ts'
 import { compareTags, decodeTag, withEnds } from './tag.ts'
 
 /** Offset behind the last committed record, by `endKey`. */
@@ -31,11 +31,9 @@ export interface WrittenEnd extends StorePartition {
 
 /** Brokers take 4096 bytes of metadata by default. Ends that find no room in them are not told. */
 const mostMetadata = 4000
-const digestLength = 8
 
 /** Of one partition of this very topic: one that is made anew under the same name is another one. */
-export const endKey = (topicId: string, partition: number): string =>
-  `${digestOf(topicId).slice(0, digestLength)}.${partition}`
+export const endKey = (topicId: string, partition: number): string => `${incarnationOf(topicId)}.${partition}`
 
 /** What the newest commit that tells of it says of each changelog partition. */
 export function endsIn(committed: readonly CommittedOffset[]): KnownEnds {

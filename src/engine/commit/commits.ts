@@ -3,6 +3,7 @@ import { assert } from '../../base/assert.ts'
 import type { CommitEpoch } from '../../base/ids.ts'
 import { sleep } from '../../base/timers.ts'
 import type { CommitReport } from './machine.ts'
+import { incarnationOf } from './state-marks.ts'
 import { encodeTag } from './tag.ts'
 import type { OffsetToCommit } from '../../broker/port.ts'
 import type { StorePartition, ToLane } from '../../lanes/protocol.ts'
@@ -266,10 +267,11 @@ export class Commits {
     const { tokenEpoch } = this
     const [first] = positions
     const encode = (position: FrozenPosition): OffsetToCommit => {
-      const { topic, partition, offset, maxTimestamp, watermark, idle, kept, held } = position
+      const { topic, partition, topicId, offset, maxTimestamp, watermark, idle, kept, held } = position
       // The first one is committed every time.
       const stores = topic === first?.topic && partition === first.partition ? this.#stores : ''
-      const done = { ...(kept && { kept }), ...(held && { held }) }
+      const of = topicId && incarnationOf(topicId)
+      const done = { ...(of && { of }), ...(kept && { kept }), ...(held && { held }) }
       const metadata = encodeTag({ tokenEpoch, seq: epoch, maxTimestamp, watermark, idle, ...done, stores })
       return { topic, partition, offset, metadata }
     }

@@ -20,6 +20,7 @@ const beginnings: Readonly<Record<string, string>> = { number: 'N', object: 'O',
 const kinds = ['key-value', 'window', 'session', 'versioned'] as const
 /** Brokers take 4096 bytes of metadata by default; the tag needs some of them. Stores beyond are not remembered. */
 const mostBytes = 3600
+const incarnationLength = 8
 
 /** In the order of their names, those that are gone behind the others. */
 export function encodeMarks(marks: Iterable<StoreMark>): string {
@@ -86,6 +87,9 @@ export function digitsOf(text: string): string {
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193)
   return String(hash >>> 0)
 }
+
+/** Which topic of its name it is, in a few letters: metadata of offsets has little room. */
+export const incarnationOf = (topicId: string): string => digestOf(topicId).slice(0, incarnationLength)
 
 /** A short digest (FNV-1a, twice) of a topic's identity. */
 export function digestOf(topicId: string): string {

@@ -15,6 +15,8 @@ export interface CommitTag {
   readonly watermark: number
   /** The partition was idle: it held nobody back. */
   readonly idle?: boolean
+  /** Which topic of its name the offset is of (`incarnationOf`); left out by versions before. */
+  readonly of?: string
   /** What was done of the records behind the committed offset, where they are not taken in the order of offsets. */
   readonly kept?: Kept
   /** What the partition's task holds back of it (`held-input.ts`); left out: nothing. */
@@ -30,8 +32,9 @@ const parseTime = (text: string | undefined): number => (text ? Number(text) : N
 
 export function encodeTag(tag: CommitTag): string {
   const idle = tag.idle ? '|idle' : ''
-  const { kept, held, stores } = tag
+  const { of, kept, held, stores } = tag
   const marks = [
+    of && `|of=${of}`,
     held && `|held=${held}`,
     kept && `|kept=${kept.end},${time(kept.timestamp)},${kept.offset}`,
     stores && `|stores=${stores}`,
@@ -52,13 +55,14 @@ export function decodeTag(metadata: string): CommitTag | undefined {
   const idle = parts.length === 6 && parts[5] === 'idle'
   if (parts[0] !== 'v1' || !(parts.length === 5 || idle)) return undefined
   const [, tokenEpoch, seq, maxTimestamp, watermark] = parts
-  const { held, kept, stores, ends } = marks
+  const { of, held, kept, stores, ends } = marks
   const tag = {
     tokenEpoch: Number(tokenEpoch),
     seq: Number(seq),
     maxTimestamp: parseTime(maxTimestamp),
     watermark: parseTime(watermark),
     ...(idle && { idle }),
+    ...(of && { of }),
     ...(held && { held }),
     ...(kept && { kept: parseKept(kept) }),
     ...(stores && { stores }),

@@ -8,9 +8,12 @@ import { EngineError } from '../../base/errors.ts'
 import type { StartingTask } from '../../lanes/protocol.ts'
 import type { Affinity, TaskRef } from '../../topology/affinity.ts'
 import type { EngineSettings } from '../settings.ts'
-import { boundaryTopic, type ResolvedTopics } from './topics.ts'
+import { boundariesOf, idsIn, ofAnother, ofTopics } from './made-anew.ts'
+import type { ResolvedTopics } from './topics.ts'
 
 export interface StartingPoint extends TopicPartition {
+  /** Identity of the topic whose offset it is. */
+  readonly topicId?: string | undefined
   readonly offset: number
   /** Highest event time of the partition at that commit. */
   readonly maxTimestamp: number
@@ -32,6 +35,8 @@ export interface GroupPosition {
   readonly partitions: readonly StartingPoint[]
   readonly newestTag: CommitTag | undefined
   readonly watermark: number
+  /** What the group has committed of topics that were deleted since: no offsets of those that have their names now. */
+  readonly madeAnew: readonly CommittedOffset[]
   /** How far the changelogs went at the last commit that told of each. */
   readonly ends: KnownEnds
 }
@@ -43,21 +48,27 @@ export async function groupPosition(
   settings: EngineSettings,
   broker: BrokerPort,
   partitions: readonly TopicPartition[],
+  { topics }: Pick<ResolvedTopics, 'topics'>,
 ): Promise<GroupPosition> {
-  if (partitions.length === 0) return { partitions: [], newestTag: undefined, watermark: unknown, ends: new Map() }
-  const [committed, stable, latest] = await Promise.all([
+  const nothing = { partitions: [], madeAnew: [], newestTag: undefined, watermark: unknown, ends: new Map() }
+  if (partitions.length === 0) return nothing
+  const [told, stable, latest] = await Promise.all([
     broker.committedOffsets(settings.applicationId, partitions, true),
     broker.listOffsets(partitions, 'stable'),
     broker.listOffsets(partitions, 'latest'),
   ])
-  const newestTag = newest(committed)
+  const idOf = idsIn(topics)
+  const [committed, madeAnew] = [ofTopics(told, idOf), ofAnother(told, idOf)]
+  // Which commit is the newest one does not depend on what it tells of.
+  const newestTag = newest(told)
   const fresh = committed.filter((c) => c.offset < 0)
-  const starts = await startOffsets(settings, broker, fresh)
+  const starts = await startOffsets(settings, broker, fresh, madeAnew)
   const ends = byPartition(stable)
   const highWatermarks = byPartition(latest)
   const result = committed.map((c) => ({
     topic: c.topic,
     partition: c.partition,
+    topicId: idOf(c.topic),
     offset: c.offset >= 0 ? c.offset : (starts.get(partitionKey(c.topic, c.partition)) ?? 0),
     maxTimestamp: decodeTag(c.metadata)?.maxTimestamp ?? unknown,
     watermark: decodeTag(c.metadata)?.watermark ?? unknown,
@@ -67,7 +78,8 @@ export async function groupPosition(
     logEnd: ends.get(partitionKey(c.topic, c.partition)) ?? -1,
     highWatermark: highWatermarks.get(partitionKey(c.topic, c.partition)) ?? -1,
   }))
-  return { partitions: result, newestTag, watermark: newestTag?.watermark ?? unknown, ends: endsIn(committed) }
+  const watermark = newest(committed)?.watermark ?? unknown
+  return { partitions: result, madeAnew, newestTag, watermark, ends: endsIn(told) }
 }
 
 /**
@@ -107,14 +119,15 @@ async function startOffsets(
   settings: EngineSettings,
   broker: BrokerPort,
   fresh: readonly TopicPartition[],
+  madeAnew: readonly TopicPartition[],
 ): Promise<Map<PartitionKey, number>> {
   if (fresh.length === 0) return new Map()
   // What the application has written itself is its input from the first record on, whatever is said of its sources.
-  const own = new Set(settings.plan.boundaries.map((boundary) => boundaryTopic(settings, boundary)))
+  const own = boundariesOf(settings)
   const between = fresh.filter(({ topic }) => own.has(topic))
   const sources = fresh.filter(({ topic }) => !own.has(topic))
   const all = between.length > 0 ? await broker.listOffsets(between, 'earliest') : []
-  return byPartition([...all, ...(await sourceStarts(settings, broker, sources))])
+  return byPartition([...all, ...(await sourceStarts(settings, broker, sources, madeAnew))])
 }
 
 type Offsets = ReadonlyArray<TopicPartition & { readonly offset: number }>
@@ -123,17 +136,21 @@ async function sourceStarts(
   settings: EngineSettings,
   broker: BrokerPort,
   fresh: readonly TopicPartition[],
+  madeAnew: readonly TopicPartition[],
 ): Promise<Offsets> {
   const [first] = fresh
   if (first === undefined) return []
   if (settings.offsetsReset === 'fail') {
+    const isAnew = madeAnew.some(({ topic, partition }) => topic === first.topic && partition === first.partition)
+    const why = isAnew ? ': what it has is of a topic of that name that was deleted' : ''
     throw new EngineError(
       'OFFSETS_MISSING',
-      `the group ${settings.applicationId} has no offset for ${first.topic}:${first.partition} and offsets.reset is fail`,
+      `the group ${settings.applicationId} has no offset for ${first.topic}:${first.partition} and offsets.reset is fail${why}`,
     )
   }
   if (settings.offsetsReset === 'earliest') return broker.listOffsets(fresh, 'earliest')
-  // A partition that came to a topic which the group reads already: all that lies in it was written since.
+  // A partition that came to a topic which the group reads already, or a topic that was made anew: all that lies in it was
+  // written since.
   const read = await broker.committedOffsets(settings.applicationId, null, true)
   const known = new Set(read.filter(({ offset }) => offset >= 0).map(({ topic }) => topic))
   const added = fresh.filter(({ topic }) => known.has(topic))

@@ -10,6 +10,7 @@ import { type AskAgain, type Range, readUpTo } from '../../broker/read-up-to.ts'
 import { RecordCursor } from '../../broker/wire/record-batch.ts'
 import { askAgain, type AskingParts } from '../restore/ask-again.ts'
 import type { EngineSettings } from '../settings.ts'
+import { idsIn, ofTopics } from './made-anew.ts'
 import { boundaryTopic, isRepartition } from './topics.ts'
 
 const maxBytes = 64 * 1024
@@ -32,11 +33,12 @@ export async function refuseLeftBehind(parts: Parts, over: () => boolean): Promi
     Array.from({ length: count }, (_, partition) => ({ topic, partition })),
   )
   if (partitions.length === 0) return
-  const [committed, starts, ends] = await Promise.all([
+  const [told, starts, ends] = await Promise.all([
     broker.committedOffsets(applicationId, partitions, true),
     broker.listOffsets(partitions, 'earliest'),
     broker.listOffsets(partitions, 'stable'),
   ])
+  const committed = ofTopics(told, idsIn(new Map(found.map((info) => [info.topic, info]))))
   const startOf = new Map(starts.map((each) => [partitionKey(each.topic, each.partition), each.offset]))
   const endOf = new Map(ends.map((each) => [partitionKey(each.topic, each.partition), each.offset]))
   const again = askAgain(parts, over)

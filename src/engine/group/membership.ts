@@ -18,6 +18,7 @@ import {
   type Subscription,
   wasMadeFor,
 } from './membership-codec.ts'
+import { MadeAnew } from './made-anew.ts'
 import { assignAll } from './membership-leader.ts'
 import { isPassing } from './own-place.ts'
 import { keysOf } from './places.ts'
@@ -393,8 +394,8 @@ export class Membership {
       // Looked for again soon; a broker that stays away is told of by the heartbeats.
       if (error instanceof BrokerError) return
       if (!EngineError.is(error)) throw error
-      // To go on would mean to leave out what lies in the new partitions, without a word.
-      if (error.code === 'PARTITIONS_CHANGED') this.#fail(error)
+      // To go on would mean to leave out what lies in the new partitions, or in the new topic, without a word.
+      if (error.code === 'PARTITIONS_CHANGED' || error instanceof MadeAnew) this.#fail(error)
       return
     }
     if (before !== this.#topics) return

@@ -2,6 +2,7 @@
 import { EngineError } from '../../base/errors.ts'
 import type { Timers } from '../../base/timers.ts'
 import { BrokerError } from '../../broker/port.ts'
+import { MadeAnew } from './made-anew.ts'
 import { RunOver } from '../run.ts'
 
 export interface TopicWatchOptions {
@@ -45,7 +46,10 @@ export class TopicWatch {
   }
 }
 
-/** Not so partitions that a store cannot take in: to go on would mean to leave out what lies in them, without a word. */
+/** Not so partitions that a store cannot take in, nor a topic that was made anew: to go on would mean to leave out what lies in them, without a word. */
 function isPassing(error: unknown): boolean {
-  return error instanceof BrokerError || (EngineError.is(error) && error.code !== 'PARTITIONS_CHANGED')
+  return (
+    error instanceof BrokerError ||
+    (EngineError.is(error) && error.code !== 'PARTITIONS_CHANGED' && !(error instanceof MadeAnew))
+  )
 }

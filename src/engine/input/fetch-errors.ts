@@ -1,6 +1,7 @@
 /** Why a partition is not fetched, for now or any more. */
 import { EngineError, messageOf } from '../../base/errors.ts'
 import { partitionKey, type TopicPartition } from '../../base/ids.ts'
+import { MadeAnew } from '../group/made-anew.ts'
 import { BrokerError } from '../../broker/port.ts'
 
 /** A broker that cannot be reached, or not now. */
@@ -21,6 +22,7 @@ export function cannotBeRead(at: Place, cause: unknown): EngineError {
 }
 
 export function isRefused(at: Place, code: string): EngineError {
+  if (code === 'UNKNOWN_TOPIC_ID' || code === 'INCONSISTENT_TOPIC_ID') return new MadeAnew(at.topic, at)
   const message = `${keyOf(at)} cannot be fetched, the broker says ${code}`
   return new EngineError(missing.includes(code) ? 'TOPIC_MISSING' : 'BROKER_REFUSED', message, { ...at })
 }

@@ -14,7 +14,7 @@ import type { EngineError } from '../../base/errors.ts'
 import { EndChecks, within } from './end-checks.ts'
 import { FetchPace, type FetchPaceEvents, type LastFetch } from './fetch-pace.ts'
 import { cannotBeRead, endedBy, existsNoMore, isPassing, isRefused } from './fetch-errors.ts'
-import { PartitionBuffer, type PartitionBufferEvents, type TimestampOf } from './partition-buffer.ts'
+import { asking, PartitionBuffer, type PartitionBufferEvents, type TimestampOf } from './partition-buffer.ts'
 
 export interface FetcherOptions {
   readonly broker: BrokerPort
@@ -67,6 +67,9 @@ interface Slot {
   least: number
   failed: boolean
 }
+
+/** `topicId`: the identity of the topic that is meant, where it is known. */
+type Meant = TopicPartition & { readonly topicId?: string | undefined }
 
 /** What was asked for, from which offset on. */
 type Asked = ReadonlyMap<PartitionKey, readonly [slot: Slot, offset: number]>
@@ -137,11 +140,11 @@ export class Fetcher {
    * Adds a partition, to be read from `offset`. A broker comes to those with `isLast` behind all others: a row that was there
    * before another record then comes along with it. `timestampOf`, `task`: see `PartitionBufferOptions`.
    */
-  add(tp: TopicPartition, offset: number, timestampOf?: TimestampOf, isLast = false, task?: string): PartitionBuffer {
+  add(tp: Meant, offset: number, timestampOf?: TimestampOf, isLast = false, task?: string): PartitionBuffer {
     const { bufferCapacity: capacity, maxPollRecords, isolation } = this.#o
-    const { topic, partition } = tp
+    const { topic, partition, topicId } = tp
     const buffer = new PartitionBuffer(
-      { topic, partition, offset, capacity, maxPollRecords, isolation, timestampOf, task },
+      { topic, partition, topicId, offset, capacity, maxPollRecords, isolation, timestampOf, task },
       this.#bufferEvents,
     )
     // A request may be under way from when it was here before.
@@ -329,12 +332,7 @@ export class Fetcher {
     const began = this.#o.clock.monotonic()
     try {
       return await broker.fetch({
-        partitions: wanted.map(({ buffer: { topic, partition, position }, least }) => ({
-          topic,
-          partition,
-          offset: position,
-          maxBytes: Math.max(share, least),
-        })),
+        partitions: wanted.map(({ buffer, least }) => asking(buffer, Math.max(share, least))),
         maxWaitMs,
         maxBytes,
         isolation,

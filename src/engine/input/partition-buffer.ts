@@ -7,7 +7,7 @@
  * fetching stops, and `buffered` exceeds it by at most one poll less one record.
  */
 import { assert } from '../../base/assert.ts'
-import type { AbortedTransaction, Isolation } from '../../broker/port.ts'
+import type { AbortedTransaction, FetchPartition, Isolation } from '../../broker/port.ts'
 import { noHead } from '../../time/head-order.ts'
 import { RecordCursor } from '../../broker/wire/record-batch.ts'
 import { surveyBatches } from './partition-buffer-survey.ts'
@@ -17,6 +17,8 @@ export type TimestampOf = (cursor: RecordCursor) => number
 export interface PartitionBufferOptions {
   readonly topic: string
   readonly partition: number
+  /** Identity of the topic that is meant, where it is known. */
+  readonly topicId?: string | undefined
   /** Offset of the first record wanted. */
   readonly offset: number
   readonly capacity: number
@@ -57,6 +59,7 @@ const underWayMs = 60_000
 export class PartitionBuffer {
   readonly topic: string
   readonly partition: number
+  readonly topicId: string | undefined
   readonly capacity: number
   readonly task: string | undefined
   /** Stands at the head while there is one. Read it, never move it. */
@@ -97,6 +100,7 @@ export class PartitionBuffer {
   constructor(options: PartitionBufferOptions, events: PartitionBufferEvents) {
     this.topic = options.topic
     this.partition = options.partition
+    this.topicId = options.topicId
     this.capacity = options.capacity
     this.task = options.task
     this.position = options.offset
@@ -305,4 +309,9 @@ export class PartitionBuffer {
     this.#staged -= records - admitted
     this.#admit()
   }
+}
+
+/** What is asked for to go on where the buffer ends. */
+export function asking({ topic, partition, topicId, position }: PartitionBuffer, maxBytes: number): FetchPartition {
+  return { topic, partition, offset: position, maxBytes, ...(topicId && { topicId }) }
 }

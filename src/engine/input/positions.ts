@@ -8,6 +8,8 @@ import type { EngineSettings } from '../settings.ts'
 import type { Kept } from './repartition/sorted-buffer.ts'
 
 export interface FrozenPosition extends TopicPartition {
+  /** The topic that was read, by its identity: there may be another one of its name by now. */
+  readonly topicId?: string | undefined
   readonly offset: number
   readonly maxTimestamp: number
   readonly idle: boolean
@@ -68,13 +70,13 @@ export class Positions {
   }
 
   revoked(route: Route): void {
-    const { topic, partition, handle, sorted, subtopology } = route
+    const { topic, partition, handle, buffer, sorted, subtopology } = route
     const maxTimestamp = this.#watermarks.maxTs(handle)
     const offset = nextOffsetOf(route)
     assert(offset >= 0, `${topic}:${partition} is given away at offset ${offset}`)
     const watermark = this.#watermarks.inForce(handle)
     const kept = sorted?.kept
-    const place = { topic, partition, subtopology, offset, kept }
+    const place = { topic, partition, topicId: buffer.topicId, subtopology, offset, kept }
     this.#revoked.push({ ...place, maxTimestamp, watermark, idle: false, isTold: true })
   }
 
@@ -104,7 +106,7 @@ export class Positions {
     const positions: FrozenPosition[] = []
     let anchored = false
     for (const [key, route] of [...this.#routes].sort(([a], [b]) => (a < b ? -1 : 1))) {
-      const { topic, partition, handle, sorted, subtopology } = route
+      const { topic, partition, handle, buffer, sorted, subtopology } = route
       const offset = nextOffsetOf(route)
       const kept = sorted?.kept
       // The first partition is committed every time: its metadata carries the tag of each commit.
@@ -121,7 +123,8 @@ export class Positions {
         this.#kept.set(key, kept)
       }
       const watermark = this.#watermarks.inForce(handle)
-      positions.push({ topic, partition, subtopology, offset, maxTimestamp, watermark, idle, isTold, kept })
+      const place = { topic, partition, topicId: buffer.topicId, subtopology, offset, kept }
+      positions.push({ ...place, maxTimestamp, watermark, idle, isTold })
     }
     positions.push(...this.#revoked)
     this.#revoked = []

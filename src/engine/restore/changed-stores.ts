@@ -7,6 +7,7 @@ import { EngineError } from '../../base/errors.ts'
 import type { BrokerPort, CommittedOffset } from '../../broker/port.ts'
 import { keptOnlyNow } from '../../topology/changes/diff.ts'
 import type { StorePlan } from '../../topology/plan.ts'
+import { topicsAbove } from '../../topology/topics-above.ts'
 import { digitsOf, type StoreMark } from '../commit/state-marks.ts'
 import { changelogOf, type ResolvedTopics } from '../group/topics.ts'
 import type { EngineSettings } from '../settings.ts'
@@ -72,7 +73,9 @@ async function begunEmpty(
       sentences.push(keptOnlyNow(name, sourceTopic))
       continue
     }
-    const feeding = [...topicsAbove(settings, topics, store.subtopology)].filter((topic) => read.has(topic)).sort()
+    const feeding = [...topicsAbove(settings.plan, topics.bySource, store.subtopology)]
+      .filter((topic) => read.has(topic))
+      .sort()
     if (sourceTopic !== undefined || feeding.length === 0) continue
     const what = `the store ${name} is new and begins empty`
     sentences.push(`${what}: what was read of ${feeding.join(', ')} before this start does not come again`)
@@ -108,24 +111,6 @@ async function topicsRead(broker: BrokerPort, committed: readonly CommittedOffse
     first.set(partitionKey(topic, partition), offset)
   const read = begun.filter(({ topic, partition, offset }) => offset > (first.get(partitionKey(topic, partition)) ?? 0))
   return new Set(read.map(({ topic }) => topic))
-}
-
-/** What a sub-topology is made of, over all hand-offs above it. */
-function topicsAbove({ plan }: EngineSettings, topics: ResolvedTopics, subtopology: number): ReadonlySet<string> {
-  const found = new Set<string>()
-  const seen = new Set<number>()
-  const next = [subtopology]
-  for (let id = next.pop(); id !== undefined; id = next.pop()) {
-    if (seen.has(id)) continue
-    seen.add(id)
-    for (const source of plan.sources) {
-      if (source.subtopology !== id) continue
-      if (source.kind === 'topics') for (const topic of topics.bySource[source.index] ?? []) found.add(topic)
-      const boundary = source.boundary === undefined ? undefined : plan.boundaries[source.boundary]
-      if (boundary !== undefined) next.push(boundary.fromSubtopology)
-    }
-  }
-  return found
 }
 
 function tableBeginsEmpty(settings: EngineSettings, store: StorePlan, topic: string): EngineError {

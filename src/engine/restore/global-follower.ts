@@ -26,7 +26,7 @@ const maxBytes = 1024 * 1024
  */
 export async function followGlobalTopic(options: EngineOptions, global: GlobalTopic): Promise<void> {
   const { broker, settings, timers } = options
-  const { topic, run } = global
+  const { topic, topicId, run } = global
   const positions = new Map(global.positions)
   // It was loaded over some time; and while the broker does not answer for all of it, it may be made anew as well.
   let isInDoubt = true
@@ -34,7 +34,7 @@ export async function followGlobalTopic(options: EngineOptions, global: GlobalTo
     try {
       if (isInDoubt) await refuseAnother(broker, global)
       const fetched = await broker.fetch({
-        partitions: [...positions].map(([partition, offset]) => ({ topic, partition, offset, maxBytes })),
+        partitions: [...positions].map(([partition, offset]) => ({ topic, topicId, partition, offset, maxBytes })),
         maxWaitMs: settings.fetchMaxWaitMs,
         maxBytes,
         isolation: 'read_committed',

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from '../../support/properties.ts'
-import { commitId, compareTags, decodeTag, encodeTag, parseCommitId } from '../../../src/engine/commit/tag.ts'
+import { commitId, compareTags, decodeTag, encodeTag, parseCommitId, withEnds } from '../../../src/engine/commit/tag.ts'
 
 const time = fc.oneof(fc.maxSafeInteger(), fc.constant(Number.NEGATIVE_INFINITY))
 const number = fc.nat()
@@ -16,6 +16,28 @@ describe('the commit tag', () => {
     fc.assert(
       fc.property(tag, (t) => assert.deepEqual(decodeTag(encodeTag({ ...t, idle: true })), { ...t, idle: true })),
     )
+  })
+
+  test('says which topic of its name it is of; one that does not was written by a version before', () => {
+    const plain = { tokenEpoch: 3, seq: 4, maxTimestamp: 5, watermark: Number.NEGATIVE_INFINITY }
+    const kept = { end: 9, timestamp: 7, offset: 8 }
+    for (const t of [plain, { ...plain, idle: true }, { ...plain, held: '1:2', kept, stores: 'a,b' }]) {
+      assert.equal(decodeTag(encodeTag(t))?.of, undefined)
+      assert.deepEqual(decodeTag(withEnds(encodeTag({ ...t, of: 'abc12345' }), 'x.0.1')), {
+        ...t,
+        of: 'abc12345',
+        ends: 'x.0.1',
+      })
+    }
+  })
+
+  test('is read without the parts that another version has added', () => {
+    const plain = { tokenEpoch: 3, seq: 4, maxTimestamp: 5, watermark: 6 }
+    assert.deepEqual(decodeTag(`${encodeTag({ ...plain, idle: true })}|new=a|ends=b|newer=`), {
+      ...plain,
+      idle: true,
+      ends: 'b',
+    })
   })
 
   test('fits into the metadata that a broker takes by default', () => {

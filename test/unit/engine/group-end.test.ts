@@ -17,7 +17,7 @@ const topics = { bySource: [['in']], topics: new Map([['in', { partitions: 1 }]]
 function broker(begin: number, end: number, committed: number): BrokerPort {
   const at = { topic: 'in', partition: 0 }
   return {
-    committedOffsets: async () => [{ ...at, offset: committed }],
+    committedOffsets: async () => [{ ...at, offset: committed, metadata: '' }],
     listOffsets: async (_: unknown, spec: OffsetSpec) => [{ ...at, offset: spec === 'earliest' ? begin : end }],
   } as unknown as BrokerPort
 }

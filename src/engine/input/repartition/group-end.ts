@@ -1,5 +1,6 @@
 /** Whether a group whose processes share partitions has come to the end of its input, whoever has the partitions. */
 import { partitionKey, type TopicPartition } from '../../../base/ids.ts'
+import { idsIn, ofTopics } from '../../group/made-anew.ts'
 import type { ResolvedTopics } from '../../group/topics.ts'
 import type { EngineOptions } from '../../engine-options.ts'
 
@@ -24,7 +25,8 @@ export async function isGroupAtEnd(
         Array.from({ length: topics.get(topic)?.partitions ?? 0 }, (_, partition) => ({ topic, partition })),
       )
   const [through, first] = [partitionsOf(true), partitionsOf(false)]
-  const committed = await broker.committedOffsets(applicationId, [...through, ...first], false)
+  const told = await broker.committedOffsets(applicationId, [...through, ...first], false)
+  const committed = ofTopics(told, idsIn(topics))
   const offsets = new Map(committed.map((at) => [partitionKey(at.topic, at.partition), at.offset]))
   const ends = await Promise.all([
     through.length > 0 ? broker.listOffsets(through, 'latest') : [],
