@@ -8,7 +8,6 @@ import { sleep } from '../base/timers.ts'
 import { BrokerError } from '../broker/port.ts'
 import { EngineError, toWireError } from '../base/errors.ts'
 import type { Affinity, TaskRef } from '../topology/affinity.ts'
-import { refuseOtherState } from './group/made-anew.ts'
 import { allPartitions, type GroupPosition, groupPosition, offsetsMissing, tasksFor } from './group/assignment.ts'
 import type { EngineOptions } from './engine-options.ts'
 import { placeOf } from './recovery/failure.ts'
@@ -210,9 +209,7 @@ export class StandbyRole {
     const asked = (async () => {
       const topics = await this.#retry(() => this.#host.lookUp())
       const partitions = allPartitions(settings, topics)
-      const position = await this.#retry(() => groupPosition(settings, broker, partitions, topics))
-      refuseOtherState(settings, topics, position)
-      return position
+      return this.#retry(() => groupPosition(settings, broker, partitions, topics))
     })()
     const reads = (async () => {
       const [position] = await Promise.all([asked, this.#host.inRun(standby.drain(asked))])

@@ -43,6 +43,9 @@ class Rig extends VirtualEngine {
   isFull = false
   /** As versions before this one commit. */
   isOld = false
+  readonly isHa: boolean
+  whileStandingBy: () => Promise<void> = async () => undefined
+  #tokenEpoch = 2
   #atOffsets: (() => void) | undefined
   #goOn: (() => void) | undefined
 
@@ -67,6 +70,22 @@ class Rig extends VirtualEngine {
         return call(args)
       },
     })
+    this.isHa = settings.ha !== undefined
+  }
+
+  /** Of who is active: with high availability it stands by before. */
+  async begins(): Promise<void> {
+    await this.start()
+    if (this.isHa) {
+      const tokenEpoch = ++this.#tokenEpoch
+      await this.until('it stands by', () => this.count('standby') > 0)
+      await this.passes(2000)
+      await this.whileStandingBy()
+      this.command({ type: 'ha-promote', tokenEpoch, paused: false })
+      await this.until('it has the identity', () => this.count('identity-taken') + this.count('failed') > 0)
+      this.command({ type: 'ha-proceed', tokenEpoch })
+    }
+    await this.until('it runs', () => this.count('running') + this.count('failed') > 0)
   }
 
   /** While it is full, no answer comes; what is asked for behind that is asked for anew. */
@@ -79,8 +98,7 @@ class Rig extends VirtualEngine {
 
   /** The topic is made anew between what a commit has read of it and that commit's offsets. */
   async madeAnewWhileBehind(topic = 'in'): Promise<void> {
-    await this.start()
-    await this.runs()
+    await this.begins()
     for (const each of ['in', 'beside']) await this.put(each, numbers(0, 4))
     await this.settled()
     let isThere = false
@@ -221,6 +239,70 @@ describe('a topic that was made again while the application was behind', () => {
     await rig.settled()
     assert.deepEqual(await rig.values(), range(0, 10))
     assert.deepEqual(rig.warnings, [])
+  })
+})
+
+describe('a topic that was made again while others were to take over', () => {
+  const ha = { podId: 'one', groupMode: 'join' } as const
+
+  test('is read from its beginning by the pod that is active next, without stores', async () => {
+    const rig = new Rig(() => passing.compile(), { ha })
+    await rig.madeAnewWhileBehind()
+    await rig.begins()
+    assert.match(rig.warnings.join(), /the topic in was deleted and made again/)
+    await rig.settled()
+    assert.deepEqual(
+      (await rig.values()).filter((value) => value >= 100),
+      range(100, 120),
+    )
+    assert.equal(rig.count('failed'), 0)
+  })
+
+  test('is refused by the pod that is to be active next, where a store has what was read of the old one', async () => {
+    const rig = new Rig(() => counting.compile(), { ha })
+    await rig.madeAnewWhileBehind()
+    await rig.begins()
+    assert.equal((await rig.failure())?.code, 'OFFSETS_MISSING')
+    assert.equal(rig.count('running'), 0)
+  })
+
+  test('fills a table anew whose rows are its own, which no standby has of the old one', async () => {
+    const rig = new Rig(() => table.compile({ optimize: true }), { ha })
+    await rig.madeAnewWhileBehind()
+    await rig.begins()
+    await rig.settled()
+    assert.deepEqual(
+      (await rig.values()).filter((value) => value >= 100),
+      range(100, 120),
+    )
+  })
+
+  for (const groupMode of ['join', 'assign'] as const) {
+    test(`ends the run of a pod that is active; one that stands by takes it as it is then, ${groupMode}`, async () => {
+      const rig = new Rig(() => passing.compile(), { ha: { podId: 'one', groupMode }, metadataMaxAgeMs: 5000 })
+      rig.whileStandingBy = async () => {
+        for (const topic of ['in', 'beside']) await rig.makeAnew(topic)
+      }
+      await rig.begins()
+      for (const topic of ['in', 'beside']) await rig.put(topic, numbers(0, 8))
+      await rig.settled()
+      assert.deepEqual(await rig.values(), range(0, 8))
+      rig.isFull = true
+      await rig.makeAnew()
+      const failed = await rig.failure()
+      assert.equal(failed?.code, 'TOPIC_MISSING')
+    })
+  }
+
+  test('is read from its beginning where processes share the partitions', async () => {
+    const rig = new Rig(() => passing.compile(), { split: 'repartition-topics' })
+    await rig.madeAnewWhileBehind()
+    await rig.begins()
+    await rig.settled()
+    assert.deepEqual(
+      (await rig.values()).filter((value) => value >= 100),
+      range(100, 120),
+    )
   })
 })
 

@@ -10,7 +10,6 @@ import type { EngineOptions } from '../engine-options.ts'
 import type { StandbyProgress } from '../ha-contract.ts'
 import type { KnownEnds } from '../commit/changelog-ends.ts'
 import type { GroupPosition } from '../group/assignment.ts'
-import { idsIn, ofTopics } from '../group/made-anew.ts'
 import { Lag } from './standby-lag.ts'
 import { findEnds, refuseUnreadable, type Restorer } from './restorer.ts'
 import { checkedState, refuseLost } from './state-check.ts'
@@ -245,8 +244,7 @@ export class Standby {
     const { broker, settings } = this.#o
     const partitions = this.#bySource.map(({ topic, partition }) => ({ topic, partition }))
     // Where nothing is committed everything is input.
-    const told = await broker.committedOffsets(settings.applicationId, partitions, false)
-    const committed = ofTopics(told, idsIn(new Map(this.#bySource.map((store) => [store.topic, store]))))
+    const committed = await broker.committedOffsets(settings.applicationId, partitions, false)
     return committed.map(({ topic, partition, offset }) => ({ topic, partition, offset: Math.max(offset, 0) }))
   }
 

@@ -13,7 +13,6 @@ import { decodeMarks, digestOf, digitsOf, encodeMarks, type StoreMark } from '..
 import { type CommitTag, compareTags, decodeTag } from '../commit/tag.ts'
 import type { StoreReplay } from './store-replay.ts'
 import { allPartitions } from '../group/assignment.ts'
-import { idsIn, ofTopics } from '../group/made-anew.ts'
 import { changedStores } from './changed-stores.ts'
 import type { ResolvedTopics } from '../group/topics.ts'
 import type { EngineSettings } from '../settings.ts'
@@ -57,14 +56,13 @@ async function remembered(settings: EngineSettings, broker: BrokerPort, topics: 
   // Without a store it is asked as well: a version that has stores again is to find those that this one leaves out.
   if (partitions.length === 0) return { marks: [], ends: new Map(), committed: [] }
   // Those of other processes too: one partition of each of them has it.
-  const told = await broker.committedOffsets(settings.applicationId, partitions, false)
-  const committed = ofTopics(told, idsIn(topics.topics))
+  const committed = await broker.committedOffsets(settings.applicationId, partitions, false)
   let newest: CommitTag | undefined
-  for (const { metadata } of told) {
+  for (const { metadata } of committed) {
     const tag = decodeTag(metadata)
     if (tag?.stores !== undefined && (!newest || compareTags(tag, newest) > 0)) newest = tag
   }
-  return { marks: newest?.stores === undefined ? [] : decodeMarks(newest.stores), ends: endsIn(told), committed }
+  return { marks: newest?.stores === undefined ? [] : decodeMarks(newest.stores), ends: endsIn(committed), committed }
 }
 
 function marksOf({ plan }: EngineSettings, { changelogs }: ResolvedTopics): StoreMark[] {
