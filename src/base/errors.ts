@@ -69,7 +69,11 @@ export const errorTable = {
     'stop',
     "Restore the embedded broker's folder from a copy; `millrace broker check <folder>` shows what is lost without one, `millrace broker repair` cuts it off. Check the disk.",
   ),
-  TOPIC_MISSING: row('external', 'stop', 'Create the topic, or correct its name in the application.'),
+  TOPIC_MISSING: row(
+    'external',
+    'stop',
+    'Create the topic, or correct its name in the application. Where it was deleted while the application read it: find out who did that first. One that has been made again in its place is read from its beginning by a new start, unless a store holds what was read of the old one (`docs/guide/state.md`).',
+  ),
   GLOBAL_TABLE_LOST: row(
     'external',
     'restart-engine',
@@ -94,7 +98,7 @@ export const errorTable = {
   OFFSETS_MISSING: row(
     'external',
     'stop',
-    "Delete nothing, and leave the process stopped: find out who deleted the group's offsets, or whether they expired (`offsets.retention.minutes`). Whether to begin anew under another `applicationId` is for the developers to decide: all input is read again, and results are written again.",
+    "Delete nothing, and leave the process stopped: find out who deleted the group's offsets, or the topic that the sentence names, or whether they expired (`offsets.retention.minutes`). Whether to begin anew under another `applicationId` is for the developers to decide: all input is read again, and results are written again.",
   ),
   STORE_AHEAD: row(
     'external',

@@ -47,7 +47,7 @@ class Rig extends VirtualEngine {
   whileStandingBy: () => Promise<void> = async () => undefined
   #tokenEpoch = 2
   #atOffsets: (() => void) | undefined
-  #goOn: (() => void) | undefined
+  #resume: (() => void) | undefined
 
   constructor(compile: () => CompiledTopology, settings: Partial<EngineSettings> = {}) {
     super({
@@ -60,12 +60,12 @@ class Rig extends VirtualEngine {
         if (name !== 'commitOffsetsInTransaction' && name !== 'commitOffsets') return call(args)
         if (this.isOld) withoutTopics(args.at(-1) as OffsetToCommit[])
         if (this.#atOffsets !== undefined) {
-          const goOn = new Promise<void>((resolve) => {
-            this.#goOn = resolve
+          const resume = new Promise<void>((resolve) => {
+            this.#resume = resolve
           })
           this.#atOffsets()
           this.#atOffsets = undefined
-          await goOn
+          await resume
         }
         return call(args)
       },
@@ -111,7 +111,7 @@ class Rig extends VirtualEngine {
     this.isFull = true
     await this.makeAnew(topic)
     await this.put(topic, numbers(100, 120))
-    this.#goOn?.()
+    this.#resume?.()
     await this.passes(3000)
     assert.equal(this.count('failed'), 0)
     this.kill()

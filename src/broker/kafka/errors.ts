@@ -19,7 +19,9 @@ const advice: Readonly<Record<string, string>> = {
   TRANSACTIONAL_ID_AUTHORIZATION_FAILED: 'Grant this principal WRITE and DESCRIBE on the transactional id.',
   INVALID_TRANSACTION_TIMEOUT:
     'Lower the transaction timeout of the engine, or raise `transaction.max.timeout.ms` of the broker.',
-  UNKNOWN_TOPIC_OR_PARTITION: 'Create the topic, or correct its name.',
+  UNKNOWN_TOPIC_OR_PARTITION:
+    'Create the topic, or correct its name. One that was there before was deleted while the application ran: find out by whom ' +
+    'before it is made again, for what it held is gone, and a changelog that is made empty is refused with CHANGELOG_LOST.',
   MESSAGE_TOO_LARGE: 'Make the record smaller, or raise `max.message.bytes` of the topic.',
   POLICY_VIOLATION: "Ask who runs the cluster which of the topic's settings its policy refuses.",
   INVALID_REPLICATION_FACTOR: 'Set a replication factor that the number of brokers allows.',
