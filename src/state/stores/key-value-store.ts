@@ -131,7 +131,8 @@ export class StampedKeyValueStore extends RowsByKey implements TimestampedKeyVal
   }
 
   put(key: unknown, value: unknown, timestamp: number, keyBytes?: Uint8Array): void {
-    this.checkTime(timestamp, 'timestamp')
+    // Nothing goes by the order of these: rows of records whose producer counts nanoseconds stay what they were.
+    if (!(Number.isInteger(timestamp) && timestamp >= 0)) this.checkTime(timestamp, 'timestamp')
     this.write(key, value, timestamp, keyBytes)
   }
 
