@@ -132,6 +132,11 @@ export const errorTable = {
     'retry',
     'Enlarge the volume of `engine.state.dir`, or free space elsewhere on it; delete no file of a store. The engine goes on by itself.',
   ),
+  TOO_MANY_FILES: row(
+    'external',
+    'stop',
+    'Raise the limit of open files of the process (`ulimit -n`, `LimitNOFILE`) or of the machine, then start the process again.',
+  ),
   BARRIER_TIMEOUT: row(
     'user',
     'restart-engine',

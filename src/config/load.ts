@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { EngineError, messageOf } from '../base/errors.ts'
 import { logComponents } from '../base/logger.ts'
+import { refuseTooManyFiles } from '../base/named-file.ts'
 import { Config, type ConfigSource } from './config.ts'
 import { isSecretKey, mask, maskText } from './mask.ts'
 import { nearestName } from './nearest.ts'
@@ -151,6 +152,7 @@ function addFile(gathering: Gathering, path: string): void {
   try {
     tree = readYaml(readFileSync(path, 'utf8'))
   } catch (error) {
+    refuseTooManyFiles(error, path)
     gathering.faults.push(`${origin}: cannot be read as YAML: ${maskText(firstLine(messageOf(error)))}`)
     return
   }
@@ -214,6 +216,7 @@ function readSecret(gathering: Gathering, fileKey: string, path: string): string
     if (text !== '') return text
     gathering.fault(fileKey, gathering.sources[fileKey] ?? 'default', `the file ${path} is empty`)
   } catch (error) {
+    refuseTooManyFiles(error, path)
     gathering.fault(fileKey, gathering.sources[fileKey] ?? 'default', `cannot be read: ${firstLine(messageOf(error))}`)
   }
   return undefined

@@ -11,6 +11,7 @@ import { dirname, join } from 'node:path'
 import { type Database, open, type RootDatabase } from 'lmdb'
 import type { Clock } from '../../base/clock.ts'
 import { EngineError, messageOf } from '../../base/errors.ts'
+import { refuseTooManyFiles } from '../../base/named-file.ts'
 import { writeKeyString } from '../rows/bytes.ts'
 import { checksum } from './checksum.ts'
 import { checkFile } from './lmdb-check.ts'
@@ -200,6 +201,7 @@ function openGuarded(options: EnvironmentOptions): Loaded {
     if (EngineError.is(cause)) throw cause
     rmSync(sentinel, { force: true })
     if (isDiskFull(cause, dirname(folder))) throw diskFull(`of partition ${options.partition}`, folder, cause)
+    refuseTooManyFiles(cause, folder)
     throw new EngineError('CONFIG_INVALID', `The state folder ${folder} cannot be written: ${messageOf(cause)}.`, {
       cause,
     })

@@ -3,10 +3,11 @@
  * mode (the platform offers file locks nowhere else): it goes with its holder, however that one ends, so there are no
  * stale locks to judge, also between containers in which all processes have the same number.
  */
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { EngineError, messageOf } from '../../base/errors.ts'
+import { refuseTooManyFiles } from '../../base/named-file.ts'
 import { stateFolder } from '../backends.ts'
 
 export interface StateLock {
@@ -38,6 +39,7 @@ export function lockStateFolder(dir: string, applicationId: string): StateLock {
         { cause },
       )
     }
+    refuseTooManyFiles(whyClosed(cause, folder), folder)
     throw new EngineError('CONFIG_INVALID', `The state folder ${folder} cannot be used: ${messageOf(cause)}.`, {
       cause,
     })
@@ -49,6 +51,16 @@ export function lockStateFolder(dir: string, applicationId: string): StateLock {
     release(): void {
       if (held.delete(lock)) lock.close()
     },
+  }
+}
+
+/** SQLite says that it could not open a file, and not why. */
+function whyClosed(cause: unknown, folder: string): unknown {
+  try {
+    closeSync(openSync(folder, 'r'))
+    return cause
+  } catch (error) {
+    return error
   }
 }
 
