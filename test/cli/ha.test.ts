@@ -237,7 +237,7 @@ describe('millrace ha pause, resume, priority, history', () => {
     const unknown = await pods(['priority', 'pod-z', '0'], await group(() => standby))
     assert.match(unknown.stderr, /no pod pod-z is known/)
     const odd = await pods(['priority', 'pod-b', 'high'], await group(() => standby))
-    assert.match(odd.stderr, /'value' must be a whole number up to 999999, or default/)
+    assert.match(odd.stderr, /'value' must be a whole number up to 1000000, or default/)
     assert.deepEqual([unknown.code, odd.code], [1, 2])
   })
 
