@@ -53,8 +53,11 @@ function waitsMs(spec: OperatorSpec): number | undefined {
       if (window.type === 'unlimited') return undefined
       return window.type === 'session' ? window.gapMs + window.graceMs : window.graceMs
     }
-    case 'streamJoin':
+    case 'streamJoin': {
+      // One that tells of records without a partner does so once the partner can no more be in time: then it must have been told.
+      if (spec.waitingStore !== undefined) return spec.graceMs
       return (spec.side === 'left' ? spec.afterMs : spec.beforeMs) + spec.graceMs
+    }
     case 'selfJoin':
       return Math.max(spec.beforeMs, spec.afterMs) + spec.graceMs
     default:

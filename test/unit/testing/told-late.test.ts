@@ -122,3 +122,71 @@ describe('results that are told late', () => {
     }
   }
 })
+
+/** Joined with the input itself, or with results that are told as late. */
+function joined(holder: string, isOuter: boolean, withFinals: boolean, graceMs: number): (topology: Topology) => void {
+  return (topology) => {
+    const hold = holders[holder] as (input: Counts) => Counts
+    const left = hold(topology.stream<string, number>('in', types))
+    const beside = topology.stream<string, number>('beside', types)
+    const right = withFinals ? hold(beside) : beside.map(asCount, types)
+    const settings = { within: '3s', grace: graceMs, key: types.key, left: types.value, right: types.value } as const
+    // Each result is known by its time.
+    const timed = (stream: Counts): Counts => stream.mapValues((_value, _key, { timestamp }) => timestamp)
+    const join = (one: number, other: number | null): string => `${one} ${other}`
+    const both = isOuter
+      ? timed(left).leftJoin<number, string>(timed(right), join, settings)
+      : timed(left).join<number, string>(timed(right), join, settings)
+    both.to('out', { key: serdes.string, value: serdes.json<string>() })
+  }
+}
+
+async function pairs(build: (topology: Topology) => void): Promise<{ pairs: string[]; alone: string[] }> {
+  const driver = new TopologyTestDriver(defineApp({ applicationId: 'told-late', build }))
+  try {
+    const random = new Random(3)
+    const [input, beside] = [driver.input<string, number>('in'), driver.input<string, number>('beside')]
+    for (let at = 0; at < 60_000; at += 1 + random.int(1500)) {
+      await (random.chance(0.5) ? input : beside).pipe(`k${random.int(3)}`, 1, { timestamp: at })
+    }
+    for (const at of [1_000_000, 9_000_000]) {
+      for (const each of [input, beside]) await each.pipe('z', 1, { timestamp: at })
+    }
+    const told = driver
+      .output<string, string>('out')
+      .readAll()
+      .map(({ value }) => value as string)
+    const alone = told.filter((each) => each.endsWith(' null')).map((each) => each.slice(0, -5))
+    return { pairs: told.filter((each) => !each.endsWith(' null')).sort(), alone }
+  } finally {
+    await driver.close()
+  }
+}
+
+describe('results that are told late, and a join behind them', () => {
+  for (const holder of Object.keys(holders).filter((each) => each !== 'a left join')) {
+    for (const isOuter of [false, true]) {
+      for (const withFinals of [false, true]) {
+        const name = `${holder}, ${isOuter ? 'left join' : 'join'} with ${withFinals ? 'final results' : 'the input'}`
+        test(name, async () => {
+          const build = (graceMs: number) => joined(holder, isOuter, withFinals, graceMs)
+          const told = toldLate(compile(build(0)), false)
+          const graceMs = Math.max(...told.map((each) => each.neededMs - each.graceMs))
+          assert.deepEqual(toldLate(compile(build(graceMs)), false), [])
+          const [all, without, needed] = [
+            await pairs(build(3_600_000)),
+            await pairs(build(0)),
+            await pairs(build(graceMs)),
+          ]
+          assert.ok(without.pairs.length < all.pairs.length, 'without a grace pairs are missing')
+          assert.deepEqual(needed.pairs, all.pairs)
+          const partnered = new Set(needed.pairs.map((each) => each.split(' ')[0]))
+          assert.deepEqual(
+            needed.alone.filter((each) => partnered.has(each) && !all.alone.includes(each)),
+            [],
+          )
+        })
+      }
+    }
+  }
+})
