@@ -21,7 +21,7 @@ import { lockStateFolder } from '../state/backends/state-lock.ts'
 import { unlikeKeys } from '../topology/copartition.ts'
 import type { CompiledTopology } from '../topology/compiled.ts'
 import { type HoldingCircle, holdingCircles } from '../topology/levels/held-back.ts'
-import { sayToldLate, toldLate } from '../topology/levels/told-late.ts'
+import { sayWait, waitForAbove } from '../topology/levels/wait-for-above.ts'
 import { splitTopology } from '../topology/split.ts'
 import { type BrokerHandle, openBroker, serversOf } from './broker.ts'
 import type { LogLine, Runtime, RuntimeOptions, StoreReader } from './contract.ts'
@@ -84,11 +84,10 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
     log({ level: 'warn', component: 'topology', message })
   }
   const throughTopics = config.get('topology.sub-topology-split') !== 'in-process'
-  const comesLate = [
-    ...(throughTopics ? holdingCircles(topology).map(lateInACircle) : []),
-    ...toldLate(topology, throughTopics).map(sayToldLate),
-  ]
-  for (const message of comesLate) log({ level: 'warn', component: 'topology', message })
+  for (const message of throughTopics ? holdingCircles(topology).map(lateInACircle) : [])
+    log({ level: 'warn', component: 'topology', message })
+  for (const wait of waitForAbove(compiled, throughTopics).waits)
+    log({ level: 'info', component: 'topology', message: sayWait(wait) })
   const stateDir = isDurable(config) ? stateFolderOf(config) : null
   const lock = stateDir === null ? undefined : lockStateFolder(stateDir, applicationId)
   const running = new RunningApplication(config, log, () => lock?.release())

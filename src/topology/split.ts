@@ -4,16 +4,18 @@
  * barrier. Tables tell each update there, for readers behind a topic wait for the time that writers announce.
  */
 import type { CompiledSource, CompiledTopology } from './compiled.ts'
+import { waitForAbove } from './levels/wait-for-above.ts'
 
 export type SplitMode = 'in-process' | 'repartition-topics'
 
 export function splitTopology(topology: CompiledTopology, split: SplitMode): CompiledTopology {
-  if (split === 'in-process') return topology
-  const disorder = disorderOf(topology)
+  if (split === 'in-process') return waitForAbove(topology, false).topology
+  const waiting = waitForAbove(topology, true).topology
+  const disorder = disorderOf(waiting)
   return {
-    ...topology,
+    ...waiting,
     levels: 1,
-    nodes: topology.nodes.map((node) => {
+    nodes: waiting.nodes.map((node) => {
       const { spec } = node
       const isTold = spec.op === 'tableGroupBy' || spec.op === 'foreignKeyResolve'
       return isTold ? { ...node, spec: { ...spec, throughTopic: true } } : node

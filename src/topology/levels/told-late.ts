@@ -2,10 +2,8 @@
  * What comes to an operator from windows and the like is older than the event time at which it is told: by their grace, and where
  * their bounds lie across those of the windows below by more. Who is below needs so much grace, or drops it as late.
  */
-import { isoDuration } from '../../base/duration.ts'
 import type { CompiledNode, CompiledTopology } from '../compiled.ts'
 import type { OperatorSpec, WindowSpec } from '../operator-spec.ts'
-import { promptOperators } from './prompt.ts'
 
 export interface ToldLate {
   /** Tells what it holds back once event time has passed it. */
@@ -17,9 +15,6 @@ export interface ToldLate {
   readonly neededMs: number
 }
 
-/** What passes records on as they are. A processor may give them other times, and nobody knows which. */
-const passing: ReadonlySet<string> = new Set<OperatorSpec['op']>([...promptOperators, 'joinWindow'])
-
 /**
  * `throughTopics`: behind a topic between sub-topologies event time is held back as far as the results are (`heldBackMs`), so there
  * only what lies in one sub-topology counts.
@@ -28,45 +23,45 @@ export function toldLate(topology: CompiledTopology, throughTopics: boolean): To
   return topology.nodes.flatMap((node): ToldLate[] => {
     const graceMs = waitsMs(node.spec)
     if (graceMs === undefined) return []
-    const late = holdersAbove(topology, node, throughTopics)
-      .map((holder) => ({ holder: holder.name, neededMs: laterMs(topology, holder, node.spec) }))
+    const above: Above = { topology, throughTopics, follower: node.spec }
+    const late = holdersAbove(above, node)
+      .map((holder) => ({ holder: holder.name, neededMs: laterMs(above, holder) }))
       .filter(({ neededMs }) => neededMs > graceMs)
       .sort((a, b) => b.neededMs - a.neededMs)[0]
     return late ? [{ ...late, follower: node.name, graceMs }] : []
   })
 }
 
-/** The sentence of the log. `graceMs` may hold more than the option of that name: the gap of a session, for one. */
-export function sayToldLate({ holder, follower, graceMs, neededMs }: ToldLate): string {
-  const more = isoDuration(neededMs - graceMs)
-  return (
-    `${holder} tells results up to ${more} after ${follower} behind it has stopped waiting for records of their time, and what comes ` +
-    `so late is dropped: give ${follower} ${more} more of grace`
-  )
+interface Above {
+  readonly topology: CompiledTopology
+  readonly throughTopics: boolean
+  /** For whose windows it is late. */
+  readonly follower: OperatorSpec
 }
 
-/** For how long it takes records behind event time: the end of the window that a record needs, at the earliest, and the grace. */
+/** For how long it takes records behind event time: from the end of the window that a record needs, at the earliest. */
 function waitsMs(spec: OperatorSpec): number | undefined {
   switch (spec.op) {
-    case 'windowAggregate': {
-      const { window } = spec
-      if (window.type === 'unlimited') return undefined
-      return window.type === 'session' ? window.gapMs + window.graceMs : window.graceMs
-    }
+    case 'windowAggregate':
+      // One that is not late for its session may still be late for the one that it would have made of two.
+      return spec.window.type === 'unlimited' ? undefined : spec.window.graceMs
     case 'streamJoin': {
       // One that tells of records without a partner does so once the partner can no more be in time: then it must have been told.
       if (spec.waitingStore !== undefined) return spec.graceMs
       return (spec.side === 'left' ? spec.afterMs : spec.beforeMs) + spec.graceMs
     }
     case 'selfJoin':
-      return Math.max(spec.beforeMs, spec.afterMs) + spec.graceMs
+      return Math.min(spec.beforeMs, spec.afterMs) + spec.graceMs
     default:
       return undefined
   }
 }
 
-/** The nearest ones on each way. */
-function holdersAbove(topology: CompiledTopology, node: CompiledNode, throughTopics: boolean): CompiledNode[] {
+/**
+ * The nearest ones on each way. All others pass records on as they come; a processor may give them other times, but will hardly
+ * give them earlier ones.
+ */
+function holdersAbove({ topology, throughTopics }: Above, node: CompiledNode): CompiledNode[] {
   const seen = new Set<number>()
   const found: CompiledNode[] = []
   const look = (of: CompiledNode): void => {
@@ -75,7 +70,7 @@ function holdersAbove(topology: CompiledTopology, node: CompiledNode, throughTop
       seen.add(index)
       const parent = topology.nodes[index] as CompiledNode
       if (holds(parent.spec)) found.push(parent)
-      else if (passes(parent.spec)) look(parent)
+      else look(parent)
     }
   }
   look(node)
@@ -99,28 +94,36 @@ function holds(spec: OperatorSpec): boolean {
   )
 }
 
-function passes(spec: OperatorSpec): boolean {
-  return passing.has(spec.op) || ['windowAggregate', 'streamJoin', 'selfJoin', 'streamTableJoin'].includes(spec.op)
-}
-
 /** By how much at most event time has passed the end of the shortest window for a record when the holder tells it. */
-function laterMs(topology: CompiledTopology, holder: CompiledNode, follower: OperatorSpec): number {
+function laterMs(above: Above, holder: CompiledNode): number {
+  const { topology, follower } = above
   const { spec } = holder
   switch (spec.op) {
     case 'windowAggregate':
       return ofWindow(spec.window, follower, 'graceMs' in spec.window ? spec.window.graceMs : 0)
     case 'suppress': {
-      if (spec.until.type === 'timeLimit') return spec.until.ms - 1
-      const { graceMs } = spec.until
-      return Math.max(0, ...windowsAbove(topology, holder).map((window) => ofWindow(window, follower, graceMs)))
+      const { until } = spec
+      // It waits from the first of a row's updates on, and tells the last, which may be older.
+      if (until.type === 'timeLimit') return until.ms - 1 + mostDisorder(topology) + comesLateTo(above, holder)
+      return Math.max(0, ...windowsAbove(topology, holder).map((window) => ofWindow(window, follower, until.graceMs)))
     }
     case 'streamJoin':
       return Math.max(spec.beforeMs, spec.afterMs) + spec.graceMs
     case 'streamTableJoin':
-      return spec.grace?.ms ?? 0
+      // What is older than its grace goes on at once.
+      return Math.max(spec.grace?.ms ?? 0, comesLateTo(above, holder))
     default:
       return 0
   }
+}
+
+/** By how much what comes to an operator that judges no lateness is late. */
+function comesLateTo(above: Above, node: CompiledNode): number {
+  return Math.max(0, ...holdersAbove(above, node).map((holder) => laterMs(above, holder)))
+}
+
+function mostDisorder({ sources }: CompiledTopology): number {
+  return Math.max(0, ...sources.map(({ watermark }) => watermark.maxOutOfOrdernessMs))
 }
 
 function ofWindow(window: WindowSpec, follower: OperatorSpec, graceMs: number): number {
@@ -143,7 +146,7 @@ function beginsWith({ advanceMs }: { readonly advanceMs: number }, follower: Ope
   return follower.window.sizeMs % advanceMs === 0 && follower.window.advanceMs % advanceMs === 0
 }
 
-function windowsAbove(topology: CompiledTopology, node: CompiledNode): WindowSpec[] {
+export function windowsAbove(topology: CompiledTopology, node: Pick<CompiledNode, 'parents'>): WindowSpec[] {
   return node.parents.flatMap((index): WindowSpec[] => {
     const parent = topology.nodes[index] as CompiledNode
     return parent.spec.op === 'windowAggregate' ? [parent.spec.window] : windowsAbove(topology, parent)

@@ -1,4 +1,4 @@
-/** Hopping windows, and behind them longer ones that do not wait for what the first ones tell. */
+/** Hopping windows; and windows that tell when they close, with longer ones behind them. */
 import { defineApp, hopping, serdes, tumbling } from 'millrace'
 
 export default defineApp({
