@@ -84,8 +84,8 @@ export class Flow {
     this.#sources = new InputSources(options, run)
     this.#deadline = new Alarm(timers, () => this.wake())
     this.#positions = new Positions(settings, this.#watermarks, this.#routes)
-    this.#sorted = new SortedInput(settings, this.#watermarks, this.#routes, clock)
     const warn = (message: string): void => options.fact({ type: 'log', level: 'warn', message })
+    this.#sorted = new SortedInput(settings, this.#watermarks, this.#routes, clock, warn)
     this.#longWait = new LongWait(options, () => this.#watermarks.longestWait(), warn)
     const { commitIntervalMs, split, plan, sizes = usualSizes } = settings
     const levels = split === 'in-process' && plan.levels > 1

@@ -22,6 +22,9 @@ export class SortedInput {
   readonly #watermarks: Watermarks
   readonly #routes: ReadonlyMap<PartitionKey, Route>
   readonly #clock: Clock
+  readonly #warn: (message: string) => void
+  /** Topics of which it was told that records went before their turn. */
+  readonly #toldOf = new Set<string>()
   /** By partition, how far those who write have told that they have come; below it nothing is to be expected any more. */
   readonly #shown = new Map<Route, number>()
   readonly #gates = new Map<Route, Gate>()
@@ -33,11 +36,13 @@ export class SortedInput {
     watermarks: Watermarks,
     routes: ReadonlyMap<PartitionKey, Route>,
     clock: Clock,
+    warn: (message: string) => void,
   ) {
     this.#settings = settings
     this.#watermarks = watermarks
     this.#routes = routes
     this.#clock = clock
+    this.#warn = warn
   }
 
   /** Undefined where records are taken as they come. */
@@ -129,10 +134,26 @@ export class SortedInput {
       // Whoever is so far behind that memory does not reach, or tells nothing for so long, is not waited for: the oldest
       // at hand goes.
       if (!sorted.isFull && now - since < patienceMs) continue
+      this.#tellOf(route, sorted.isFull)
       this.#watermarks.letGo(handle, sorted.headTimestamp, now)
       goes = true
     }
     return goes
+  }
+
+  /** Once for a topic: where a process is that far behind, it is so with each record. */
+  #tellOf({ topic, partition, sorted }: Route, isFull: boolean): void {
+    if (this.#toldOf.has(topic)) return
+    this.#toldOf.add(topic)
+    const room = Math.round((sorted?.mostBytes ?? 0) / 1024)
+    const why = isFull
+      ? `have not come as far in event time, and of what others have written meanwhile no more is kept than ${room} KiB for each partition ` +
+        '(half of engine.processing.buffered-max-bytes by the number of such partitions here); a larger value waits for them longer'
+      : 'have told nothing for a minute; see whether all processes of the application run and commit'
+    this.#warn(
+      `records of ${topic}/${partition} go before older ones that may still come: some who write to that topic ${why}. ` +
+        'None is lost, but a join with a table may meet the row of another time, and those of a key are not in the order of event time',
+    )
   }
 
   #isHeld(route: Route): boolean {
