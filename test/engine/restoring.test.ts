@@ -65,6 +65,31 @@ describe('a start that restores', () => {
       left.toSorted((a, b) => b - a),
     )
   })
+
+  test('tells of a large changelog what stores have and what they lack, and both add up to all of it', async () => {
+    const engine = await begun({ bufferedMaxBytes: 64 * 1024 * 1024 })
+    const [rounds, keysOfRound] = [6, 2000]
+    const many = rounds * keysOfRound
+    const padding = 'x'.repeat(600)
+    for (let round = 0; round < rounds; round++) {
+      const names = Array.from({ length: keysOfRound }, (_, i) => `${round}-${i}-${padding}`)
+      await engine.put(
+        'in',
+        names.map((key) => ({ key, value: 1, timestamp: 1_000_000 })),
+      )
+      await engine.settled()
+    }
+    await engine.start()
+    await engine.runs()
+    const told = engine.facts.flatMap((fact) => (fact.type === 'restore-progress' ? [fact.progress] : []))
+    const points = told.map((each) => [sum(each, 'restoredRecords'), sum(each, 'remainingRecords')] as const)
+    const between = points.filter(([done, left]) => done > 0 && left > 0)
+    assert.ok(between.length > 0, `it is told between beginning and end: ${points.join('; ')}`)
+    const [, whole] = points[0] ?? assert.fail('it begins with all that was written')
+    // A transaction has a mark at its end, which is no record.
+    for (const [done, left] of points) assert.ok(whole - done - left < 100, `${done} and ${left} of ${whole}`)
+    assert.deepEqual(points.at(-1), [many, 0])
+  })
 })
 
 describe('a start whose changelogs have more than they show', () => {

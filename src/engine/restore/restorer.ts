@@ -37,6 +37,8 @@ export interface RestorerHost {
 
 /** How often it is asked in vain for what is not shown, some seconds, before that is told. */
 const pausesUntilTold = 30
+/** No more often is told how far it is: of many stores that are small, chunks come back by the hundred. */
+const toldEveryMs = 100
 
 type Opened = Extract<FromLane, { type: 'opened' }>
 
@@ -78,12 +80,7 @@ export class Restorer {
   }
 
   get progress(): RestoreProgress[] {
-    return this.#stores.map(({ store, partition, restored, position, end }) => ({
-      store,
-      partition,
-      restoredRecords: restored,
-      remainingRecords: Math.max(0, end - position),
-    }))
+    return this.#stores.map((store) => store.progress)
   }
 
   /** Opens the stores of these tasks; what the lanes tell of them goes to the replays that this answers with. */
@@ -128,8 +125,8 @@ export class Restorer {
     if (this.#isOver(run)) return new Map()
     if (group.newestTag) refuseLost(this.#host.settings, stores)
     for (const store of stores) if (store.rebuild && store.position >= store.end) store.wipe(this.#host)
-    if (stores.some((s) => s.position < s.end)) restoring()
     this.#host.progress(this.progress)
+    if (stores.some((s) => s.position < s.end)) restoring()
     const sources = new Set(topics.bySource.flat())
     await this.#replay(run, stores, group.newestTag, ({ topic, position }, fetched) => {
       if (refuse && !sources.has(topic) && hasRecord(fetched, position)) refuse()
@@ -314,10 +311,20 @@ export class Restorer {
     newestTag: { tokenEpoch: number; seq: number } | undefined,
     check: (store: StoreReplay, fetched: FetchedPartition) => void,
   ): Promise<void> {
+    let woken = (): void => undefined
     const wake = (): Promise<void> =>
       new Promise((resolve) => {
-        this.#applied = resolve
+        woken = resolve
       })
+    let toldMs = Number.NEGATIVE_INFINITY
+    this.#applied = () => {
+      const now = this.#host.clock.monotonic()
+      if (now - toldMs >= toldEveryMs) {
+        toldMs = now
+        this.#host.progress(this.progress)
+      }
+      woken()
+    }
     let pending = stores.filter((s) => s.position < s.end)
     while (pending.length > 0) {
       if (this.#isOver(run)) return
@@ -348,7 +355,6 @@ export class Restorer {
         check(store, part)
         store.take(this.#host, part, (next) => (next >= store.end && newestTag ? commitId(newestTag) : ''))
       }
-      this.#host.progress(this.progress)
       pending = pending.filter((s) => s.position < s.end)
     }
     // Those that were only emptied, too: a lane whose disk is full does that later, and must have nothing new in them by then.

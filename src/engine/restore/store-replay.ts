@@ -9,6 +9,7 @@ import type { Checkpoint } from '../../state/contract.ts'
 import { endOfBatches } from '../../broker/wire/record-batch.ts'
 import type { GroupPosition } from '../group/assignment.ts'
 import type { Run } from '../run.ts'
+import type { RestoreProgress } from '../../view/view.ts'
 
 /** Most bytes of one chunk, and how many chunks of a store may be under way to a lane that has not applied them yet. */
 export const chunkBytes = 1024 * 1024
@@ -114,6 +115,12 @@ export class StoreReplay {
   /** How far the store itself is. */
   get applied(): number {
     return this.#applied
+  }
+
+  /** What was read and is still under way to the lane counts as left: the store does not have it. */
+  get progress(): RestoreProgress {
+    const { store, partition, restored, end } = this
+    return { store, partition, restoredRecords: restored, remainingRecords: Math.max(0, end - this.#applied) }
   }
 
   /** What commits tell of its changelog. */

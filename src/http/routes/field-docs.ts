@@ -94,8 +94,8 @@ export const fieldDocs: Readonly<Record<string, Readonly<Record<string, string>>
     'failure.record.offset': 'Its offset.',
     'restore[].store': 'Only while stores are restored: the store.',
     'restore[].partition': 'Its changelog partition.',
-    'restore[].restoredRecords': 'Changelog records read.',
-    'restore[].remainingRecords': 'Changelog records left.',
+    'restore[].restoredRecords': 'Changelog records that the store has by now.',
+    'restore[].remainingRecords': 'Changelog records left, by their offsets; with those that are read and under way.',
   },
   Watermarks: {
     globalMs: 'The application’s watermark; null while a partition that is not idle has none.',

@@ -234,8 +234,8 @@ export const dataFieldDocs: Readonly<Record<string, Readonly<Record<string, stri
     'stores[].subtopologies[]': 'A sub-topology that uses it.',
     ...under('stores[].restore[]', {
       partition: 'Only while it is restored: a partition.',
-      restoredRecords: 'Changelog records read.',
-      remainingRecords: 'Changelog records left.',
+      restoredRecords: 'Changelog records that the store has by now.',
+      remainingRecords: 'Changelog records left, by their offsets; with those that are read and under way.',
     }),
   },
   StoreRows: {

@@ -9,6 +9,7 @@ import type { ResolvedTopics } from '../../../src/engine/group/topics.ts'
 import { Restorer, type RestorerHost } from '../../../src/engine/restore/restorer.ts'
 import { Runs } from '../../../src/engine/run.ts'
 import type { ToLane } from '../../../src/lanes/protocol.ts'
+import type { RestoreProgress } from '../../../src/view/view.ts'
 import { batchOf } from './world.ts'
 
 const topic = 'prices'
@@ -86,7 +87,8 @@ describe('changelogs that are replayed', () => {
 
   /** One store that its lane found like this; its changelog has four records, two in each answer of the broker. */
   function restored(checkpoint: object | null, { split = 'repartition-topics', newest = 5, maxBytes = 1e6 } = {}) {
-    const seen = { fetches: 0, asked: 0, restoring: 0, remaining: [] as number[], apply: (): void => undefined }
+    const seen = { fetches: 0, asked: 0, restoring: 0, told: [] as string[], apply: (_ms: number): void => undefined }
+    const clock = new VirtualClock(0)
     const ends = { earliest: 0, stable: 4, latest: 4 }
     const broker = {
       listOffsets: async (_: unknown, which: keyof typeof ends) => [{ ...place, offset: ends[which] }],
@@ -107,12 +109,12 @@ describe('changelogs that are replayed', () => {
     const host = {
       maxBytes,
       settings: { split, applicationId: 'app', lostChangelogs: 'fail', plan: { stores: [] } },
-      clock: new VirtualClock(0),
+      clock,
       ended: () => false,
       isLost: () => false,
       pause: () => settled(),
-      progress: ([store]: ReadonlyArray<{ remainingRecords: number }>) =>
-        seen.remaining.push(store?.remainingRecords ?? -1),
+      progress: ([store]: readonly RestoreProgress[]) =>
+        seen.told.push(`${store?.restoredRecords} done, ${store?.remainingRecords} left`),
       send: (_: number, message: ToLane) => {
         const stores = [{ store: 'rows', partition: 0, checkpoint, writtenAt: undefined }]
         const opened = { type: 'opened', ...of, stores } as unknown as Parameters<Restorer['laneMessage']>[0]
@@ -120,7 +122,10 @@ describe('changelogs that are replayed', () => {
       },
     }
     const restorer = new Restorer(broker as unknown as BrokerPort, host as unknown as RestorerHost)
-    seen.apply = () => restorer.laneMessage({ type: 'restored', ...of, store: 'rows', partition: 0, records: 2 })
+    seen.apply = (ms) => {
+      clock.advance(ms)
+      restorer.laneMessage({ type: 'restored', ...of, store: 'rows', partition: 0, records: 2 })
+    }
     const topics = { changelogs: new Map([['rows', changelog]]), bySource: [] } as unknown as ResolvedTopics
     const group = { partitions: [], newestTag: { tokenEpoch: 1, seq: newest }, watermark: 0, ends: new Map() }
     const tasks = new Map([[0, [{ subtopology: 0, partition: 0 }]]])
@@ -132,16 +137,36 @@ describe('changelogs that are replayed', () => {
     for (let n = 0; n < 10; n++) await settled()
   }
 
-  test('are read on once lanes have applied what may be under way, and say what is left', async () => {
+  test('are read on once lanes have applied what may be under way', async () => {
     const { seen, done } = restored(null, { maxBytes: records.length })
     await turns()
-    assert.deepEqual([seen.fetches, seen.restoring, seen.remaining], [1, 1, [4, 2]])
-    seen.apply()
+    assert.deepEqual([seen.fetches, seen.restoring], [1, 1])
+    seen.apply(0)
     await turns()
     assert.equal(seen.fetches, 2)
-    seen.apply()
+    seen.apply(0)
     assert.deepEqual(await done, new Map([['rows/0', 4]]))
-    assert.deepEqual(seen.remaining, [4, 2, 0, 0])
+  })
+
+  test('count what is under way to a lane as left, and tell each time that a lane has applied some', async () => {
+    const { seen, done } = restored(null)
+    await turns()
+    assert.equal(seen.fetches, 2, 'all of it is read')
+    assert.deepEqual(seen.told, ['0 done, 4 left'])
+    seen.apply(1000)
+    assert.deepEqual(seen.told, ['0 done, 4 left', '2 done, 2 left'])
+    seen.apply(1000)
+    await done
+    assert.deepEqual(seen.told.slice(2), ['4 done, 0 left', '4 done, 0 left'])
+  })
+
+  test('are not told of more than some ten times a second', async () => {
+    const { seen, done } = restored(null)
+    await turns()
+    seen.apply(50)
+    seen.apply(10)
+    await done
+    assert.deepEqual(seen.told, ['0 done, 4 left', '2 done, 2 left', '4 done, 0 left'])
   })
 
   test('say nothing where the stores on disk have all of it', async () => {
