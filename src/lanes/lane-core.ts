@@ -161,6 +161,7 @@ export class LaneCore {
         // A turn of the lane shows it.
         if (this.#calls.returned(origin, slot.timerCall)) this.#options.wake()
       },
+      called: (slot, origin, node) => this.#calls.called(origin, slot.timerCall, node),
     })
   }
 

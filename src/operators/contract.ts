@@ -301,6 +301,8 @@ export interface TaskContext {
    * What it waits for next is another call.
    */
   returned?(origin: Origin | undefined): void
+  /** The function of this node has given a promise: what it was called for waits for that one now. */
+  called?(origin: Origin | undefined, node: number): void
   /** Number of the engine's run, never lower than that of one before; 0 where there is no engine. */
   fencingToken?(): number
 }

@@ -173,6 +173,9 @@ export abstract class NodeOperator implements Operator {
     resume: (value: T) => Maybe,
     gate?: CallGate,
   ): Promise<void> {
+    // The function may have let records out first.
+    this.atWork()
+    this.context.called?.(rec?.origin, this.index)
     let value: T
     try {
       value = await promise

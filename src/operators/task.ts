@@ -18,7 +18,7 @@ import { type Arrivals, type HostInput, inputOf } from './quiet/input-knowledge.
 import { type OperatorEnv, type Probe, processingFailed, toldOrigin } from './node-operator.ts'
 
 /** What a task asks of the lane it runs in. */
-export interface TaskHost {
+export interface TaskHost extends Pick<TaskContext, 'returned' | 'called'> {
   readonly emit: TaskContext['emit']
   readonly handOff: TaskContext['handOff']
   /** Passes a record on to a deeper stage of the same task, when all before it has come there. */
@@ -34,8 +34,6 @@ export interface TaskHost {
   /** What the operators above call instead of an operator. */
   readonly around?: Tracing['around'] | undefined
   gate?(node: CompiledNode): CallGate | undefined
-  /** See `TaskContext.returned`. */
-  returned?(origin: Origin | undefined): void
   /** Counts updates that were folded into one with others of their row. */
   folded?(updates: number): void
   /** Counts timers that fired. */
@@ -244,6 +242,7 @@ export class Task {
       log: host.log,
       gate: (node) => host.gate?.(node),
       returned: (origin) => host.returned?.(origin),
+      called: (origin, node) => host.called?.(origin, node),
     }
   }
 

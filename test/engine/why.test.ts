@@ -166,6 +166,20 @@ describe('asynchronous functions', () => {
     await flows(engine)
   })
 
+  test('a joiner that never answers is named, and not the sink to which the pair before it went', async (t) => {
+    const engine = await TestEngine.start(t, 'asked-joins', { ...quiet, 'broker.embedded.partitions': 2 })
+    await engine.reaches('RUNNING')
+    await engine.put('left', [
+      { key: 'k', value: {}, timestamp: 1_000_000, partition: 0 },
+      { key: 'k', value: { pend: true }, timestamp: 1_000_001, partition: 0 },
+    ])
+    await engine.idle()
+    await engine.put('right', [{ key: 'k', value: {}, timestamp: 1_000_002, partition: 0 }])
+    const { first } = await found(engine, 'PROMISE_PENDING')
+    assert.match(first.place.node ?? '', /OUTEROTHER/)
+    assert.deepEqual([first.place.topic, first.place.partition], ['right', 0])
+  })
+
   test('one hot key is told by hash, node, partition and rate, and never by its name', async (t) => {
     const engine = await start(t)
     const hot = Array.from({ length: 60 }, (): In => ({ key: 'secret-key', value: { ms: 250 }, partition: 1 }))

@@ -142,6 +142,12 @@ export class Calls {
     return true
   }
 
+  /** Of several calls in a row another one is out, that of this node's function. */
+  called(origin: Origin | undefined, timer: OpenCall | undefined, node: number): void {
+    const call = origin?.call?.isAwaited === true ? origin.call : timer
+    if (call !== undefined && this.#isOut(call)) call.node = node
+  }
+
   #open(origin: Origin | undefined): OpenCall {
     const now = this.#clock.monotonic()
     const call: OpenCall = {
@@ -230,7 +236,8 @@ export class Calls {
     block[laneIndex.slowestMs] = this.slowestMs(this.#clock.monotonic())
     if (this.#failing.size > 0 || block[laneIndex.failingCalls] !== 0) this.#showFailing(block, topicOf)
     const { oldest } = this
-    if (block[laneIndex.oldestCall] === (oldest?.number ?? 0)) return
+    const isShown = block[laneIndex.oldestCall] === (oldest?.number ?? 0)
+    if (isShown && (oldest === undefined || block[laneIndex.oldestNode] === oldest.node)) return
     block[laneIndex.oldestCall] = oldest?.number ?? 0
     block[laneIndex.oldestNode] = oldest?.node ?? -1
     const age = oldest === undefined ? 0 : this.#clock.monotonic() - oldest.beganMs

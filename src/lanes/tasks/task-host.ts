@@ -61,6 +61,7 @@ export interface TaskHostOptions {
   readonly log: LogPort | undefined
   readonly tracing: Tracing | undefined
   readonly returned: (slot: TaskSlot, origin: Origin | undefined) => void
+  readonly called: (slot: TaskSlot, origin: Origin | undefined, node: number) => void
   /** See `LaneOptions.dropped`. */
   readonly told: ((rec: Rec, reason: DropReason, node: string | undefined) => void) | undefined
 }
@@ -147,6 +148,10 @@ export class TaskHostPort {
         if (alive(s)) this.#options.returned(s, origin)
         // Of a task that is gone nothing is at work here.
         else counters.probe.currentNode = -1
+      },
+      called: (origin, node) => {
+        const s = slot()
+        if (alive(s)) this.#options.called(s, origin, node)
       },
       folded: (updates) => counters.add(laneIndex.foldedUpdates, updates),
       timerFired: (kind: 'event-time' | 'wall-clock') =>

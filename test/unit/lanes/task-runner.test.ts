@@ -104,6 +104,9 @@ class OneTask {
           if (alive()) this.calls.returned(origin, slot.timerCall)
           else this.probe.currentNode = -1
         },
+        called: (origin, node) => {
+          if (alive()) this.calls.called(origin, slot.timerCall, node)
+        },
         ...(this.#passesOver && {
           around: (operator, node) =>
             passingOver(operator, node, (rec, error) => {
@@ -376,6 +379,44 @@ describe('a task with functions that wait', () => {
     while (lane.out.size < 2) await sleep(1)
     await sleep(5)
     assert.equal(lane.nameOf(lane.calls.oldest?.node), 'ask')
+    await lane.settled()
+    lane.assertIsDone()
+  })
+
+  test('names a processor that has a record, also where it has forwarded some', async () => {
+    const answers: Array<() => void> = []
+    const lane = new OneTask((topology) =>
+      topology
+        .stream('in', text)
+        .process<string, string>((context) => async (value, key) => {
+          // Not waited for: the function goes on while it is under way.
+          void context.forward(key, value)
+          await new Promise<void>((resolve) => answers.push(resolve))
+        })
+        .to('out', text),
+    )
+    lane.put('k', 'v')
+    assert.match(lane.nameOf(lane.calls.oldest?.node) ?? '', /PROCESSOR/)
+    answers[0]?.()
+    await lane.settled()
+    lane.assertIsDone()
+  })
+
+  test('names the function that has a record, also where calls before it have come back and gone on to the sink', async () => {
+    const answers: Array<() => void> = []
+    const asked = (value: string): Promise<string> => new Promise((resolve) => answers.push(() => resolve(value)))
+    const lane = new OneTask((topology) => {
+      const stream = topology.stream('in', text)
+      stream.mapValues(asked, { name: 'first' }).to('out', text)
+      stream.mapValues(asked, { name: 'second' }).to('out', text)
+    })
+    lane.put('k', 'v')
+    assert.equal(lane.nameOf(lane.calls.oldest?.node), 'first')
+    answers[0]?.()
+    await soon()
+    assert.equal(answers.length, 2)
+    assert.equal(lane.nameOf(lane.calls.oldest?.node), 'second')
+    answers[1]?.()
     await lane.settled()
     lane.assertIsDone()
   })
