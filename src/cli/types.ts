@@ -4,6 +4,7 @@ import { loadConfig } from '../config/load.ts'
 import { EngineError, messageOf } from '../base/errors.ts'
 import { registryCallOf } from '../runtime/schemas/registry-call.ts'
 import { type AvroNode, parseAvro } from '../serde/registry/avro/avro-schema.ts'
+import { avroShapeFault } from '../serde/registry/avro/avro-shape.ts'
 import { avroTypeScript } from '../serde/registry/avro/avro-typescript.ts'
 import { RegistryClient } from '../serde/registry/client.ts'
 
@@ -79,9 +80,14 @@ function readFile(path: string): string {
 }
 
 function schemaOf(text: string, source: string): AvroNode {
+  const none = (why: string): EngineError => new EngineError('USAGE', `${source} is no Avro schema: ${why}.`)
+  let schema: AvroNode
   try {
-    return parseAvro(text)
+    schema = parseAvro(text)
   } catch (error) {
-    throw new EngineError('USAGE', `${source} is no Avro schema: ${messageOf(error)}.`)
+    throw none(messageOf(error))
   }
+  const fault = avroShapeFault(schema)
+  if (fault !== undefined) throw none(fault)
+  return schema
 }

@@ -58,6 +58,30 @@ describe('feeding and printing records in Avro', () => {
 })
 
 describe('millrace types', () => {
+  const refused: ReadonlyArray<readonly [what: string, schema: unknown, says: RegExp]> = [
+    [
+      'record',
+      { type: 'record', name: 'a-b', fields: [] },
+      /the schema, of the type record, is called "a-b", and names/,
+    ],
+    [
+      'field',
+      { type: 'record', name: 'A', fields: [{ name: 'b c', type: 'int' }] },
+      /field 0 of A is called "b c", and/,
+    ],
+    ['symbol', { type: 'enum', name: 'E', symbols: ["it's"] }, /a symbol of the enum E is "it's", and names in Avro/],
+    ['number', 5, /the schema is 5, which is no type/],
+  ]
+  for (const [what, schema, says] of refused)
+    test(`refuses a schema with what is no name in Avro, or no schema (${what}), with exit code 2`, async (t) => {
+      const file = join(folderOf(t), 'wrong.avsc')
+      writeFileSync(file, JSON.stringify(schema))
+      const { code, stdout, stderr } = await millrace(['types', file])
+      assert.deepEqual([code, stdout], [2, ''])
+      assert.match(stderr, says)
+      assert.match(stderr, /^millrace: \S+wrong\.avsc is no Avro schema: [^\n]+\.\n$/)
+    })
+
   test('writes the types of files and of subjects', async (t) => {
     const server = await RegistryServer.start(t)
     server.registry.register('totals-value', totalSchema)

@@ -32,6 +32,22 @@ const none: ReadonlyArray<readonly [Format, string, RegExp]> = [
     record([{ name: 'a', type: ['null', 7] }]),
     /: branch 1 of the type of the field a is 7, which is no type\.$/,
   ],
+  [
+    'AVRO',
+    '{"type":"record","name":"a-b","fields":[]}',
+    /: the schema, of the type record, is called "a-b", and names in/,
+  ],
+  [
+    'AVRO',
+    '{"type":"fixed","name":"F","namespace":"a.1b","size":1}',
+    /: the namespace of F is "a\.1b", and names in Avro/,
+  ],
+  [
+    'AVRO',
+    '{"type":"enum","name":"E","symbols":["ON","of f"]}',
+    /: a symbol of the enum E is "of f", and names in Avro/,
+  ],
+  ['AVRO', record([{ name: 'a b', type: 'int' }]), /: field 0 of P is called "a b", and names in Avro/],
   ['AVRO', record([{ name: 'a', type: 'elsewhere' }]), /: undefined type name: elsewhere\.$/],
   [
     'AVRO',
