@@ -113,6 +113,23 @@ describe('on a terminal', () => {
     assert.equal(await live.state(), 'RUNNING')
   })
 
+  test('a switch that the process does not take is wrong usage', async () => {
+    const wrong: ReadonlyArray<readonly [args: readonly string[], says: RegExp]> = [
+      [['stores', 'counts', '--limit', '0'], /limit/],
+      [['stores', 'counts', '--limit', 'few'], /limit/],
+      [['dlq', 'list', '--limit', '0'], /limit/],
+      [['dlq', 'list', '--until', 'nonsense'], /until/],
+      [['dlq', 'show', '0:1', '--since', 'nonsense'], /since/],
+      [['dlq', 'redrive', '--since', 'nonsense'], /since/],
+      [['dlq', 'redrive', '--since', 'nonsense', '--yes'], /since/],
+    ]
+    for (const [args, says] of wrong) {
+      const { code, stderr } = await millrace([...args, '--url', live.url])
+      assert.match(stderr, says)
+      assert.equal(code, 2, `${args.join(' ')}: ${stderr}`)
+    }
+  })
+
   test('a letter is shown with its headers, and letters are put back', async () => {
     const listed = await millrace(['dlq', 'list', '-o', 'json', '--url', live.url])
     const [letter] = (JSON.parse(listed.stdout) as { letters: Array<{ partition: number; offset: number }> }).letters

@@ -58,6 +58,7 @@ describe('the command line', () => {
     [['topology', '--format', 'json'], /--format is about the file/],
     [['topology', totals, '-o', 'json'], /--output is about a running application; leave the file out/],
     [['topology', totals, '--url', 'localhost'], /--url is about a running application/],
+    [['stores', '--limit', '3'], /--limit is about the rows of one store; name it/],
     [['license', 'inspect', 'hello'], /not a license key/],
     [['license', 'inspect', '@nowhere.jwt'], /'nowhere\.jwt' of the key cannot be read \(ENOENT\)/],
   ]

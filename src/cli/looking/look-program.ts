@@ -1,5 +1,6 @@
 /** The verbs that ask a running application, and their options. */
 import { Argument, type Command, InvalidArgumentError, Option } from 'commander'
+import { EngineError } from '../../base/errors.ts'
 import { collect, parseSetting } from '../cli-options.ts'
 import { type Shell, shells } from './completion.ts'
 import type { DlqArguments } from './dlq.ts'
@@ -90,10 +91,18 @@ function addStores(program: Command, ended: Ended): void {
     .option('--from <key or instant>', 'first key; of windows and sessions: an instant')
     .option('--to <key or instant>', 'last one, included')
     .option('--limit <rows>', 'most rows', '100')
-    .action(async (store: string | undefined, options: RowsArguments) => {
+    .action(async (store: string | undefined, options: RowsArguments, verb: Command) => {
+      if (store === undefined) refuseOfRows(verb)
       const { storeRows } = await import('./look.ts')
       ended(store === undefined ? await lookAt('stores', options) : await storeRows(store, options))
     })
+}
+
+/** Passed over, they would answer another question. */
+function refuseOfRows(verb: Command): void {
+  const name = ['key', 'from', 'to', 'limit'].find((option) => verb.getOptionValueSource(option) === 'cli')
+  if (name === undefined) return
+  throw new EngineError('USAGE', `--${name} is about the rows of one store; name it, as in millrace stores counts.`)
 }
 
 function addDlq(program: Command, ended: Ended): void {

@@ -135,7 +135,11 @@ export async function tell(verb: 'pause' | 'resume', args: LookArguments): Promi
   const path = verb === 'pause' ? '/pause' : '/unpause'
   const code = await each(
     args,
-    (pod) => ask<{ status: string; state: string }>(pod, path, 'POST'),
+    async (pod) => {
+      const answer = await ask<{ status: string; state: string }>(pod, path, 'POST')
+      // It is the state that refuses, and no switch that is wrong.
+      return !answer.ok && answer.status === 400 ? { ...answer, status: 409 } : answer
+    },
     ({ status: said, state }) => `${said}; the state is ${state}\n`,
   )
   if (code !== exitCodes.clean || args.wait === undefined) return code
@@ -260,5 +264,5 @@ function print(value: unknown, output: Output): void {
 /** 2 where the caller has to correct something, 14 where nobody answers, 1 where it is refused as things are. */
 function refused(status: number): number {
   if (status === 0) return whyExitCodes.SILENT
-  return status === 401 || status === 404 ? exitCodes.usage : exitCodes.crash
+  return status === 400 || status === 401 || status === 404 ? exitCodes.usage : exitCodes.crash
 }
