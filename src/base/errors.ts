@@ -72,7 +72,7 @@ export const errorTable = {
   TOPIC_MISSING: row(
     'external',
     'stop',
-    'Create the topic, or correct its name in the application. Where it was deleted while the application read it: find out who did that first. One that has been made again in its place is read from its beginning by a new start, unless a store holds what was read of the old one (`docs/guide/state.md`).',
+    'Create the topic, or correct its name in the application. Where it was deleted while the application ran: find out who did that first. One that has been made again in its place is read from its beginning by a new start, unless a store holds what was read of the old one (`docs/guide/state.md`).',
   ),
   GLOBAL_TABLE_LOST: row(
     'external',

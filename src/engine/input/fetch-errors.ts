@@ -3,14 +3,13 @@ import { EngineError, messageOf } from '../../base/errors.ts'
 import { partitionKey, type TopicPartition } from '../../base/ids.ts'
 import { MadeAnew } from '../group/made-anew.ts'
 import { BrokerError } from '../../broker/port.ts'
+import { refusalCode } from '../recovery/failure.ts'
 
 /** A broker that cannot be reached, or not now. */
 export const isPassing = (error: unknown): error is BrokerError =>
   error instanceof BrokerError && ['unreachable', 'retriable'].includes(error.errorClass)
 
 export type Place = TopicPartition & { readonly offset: number }
-
-const missing = ['UNKNOWN_TOPIC_OR_PARTITION', 'UNKNOWN_TOPIC_ID', 'INCONSISTENT_TOPIC_ID']
 
 const keyOf = ({ topic, partition }: TopicPartition): string => partitionKey(topic, partition)
 
@@ -24,7 +23,7 @@ export function cannotBeRead(at: Place, cause: unknown): EngineError {
 export function isRefused(at: Place, code: string): EngineError {
   if (code === 'UNKNOWN_TOPIC_ID' || code === 'INCONSISTENT_TOPIC_ID') return new MadeAnew(at.topic, at)
   const message = `${keyOf(at)} cannot be fetched, the broker says ${code}`
-  return new EngineError(missing.includes(code) ? 'TOPIC_MISSING' : 'BROKER_REFUSED', message, { ...at })
+  return new EngineError(refusalCode(code), message, { ...at })
 }
 
 export function existsNoMore(at: Place): EngineError {
@@ -48,6 +47,6 @@ export function globalRefused(at: Place, code: string): EngineError {
 /** Nothing is fetched any more. */
 export function endedBy(error: unknown): EngineError {
   if (EngineError.is(error)) return error
-  const code = error instanceof BrokerError ? 'BROKER_REFUSED' : 'INVARIANT_BROKEN'
+  const code = error instanceof BrokerError ? refusalCode(error.code) : 'INVARIANT_BROKEN'
   return new EngineError(code, messageOf(error), { cause: error })
 }

@@ -1,6 +1,19 @@
 /** What an error means for the engine: who sees which sentence, and whether a restart in place can help. */
 import { BrokerError } from '../../broker/port.ts'
-import { EngineError, type EngineErrorDetails, fromWireError, type WireError } from '../../base/errors.ts'
+import {
+  EngineError,
+  type EngineErrorDetails,
+  type ErrorCode,
+  fromWireError,
+  type WireError,
+} from '../../base/errors.ts'
+
+const missing = ['UNKNOWN_TOPIC_OR_PARTITION', 'UNKNOWN_TOPIC_ID', 'INCONSISTENT_TOPIC_ID']
+
+/** What a broker refuses with this code: rights and credentials are one matter, a topic that is not there another. */
+export function refusalCode(code: string): ErrorCode {
+  return missing.includes(code) ? 'TOPIC_MISSING' : 'BROKER_REFUSED'
+}
 
 /** The error as the engine's own, whatever it was. */
 export function describeFailure(error: unknown): unknown {
@@ -10,7 +23,7 @@ export function describeFailure(error: unknown): unknown {
     case 'unreachable':
       return new EngineError('BROKER_UNREACHABLE', error.message, { cause: error })
     case 'config':
-      return new EngineError('BROKER_REFUSED', error.message, { cause: error })
+      return new EngineError(refusalCode(error.code), error.message, { cause: error })
     case 'record':
       return new EngineError('PRODUCE_FAILED', `the broker refused a record: ${error.message}`, { cause: error })
     case 'epoch-lost':

@@ -8,6 +8,7 @@ import { EngineError } from '../../base/errors.ts'
 import type { Affinity, TaskRef } from '../../topology/affinity.ts'
 import type { FromLane, StartingTask, ToLane } from '../../lanes/protocol.ts'
 import { globalRefused } from '../input/fetch-errors.ts'
+import { refusalCode } from '../recovery/failure.ts'
 import { type GroupPosition, newest } from '../group/assignment.ts'
 import { endOfBatches, RecordCursor } from '../../broker/wire/record-batch.ts'
 import type { Run } from '../run.ts'
@@ -382,7 +383,7 @@ function hasRecord({ records, aborted }: FetchedPartition, from: number): boolea
 
 export function refuseUnreadable({ topic, partition, error }: FetchedPartition): void {
   if (error === undefined) return
-  throw new EngineError('BROKER_REFUSED', `the changelog ${topic}:${partition} cannot be read: ${error}`)
+  throw new EngineError(refusalCode(error), `the changelog ${topic}:${partition} cannot be read: ${error}`)
 }
 
 /**

@@ -351,6 +351,10 @@ describe('a diagnosis', () => {
       /^Delete nothing, .+--describe --group app.+ only once they have decided\.$/,
     )
     assert.match(next('TOPIC_MISSING', false), /--describe --group .+give it the same one.+--partitions <number>/)
+    assert.match(
+      next('TOPIC_MISSING', false),
+      /A changelog of this application \(app-…-changelog\) is not to be made by hand/,
+    )
     assert.match(next('INVARIANT_BROKEN', true), /^Save the log .+ Then start the process again\.$/)
     assert.match(next('UNKNOWN', false), /start the process again\.$/)
   })
