@@ -162,6 +162,14 @@ describe('for scripts', () => {
     const stranger = await millrace(['lag', '--url', instance.url])
     assert.equal(stranger.code, 2)
     assert.match(stranger.stderr, /asks for a token/)
+    for (const verb of [['lag'], ['why'], ['ha', 'status']]) {
+      const wrong = await millrace([...verb, '--url', instance.url], {
+        env: { RUNTIME_HTTP_AUTH_TOKEN: 'open-barley' },
+      })
+      assert.equal(wrong.code, 2)
+      assert.match(wrong.stderr, /does not accept the token that it was given; give the one that is set there/)
+      assert.doesNotMatch(wrong.stderr, /open-barley/)
+    }
     const env = { RUNTIME_HTTP_AUTH_TOKEN: 'open-sesame' }
     assert.equal((await millrace(['lag', '--url', instance.url], { env })).code, 0)
     const off = await millrace(['stores', 'counts', '--url', instance.url], { env })

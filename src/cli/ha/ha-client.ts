@@ -43,12 +43,21 @@ export function interfaceUrl(config: Config, given: string | undefined): URL {
   return url
 }
 
+/** Of an interface that answered 401. `token`: what it was asked with. */
+export function tokenSentence(origin: string, token: string | null, how: string): string {
+  return token === null
+    ? `${origin} asks for a token; give it with ${how}.`
+    : `${origin} does not accept the token that it was given; give the one that is set there, with ${how}.`
+}
+
 export class HaClient {
   readonly #url: URL
+  readonly token: string | null
   readonly #headers: Readonly<Record<string, string>>
 
   constructor({ url, token }: HaClientOptions) {
     this.#url = url
+    this.token = token
     this.#headers = token === null ? {} : { authorization: `Bearer ${token}` }
   }
 
@@ -123,7 +132,11 @@ export function refusalError(client: HaClient, { status, reason }: HaRefusal): E
     case 401:
       return new EngineError(
         'USAGE',
-        `${client.origin} asks for a token; give it with RUNTIME_HTTP_AUTH_TOKEN or --set runtime.http.auth.token-file=<file>.`,
+        tokenSentence(
+          client.origin,
+          client.token,
+          'RUNTIME_HTTP_AUTH_TOKEN or --set runtime.http.auth.token-file=<file>',
+        ),
       )
     case 404:
       return new EngineError(

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { loadConfig } from '../../config/load.ts'
 import { EngineError } from '../../base/errors.ts'
-import { interfaceUrl } from '../ha/ha-client.ts'
+import { interfaceUrl, tokenSentence } from '../ha/ha-client.ts'
 
 export interface AskArguments {
   readonly url: readonly string[]
@@ -79,8 +79,8 @@ export async function ask<T>(
   const body = parsed(text)
   if (response.ok) return { ok: true, value: (body ?? text) as T }
   if (response.status === 401) {
-    const how = 'give it with RUNTIME_HTTP_AUTH_TOKEN or --token-file <file>'
-    return { ok: false, status: 401, reason: `${url.origin} asks for a token; ${how}.` }
+    const reason = tokenSentence(url.origin, token, 'RUNTIME_HTTP_AUTH_TOKEN or --token-file <file>')
+    return { ok: false, status: 401, reason }
   }
   const said = (body as { readonly error?: unknown } | undefined)?.error
   const reason = `${path.split('?')[0]}: ${typeof said === 'string' ? said : `the answer is ${response.status}`}.`

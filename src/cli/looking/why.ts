@@ -5,7 +5,7 @@ import { type WhyAnswer, answerText } from '../../view/diagnosis/answer.ts'
 import { type Status, statuses } from '../../view/diagnosis/finding.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { outputFault } from '../feed/output.ts'
-import { interfaceUrl } from '../ha/ha-client.ts'
+import { interfaceUrl, tokenSentence } from '../ha/ha-client.ts'
 
 export interface WhyArguments {
   readonly url?: string
@@ -79,8 +79,8 @@ async function ask(url: URL, token: string | null): Promise<Asked> {
   }
   if (response.ok && isAnswer(body)) return { answer: body }
   if (response.status === 401) {
-    const how = 'give it with RUNTIME_HTTP_AUTH_TOKEN or --set runtime.http.auth.token-file=<file>'
-    return { code: exitCodes.usage, told: `${url.origin} asks for a token; ${how}.` }
+    const how = 'RUNTIME_HTTP_AUTH_TOKEN or --set runtime.http.auth.token-file=<file>'
+    return { code: exitCodes.usage, told: tokenSentence(url.origin, token, how) }
   }
   const told = `${url.origin} answers ${response.status} to /why: it is no Millrace, or one that does not know the question yet.`
   return { code: whyExitCodes.SILENT, told }
