@@ -158,7 +158,11 @@ describe('for scripts', () => {
   test('exit codes tell who has to do something', async (t) => {
     const instance = await startFake({ config: { token: 'open-sesame' } })
     t.after(() => instance.stop())
-    assert.equal((await millrace(['lag', '--url', 'http://127.0.0.1:1'])).code, 14)
+    assert.equal((await millrace(['lag', '--url', 'http://127.0.0.1:2'])).code, 14)
+    for (const verb of [['lag'], ['why'], ['ha', 'status']]) {
+      const { stderr } = await millrace([...verb, '--url', 'http://127.0.0.1:10080'])
+      assert.match(stderr, /127\.0\.0\.1:10080 was not asked: browsers, .+ refuse port 10080; set runtime\.http\.port/)
+    }
     const stranger = await millrace(['lag', '--url', instance.url])
     assert.equal(stranger.code, 2)
     assert.match(stranger.stderr, /asks for a token/)

@@ -62,6 +62,12 @@ describe('configuration and start', () => {
     assert.deepEqual([...guarded.log, ...local.log], [])
   })
 
+  test('at a port that browsers refuse, a warning says so', async (t) => {
+    const instance = await startFake({ config: { port: 6697 } })
+    t.after(() => instance.stop())
+    assert.match(instance.log.join(), /browsers refuse to ask port 6697, .+ set runtime\.http\.port to another/)
+  })
+
   test('a token is asked of everything but the probes, before anything else is told', async (t) => {
     const instance = await startFake({ config: { token: 'canary-token' } })
     t.after(() => instance.stop())

@@ -1,6 +1,7 @@
 /** What `millrace ha` asks over the HTTP interface, and what its refusals mean to a caller. */
 import type { Config } from '../../config/config.ts'
 import { EngineError, messageOf } from '../../base/errors.ts'
+import { isBlockedPort } from '../../http/blocked-ports.ts'
 import type { HaAcknowledgement, HaHistory, HaStatus } from '../../http/ha-seam.ts'
 
 /** An answer that is no success, or no answer at all (`status` 0). */
@@ -41,6 +42,12 @@ export function interfaceUrl(config: Config, given: string | undefined): URL {
     throw new EngineError('USAGE', `--url is '${given}'; it is the address of a pod, as in http://localhost:8080.`)
   }
   return url
+}
+
+/** Why a port is never asked; undefined: it is. */
+export function blockedSentence({ origin, port }: URL): string | undefined {
+  if (!isBlockedPort(Number(port))) return undefined
+  return `${origin} was not asked: browsers, and fetch of Node.js, refuse port ${port}; set runtime.http.port of the process to another, such as 8080.`
 }
 
 /** Of an interface that answered 401. `token`: what it was asked with. */
@@ -94,7 +101,8 @@ export class HaClient {
       response = await fetch(url, { method, headers: this.#headers, signal: AbortSignal.timeout(answerTimeoutMs) })
       text = await response.text()
     } catch (error) {
-      return { ok: false, status: 0, reason: `${this.origin} does not answer (${causeOf(error)})` }
+      const reason = blockedSentence(this.#url) ?? `${this.origin} does not answer (${causeOf(error)})`
+      return { ok: false, status: 0, reason }
     }
     const body = parsed(text)
     if (response.ok && body !== undefined) return { ok: true, value: body as T }

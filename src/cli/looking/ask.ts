@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { loadConfig } from '../../config/load.ts'
 import { EngineError } from '../../base/errors.ts'
-import { interfaceUrl, tokenSentence } from '../ha/ha-client.ts'
+import { blockedSentence, interfaceUrl, tokenSentence } from '../ha/ha-client.ts'
 
 export interface AskArguments {
   readonly url: readonly string[]
@@ -74,7 +74,8 @@ export async function ask<T>(
     response = await fetch(address, { method, headers, signal: AbortSignal.timeout(timeoutMs) })
     text = await response.text()
   } catch (error) {
-    return unanswered(url.origin, error, timeoutMs)
+    const blocked = blockedSentence(url)
+    return blocked === undefined ? unanswered(url.origin, error, timeoutMs) : { ok: false, status: 0, reason: blocked }
   }
   const body = parsed(text)
   if (response.ok) return { ok: true, value: (body ?? text) as T }

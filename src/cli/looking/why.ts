@@ -5,7 +5,7 @@ import { type WhyAnswer, answerText } from '../../view/diagnosis/answer.ts'
 import { type Status, statuses } from '../../view/diagnosis/finding.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { outputFault } from '../feed/output.ts'
-import { interfaceUrl, tokenSentence } from '../ha/ha-client.ts'
+import { blockedSentence, interfaceUrl, tokenSentence } from '../ha/ha-client.ts'
 
 export interface WhyArguments {
   readonly url?: string
@@ -75,7 +75,7 @@ async function ask(url: URL, token: string | null): Promise<Asked> {
     })
     body = await response.json()
   } catch (error) {
-    return { code: whyExitCodes.SILENT, told: silence(url, error) }
+    return { code: whyExitCodes.SILENT, told: blockedSentence(url) ?? silence(url, error) }
   }
   if (response.ok && isAnswer(body)) return { answer: body }
   if (response.status === 401) {

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { isBlockedPort } from '../blocked-ports.ts'
 import { type Clock, systemClock } from '../../base/clock.ts'
 import { maskText } from '../../config/mask.ts'
 import type { Verdict } from '../../view/diagnosis/finding.ts'
@@ -139,6 +140,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       const address = await own.listen()
       const warning = exposureWarning(config, registered)
       if (warning !== undefined) log('warn', warning)
+      if (isBlockedPort(config.port)) log('warn', blockedWarning(config.port))
       return address
     },
     close: () => {
@@ -220,6 +222,13 @@ function servicesOf(
     endpoints: () => paths,
     openApi: () => document,
   }
+}
+
+function blockedWarning(port: number): string {
+  return (
+    `browsers refuse to ask port ${port}, and so does the command millrace: the console cannot be opened there; ` +
+    'set runtime.http.port to another, such as 8080'
+  )
 }
 
 /** Names what a stranger could read or do, where the interface is open to every network the machine is in. */
