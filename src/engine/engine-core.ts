@@ -17,7 +17,7 @@ import { producerOf } from './commit/identity.ts'
 import { untilIdle } from './idle.ts'
 import { type LaneReceivers, takeLaneMessage } from './lane-messages.ts'
 import { LaneReset } from './recovery/lane-reset.ts'
-import { LaneWatch, toldOf } from './recovery/lane-watch.ts'
+import { LaneWatch, sentenceOf } from './recovery/lane-watch.ts'
 import { confirmPlace } from './group/own-place.ts'
 import { Processing, type ProcessingParts } from './processing.ts'
 import type { Producer } from './commit/producer.ts'
@@ -76,16 +76,11 @@ export class EngineCore {
       },
       changed: () => this.#commits.touched(),
     })
-    this.#laneReset = new LaneReset({
-      lanes: settings.lanes,
-      timers: options.timers,
-      timeoutMs: settings.barrierTimeoutMs,
+    this.#laneReset = new LaneReset(options, {
       stillMs: (lane, toldMs) => this.#watch.stillMs(lane, toldMs),
-      toLanes: (message) => this.#toLanes(message),
       stuck: (lane) => {
         this.#ended = true
-        const work = this.#watch.work([lane], this.#originTopics)
-        const at = work && toldOf(work, (node) => options.nodeNames[node] ?? null).sentence
+        const at = sentenceOf(this.#watch, lane, this.#originTopics, options.nodeNames)
         options.fact({ type: 'lane-stuck', lane, ...(at && { at }) })
       },
     })
@@ -105,13 +100,8 @@ export class EngineCore {
     })
     const parts = { restorer: this.#restorer, schedules: this.#schedules, commits: this.#commits }
     this.#processing = this.#makeProcessing({ ...parts, runs: this.#runs, globals: this.#globals })
-    this.#receivers = {
-      ...parts,
-      processing: this.#processing,
-      laneReset: this.#laneReset,
-      recovery: this.#recovery,
-      reports: this.#reports,
-    }
+    const around = { laneReset: this.#laneReset, recovery: this.#recovery, reports: this.#reports }
+    this.#receivers = { ...parts, ...around, processing: this.#processing }
   }
 
   #makeRestorer(): Restorer {
@@ -260,10 +250,16 @@ export class EngineCore {
     this.#snapshot()
   }
 
-  /** The thread of a lane has ended by itself: its state is gone, and with it the run of this process. */
+  /** The thread of a lane has ended by itself: its state is gone, and with it the run. The next one has a new thread. */
   laneLost(lane: number, reason: string): void {
     if (this.#ended) return
-    this.#recovery.failed(new EngineError('LANE_FAILED', `lane-${lane} has ended: ${reason}`, { lane }))
+    this.#laneReset.lost(lane)
+    this.#reports.diskFull(lane, null)
+    this.#recovery.lane(new EngineError('LANE_FAILED', `lane-${lane} has ended: ${reason}`, { lane }))
+  }
+
+  laneMade(lane: number): void {
+    this.#laneReset.made(lane)
   }
 
   laneMessage(message: FromLane): void {

@@ -10,7 +10,7 @@ import { type BrokerAddress, connectBroker } from '../broker/connect.ts'
 import { EngineError, messageOf, toWireError } from '../base/errors.ts'
 import { type Compiling, loadApplication } from '../lanes/application.ts'
 import { type CursorTimestamp, extractorsOf } from '../lanes/extraction.ts'
-import type { FromLane } from '../lanes/protocol.ts'
+import type { FromLane, LanePeer } from '../lanes/protocol.ts'
 import { connectSchemas } from '../lanes/schema-port.ts'
 import type { EngineTracing } from '../lanes/telemetry/engine-tracing.ts'
 import { EngineCore } from './engine-core.ts'
@@ -36,6 +36,8 @@ export interface EngineWorkerData {
 
 const data = workerData as EngineWorkerData
 const control = parentPort as MessagePort
+/** By lane; of the thread that it has now. */
+const lanes = [...data.lanes]
 
 function fact(message: EngineFact): void {
   control.postMessage(message)
@@ -59,16 +61,17 @@ async function main(): Promise<void> {
     extractors,
     failpoint: failpointOfProcess(),
     committed: telemetry && ((report) => telemetry.tracing.commit(report)),
-    send: (lane, message, transfer) => (data.lanes[lane] as MessagePort).postMessage(message, transfer),
+    send: (lane, message, transfer) => (lanes[lane] as MessagePort).postMessage(message, transfer),
     fact,
   })
-  for (const port of data.lanes) {
+  const hear = (port: MessagePort): void => {
     port.on('message', (message: FromLane) => {
       // Nothing is fetched before the lanes are ready, and nothing may be before a record's time can be read.
       if (message.type === 'ready') void known.then(() => core.laneMessage(message))
       else core.laneMessage(message)
     })
   }
+  lanes.forEach(hear)
   control.on('message', (message: ToEngine) => {
     switch (message.type) {
       case 'start':
@@ -85,7 +88,7 @@ async function main(): Promise<void> {
           await questions.close()
           await broker.close()
           await telemetry?.flush()
-          for (const port of data.lanes) port.close()
+          for (const port of lanes) port.close()
           data.schemas?.close()
           control.close()
         })
@@ -99,12 +102,30 @@ async function main(): Promise<void> {
       case 'lane-lost':
         core.laneLost(message.lane, message.reason)
         return
+      case 'lane-made':
+        hear(replaceLane(message))
+        core.laneMade(message.lane)
+        return
       default:
         core.haCommand(message)
     }
   })
   sampleUsage()
   fact({ type: 'started' })
+}
+
+/**
+ * The other lanes hear of it here, in front of all that the engine tells them of the next run: what they hand over then
+ * takes the new way.
+ */
+function replaceLane({ lane, port, peers }: Extract<ToEngine, { type: 'lane-made' }>): MessagePort {
+  lanes[lane]?.close()
+  lanes[lane] = port
+  for (const [other, peer] of peers.entries()) {
+    const message: LanePeer | null = peer && { type: 'peer', lane, port: peer }
+    if (message !== null) lanes[other]?.postMessage(message, [message.port])
+  }
+  return port
 }
 
 async function startTracing(roots: number): Promise<{ tracing: EngineTracing; flush: () => Promise<void> }> {

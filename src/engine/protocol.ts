@@ -1,4 +1,5 @@
 /** What the control thread and the engine thread say to one another. */
+import type { MessagePort } from 'node:worker_threads'
 import type { LinkState } from './recovery/broker-link.ts'
 import type { LogFields } from '../base/logger.ts'
 import type { BrokerNode } from '../broker/port.ts'
@@ -24,6 +25,13 @@ export type ToEngine =
   | { readonly type: 'until-idle'; readonly id: number }
   /** A lane's thread has ended: nothing it held can be saved. */
   | { readonly type: 'lane-lost'; readonly lane: number; readonly reason: string }
+  /** The lane has a new thread: the channel to it, and for each other lane the one that takes the place of its own. */
+  | {
+      readonly type: 'lane-made'
+      readonly lane: number
+      readonly port: MessagePort
+      readonly peers: ReadonlyArray<MessagePort | null>
+    }
   /** Answer `answer`, some time or never. */
   | { readonly type: 'question'; readonly id: number; readonly question: BrokerQuestion }
   | HaCommandToEngine
@@ -54,6 +62,8 @@ export type EngineFact =
   | { readonly type: 'answer'; readonly id: number; readonly answer: BrokerAnswer }
   | { readonly type: 'stopped' }
   | { readonly type: 'failed'; readonly error: WireError; readonly restartHelps: boolean }
+  /** The thread of this lane has ended, and what follows needs another one. */
+  | { readonly type: 'lane-wanted'; readonly lane: number }
   /** A lane did not come back in time: the process must end. */
   /** `at`: what it is at, as a sentence. */
   | { readonly type: 'lane-stuck'; readonly lane: number; readonly at?: string }

@@ -23,6 +23,9 @@ const { currentNode, currentTopic, currentPartition, currentOffset, steps } = la
 const [idle, busy, waiting, held] = laneDoings.map((_, i) => i) as [number, number, number, number]
 const dropIndex = new Map<string, number>(dropReasons.map((reason, i) => [reason, i]))
 
+/** What goes with the thread, beside what a restart in place sets back. */
+const ofThread = ['heapUsedBytes', 'loopUtilization', 'timersPending', 'unwrittenBytes'] as const
+
 /** Notes the node at work in shared memory, so that a lane that is stuck shows where. */
 class SharedProbe implements Probe {
   readonly #block: Float64Array
@@ -60,11 +63,14 @@ export class LaneCounters {
   /** Where the records of the first sub-topology are counted, and how far the next one's are from there. */
   readonly #firstTaken: number
   readonly #toNext: number
+  /** Records that the threads which this lane had before have done. */
+  readonly #processedBefore: number
 
   /** From now on the lane's time counts, unless it did before an in-place restart. `wake`: asks for a turn. */
   constructor(layout: CounterLayout, block: Float64Array, clock: Clock, wake: () => void) {
     this.#layout = layout
     this.#block = block
+    this.#processedBefore = block[laneIndex.recordsProcessed] as number
     this.#firstTaken = subtopologySlot(layout, 0)
     this.#toNext = subtopologySlot(layout, 1) - this.#firstTaken
     if (block[laneIndex.doingSinceMs] === 0) block[laneIndex.doingSinceMs] = clock.now()
@@ -128,8 +134,9 @@ export class LaneCounters {
 
   progress(runner: { readonly processed: number; readonly inFlight: number }, clock: Clock): void {
     const block = this.#block
-    if (block[laneIndex.recordsProcessed] !== runner.processed) {
-      block[laneIndex.recordsProcessed] = runner.processed
+    const processed = this.#processedBefore + runner.processed
+    if (block[laneIndex.recordsProcessed] !== processed) {
+      block[laneIndex.recordsProcessed] = processed
       block[laneIndex.lastProgressMs] = clock.now()
     }
     block[laneIndex.inFlightAsync] = runner.inFlight
@@ -181,4 +188,13 @@ export class LaneCounters {
     this.#block[laneIndex.takenOverBytes] = 0
     this.#block[laneIndex.uncommittedBytes] = 0
   }
+}
+
+/** What a lane's block shows once its thread has ended: it is in no function, and has nothing before it. */
+export function threadEnded(layout: CounterLayout, block: Float64Array, clock: Clock): void {
+  const counters = new LaneCounters(layout, block, clock, () => undefined)
+  counters.reset()
+  if (block[laneIndex.turnsBegun] === block[laneIndex.turnsEnded]) counters.turnBegins(clock.now())
+  counters.turnEnds(clock.now(), false)
+  for (const slot of ofThread) counters.set(laneIndex[slot], 0)
 }

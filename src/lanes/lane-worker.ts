@@ -16,7 +16,7 @@ import { type Compiling, loadApplication } from './application.ts'
 import type { ErrorPolicies } from './tasks/error-policy.ts'
 import { LaneCore } from './lane-core.ts'
 import { LogLines } from './tasks/log-lines.ts'
-import type { FromLane, LaneAbandoned, LaneQuery, LaneToLane, ToLane } from './protocol.ts'
+import type { FromLane, LaneAbandoned, LanePeer, LaneQuery, LaneToLane, ToLane } from './protocol.ts'
 import type { RecordTracing } from './telemetry/record-tracing.ts'
 import { connectSchemas } from './schema-port.ts'
 import type { WriteBehindOptions } from './stores/store-writer.ts'
@@ -51,6 +51,10 @@ export interface LaneWorkerData {
 
 const data = workerData as LaneWorkerData
 const { lane, engine } = data
+/** Channels to the other lanes, of the threads that they have now. */
+const peers = [...data.peers]
+/** What the threads that this lane had before have used. */
+const cpuMsBefore = data.counters[laneIndex.cpuMs] as number
 
 function send(message: FromLane, transfer: ArrayBuffer[] = []): void {
   engine.postMessage(message, transfer)
@@ -119,7 +123,7 @@ async function main(): Promise<void> {
   const compiled = (await loadApplication(data.application)).compile(data.compiling)
   const topology = splitTopology(compiled, data.split)
   refuseOther(data.described, describeText(topology))
-  const { lanes, stateDir, applicationId, peers } = data
+  const { lanes, stateDir, applicationId } = data
   const turns = new Turns(() => core)
   const telemetry = data.traceRoots === null ? undefined : await startTracing(data.traceRoots)
   // At once, before anything behind it is acknowledged: a function of the application may catch the error.
@@ -151,11 +155,14 @@ async function main(): Promise<void> {
     }),
     tracing: telemetry?.tracing,
   })
+  // However the thread ends: the one that takes its place opens the same files.
+  process.on('exit', () => stored.close())
   const take = serve(core, stored, turns, () => void telemetry?.flush())
   // Nothing can be read or written before the serdes know their schemas: what the engine asks for waits until then.
   let held: ToLane[] | undefined = data.schemas === null ? undefined : []
-  engine.on('message', (message: ToLane) => {
-    if (held === undefined || message.type === 'stop' || message.type === 'reset') take(message)
+  engine.on('message', (message: ToLane | LanePeer) => {
+    if (message.type === 'peer') replacePeer(core, message)
+    else if (held === undefined || message.type === 'stop' || message.type === 'reset') take(message)
     else held.push(message)
   })
   process.on('unhandledRejection', (cause) => {
@@ -178,10 +185,10 @@ function serve(
   turns: Turns,
   flushTracing: () => void,
 ): (message: ToLane) => void {
-  for (const peer of data.peers) peer?.on('message', (message: LaneToLane) => core.receiveFromLane(message))
+  for (const peer of peers) peer?.on('message', (message: LaneToLane) => core.receiveFromLane(message))
   const end = (): void => {
     turns.stop()
-    for (const peer of data.peers) peer?.close()
+    for (const peer of peers) peer?.close()
     engine.close()
     data.schemas?.close()
     parentPort?.close()
@@ -207,6 +214,12 @@ function serve(
       turns.wake()
     }
   }
+}
+
+function replacePeer(core: LaneCore, { lane: other, port }: LanePeer): void {
+  peers[other]?.close()
+  peers[other] = port
+  port.on('message', (message: LaneToLane) => core.receiveFromLane(message))
 }
 
 async function startTracing(roots: number): Promise<{ tracing: RecordTracing; flush: () => Promise<void> }> {
@@ -254,7 +267,7 @@ let lastLoop = performance.eventLoopUtilization()
 /** CPU and heap of this thread, for the metrics. */
 function sampleUsage(): void {
   const usage = process.threadCpuUsage()
-  data.counters[laneIndex.cpuMs] = (usage.user + usage.system) / 1000
+  data.counters[laneIndex.cpuMs] = (usage.user + usage.system) / 1000 + cpuMsBefore
   data.counters[laneIndex.heapUsedBytes] = process.memoryUsage().heapUsed
   const loop = performance.eventLoopUtilization()
   data.counters[laneIndex.loopUtilization] = performance.eventLoopUtilization(loop, lastLoop).utilization

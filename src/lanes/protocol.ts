@@ -2,6 +2,7 @@
  * What the engine thread and the lanes say to one another. Channels are FIFO per pair. Every message that belongs to a
  * run of the engine carries its number: what is still under way from before an in-place restart is dropped on arrival.
  */
+import type { MessagePort } from 'node:worker_threads'
 import type { CommitEpoch } from '../base/ids.ts'
 import type { BatchPack } from '../broker/wire/batch-pack.ts'
 import type { AbortedRange as AbortedTransaction } from '../broker/wire/record-batch.ts'
@@ -152,6 +153,13 @@ export type ToLane =
   /** In-place restart: drop everything that is not committed. */
   | { readonly type: 'reset'; readonly run: number }
   | { readonly type: 'stop' }
+
+/** From the engine's thread to that of a lane: another lane has a new thread, and this is the way to it. */
+export interface LanePeer {
+  readonly type: 'peer'
+  readonly lane: number
+  readonly port: MessagePort
+}
 
 /** From the control thread: the runtime has ended as by a crash. The lane lets go of its stores as they are, and its thread ends. */
 export interface LaneAbandoned {

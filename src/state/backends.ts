@@ -83,7 +83,8 @@ export function lmdbBackends(options: LmdbOptions): StoreBackendFactory {
       }
     },
     close(): void {
-      for (const { environment } of open.values()) environment.close()
+      // Where the thread ends within a transaction, LMDB itself ends that, and nothing of it is left.
+      for (const { environment } of open.values()) if (!environment.busy) environment.close()
       open.clear()
     },
   }

@@ -86,6 +86,14 @@ describe('thread dump', () => {
     }
   })
 
+  test('one whose thread has ended is told as such', async (t) => {
+    const threads: DumpedThread[] = [{ name: 'lane-0', role: 'lane', threadId: -1, ended: true }]
+    const dumper = createThreadDumper({ threads: () => threads, currentNode: () => 'the last one' })
+    t.after(() => dumper.close())
+    const { state, stack, currentNode } = lane(await dumper.dump({ depth: 40 }), 0)
+    assert.deepEqual([state, stack, currentNode], ['WAITING', ['(the thread has ended)'], null])
+  })
+
   test('a worker in native code is BLOCKED, and goes on although it was asked', async (t) => {
     const { workers } = await scene(t, 'native', 'spin')
     const native = workers[0] as Worker

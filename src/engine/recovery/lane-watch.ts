@@ -123,6 +123,17 @@ export class LaneWatch {
   }
 }
 
+/** What this lane is at, for people; undefined where it is in no function. */
+export function sentenceOf(
+  watch: LaneWatch,
+  lane: number,
+  originTopics: readonly string[],
+  nodeNames: readonly string[],
+): string | undefined {
+  const work = watch.work([lane], originTopics)
+  return work && toldOf(work, (node) => nodeNames[node] ?? null).sentence
+}
+
 /** What a lane is at, for people, and the place for programs. */
 export function toldOf(
   work: LaneWork,

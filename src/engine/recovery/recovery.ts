@@ -56,17 +56,18 @@ export class Recovery {
     const error = describeFailure(message.error)
     const cause = error instanceof EngineError ? error : new EngineError('LANE_FAILED', String(error))
     if (cause.details.row !== undefined) void this.#unreadable(run, cause)
-    else this.#lane(cause)
+    else this.lane(cause)
   }
 
   /** Says which record it is, before anything else is done. */
   async #unreadable(run: Run, cause: EngineError): Promise<void> {
     const topics = this.#host.topics()
     const placed = topics ? await placedRow(this.#o.broker, topics, cause) : cause
-    if (!run.isOver) this.#lane(placed)
+    if (!run.isOver) this.lane(placed)
   }
 
-  #lane(cause: EngineError): void {
+  /** What follows where a lane has failed, or has ended. */
+  lane(cause: EngineError): void {
     const role = this.#host.role()
     role?.faultSeen(cause)
     if (cause.recovery === 'restart-engine') {

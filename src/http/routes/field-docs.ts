@@ -210,7 +210,8 @@ export const fieldDocs: Readonly<Record<string, Readonly<Record<string, string>>
     timestamp: 'When the dump was taken.',
     'engineThreads[].name': '`control`, `engine`, `lane-0` ….',
     'engineThreads[].role': 'What the thread is for.',
-    'engineThreads[].state': 'RUNNABLE runs, WAITING is idle or waits, BLOCKED is in native code and does not answer.',
+    'engineThreads[].state':
+      'RUNNABLE runs, WAITING is idle or waits, or has ended (the stack says so) while the engine restarts in place, BLOCKED is in native code and does not answer.',
     'engineThreads[].currentNode': 'Node of the topology that a lane is at, by its own counters.',
     'engineThreads[].stack[]': 'A frame, `function (file:line)`, innermost first.',
     'platformThreads[].name': 'Name of the operating system’s thread.',

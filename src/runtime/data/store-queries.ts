@@ -11,6 +11,7 @@ const answerWithinMs = 10_000
 const defaultLimit = 10_000
 
 interface Question {
+  readonly store: string
   readonly rows: StoreRow[]
   readonly waiting: Set<number>
   count: number
@@ -22,20 +23,31 @@ interface Question {
 export class LaneQueries {
   readonly #lanes: readonly Worker[]
   readonly #questions = new Map<number, Question>()
+  /** Lanes whose thread has ended. */
+  readonly #gone = new Set<number>()
   #id = 0
 
+  /** `lanes`: those that there are, when they are asked. */
   constructor(lanes: readonly Worker[]) {
     this.#lanes = lanes
-    lanes.forEach((worker, lane) => {
-      worker.on('message', (answer: LaneAnswer) => this.#answered(lane, answer))
-    })
+  }
+
+  /** The rows that its thread had in memory are gone, and nobody answers for them until there is another one. */
+  laneEnded(lane: number): void {
+    this.#gone.add(lane)
+    for (const { store, waiting, reject } of this.#questions.values()) if (waiting.has(lane)) reject(ended(store, lane))
+  }
+
+  laneMade(lane: number): void {
+    this.#gone.delete(lane)
   }
 
   async ask(store: string, query: StoreQuery, limit: number): Promise<{ rows: StoreRow[]; count: number }> {
+    for (const lane of this.#gone) throw ended(store, lane)
     const id = ++this.#id
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const waiting = new Set(this.#lanes.keys())
-    const question: Question = { rows: [], waiting, count: 0, resolve, reject }
+    const question: Question = { store, rows: [], waiting, count: 0, resolve, reject }
     this.#questions.set(id, question)
     const timer = setTimeout(() => reject(silent(store, [...waiting])), answerWithinMs)
     const message: LaneQuery = { type: 'query', id, store, query, limit }
@@ -49,7 +61,7 @@ export class LaneQueries {
     return { rows: question.rows, count: question.count }
   }
 
-  #answered(lane: number, { id, rows, count, error }: LaneAnswer): void {
+  answered(lane: number, { id, rows, count, error }: LaneAnswer): void {
     const question = this.#questions.get(id)
     if (!question?.waiting.delete(lane)) return
     if (error !== undefined) {
@@ -60,6 +72,11 @@ export class LaneQueries {
     question.count += count
     if (question.waiting.size === 0) question.resolve()
   }
+}
+
+function ended(store: string, lane: number): EngineError {
+  const why = `the thread of lane-${lane} has ended, and the engine restarts in place: ask again when it runs`
+  return new EngineError('STORE_UNAVAILABLE', `the store ${store} cannot be read: ${why}`)
 }
 
 function silent(store: string, lanes: readonly number[]): EngineError {

@@ -33,7 +33,6 @@ import { Oversights } from './oversights.ts'
 import { exitCodeAfter } from '../exit-codes.ts'
 import { IdleWaits } from './idle-waits.ts'
 import { LaneProgress } from './lane-progress.ts'
-import { LaneQueries } from '../data/store-queries.ts'
 import { tuneThreadMemory } from '../threads/thread-memory.ts'
 import type { AskedBroker } from '../why/asked-broker.ts'
 
@@ -46,7 +45,6 @@ export class EngineHost implements EngineView, EngineCommands {
   readonly #counters: CountersView
   readonly #threads: EngineThreads
   readonly #oversights: Oversights
-  #queries: LaneQueries | undefined
   #dumper: ThreadDumper | undefined
   #snapshot: EngineSnapshot | undefined
   #places: GroupPlaces | null = null
@@ -83,7 +81,8 @@ export class EngineHost implements EngineView, EngineCommands {
     this.#threads = new EngineThreads(options, this.#counters, {
       fact: (fact) => this.#fact(fact),
       engineFailed: ({ message, stack }) => this.#fail({ code: 'UNKNOWN', message, stack, details: {} }, true),
-      laneExited: (lane, code) => this.#laneExited(lane, code),
+      ending: () => this.#stopping || this.#ended,
+      error: (message, fields) => options.log({ level: 'error', component: 'app', message, fields }),
     })
     const over = Promise.withResolvers<void>()
     this.#over = over.promise
@@ -235,21 +234,15 @@ export class EngineHost implements EngineView, EngineCommands {
   start(broker: BrokerAddress): void {
     this.#to('STARTING')
     this.#threads.start(broker)
-    this.#queries = new LaneQueries(this.#threads.lanes)
-  }
-
-  #laneExited(lane: number, code: number): void {
-    if (this.#stopping || this.#ended) return
-    this.#send({ type: 'lane-lost', lane, reason: `its thread ended with code ${code}` })
   }
 
   /** Rows of a store, from all lanes. */
   async query(store: string, query: StoreQuery, limit: number): Promise<{ rows: StoreRow[]; count: number }> {
-    if (this.#queries === undefined || this.#stopping || this.#ended) {
+    if (!this.#threads.started || this.#stopping || this.#ended) {
       const { state } = this.#lifecycle
       throw new EngineError('STORE_UNAVAILABLE', `the store ${store} cannot be read: the state is ${state}`)
     }
-    return this.#queries.ask(store, query, limit)
+    return this.#threads.queries.ask(store, query, limit)
   }
 
   /** Who has which task of the group; null while this process has no place in it. */

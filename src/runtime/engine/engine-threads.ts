@@ -4,19 +4,24 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { MessageChannel, type MessagePort, type Transferable, Worker } from 'node:worker_threads'
 import { type CounterLayout, type CountersView, laneIndex } from '../../base/counters.ts'
-import type { LogLevel } from '../../base/logger.ts'
+import { systemClock } from '../../base/clock.ts'
+import type { LogFields, LogLevel } from '../../base/logger.ts'
 import type { BrokerAddress } from '../../broker/connect.ts'
 import type { EngineWorkerData } from '../../engine/engine-worker.ts'
 import type { EngineFact, ToEngine } from '../../engine/protocol.ts'
 import type { EngineSettings } from '../../engine/settings.ts'
 import type { ErrorPolicies } from '../../lanes/tasks/error-policy.ts'
 import type { Compiling } from '../../lanes/application.ts'
+import { threadEnded } from '../../lanes/lane-counters.ts'
 import type { LaneWorkerData } from '../../lanes/lane-worker.ts'
-import type { LaneAbandoned } from '../../lanes/protocol.ts'
+import type { LaneAbandoned, LaneAnswer } from '../../lanes/protocol.ts'
 import type { WriteBehindOptions } from '../../lanes/stores/store-writer.ts'
+import { LaneQueries } from '../data/store-queries.ts'
+import type { DumpedThread } from '../threads/thread-dump.ts'
 import { AskedBroker } from '../why/asked-broker.ts'
 import { describeText } from '../../topology/describe.ts'
 import type { CompiledTopology } from '../../topology/compiled.ts'
+import { type Uncaught, whyEnded } from './lane-end.ts'
 import { memoryBytes } from './memory.ts'
 
 /**
@@ -55,7 +60,10 @@ export interface EngineThreadsHost {
   fact(fact: EngineFact): void
   /** An uncaught error has ended the engine's thread. */
   engineFailed(error: Error): void
-  laneExited(lane: number, code: number): void
+  /** The threads are ended, or have been: a lane that ends does so with them, and none takes its place. */
+  ending(): boolean
+  /** A line for the log. */
+  error(message: string, fields: LogFields): void
 }
 
 export class EngineThreads {
@@ -63,10 +71,12 @@ export class EngineThreads {
   readonly #counters: CountersView
   readonly #host: EngineThreadsHost
   readonly lanes: Worker[] = []
+  readonly queries = new LaneQueries(this.lanes)
   readonly broker = new AskedBroker((id, question) => this.send({ type: 'question', id, question }))
   #engine: Worker | undefined
   #terminated = false
-  #alive = 0
+  /** Lanes whose thread has ended; until another one takes its place. */
+  readonly #gone = new Set<number>()
   readonly #ended = Promise.withResolvers<void>()
   readonly #laneEnds: Promise<void>[] = []
 
@@ -81,7 +91,7 @@ export class EngineThreads {
   }
 
   get lanesAlive(): number {
-    return this.#alive
+    return this.lanes.length - this.#gone.size
   }
 
   /** Resolves when all threads have ended. */
@@ -90,11 +100,14 @@ export class EngineThreads {
   }
 
   /** For a dump of what they are doing. */
-  list(): Array<{ readonly name: string; readonly role: 'engine' | 'lane'; readonly threadId: number }> {
+  list(): DumpedThread[] {
     const engine = this.#engine
     return [
       ...(engine ? [{ name: 'engine', role: 'engine' as const, threadId: engine.threadId }] : []),
-      ...this.lanes.map(({ threadId }, lane) => ({ name: `lane-${lane}`, role: 'lane' as const, threadId })),
+      ...this.lanes.map(({ threadId }, lane) => {
+        const ended = this.#gone.has(lane)
+        return { name: `lane-${lane}`, role: 'lane' as const, threadId, ended }
+      }),
     ]
   }
 
@@ -110,21 +123,51 @@ export class EngineThreads {
       broker,
       engineChannels.map((channel) => channel.port1),
     )
-    this.lanes.forEach((worker, lane) => {
-      const { promise, resolve } = Promise.withResolvers<void>()
-      this.#laneEnds.push(promise)
-      this.#alive++
-      worker.on('exit', (code) => {
-        this.#alive--
-        resolve()
-        this.#host.laneExited(lane, code)
-      })
-      worker.on('error', (error) => this.send({ type: 'lane-lost', lane, reason: error.message }))
+    for (const [lane, worker] of this.lanes.entries()) this.#watch(worker, lane)
+  }
+
+  #watch(worker: Worker, lane: number): void {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#laneEnds.push(promise)
+    let uncaught: Uncaught | undefined
+    worker.on('message', (answer: LaneAnswer) => this.queries.answered(lane, answer))
+    // What ends it is known before it has ended.
+    worker.on('error', (error: unknown) => {
+      uncaught = { error }
+    })
+    worker.on('exit', (code) => {
+      this.#laneEnded(lane, whyEnded(code, uncaught), uncaught)
+      resolve()
     })
   }
 
-  send(message: ToEngine): void {
-    this.#engine?.postMessage(message)
+  #laneEnded(lane: number, reason: string, uncaught: Uncaught | undefined): void {
+    this.#gone.add(lane)
+    if (this.#terminated || this.#host.ending()) return
+    const stack = uncaught?.error instanceof Error ? uncaught.error.stack : undefined
+    this.#host.error(`lane-${lane} has ended: ${reason}`, { code: 'LANE_FAILED', ...(stack && { stack }) })
+    threadEnded(this.#o.layout, this.#counters.lanes[lane] as Float64Array, systemClock)
+    this.queries.laneEnded(lane)
+    this.send({ type: 'lane-lost', lane, reason })
+  }
+
+  /** A new thread in place of one that has ended. The engine tells the other lanes which way leads to it. */
+  #replaceLane(lane: number): void {
+    if (this.#terminated || this.#host.ending() || !this.#gone.delete(lane)) return
+    const { port1, port2 } = new MessageChannel()
+    const channels = this.lanes.map((_, other) => (other === lane ? null : new MessageChannel()))
+    const own = channels.map((channel) => channel?.port1 ?? null)
+    const peers = channels.map((channel) => channel?.port2 ?? null)
+    const worker = this.#startLane(lane, port2, own)
+    this.lanes[lane] = worker
+    this.queries.laneMade(lane)
+    this.#watch(worker, lane)
+    const transfer = [port1, ...peers].filter((port) => port !== null)
+    this.send({ type: 'lane-made', lane, port: port1, peers }, transfer)
+  }
+
+  send(message: ToEngine, transfer: readonly Transferable[] = []): void {
+    this.#engine?.postMessage(message, transfer)
   }
 
   /** Ends the threads where they are. One that does not end within a moment ends with the process. */
@@ -203,6 +246,7 @@ export class EngineThreads {
     // A thread that is ended while it loads its modules may fail on one that is there by half, and may still say so itself.
     engine.on('message', (fact: EngineFact) => {
       if (fact.type === 'answer') this.broker.answered(fact.id, fact.answer)
+      else if (fact.type === 'lane-wanted') this.#replaceLane(fact.lane)
       else if (fact.type !== 'failed' || !this.#terminated) this.#host.fact(fact)
     })
     engine.on('error', (error) => {

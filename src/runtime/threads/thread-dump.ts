@@ -18,6 +18,8 @@ export interface DumpedThread {
   readonly role: 'engine' | 'lane' | 'broker'
   /** `Worker.threadId`. */
   readonly threadId: number
+  /** The thread is not there any more; another one may take its place. */
+  readonly ended?: boolean
 }
 
 export interface ThreadDumperOptions {
@@ -45,6 +47,9 @@ const osSampleGapMs = 4
  * answer is native code.
  */
 const nativeCpuMs = 200
+
+/** In place of a stack. */
+export const endedFrame = '(the thread has ended)'
 
 export function createThreadDumper(options: ThreadDumperOptions): ThreadDumper {
   const { threads, currentNode = () => null, budgetMs = 250 } = options
@@ -78,7 +83,9 @@ export function createThreadDumper(options: ThreadDumperOptions): ThreadDumper {
       stack: currentFrames(maxFrames),
     }
     const before = byName(asked)
-    const workers = known.map(({ name, role, threadId }): EngineThread => {
+    const workers = known.map(({ name, role, threadId, ended }): EngineThread => {
+      // Of the states that there are it is the one of a thread that does nothing.
+      if (ended === true) return { name, role, state: 'WAITING', currentNode: null, stack: [endedFrame] }
       const look = looks.get(threadId)
       const now = last.get(name)
       const cpuMs = owing.get(threadId) ?? before.get(name)?.cpuMs ?? 0

@@ -10,6 +10,7 @@ import { stateFolder } from '../../state/backends.ts'
 import { Diagnosis } from '../../view/diagnosis/diagnosis.ts'
 import type { EarlierFailure, Facts, SettingsFacts } from '../../view/diagnosis/facts.ts'
 import type { SeenFunction } from '../../view/diagnosis/lane-look.ts'
+import { endedFrame } from '../threads/thread-dump.ts'
 import type { ThreadsSnapshot } from '../../view/view.ts'
 import type { LogLine } from '../contract.ts'
 import type { EngineHost } from '../engine/engine-host.ts'
@@ -123,6 +124,7 @@ export function functionsOf({ engineThreads }: ThreadsSnapshot): ReadonlyMap<str
 }
 
 function isOfApplication(frame: string): boolean {
+  if (frame === endedFrame) return false
   const file = frame.slice(frame.lastIndexOf('(') + 1)
   return !/^(<eval>|node:|:)/.test(file) && !file.startsWith(ownFolder)
 }

@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type CounterLayout, laneBlockLength, laneIndex, newBlock } from '../../../src/base/counters.ts'
+import { VirtualClock } from '../../../src/base/clock.ts'
+import { threadEnded } from '../../../src/lanes/lane-counters.ts'
 import { LaneLook } from '../../../src/view/diagnosis/lane-look.ts'
 
 const layout: CounterLayout = { nodes: 1, subtopologies: 1, stores: [], sourceTopics: ['in'], sinkTopics: [] }
@@ -111,4 +113,25 @@ test('a call that ends by itself is what calls may take', () => {
   call(block, 0, -1, 0)
   facts(11_000)
   assert.equal(facts(13_000).longestCallMs, 6000)
+})
+
+test('a lane whose thread has ended is in no function, has nothing before it, and has done what it did', () => {
+  const { block, facts } = lookAt()
+  block[laneIndex.turnsBegun] = 5
+  block[laneIndex.turnsEnded] = 4
+  block[laneIndex.currentNode] = 0
+  block[laneIndex.queuedRecords] = 100
+  block[laneIndex.inFlightAsync] = 1
+  block[laneIndex.oldestCall] = 3
+  block[laneIndex.recordsProcessed] = 70
+  assert.equal(facts(1000).stepSinceMs, 1000)
+  threadEnded(layout, block, new VirtualClock())
+  for (const now of [10_000, 20_000]) {
+    const { stepSinceMs, call, queuedRecords, busySinceMs } = facts(now)
+    assert.deepEqual(
+      { stepSinceMs, call, queuedRecords, busySinceMs },
+      { stepSinceMs: null, call: null, queuedRecords: 0, busySinceMs: null },
+    )
+  }
+  assert.equal(block[laneIndex.recordsProcessed], 70)
 })

@@ -15,6 +15,19 @@ function slowCall(cause: string): string {
     : 'The developers have to make the function quicker, or asynchronous where it waits. While it is in the function again, `/debug/threads` shows the line: save it for them. Where the function waits for another system, check that one; see whether this host is short of processor time; where it began with a new release, roll that back'
 }
 
+/** By the words of `src/runtime/engine/lane-end.ts`. */
+function endedThread(cause: string): string {
+  if (/ran out of memory/.test(cause))
+    return 'the thread of a lane had no memory left. Give the process more of it; where it runs out again, the developers have to see what the functions of the application collect and never let go of'
+  if (/in code of Millrace/.test(cause))
+    return 'save the log of this process for the developers, who can send it to the maintainers of Millrace'
+  if (/nothing caught an error/.test(cause))
+    return 'the error is of the application, or of a library that it uses, and came when no function of a step was at work: in a timer, a callback, or an `error` event that nobody listens to, as of a client of a database. Check the system that it names. The log of this process has the stack of the error; the developers have to handle it where it comes about'
+  if (/with exit code/.test(cause))
+    return 'the application, or a library that it uses, has ended the thread of a lane with `process.exit`. The developers have to throw an error there instead, or to leave the record to `errors.processing`'
+  return 'a thread has ended. Save the log of this process for the developers, who can send it to the maintainers of Millrace'
+}
+
 const byCode: Readonly<Partial<Record<ErrorCode, (facts: CauseFacts, cause: string) => string>>> = {
   BARRIER_TIMEOUT: ({ settings }, cause) =>
     `a call of the application took longer than ${setting('commit-barrier.timeout-ms', time(settings?.laneTimeoutMs))} while a commit waited for it. ${slowCall(cause)}`,
@@ -26,8 +39,7 @@ const byCode: Readonly<Partial<Record<ErrorCode, (facts: CauseFacts, cause: stri
     `check from this host that the brokers can be reached, at ${broker.address}, and that they run`,
   STORE_CORRUPT: ({ settings }) =>
     `the engine sets the damaged files aside and rebuilds the store from its changelog by itself. Check the disk of ${setting('engine.state.dir', settings?.stateDir)} (\`dmesg\`, its SMART values): it gave back other bytes than were written`,
-  LANE_FAILED: () =>
-    'a thread has ended. If the cause says that memory ran out, give the process more of it; else save the log of this process for the developers, who can send it to the maintainers of Millrace',
+  LANE_FAILED: (_, cause) => endedThread(cause),
   GLOBAL_TABLE_LOST: () =>
     'see who deletes the records of the topic, or the topic: what a global table reads is best compacted, and not deleted by age or size',
   SCHEMA_UNAVAILABLE: () =>
