@@ -13,7 +13,8 @@ import type { KnownSerdes } from '../topology/serdes/known-serdes.ts'
 import { HandOffOperator, SinkOperator } from './sink.ts'
 import { SlidingWindowOperator } from './windows/sliding-window.ts'
 import * as stateless from './stateless.ts'
-import { JoinWindowOperator, SelfJoinOperator, StreamJoinOperator, WaitingRecords } from './joins/stream-join.ts'
+import { deadlinesOf, JoinWindowOperator, SelfJoinOperator, StreamJoinOperator } from './joins/stream-join.ts'
+import { WaitingRecords } from './joins/waiting-records.ts'
 import { SuppressOperator } from './suppress.ts'
 import * as table from './table.ts'
 import { StreamTableJoinOperator, TableJoinMergeOperator, TableJoinOperator } from './joins/table-join.ts'
@@ -165,7 +166,7 @@ function waitingOf(spec: SpecOf<'streamJoin'>, env: OperatorEnv, parts: TaskPart
   const known = parts.waiting.get(spec.waitingStore)
   if (known) return known
   const store = env.context.store(spec.waitingStore) as KeyValueStore<unknown, Waiting>
-  const waiting = new WaitingRecords(store, parts.specOf(spec.otherStore).keySerde)
+  const waiting = new WaitingRecords(store, parts.specOf(spec.otherStore).keySerde, deadlinesOf(spec))
   parts.waiting.set(spec.waitingStore, waiting)
   return waiting
 }

@@ -11,7 +11,8 @@ import type { RecordView, SpecOf } from '../topology/operator-spec.ts'
 import { type Headers, headersFault } from '../broker/wire/headers.ts'
 import { type Downstream, forward, isPromise, type Maybe, type Origin, Rec } from './contract.ts'
 import { firedAt, NodeOperator, type OperatorEnv, processingFailed, timeOf, whereOf } from './node-operator.ts'
-import { bytesText, byText, SortedList } from './sorted-list.ts'
+import { SortedList } from '../state/rows/sorted-list.ts'
+import { bytesText, byText } from './text-order.ts'
 
 type Answer = void | Promise<void>
 

@@ -7,7 +7,8 @@ import type { SpecOf } from '../topology/operator-spec.ts'
 import { Change, type Downstream, forward, type Maybe, type Origin, Rec } from './contract.ts'
 import { heldBackOrigin, NodeOperator, type OperatorEnv } from './node-operator.ts'
 import { QuietInput } from './quiet/quiet-input.ts'
-import { bytesText, byText, SortedList } from './sorted-list.ts'
+import { SortedList } from '../state/rows/sorted-list.ts'
+import { bytesText, byText } from './text-order.ts'
 
 interface Place {
   readonly time: number

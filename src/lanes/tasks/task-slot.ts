@@ -2,7 +2,7 @@
 import { keySlot } from '../../base/hash.ts'
 import type { CommitEpoch } from '../../base/ids.ts'
 import type { OpenCall, Rec } from '../../operators/contract.ts'
-import { bytesText } from '../../operators/sorted-list.ts'
+import { bytesText } from '../../operators/text-order.ts'
 import type { Task } from '../../operators/task.ts'
 import type { AnyStore, StoreLifecycle } from '../../state/contract.ts'
 import type { RowPrefetch } from '../../state/table/prefetch.ts'

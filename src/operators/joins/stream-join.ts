@@ -1,11 +1,9 @@
 /** Joins of two streams within a window of time. */
-import type { Serde } from '../../serde/serde.ts'
-import type { KeyValueStore, WindowStore } from '../../state/contract.ts'
-import { timedKey, timeOfKey, type Waiting } from '../../topology/serdes/internal-serdes.ts'
+import type { WindowStore } from '../../state/contract.ts'
 import type { SpecOf } from '../../topology/operator-spec.ts'
 import { type Downstream, forward, type Maybe, Rec } from '../contract.ts'
 import { heldBackOrigin, NodeOperator, OperatorClock, type OperatorEnv } from '../node-operator.ts'
-import { bytesText, byText, SortedList } from '../sorted-list.ts'
+import type { WaitingRecords } from './waiting-records.ts'
 
 const absent = (value: unknown): value is null | undefined => value === null || value === undefined
 
@@ -31,112 +29,10 @@ export class JoinWindowOperator extends NodeOperator {
   }
 }
 
-interface WaitingPlace {
-  readonly timestamp: number
-  readonly left: boolean
-  /** The store's key, as text: time, side, key. */
-  readonly text: string
-  readonly id: Uint8Array
-}
-
-const inOrder = (a: WaitingPlace, b: WaitingPlace): number => a.timestamp - b.timestamp || byText(a.text, b.text)
-
-/**
- * Records that have found no partner yet, and those that were told to have none for as long as one might still come:
- * what was told is not taken back. Shared by both sides of a join.
- */
-export class WaitingRecords {
-  readonly #store: KeyValueStore<unknown, Waiting>
-  readonly #keySerde: Serde<unknown>
-  readonly #places = new SortedList<WaitingPlace>(inOrder)
-  /** Kept without their values. */
-  readonly #told = new SortedList<WaitingPlace>(inOrder)
-  #rebuilt = false
-  /** What was due up to here was told. What has come since with its time already over waits for the next instant. */
-  lookedAt = Number.NEGATIVE_INFINITY
-
-  constructor(store: KeyValueStore<unknown, Waiting>, keySerde: Serde<unknown>) {
-    this.#store = store
-    this.#keySerde = keySerde
-  }
-
-  init(): void {
-    if (this.#rebuilt) return
-    this.#rebuilt = true
-    for (const [id, { values }] of this.#store.all())
-      (values.length > 0 ? this.#places : this.#told).add(this.#place(id as Uint8Array))
-  }
-
-  get first(): WaitingPlace | undefined {
-    return this.#places.first
-  }
-
-  /** When the first of them has waited for long enough; `shortest`: how long each waits at least. */
-  nextDeadline(deadline: (place: WaitingPlace) => number, shortest: number): number {
-    let next = Number.POSITIVE_INFINITY
-    for (const place of this.#places) {
-      if (place.timestamp + shortest >= next) break
-      next = Math.min(next, deadline(place))
-    }
-    return next
-  }
-
-  add(rec: Rec, left: boolean): void {
-    const id = this.#id(rec.key, rec.timestamp, left)
-    const held = this.#store.get(id)
-    const values = held ? [...held.values, rec.value] : [rec.value]
-    this.#store.put(id, { left, key: rec.key, values, headers: rec.headers })
-    if (held && held.values.length > 0) return
-    const place = this.#place(id)
-    if (held) this.#told.remove(place)
-    this.#places.add(place)
-  }
-
-  /** A partner was found for all records of this key, side and timestamp. */
-  matched(key: unknown, timestamp: number, left: boolean): void {
-    if (this.#places.size === 0) return
-    const id = this.#id(key, timestamp, left)
-    if (this.#store.get(id) === undefined) return
-    this.#store.delete(id)
-    this.#places.remove(this.#place(id))
-  }
-
-  /** True when the records of this key, side and timestamp were told to have no partner. */
-  wasTold(key: unknown, timestamp: number, left: boolean): boolean {
-    if (this.#told.size === 0) return false
-    return this.#store.get(this.#id(key, timestamp, left))?.values.length === 0
-  }
-
-  /** Forgets what was told of records before this time: whoever comes for them now is late. */
-  forget(before: number): void {
-    if (this.#told.size === 0) return
-    for (const { id } of this.#told.takeWhile((place) => place.timestamp < before)) this.#store.delete(id)
-  }
-
-  /** Takes out what waits in vain at this time, oldest first. */
-  takeDue(due: (place: WaitingPlace) => boolean): Array<{ timestamp: number; waiting: Waiting }> {
-    const taken: WaitingPlace[] = []
-    for (const place of this.#places) if (due(place)) taken.push(place)
-    return taken.map((place) => {
-      this.#places.remove(place)
-      const waiting = this.#store.get(place.id) as Waiting
-      this.#store.put(place.id, { ...waiting, headers: [], values: [] })
-      this.#told.add(place)
-      return { timestamp: place.timestamp, waiting }
-    })
-  }
-
-  #place(id: Uint8Array): WaitingPlace {
-    return { timestamp: timeOfKey(id), left: id[8] === 1, text: bytesText(id), id }
-  }
-
-  #id(key: unknown, timestamp: number, left: boolean): Uint8Array {
-    const keyBytes = this.#keySerde.serialize(key)
-    const tail = new Uint8Array(1 + keyBytes.length)
-    tail[0] = left ? 1 : 0
-    tail.set(keyBytes, 1)
-    return timedKey(timestamp, tail)
-  }
+/** When a record without a partner has waited for long enough: then its window and the grace have passed. */
+export function deadlinesOf(spec: SpecOf<'streamJoin'>): (timestamp: number, left: boolean) => number {
+  const { beforeMs, afterMs, graceMs } = spec
+  return (timestamp, left) => timestamp + (left ? afterMs : beforeMs) + graceMs + 1
 }
 
 export class StreamJoinOperator extends NodeOperator {
@@ -238,13 +134,9 @@ export class StreamJoinOperator extends NodeOperator {
     const waiting = this.#waiting
     if (this.clock === undefined && waiting?.wasTold(rec.key, rec.timestamp, this.#left))
       return this.#unmatched(rec.key, rec.value, this.#left, rec)
-    waiting?.add(rec, this.#left)
-    this.wakeAt(this.#deadline(rec.timestamp, this.#left))
-  }
-
-  #deadline(timestamp: number, left: boolean): number {
-    const { beforeMs, afterMs, graceMs } = this.#spec
-    return timestamp + (left ? afterMs : beforeMs) + graceMs + 1
+    if (waiting === undefined) return
+    waiting.add(rec, this.#left)
+    this.wakeAt(waiting.deadlineOf(rec.timestamp, this.#left))
   }
 
   /** `cause`: the record that comes by; undefined for a timer. */
@@ -258,8 +150,8 @@ export class StreamJoinOperator extends NodeOperator {
     if (cause !== undefined && this.clock === undefined && watermark <= waiting.lookedAt) return
     if (watermark > waiting.lookedAt) waiting.lookedAt = watermark
     waiting.forget(watermark - beforeMs - afterMs - graceMs)
-    if (!waiting.first) return
-    const due = waiting.takeDue((place) => this.#deadline(place.timestamp, place.left) <= watermark)
+    if (waiting.size === 0) return
+    const due = waiting.takeDue(watermark)
     this.#wake()
     if (due.length === 0) return
     const origin = cause === undefined ? this.timerOrigin(before) : heldBackOrigin(cause.origin, before)
@@ -282,15 +174,13 @@ export class StreamJoinOperator extends NodeOperator {
   }
 
   heldFrom(): number {
-    return this.#waiting?.first?.timestamp ?? Number.POSITIVE_INFINITY
+    return this.#waiting?.oldest ?? Number.POSITIVE_INFINITY
   }
 
   #wake(): void {
-    if (!this.#waiting?.first) return
-    const { beforeMs, afterMs, graceMs } = this.#spec
-    const shortest = Math.min(beforeMs, afterMs) + graceMs + 1
+    if (this.#waiting === undefined || this.#waiting.size === 0) return
     // At that very time, and not before: joins below it find what it tells, whatever they are due to tell themselves.
-    this.wakeAt(this.#waiting.nextDeadline(({ timestamp, left }) => this.#deadline(timestamp, left), shortest))
+    this.wakeAt(this.#waiting.nextDeadline)
   }
 }
 

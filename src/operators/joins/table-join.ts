@@ -8,7 +8,8 @@ import type { Emission } from '../emission.ts'
 import { type CallGate, Change, type Downstream, forward, isPromise, type Maybe, Rec } from '../contract.ts'
 import { heldBackOrigin, NodeOperator, type OperatorEnv } from '../node-operator.ts'
 import { type Row, type RowReader, rowReader, RowStore, toldAtOf, isChangeable } from '../rows.ts'
-import { bytesText, byText, SortedList } from '../sorted-list.ts'
+import { SortedList } from '../../state/rows/sorted-list.ts'
+import { bytesText, byText } from '../text-order.ts'
 import { withValue } from '../stateless.ts'
 
 const absent = (value: unknown): value is null | undefined => value === null || value === undefined

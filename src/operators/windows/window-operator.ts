@@ -9,7 +9,7 @@ import { DeferOperator } from '../defer.ts'
 import { heldBackOrigin, NodeOperator, type OperatorEnv } from '../node-operator.ts'
 import { type PendingWindow, PendingWindows } from './pending-windows.ts'
 import { QuietInput } from '../quiet/quiet-input.ts'
-import { bytesText } from '../sorted-list.ts'
+import { bytesText } from '../text-order.ts'
 
 const noHeaders: Headers = []
 
