@@ -5,6 +5,7 @@
 import type { ValueAndTimestamp } from '../contract.ts'
 import { windowSuffix } from '../rows/layout.ts'
 import { Row, type RowCodec } from '../rows/row.ts'
+import { runLength, SortedList } from '../rows/sorted-list.ts'
 import { isYounger } from '../rows/merged-rows.ts'
 import { decoded } from '../table/cell-record.ts'
 import type { SegmentTable } from './segment-table.ts'
@@ -41,9 +42,9 @@ export class KeyIndex {
   readonly #segment: Segment
   /**
    * Cells in the order of start and sequence number, those of the segment's other windows as their complement; most keys have
-   * a single one.
+   * a single one, and few so many that a plain array would be slow.
    */
-  readonly #cells = new Map<string, number | number[]>()
+  readonly #cells = new Map<string, number | number[] | SortedList<number>>()
 
   constructor(segment: Segment) {
     this.#segment = segment
@@ -60,11 +61,16 @@ export class KeyIndex {
       this.#cells.set(key, code)
     } else if (typeof cells === 'number') {
       this.#cells.set(key, this.#compare(cells, code) < 0 ? [cells, code] : [code, cells])
+    } else if (!Array.isArray(cells)) {
+      cells.add(code)
+    } else if (cells.length < runLength) {
+      if (this.#compare(cells[cells.length - 1] as number, code) < 0) cells.push(code)
+      else cells.splice(this.#positionOf(cells, code), 0, code)
     } else {
-      let i = cells.length
-      while (i > 0 && this.#compare(cells[i - 1] as number, code) > 0) i--
-      if (i === cells.length) cells.push(code)
-      else cells.splice(i, 0, code)
+      const list = new SortedList<number>((a, b) => this.#compare(a, b))
+      for (const each of cells) list.add(each)
+      list.add(code)
+      this.#cells.set(key, list)
     }
   }
 
@@ -75,26 +81,66 @@ export class KeyIndex {
       this.#cells.delete(key)
       return
     }
-    const i = cells.indexOf(this.#codeOf(place, cell))
-    if (i >= 0) cells.splice(i, 1)
-    if (cells.length === 0) this.#cells.delete(key)
+    const code = this.#codeOf(place, cell)
+    if (Array.isArray(cells)) {
+      const i = this.#positionOf(cells, code)
+      if (cells[i] === code) cells.splice(i, 1)
+      if (cells.length === 0) this.#cells.delete(key)
+    } else {
+      cells.remove(code)
+      if (cells.size === 0) this.#cells.delete(key)
+    }
   }
 
   /** Rows of this key that start in [first, last], in order. Rows that are younger are not shown. */
   find(key: string, first: number, last: number, youngest: number): KeyRow[] {
     const found: KeyRow[] = []
     const cells = this.#cells.get(key)
-    if (typeof cells === 'number') this.#take(cells, first, last, youngest, found)
-    else if (cells !== undefined) for (const code of cells) this.#take(code, first, last, youngest, found)
+    if (cells === undefined) return found
+    if (typeof cells === 'number') {
+      if (this.#startOf(cells) >= first) this.#take(cells, last, youngest, found)
+    } else if (Array.isArray(cells)) {
+      let i = this.#firstFrom(cells, first)
+      while (i < cells.length && this.#take(cells[i] as number, last, youngest, found)) i++
+    } else {
+      cells.each(
+        (code) => this.#startOf(code) < first,
+        (code) => this.#take(code, last, youngest, found),
+      )
+    }
     return found
   }
 
-  #take(code: number, first: number, last: number, youngest: number, into: KeyRow[]): void {
+  /** False: it starts too late, and so do all behind it. */
+  #take(code: number, last: number, youngest: number, into: KeyRow[]): boolean {
     const start = this.#startOf(code)
-    if (start < first || start > last) return
+    if (start > last) return false
     const { common, others } = this.#segment
     if (code >= 0) into.push(new KeyRow(common, code, start, 0, youngest))
     else into.push(new KeyRow(others as SegmentTable, ~code, start, this.#sequenceOf(code), youngest))
+    return true
+  }
+
+  #firstFrom(cells: readonly number[], start: number): number {
+    let low = 0
+    let high = cells.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (this.#startOf(cells[middle] as number) < start) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+
+  #positionOf(cells: readonly number[], code: number): number {
+    let low = 0
+    let high = cells.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (this.#compare(cells[middle] as number, code) < 0) low = middle + 1
+      else high = middle
+    }
+    return low
   }
 
   #codeOf(place: SegmentTable, cell: number): number {
