@@ -88,7 +88,8 @@ describe('slips', () => {
 
   test('records that are late for some of their windows are told, and a start says which windows wait for those above', async (t) => {
     const engine = await TestEngine.start(t, 'windows-behind', { 'broker.embedded.partitions': 1 })
-    const waits = /KSTREAM-REDUCE-\d+ waits PT2S longer than its own grace, for results of KSTREAM-AGGREGATE-\d+ above it/
+    const waits =
+      /KSTREAM-REDUCE-\d+ waits PT2S longer than its own grace, for results of KSTREAM-AGGREGATE-\d+ above it/
     assert.ok(
       engine.log.some(({ level, message }) => level === 'info' && waits.test(message)),
       engine.log.map(({ message }) => message).join('\n'),
