@@ -297,6 +297,14 @@ export function firedAt({ at }: Origin): number | undefined {
   return at === Number.NEGATIVE_INFINITY ? undefined : at
 }
 
+/**
+ * The first instant at which a timer may fire that was asked for when its time had passed: the one behind the records that found event
+ * time where this one did. What a timer made comes before the others of its instant.
+ */
+export function nextInstant({ at, seq }: Origin): number {
+  return seq < 0 ? at : at + 1
+}
+
 /** As `timeOf`, for the history of a key. */
 export function historyTimeOf(rec: Rec): number {
   return timeOf(rec) ?? rec.origin.at

@@ -10,7 +10,15 @@ import { asOf, type ReaderTime } from '../state/stores/as-of.ts'
 import type { RecordView, SpecOf } from '../topology/operator-spec.ts'
 import { type Headers, headersFault } from '../broker/wire/headers.ts'
 import { type Downstream, forward, isPromise, type Maybe, type Origin, Rec } from './contract.ts'
-import { firedAt, NodeOperator, type OperatorEnv, processingFailed, timeOf, whereOf } from './node-operator.ts'
+import {
+  firedAt,
+  nextInstant,
+  NodeOperator,
+  type OperatorEnv,
+  processingFailed,
+  timeOf,
+  whereOf,
+} from './node-operator.ts'
 import { SortedList } from '../state/rows/sorted-list.ts'
 import { bytesText, byText } from './text-order.ts'
 
@@ -32,9 +40,13 @@ interface Schedule {
 
 interface KeyTimer {
   readonly at: number
+  /** The instant at which it fires: `at`, or the first one behind that at which it was asked for. */
+  readonly due: number
   readonly text: string
   readonly key: unknown
 }
+
+const inOrder = (a: KeyTimer, b: KeyTimer): number => a.at - b.at || byText(a.text, b.text)
 
 const noHeaders: Headers = []
 
@@ -54,7 +66,9 @@ class Firing {
 export class ProcessOperator extends NodeOperator {
   readonly #spec: SpecOf<'process'>
   readonly #schedules: Schedule[] = []
-  readonly #timers = new SortedList<KeyTimer>((a, b) => a.at - b.at || byText(a.text, b.text))
+  readonly #timers = new SortedList<KeyTimer>((a, b) => a.due - b.due || inOrder(a, b))
+  /** Those of them that were asked for when their time had passed. The store keeps no more than that time: a start begins behind it. */
+  readonly #overdue = new Map<string, KeyTimer>()
   readonly #allowed: ReadonlySet<string>
   readonly #specOf: (store: string) => StoreSpec
   /** Stores as the function sees them. */
@@ -121,7 +135,10 @@ export class ProcessOperator extends NodeOperator {
     const before = this.#lastWatermark
     this.#lastWatermark = watermark
     const origin = this.timerOrigin(before)
-    const timers = this.#timers.takeWhile((timer) => timer.at <= watermark)
+    const timers = this.#timers.takeWhile((timer) => timer.due <= watermark)
+    if (this.#overdue.size > 0) for (const { text } of timers) this.#overdue.delete(text)
+    // Of what a start has found, and of tasks that keep no order, some may have been due before.
+    timers.sort(inOrder)
     return this.#afterwards(this.inTurn(timers, (timer) => this.#fireTimer(timer, origin)))
   }
 
@@ -188,12 +205,14 @@ export class ProcessOperator extends NodeOperator {
   }
 
   heldFrom(): number {
-    return this.#timers.first?.at ?? Number.POSITIVE_INFINITY
+    let from = this.#timers.first?.due ?? Number.POSITIVE_INFINITY
+    for (const { at } of this.#overdue.values()) from = Math.min(from, at)
+    return from
   }
 
   #wake(): void {
     const first = this.#timers.first
-    if (first) this.context.wakeAt(this, first.at)
+    if (first) this.context.wakeAt(this, first.due)
     for (const schedule of this.#schedules) {
       if (schedule.cancelled) continue
       if (schedule.clock === 'event-time') this.context.wakeAfter(this, schedule.due)
@@ -206,8 +225,19 @@ export class ProcessOperator extends NodeOperator {
     return timerStore === undefined ? undefined : (this.context.store(timerStore) as KeyValueStore<unknown, Uint8Array>)
   }
 
-  #timer(key: unknown, at: number): KeyTimer {
-    return { at, key, text: typeof key === 'string' ? key : bytesText(this.#timerKeys.serialize(key)) }
+  #timer(key: unknown, at: number, from = at): KeyTimer {
+    const text = typeof key === 'string' ? key : bytesText(this.#timerKeys.serialize(key))
+    return { at, due: Math.max(at, from), key, text }
+  }
+
+  /**
+   * The first instant at which what is asked for now may fire. It follows from the record or the timer at hand: how far the
+   * task was advanced when it came depends on the functions that others wait for.
+   */
+  #nextInstant(): number {
+    const at = this.#now()
+    if (at === undefined) return Number.NEGATIVE_INFINITY
+    return at instanceof Rec ? nextInstant(at.origin) : at.origin.at + 1
   }
 
   get #timerKeys(): Serde<unknown> {
@@ -225,13 +255,18 @@ export class ProcessOperator extends NodeOperator {
     const bytes = new Uint8Array(8)
     writeInt64(bytes, 0, at)
     this.#needTimers().put(key, bytes)
-    this.#timers.add(this.#timer(key, at))
+    const timer = this.#timer(key, at, this.#nextInstant())
+    if (timer.due > at) this.#overdue.set(timer.text, timer)
+    this.#timers.add(timer)
     this.#wake()
   }
 
   #deleteTimer(key: unknown): void {
     const kept = this.#needTimers().delete(key)
-    if (kept) this.#timers.remove(this.#timer(key, readInt64(kept, 0)))
+    if (!kept) return
+    const timer = this.#timer(key, readInt64(kept, 0))
+    this.#timers.remove(this.#overdue.get(timer.text) ?? timer)
+    this.#overdue.delete(timer.text)
   }
 
   #needTimers(): KeyValueStore<unknown, Uint8Array> {

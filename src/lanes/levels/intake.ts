@@ -8,6 +8,7 @@ import { SerdeWaits } from '../../serde/serde.ts'
 import { Prefetch, mostPrefetched } from '../../state/table/prefetch.ts'
 import type { CompiledSource } from '../../topology/compiled.ts'
 import type { Deferred } from './deferred.ts'
+import { asksInRetrospect } from '../../topology/levels/timers-met.ts'
 import { looksBack } from '../../topology/levels/looks-back.ts'
 import { rowsByKey } from '../../topology/keys/rows-by-key.ts'
 import { noHeaders } from '../../broker/wire/headers.ts'
@@ -53,7 +54,8 @@ export class Intake {
   readonly #toldNull = new Set<CompiledSource>()
   /** By source: whether what comes of a record may be handed to other tasks, which need its place. */
   readonly #passesOn: readonly boolean[]
-  /** By source: whether somebody asks for the event time before its dispatch. */
+  /** By source: whether somebody asks for the number of its dispatch, and for the event time before that. */
+  readonly #tellsSeq: readonly boolean[]
   readonly #tellsTime: readonly boolean[]
   /** Nobody asks for the place of any record, nor for one as it came. For all of them, so that all origins are of one form. */
   readonly #isPlain: boolean
@@ -68,8 +70,11 @@ export class Intake {
     this.#failed = failed
     const { topology } = options
     this.#passesOn = topology.sources.map(({ level }) => level < topology.levels - 1)
+    this.#tellsSeq = topology.sources.map(
+      ({ subtopology }, i) => (this.#passesOn[i] as boolean) || asksInRetrospect(topology, subtopology),
+    )
     this.#tellsTime = topology.sources.map(
-      ({ subtopology }, i) => (this.#passesOn[i] as boolean) || looksBack(topology, subtopology),
+      ({ subtopology }, i) => (this.#tellsSeq[i] as boolean) || looksBack(topology, subtopology),
     )
     this.#isPlain = !this.#tellsTime.includes(true) && !tasks.host.keepsRecords
     this.looksAhead = topology.sources.some((source) => rowsByKey(topology, source) !== undefined)
@@ -110,7 +115,7 @@ export class Intake {
       watermark,
       epoch,
       at: tellsTime ? reader.at : 0,
-      seq: passesOn ? reader.seq : 0,
+      seq: (this.#tellsSeq[reader.source] as boolean) ? reader.seq : 0,
       sub: passesOn ? reader.sub : 0,
       level,
       handed: 0,

@@ -19,6 +19,17 @@ export function timersMet(topology: CompiledTopology, { nodes }: Stage): Uint8Ar
 }
 
 /**
+ * Somebody there may ask for a timer when its time has passed. It fires at the next instant, which follows from the place of the record
+ * that asked.
+ */
+export function asksInRetrospect(topology: CompiledTopology, subtopology: number): boolean {
+  return (topology.subtopologies[subtopology]?.nodes ?? []).some((index) => {
+    const { spec } = topology.nodes[index] as CompiledNode
+    return spec.op === 'process' && spec.timerStore !== undefined
+  })
+}
+
+/**
  * The next record of its key may change what it tells, or keep it from telling anything. A join counts in: a record that was told to
  * have no partner is joined no more, and one that waits is, also by a record that is in time but came behind the end of the wait. What
  * waits for late rows of a table is told in the order of its times, and before what came too late to wait.
