@@ -48,7 +48,7 @@ export class SuppressOperator extends NodeOperator {
     // Kafka Streams lets go one instant before the last record of such a window may come, and then once more.
     this.#delay = until.graceMs + (until.inclusiveEnd && !env.context.operatorTime ? 1 : 0)
     if (until.closeAfterIdleMs === undefined) return
-    this.#quiet = new QuietInput(this, env.context, until.closeAfterIdleMs)
+    this.#quiet = new QuietInput(this, env.context, until.closeAfterIdleMs, until.waitMs)
     this.#progress = env.context.store(env.node.hiddenStores[0] as string) as KeyValueStore<unknown, unknown>
   }
 

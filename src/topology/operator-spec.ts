@@ -51,14 +51,23 @@ export type WindowSpec =
       readonly advanceMs: number
       readonly graceMs: number
       readonly closeAfterIdleMs?: number
+      /** So much of the grace is for what windows above tell when they close. */
+      readonly waitMs?: number
     }
   | {
       readonly type: 'sliding'
       readonly differenceMs: number
       readonly graceMs: number
       readonly closeAfterIdleMs?: number
+      readonly waitMs?: number
     }
-  | { readonly type: 'session'; readonly gapMs: number; readonly graceMs: number; readonly closeAfterIdleMs?: number }
+  | {
+      readonly type: 'session'
+      readonly gapMs: number
+      readonly graceMs: number
+      readonly closeAfterIdleMs?: number
+      readonly waitMs?: number
+    }
   | { readonly type: 'unlimited'; readonly startMs: number }
 
 /** How a join reads the rows of a table: straight from a store, or computed from the tables above it. */
@@ -188,6 +197,8 @@ export type OperatorSpec =
             readonly graceMs: number
             readonly inclusiveEnd: boolean
             readonly closeAfterIdleMs: number | undefined
+            /** See the windows'. */
+            readonly waitMs?: number
           }
         | { readonly type: 'timeLimit'; readonly ms: number }
       readonly maxRecords: number | undefined

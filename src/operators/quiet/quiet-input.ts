@@ -15,6 +15,8 @@ export class QuietInput {
   readonly #operator: Operator
   readonly #context: TaskContext
   readonly #idleMs: number
+  /** What its operator waits for windows above: in quiet it is known what these hold back, and nothing is waited for beyond. */
+  readonly #waitMs: number
   #lastArrival = 0
   /** For how long nobody could have seen a record, up to then. */
   #blindMs = 0
@@ -27,10 +29,11 @@ export class QuietInput {
   /** At the last look event time was kept back by what operators above hold. */
   #isHeld = false
 
-  constructor(operator: Operator, context: TaskContext, idleMs: number) {
+  constructor(operator: Operator, context: TaskContext, idleMs: number, waitMs = 0) {
     this.#operator = operator
     this.#context = context
     this.#idleMs = idleMs
+    this.#waitMs = waitMs
   }
 
   /** A record has come at this event time, with this timestamp. */
@@ -71,7 +74,7 @@ export class QuietInput {
     const time = known + quiet - input.behindMs
     const heldFrom = input.heldFrom(this.#operator)
     this.#isHeld = heldFrom < time
-    return Math.max(this.#context.settledTo(), Math.min(time, heldFrom))
+    return Math.max(this.#context.settledTo(), Math.min(time, heldFrom) + this.#waitMs)
   }
 
   /** Something is left that is due at this event time, of which `time` is known. */

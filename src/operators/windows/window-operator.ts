@@ -36,8 +36,9 @@ export abstract class WindowOperator extends NodeOperator {
         this.namesKeys ? (key) => bytesText(keySerde.serialize(key)) : () => '',
       )
     }
-    const idle = 'closeAfterIdleMs' in spec.window ? spec.window.closeAfterIdleMs : undefined
-    if (this.pending && idle !== undefined) this.#quiet = new QuietInput(this, env.context, idle)
+    const { closeAfterIdleMs = undefined, waitMs = 0 } = spec.window.type === 'unlimited' ? {} : spec.window
+    if (this.pending && closeAfterIdleMs !== undefined)
+      this.#quiet = new QuietInput(this, env.context, closeAfterIdleMs, waitMs)
   }
 
   /** False where one entry stands for the windows of all keys that begin at the same time. */

@@ -89,10 +89,12 @@ function storeKept(spec: OperatorSpec): string | undefined {
 
 function withGrace(spec: OperatorSpec, byMs: number): OperatorSpec {
   switch (spec.op) {
-    case 'windowAggregate':
-      return 'graceMs' in spec.window
-        ? { ...spec, window: { ...spec.window, graceMs: spec.window.graceMs + byMs } }
-        : spec
+    case 'windowAggregate': {
+      const { window } = spec
+      if (window.type === 'unlimited') return spec
+      const { graceMs, waitMs = 0 } = window
+      return { ...spec, window: { ...window, graceMs: graceMs + byMs, waitMs: waitMs + byMs } }
+    }
     case 'streamJoin':
     case 'selfJoin':
       return { ...spec, graceMs: spec.graceMs + byMs }
@@ -104,8 +106,9 @@ function withGrace(spec: OperatorSpec, byMs: number): OperatorSpec {
 /** What is held back until windows close waits as long as they do. */
 function untilClosed(topology: CompiledTopology, { spec, ...node }: CompiledNode): OperatorSpec {
   if (spec.op !== 'suppress' || spec.until.type !== 'windowCloses') return spec
-  const graceMs = Math.max(spec.until.graceMs, ...windowsAbove(topology, node).map(closesBehindMs))
-  return { ...spec, until: { ...spec.until, graceMs } }
+  const { graceMs: before, waitMs = 0 } = spec.until
+  const graceMs = Math.max(before, ...windowsAbove(topology, node).map(closesBehindMs))
+  return { ...spec, until: { ...spec.until, graceMs, waitMs: waitMs + graceMs - before } }
 }
 
 /** From the end of a window until it takes in nothing more. */
