@@ -86,14 +86,7 @@ export class SortedList<T> {
     // Most items come behind all others.
     const last = runs[runs.length - 1]
     if (last === undefined || this.#endsBefore(last, item)) return runs.length
-    let low = 0
-    let high = runs.length - 1
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      if (this.#endsBefore(runs[middle] as T[], item)) low = middle + 1
-      else high = middle
-    }
-    return low
+    return firstNot(runs, (run) => this.#endsBefore(run, item))
   }
 
   #endsBefore(run: readonly T[], item: T): boolean {
@@ -101,19 +94,12 @@ export class SortedList<T> {
   }
 
   #positionIn(run: readonly T[], item: T): number {
-    let low = 0
-    let high = run.length
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      if (this.#compare(run[middle] as T, item) < 0) low = middle + 1
-      else high = middle
-    }
-    return low
+    return firstNot(run, (each) => this.#compare(each, item) < 0)
   }
 }
 
 /** Position of the first for which this does not hold, where it holds for all before that one and for none behind. */
-function firstNot<T>(items: readonly T[], holds: (item: T) => boolean): number {
+export function firstNot<T>(items: readonly T[], holds: (item: T) => boolean): number {
   let low = 0
   let high = items.length
   while (low < high) {

@@ -5,7 +5,7 @@
 import type { ValueAndTimestamp } from '../contract.ts'
 import { windowSuffix } from '../rows/layout.ts'
 import { Row, type RowCodec } from '../rows/row.ts'
-import { runLength, SortedList } from '../rows/sorted-list.ts'
+import { firstNot, runLength, SortedList } from '../rows/sorted-list.ts'
 import { isYounger } from '../rows/merged-rows.ts'
 import { decoded } from '../table/cell-record.ts'
 import type { SegmentTable } from './segment-table.ts'
@@ -100,7 +100,7 @@ export class KeyIndex {
     if (typeof cells === 'number') {
       if (this.#startOf(cells) >= first) this.#take(cells, last, youngest, found)
     } else if (Array.isArray(cells)) {
-      let i = this.#firstFrom(cells, first)
+      let i = firstNot(cells, (code) => this.#startOf(code) < first)
       while (i < cells.length && this.#take(cells[i] as number, last, youngest, found)) i++
     } else {
       cells.each(
@@ -121,26 +121,8 @@ export class KeyIndex {
     return true
   }
 
-  #firstFrom(cells: readonly number[], start: number): number {
-    let low = 0
-    let high = cells.length
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      if (this.#startOf(cells[middle] as number) < start) low = middle + 1
-      else high = middle
-    }
-    return low
-  }
-
   #positionOf(cells: readonly number[], code: number): number {
-    let low = 0
-    let high = cells.length
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      if (this.#compare(cells[middle] as number, code) < 0) low = middle + 1
-      else high = middle
-    }
-    return low
+    return firstNot(cells, (each) => this.#compare(each, code) < 0)
   }
 
   #codeOf(place: SegmentTable, cell: number): number {
