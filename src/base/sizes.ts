@@ -13,6 +13,10 @@ export interface Sizes {
   readonly outputBytes: number
   /** Outputs that were gathered leave for the broker ahead of the commit. */
   readonly aheadBytes: number
+  /** So much of a partition whose records are taken in the order of event time is kept at least, however many there are. */
+  readonly sortedBytes: number
+  /** And so much of all such partitions at most. */
+  readonly sortedMostBytes: number
 }
 
 export const usualSizes: Sizes = {
@@ -21,4 +25,6 @@ export const usualSizes: Sizes = {
   batchBytes: 256 * 1024,
   outputBytes: 512 * 1024,
   aheadBytes: 256 * 1024,
+  sortedBytes: 256 * 1024,
+  sortedMostBytes: Number.POSITIVE_INFINITY,
 }

@@ -71,6 +71,11 @@ export class Heads {
     return this.#gates.has(p)
   }
 
+  /** Nothing older than this is left of it, as far as its head and those who write can tell; `Infinity`: nothing is known to come. */
+  comesTo(p: number): number {
+    return Math.min(this.timestamp(p), this.writersAt(p))
+  }
+
   /** How far those have come who write to its sub-topology; `Infinity` where its heads wait for nobody. */
   writersAt(p: number): number {
     return this.#gates.writersAt(p)

@@ -6,8 +6,7 @@
  * behind older ones counts with what that head will bring (its *preview*), since nothing older than its own bound can
  * come before it. It never falls, and stays unknown while a partition that is not idle has no watermark.
  *
- * Partitions are named by small integers, and nothing is allocated per record. Durations are counted on a monotonic
- * clock that the caller reads; the wall clock is only shown.
+ * Partitions are named by small integers, and nothing is allocated per record. Durations are by the caller's monotonic clock.
  */
 import { assert } from '../base/assert.ts'
 import type { PartitionKey, TopicPartition } from '../base/ids.ts'
@@ -297,6 +296,11 @@ export class Watermarks {
     return this.#marks.maxTs(p)
   }
 
+  /** See `Heads.comesTo`. */
+  comesTo(p: number): number {
+    return this.#heads.comesTo(p)
+  }
+
   /** Whoever writes to the partition has come this far, and all that was written until then was dispatched. */
   announce(p: number, watermark: number): void {
     if (!this.#marks.raise(p, watermark)) return
@@ -394,8 +398,7 @@ export class Watermarks {
   }
 
   #holdDeadline(): number {
-    if (!this.#holds.areBounded) return never
-    const p = this.#bindingPartition()
+    const p = this.#holds.areBounded ? this.#bindingPartition() : -1
     return p < 0 ? never : this.#holds.deadline(p)
   }
 
@@ -442,9 +445,6 @@ export class Watermarks {
 
   #grow(): void {
     this.#capacity *= 2
-    this.#marks.grow(this.#capacity)
-    this.#heads.grow(this.#capacity)
-    this.#idle.grow(this.#capacity)
-    this.#holds.grow(this.#capacity)
+    for (const part of [this.#marks, this.#heads, this.#idle, this.#holds]) part.grow(this.#capacity)
   }
 }

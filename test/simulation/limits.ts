@@ -54,6 +54,8 @@ export function limitsOf(seed: number): Limits {
       batchBytes: size(usualSizes.batchBytes),
       outputBytes: size(usualSizes.outputBytes),
       aheadBytes: size(usualSizes.aheadBytes),
+      sortedBytes: usualSizes.sortedBytes,
+      sortedMostBytes: usualSizes.sortedMostBytes,
     },
     fetchPaceMs: random.pick([0, 0, 2, 5]),
     maxTaskIdleMs: random.pick([0, 0, 0, 7]),

@@ -163,6 +163,7 @@ export class Commits {
     this.wanted(epoch)
     const batches = unpack(packs)
     this.#reports.written(batches)
+    this.#host.flow()?.lead?.wrote(batches)
     this.#committer?.outputs(epoch, batches)
   }
 
@@ -267,11 +268,16 @@ export class Commits {
     const { tokenEpoch } = this
     const [first] = positions
     const encode = (position: FrozenPosition): OffsetToCommit => {
-      const { topic, partition, topicId, offset, maxTimestamp, watermark, idle, kept, held } = position
+      const { topic, partition, topicId, offset, maxTimestamp, comesTo, watermark, idle, kept, held } = position
       // The first one is committed every time.
       const stores = topic === first?.topic && partition === first.partition ? this.#stores : ''
       const of = topicId && incarnationOf(topicId)
-      const done = { ...(of && { of }), ...(kept && { kept }), ...(held && { held }) }
+      const done = {
+        ...(of && { of }),
+        ...(comesTo !== undefined && { comesTo }),
+        ...(kept && { kept }),
+        ...(held && { held }),
+      }
       const metadata = encodeTag({ tokenEpoch, seq: epoch, maxTimestamp, watermark, idle, ...done, stores })
       return { topic, partition, offset, metadata }
     }

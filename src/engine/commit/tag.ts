@@ -11,6 +11,8 @@ export interface CommitTag {
   readonly seq: number
   /** Highest event time dispatched of this partition; -Infinity before the first. */
   readonly maxTimestamp: number
+  /** The next record of this partition is of that event time, later than `maxTimestamp`; left out where nobody asks. */
+  readonly comesTo?: number
   /** The application's watermark at this commit, or that of the partition's task where each has its own. */
   readonly watermark: number
   /** The partition was idle: it held nobody back. */
@@ -32,9 +34,10 @@ const parseTime = (text: string | undefined): number => (text ? Number(text) : N
 
 export function encodeTag(tag: CommitTag): string {
   const idle = tag.idle ? '|idle' : ''
-  const { of, kept, held, stores } = tag
+  const { of, comesTo, kept, held, stores } = tag
   const marks = [
     of && `|of=${of}`,
+    comesTo !== undefined && `|to=${comesTo}`,
     held && `|held=${held}`,
     kept && `|kept=${kept.end},${time(kept.timestamp)},${kept.offset}`,
     stores && `|stores=${stores}`,
@@ -55,7 +58,7 @@ export function decodeTag(metadata: string): CommitTag | undefined {
   const idle = parts.length === 6 && parts[5] === 'idle'
   if (parts[0] !== 'v1' || !(parts.length === 5 || idle)) return undefined
   const [, tokenEpoch, seq, maxTimestamp, watermark] = parts
-  const { of, held, kept, stores, ends } = marks
+  const { of, to, held, kept, stores, ends } = marks
   const tag = {
     tokenEpoch: Number(tokenEpoch),
     seq: Number(seq),
@@ -63,6 +66,7 @@ export function decodeTag(metadata: string): CommitTag | undefined {
     watermark: parseTime(watermark),
     ...(idle && { idle }),
     ...(of && { of }),
+    ...(to && { comesTo: Number(to) }),
     ...(held && { held }),
     ...(kept && { kept: parseKept(kept) }),
     ...(stores && { stores }),

@@ -45,11 +45,19 @@ export interface Route {
   readonly sorted: SortedBuffer | undefined
 }
 
+/** Event time up to which records may go, as of `Lead`. */
+export interface Limits {
+  limits(now: number): Float64Array
+  went(subtopology: number, records: number, bytes: number, upToMs: number): void
+}
+
 export interface DispatcherHost {
   /** The run that is dispatched in. */
   readonly run: Run
   /** Size at which records leave for their lane. */
   readonly dispatchBytes: number
+  /** How far records may go ahead of other processes; left out: as far as they come. */
+  readonly lead?: Limits | undefined
   /** Whether no more is known to lie at the broker; left out: lanes need not know. */
   readonly caughtUp?: (() => boolean) | undefined
   send(lane: number, message: ToLane, transfer: ArrayBuffer[]): void
@@ -84,6 +92,10 @@ export class Dispatcher {
   /** By handle: records dispatched, and their bytes, that the counters have not been told of. */
   readonly #records: number[] = []
   readonly #bytes: number[] = []
+  /** By sub-topology, where others may be waited for: event time up to which records go. */
+  #limits: Float64Array | undefined
+  /** By sub-topology: highest event time dispatched. */
+  readonly #latest: number[] = []
   /** What `hasCredits` says: between two calls of `dispatch` lanes give back, within one only sending takes. */
   #credited = true
   /** Gives records without a key and a partition to the tasks in turn. */
@@ -169,6 +181,7 @@ export class Dispatcher {
     let left = budget
     this.#refusedLane = -1
     this.#credited = this.hasCredits
+    this.#limits = this.#host.lead?.limits(now)
     while (left > 0 && !this.paused && this.#credited) {
       const handle = watermarks.pick(now)
       if (handle < 0) break
@@ -182,12 +195,13 @@ export class Dispatcher {
     return left === 0
   }
 
-  /** False where the record is not let in yet. */
+  /** False where the record does not go yet. */
   #one(handle: number, now: number): boolean {
     const route = this.#routes[handle] as Route
     const { sorted } = route
     const input = sorted ?? route.buffer
-    const { cursor } = input
+    const { cursor, headTimestamp } = input
+    if (this.#limits !== undefined && headTimestamp > (this.#limits[route.subtopology] as number)) return false
     const { bytes, keyStart, keyEnd } = cursor
     const slot = keyStart < 0 ? route.partition : keySlot(bytes, keyStart, keyEnd)
     const task = this.#affinity.task(route.subtopology, slot, route.partition)
@@ -202,7 +216,8 @@ export class Dispatcher {
     const writer = this.#writers[lane] as TransferWriter
     // An extractor of the application may have given the record another time than it carries.
     const { source, originTopic, partition, carriesValue } = route
-    const { headTimestamp } = input
+    if (this.#limits !== undefined && !(headTimestamp <= (this.#latest[route.subtopology] as number)))
+      this.#latest[route.subtopology] = headTimestamp
     this.#records[handle]!++
     this.#bytes[handle]! += writer.appendFrom(cursor, source, task, originTopic, partition, headTimestamp, carriesValue)
     input.shift()
@@ -235,6 +250,8 @@ export class Dispatcher {
         counters[at] = (counters[at] as number) + records
         counters[at + 1] = (counters[at + 1] as number) + (this.#bytes[handle] as number)
       }
+      const { subtopology } = this.#routes[handle] as Route
+      this.#host.lead?.went(subtopology, records, this.#bytes[handle] as number, this.#latest[subtopology] ?? 0)
       this.#records[handle] = 0
       this.#bytes[handle] = 0
     }

@@ -12,12 +12,12 @@ import { Admission } from './admission/admission.ts'
 import { Dispatcher, type Route } from './dispatcher.ts'
 import type { EngineOptions } from '../engine-options.ts'
 import type { Fetcher, FetcherEvents } from './fetcher.ts'
-import { InputEnd, isExhausted, progressOf, recordsAtHand } from './input-end.ts'
+import { buffersOf, InputEnd, isExhausted, progressOf, recordsAtHand } from './input-end.ts'
 import { inputFetcher } from './input-fetcher.ts'
 import { evidenceTtlMs, KnownInput } from '../commit/known-input.ts'
 import { InputSources } from './input-sources.ts'
 import { firstWithheld, LogEnds } from './log-ends.ts'
-import { LongWait } from './long-wait.ts'
+import { LongWait, type Wait, waitOf } from './long-wait.ts'
 import type { PartitionBuffer } from './partition-buffer.ts'
 import { type FrozenPosition, Positions } from './positions.ts'
 import type { Run } from '../run.ts'
@@ -27,6 +27,7 @@ import type { Announcements } from './repartition/announcements.ts'
 import { announcementsOf } from './repartition/announcing.ts'
 import { isGroupAtEnd } from './repartition/group-end.ts'
 import { neverWait } from '../../time/task-inputs.ts'
+import { type Lead, leadOf } from './repartition/lead.ts'
 import { SortedInput } from './repartition/sorted-input.ts'
 import { taskNames } from './task-names.ts'
 import type { ResolvedTopics } from '../group/topics.ts'
@@ -66,9 +67,10 @@ export class Flow {
   readonly #deadline: Alarm
   #stalled = false
   readonly #overloaded = new Set<number>()
-  #again: (() => void) | undefined
+  readonly #again: Alarm
   readonly #longWait: LongWait
   readonly #sorted: SortedInput
+  readonly lead: Lead | undefined
   readonly #end: InputEnd
 
   constructor(options: EngineOptions, run: Run, affinity: Affinity, host: FlowHost) {
@@ -83,10 +85,13 @@ export class Flow {
     this.known = new KnownInput(options, () => this.#routes.values(), this.#watermarks)
     this.#sources = new InputSources(options, run)
     this.#deadline = new Alarm(timers, () => this.wake())
+    this.#again = new Alarm(timers, () => this.wake())
     this.#positions = new Positions(settings, this.#watermarks, this.#routes)
     const warn = (message: string): void => options.fact({ type: 'log', level: 'warn', message })
     this.#sorted = new SortedInput(settings, this.#watermarks, this.#routes, clock, warn)
-    this.#longWait = new LongWait(options, () => this.#watermarks.longestWait(), warn)
+    this.lead = leadOf(settings, warn)
+    const longest = (): Wait | undefined => this.#watermarks.longestWait() ?? waitOf(this.lead)
+    this.#longWait = new LongWait(options, longest, warn)
     const { commitIntervalMs, split, plan, sizes = usualSizes } = settings
     const levels = split === 'in-process' && plan.levels > 1
     this.#admission = new Admission({ laneCounters, layout, commitIntervalMs, levels }, clock.monotonic())
@@ -95,7 +100,10 @@ export class Flow {
       this.#watermarks,
       affinity,
       this.#admission,
-      { run, send: options.send, dispatchBytes: sizes.dispatchBytes, failed: (error) => host.failed(error), caughtUp },
+      {
+        ...{ run, send: options.send, dispatchBytes: sizes.dispatchBytes, lead: this.lead, caughtUp },
+        failed: (error) => host.failed(error),
+      },
       settings.laneQueueBytes,
       options.counters,
       levels,
@@ -138,7 +146,7 @@ export class Flow {
       const handle = this.#watermarks.assign(start, timingOf(this.#o.settings, source), { task, lag, at: now })
       if (maxTimestamp > Number.NEGATIVE_INFINITY) this.#watermarks.restore(handle, maxTimestamp)
       this.#watermarks.restoreTask(handle, watermark)
-      const sorted = this.#sorted.bufferFor(source, buffer, start.kept)
+      const sorted = this.#sorted.bufferFor(source, task, buffer, start.kept)
       const route = { handle, topic, partition, task, ...this.#sources.routing(source, topic), buffer, sorted }
       this.#routes.set(key, route)
       this.dispatcher.assign(route)
@@ -187,6 +195,7 @@ export class Flow {
       routes: this.#routes,
       sorted: this.#sorted,
       known: this.known,
+      lead: this.lead,
       topics: () => this.#topics as ResolvedTopics,
       wake: () => this.wake(),
       failed: (error) => this.#host.failed(error),
@@ -254,7 +263,7 @@ export class Flow {
     this.#announcements?.close()
     this.#longWait.close()
     this.#deadline.close()
-    this.#again?.()
+    this.#again.close()
     this.#logEnds.close()
     void this.#fetcher.close()
   }
@@ -296,6 +305,7 @@ export class Flow {
   freeze(): FrozenPosition[] {
     this.dispatcher.flush()
     this.dispatcher.sinceBarrier = 0
+    this.lead?.froze()
     return this.#positions.freeze()
   }
 
@@ -306,6 +316,7 @@ export class Flow {
 
   committed(offsets: ReadonlyArray<TopicPartition & { readonly offset: number }>): void {
     this.#positions.committed(offsets)
+    this.lead?.committed()
     this.#announcements?.hurry()
   }
 
@@ -360,13 +371,8 @@ export class Flow {
 
   /** `paused` leaves the operator's pause out: the control thread knows of it first, and of its end. */
   assignment(ready: boolean): ConsumerSnapshot['assignment'] {
-    const { bufferedRecordsPerPartition: bufferCapacity } = this.#o.settings
-    const entries = [...this.#routes].map(([key, route]) => {
-      const paused = !ready || this.#fetcher.isHeld(route)
-      const sorted = route.sorted && { sorted: route.sorted.size }
-      return [key, { buffered: route.buffer.buffered, ...sorted, bufferCapacity, paused }] as const
-    })
-    return Object.fromEntries(entries)
+    const { bufferedRecordsPerPartition: capacity } = this.#o.settings
+    return buffersOf(this.#routes, capacity, (route) => !ready || this.#fetcher.isHeld(route))
   }
 
   // ── dispatch ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -378,13 +384,14 @@ export class Flow {
     if (inDoubt.length > 0) void this.#logEnds.ask(inDoubt)
     // Outputs that wait for the transaction under way are memory too: no more input until it is through.
     const held = this.#host.heldBytes() > this.#o.settings.uncommittedMaxBytes
-    if (held) this.#host.commitWanted()
+    if (held || this.lead?.wantsCommit) this.#host.commitWanted()
     const full = handedOverBytes(this.#o.laneCounters) > this.#o.settings.lanes * this.#o.settings.laneQueueBytes
     this.#admission.look(now)
     const blocked = held || full || this.#overloaded.size > 0 || this.dispatcher.refuses
     const more = !blocked && this.dispatcher.dispatch(dispatchBudget, now)
     const { refuses } = this.dispatcher
-    if (full || refuses) this.#lookAgain(full ? fullPauseMs : this.#admission.pauseMs)
+    // Nobody tells when lanes have done what they handed to one another.
+    if (full || refuses) this.#again.set(now + (full ? fullPauseMs : this.#admission.pauseMs), now)
     this.#backpressure(blocked || refuses || !this.dispatcher.hasCredits, now)
     if (more) {
       this.wake()
@@ -395,14 +402,6 @@ export class Flow {
     this.#announcements?.settle()
     if (this.#sorted.settle()) this.wake()
     this.#host.worked()
-  }
-
-  /** Nobody tells when lanes have done what they handed to one another. */
-  #lookAgain(afterMs: number): void {
-    this.#again ??= this.#o.timers.after(afterMs, () => {
-      this.#again = undefined
-      this.wake()
-    })
   }
 
   #backpressure(stalled: boolean, now: number): void {

@@ -6,6 +6,7 @@ import type { EngineOptions } from '../engine-options.ts'
 import type { ResolvedTopics } from '../group/topics.ts'
 import type { EngineSettings } from '../settings.ts'
 import type { PartitionProgress } from '../snapshots.ts'
+import type { ConsumerSnapshot } from '../../view/view.ts'
 import type { Dispatcher, Route } from './dispatcher.ts'
 import type { Positions } from './positions.ts'
 import { EndOfTime, type Ending } from './repartition/end-of-time.ts'
@@ -55,6 +56,19 @@ export function recordsAtHand(routes: Routes): number {
   let records = 0
   for (const { buffer, sorted } of routes.values()) records += buffer.buffered + (sorted?.size ?? 0)
   return records
+}
+
+/** What lies in memory of each partition. */
+export function buffersOf(
+  routes: Routes,
+  bufferCapacity: number,
+  isPaused: (route: Route) => boolean,
+): ConsumerSnapshot['assignment'] {
+  const entries = [...routes].map(([key, route]) => {
+    const sorted = route.sorted && { sorted: route.sorted.size }
+    return [key, { buffered: route.buffer.buffered, ...sorted, bufferCapacity, paused: isPaused(route) }] as const
+  })
+  return Object.fromEntries(entries)
 }
 
 /** True if the watermark rose. */

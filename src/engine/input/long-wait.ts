@@ -1,9 +1,19 @@
 /** Tells once when records wait long for a partition of their task that cannot be fetched: nothing else would say why. */
 import type { Clock } from '../../base/clock.ts'
 import type { Timers } from '../../base/timers.ts'
-import type { PartitionWait as Wait } from '../../time/watermarks.ts'
+import type { PartitionWait } from '../../time/watermarks.ts'
+import type { Lead } from './repartition/lead.ts'
 
 const longMs = 10_000
+
+/** `held`: undefined where all of a sub-topology waits for who is behind in `awaited`. */
+export type Wait = Pick<PartitionWait, 'awaited' | 'since' | 'byWriters'> & Partial<Pick<PartitionWait, 'held'>>
+
+/** Another process is waited for, whose partition this is. */
+export function waitOf(lead: Lead | undefined): Wait | undefined {
+  const hold = lead?.longestHold
+  return hold && { awaited: hold.awaited.key, since: hold.since, byWriters: true }
+}
 
 export class LongWait {
   readonly #clock: Clock
@@ -40,12 +50,16 @@ export class LongWait {
     const leftMs = wait.since + longMs - this.#clock.monotonic()
     if (leftMs <= 0 && this.#told?.awaited !== wait.awaited) {
       this.#told = wait
-      const waited = `${wait.held} has waited for ${Math.round((longMs - leftMs) / 1000)} s:`
+      const forS = Math.round((longMs - leftMs) / 1000)
+      const waited = `${wait.held} has waited for ${forS} s:`
       this.#tell(
-        wait.byWriters
-          ? `${waited} not all who write to ${wait.awaited} have told that they have come as far; see whether ` +
+        wait.held === undefined
+          ? `the process is ahead of others of its group, and has waited for ${forS} s for the one that reads ${wait.awaited}; ` +
+              'see whether all processes of the application run and commit'
+          : wait.byWriters
+            ? `${waited} not all who write to ${wait.awaited} have told that they have come as far; see whether ` +
               'all processes of the application run and commit'
-          : `${waited} ${wait.awaited} feeds the same task, and its records could not be fetched, or nobody could say whether there are more; ` +
+            : `${waited} ${wait.awaited} feeds the same task, and its records could not be fetched, or nobody could say whether there are more; ` +
               'see whether the broker that leads it can be reached',
       )
     }

@@ -12,6 +12,8 @@ export interface FrozenPosition extends TopicPartition {
   readonly topicId?: string | undefined
   readonly offset: number
   readonly maxTimestamp: number
+  /** See `CommitTag.comesTo`. */
+  readonly comesTo?: number | undefined
   readonly idle: boolean
   /** The application's, or that of the partition's task. */
   readonly watermark: number
@@ -23,6 +25,9 @@ export interface FrozenPosition extends TopicPartition {
   /** See `CommitTag.held`. */
   readonly held?: string
 }
+
+/** What a commit tells of a partition to those who are fed by it. */
+type News = Pick<FrozenPosition, 'maxTimestamp' | 'comesTo' | 'idle'>
 
 /** The oldest offset of the partition that is not done. */
 function nextOffsetOf({ buffer, sorted }: Route): number {
@@ -51,7 +56,7 @@ export class Positions {
   /** Revoked since the last commit: what was dispatched of them has still to be committed. */
   #revoked: FrozenPosition[] = []
   /** What the last commit told of a partition; of interest to those who are fed by it. */
-  readonly #told = new Map<PartitionKey, { readonly maxTimestamp: number; readonly idle: boolean }>()
+  readonly #told = new Map<PartitionKey, News>()
   /** Topics between sub-topologies are told by commits how far those who feed them have come. */
   announced = false
 
@@ -71,13 +76,13 @@ export class Positions {
 
   revoked(route: Route): void {
     const { topic, partition, handle, buffer, sorted, subtopology } = route
-    const maxTimestamp = this.#watermarks.maxTs(handle)
+    const { maxTimestamp, comesTo } = this.#newsOf(route)
     const offset = nextOffsetOf(route)
     assert(offset >= 0, `${topic}:${partition} is given away at offset ${offset}`)
     const watermark = this.#watermarks.inForce(handle)
     const kept = sorted?.kept
     const place = { topic, partition, topicId: buffer.topicId, subtopology, offset, kept }
-    this.#revoked.push({ ...place, maxTimestamp, watermark, idle: false, isTold: true })
+    this.#revoked.push({ ...place, maxTimestamp, comesTo, watermark, idle: false, isTold: true })
   }
 
   /** The next commit tells of this partition, though nothing of it was read. */
@@ -117,14 +122,14 @@ export class Positions {
         (sorted !== undefined && !isSame(kept, this.#kept.get(key)))
       const isTold = !anchored || offset !== this.#committed.get(key) || news
       anchored = true
-      const [maxTimestamp, idle] = [this.#watermarks.maxTs(handle), this.#watermarks.isIdle(handle)]
+      const told = this.#newsOf(route)
       if (isTold) {
-        if (this.announced) this.#told.set(key, { maxTimestamp, idle })
+        if (this.announced) this.#told.set(key, told)
         this.#kept.set(key, kept)
       }
       const watermark = this.#watermarks.inForce(handle)
       const place = { topic, partition, topicId: buffer.topicId, subtopology, offset, kept }
-      positions.push({ ...place, maxTimestamp, watermark, idle, isTold })
+      positions.push({ ...place, ...told, watermark, isTold })
     }
     positions.push(...this.#revoked)
     this.#revoked = []
@@ -147,10 +152,26 @@ export class Positions {
   }
 
   /** Whether the next commit has something to tell of a partition, though not a record was read of it. */
-  #hasNews(key: PartitionKey, { handle, subtopology }: Route): boolean {
-    const { boundaries } = this.#settings.plan
-    if (!boundaries.some(({ fromSubtopology }) => fromSubtopology === subtopology)) return false
+  #hasNews(key: PartitionKey, route: Route): boolean {
+    if (!this.#feeds(route)) return false
     const told = this.#told.get(key)
-    return told?.maxTimestamp !== this.#watermarks.maxTs(handle) || told.idle !== this.#watermarks.isIdle(handle)
+    const { handle } = route
+    const isSameTime = told?.maxTimestamp === this.#watermarks.maxTs(handle) && told.comesTo === this.#comesTo(route)
+    return !isSameTime || told.idle !== this.#watermarks.isIdle(handle)
+  }
+
+  #newsOf(route: Route): News {
+    const [maxTimestamp, idle] = [this.#watermarks.maxTs(route.handle), this.#watermarks.isIdle(route.handle)]
+    return { maxTimestamp, comesTo: this.#comesTo(route), idle }
+  }
+
+  #comesTo(route: Route): number | undefined {
+    if (!this.announced || !this.#feeds(route)) return undefined
+    const comesTo = this.#watermarks.comesTo(route.handle)
+    return comesTo > this.#watermarks.maxTs(route.handle) && Number.isFinite(comesTo) ? comesTo : undefined
+  }
+
+  #feeds({ subtopology }: Route): boolean {
+    return this.#settings.plan.boundaries.some(({ fromSubtopology }) => fromSubtopology === subtopology)
   }
 }

@@ -40,7 +40,7 @@ class Reader {
       topics: new Map(['in', 'between'].map((topic) => [topic, { partitions: 2 }])),
     } as unknown as ResolvedTopics
     this.announcements = new Announcements(
-      { broker, clock, timers: world, groupId, plan, everyMs, maxTaskIdleMs: 0 },
+      { broker, clock, timers: world, groupId, plan, everyMs, maxTaskIdleMs: 0, writers: [] },
       {
         partitions: () => this.#own(),
         topics: () => topics,
@@ -49,6 +49,7 @@ class Reader {
         endsAtLeast: () => undefined,
         shows: () => undefined,
         cameTo: (_at, { upToMs }) => this.gates.push(upToMs),
+        othersAt: () => undefined,
         knows: (_subtopology, { at }) => this.known.push(at),
         failed: (error) => assert.fail(error as Error),
       },

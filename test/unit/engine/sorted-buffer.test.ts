@@ -22,7 +22,7 @@ function bufferAt(offset: number, kept?: Kept, mostBytes = plenty): SortedBuffer
       },
     },
   )
-  return new SortedBuffer(inner, kept, mostBytes)
+  return new SortedBuffer(inner, kept, { share: 0, most: mostBytes, used: 0 })
 }
 
 /** Gives the buffer the records from where it stands, `timestamps` being those of the whole log. */

@@ -7,6 +7,7 @@ import { RecordBatchBuilder } from '../../../src/broker/wire/record-batch.ts'
 import type { Route } from '../../../src/engine/input/dispatcher.ts'
 import { PartitionBuffer } from '../../../src/engine/input/partition-buffer.ts'
 import { SortedInput } from '../../../src/engine/input/repartition/sorted-input.ts'
+import type { SortedBuffer } from '../../../src/engine/input/repartition/sorted-buffer.ts'
 import type { EngineSettings } from '../../../src/engine/settings.ts'
 import { Watermarks } from '../../../src/time/watermarks.ts'
 
@@ -27,7 +28,7 @@ const settings = {
 } as unknown as EngineSettings
 
 /** A partition in which so many records of a kilobyte lie; nobody has told how far those have come who write to it. */
-function holding(records: number, bufferedMaxBytes: number): { input: SortedInput; told: string[]; time: () => void } {
+function holding(records: number, bufferedMaxBytes: number) {
   const watermarks = new Watermarks({ byTask: true })
   const nothing = (): void => undefined
   const inner = new PartitionBuffer(
@@ -44,32 +45,52 @@ function holding(records: number, bufferedMaxBytes: number): { input: SortedInpu
     { maxOutOfOrdernessMs: 0, idlenessMs: 0, alignment: undefined },
     { task: '1', lag: undefined, at: 0 },
   )
-  const sorted = input.bufferFor(1, inner, undefined)
-  const route = { ...at, handle, subtopology: 1, source: 1, buffer: inner, sorted } as unknown as Route
+  const sorted = input.bufferFor(1, '1', inner, undefined)
+  const route = { ...at, handle, task: '1', subtopology: 1, source: 1, buffer: inner, sorted } as unknown as Route
   routes.set(partitionKey(topic, 0), route)
   input.assigned([at], now)
-  const builder = new RecordBatchBuilder()
-  const value = Buffer.alloc(1000)
-  for (let i = 0; i < records; i++) builder.append(1000 + i, Buffer.from('k'), value, noHeaders)
-  inner.append(builder.finish(), [])
-  input.arrived(route)
-  return { input, told, time: () => (now += 61_000) }
+  const write = (from: number, count: number): void => {
+    const builder = new RecordBatchBuilder()
+    for (let i = 0; i < count; i++) builder.append(from + i, Buffer.from('k'), Buffer.alloc(1000), noHeaders)
+    const batch = builder.finish()
+    new DataView(batch.buffer, batch.byteOffset).setBigInt64(0, BigInt(inner.position))
+    inner.append(batch, [])
+    input.arrived(route)
+  }
+  write(1000, records)
+  return { input, told, write, sorted: sorted as SortedBuffer, time: () => (now += 61_000) }
 }
 
-test('where memory reaches no further than to those who are behind, it is told once that the order is given up', () => {
-  const { input, told } = holding(600, 1)
+test('where memory reaches no further than to one who is behind, it is told once that the order was lost', () => {
+  const { input, told, write, sorted } = holding(600, 1)
+  write(900, 2)
   assert.equal(input.settle(), true)
   assert.equal(input.settle(), false)
+  assert.deepEqual(told, [], 'what went may have been the oldest of all')
+  while (sorted.hasHead) sorted.shift()
+  input.settle()
+  input.settle()
   assert.equal(told.length, 1)
-  assert.match(told[0] ?? '', /^records of app-by-product-repartition\/0 go before older ones that may still come/)
-  assert.match(told[0] ?? '', /more is kept than 256 KiB for each partition .* a larger value waits for them longer/)
+  assert.match(told[0] ?? '', /^records of app-by-product-repartition\/0 came when younger ones had gone before them/)
+  assert.match(told[0] ?? '', /farther behind than memory reaches, 256 KiB .* a larger value waits longer/)
 })
 
-test('where those who write tell nothing for a minute, that is told', () => {
-  const { input, told, time } = holding(600, 64 * 1024 * 1024)
-  assert.equal(input.settle(), false)
+test('what came in order was not overtaken, however full memory was', () => {
+  const { input, told, write, sorted } = holding(600, 1)
+  write(1600, 2)
+  input.settle()
+  while (sorted.hasHead) sorted.shift()
+  input.settle()
   assert.deepEqual(told, [])
+})
+
+test('where one who writes has told nothing for a minute, and older records of it came then, that is told', () => {
+  const { input, told, write, time } = holding(600, 64 * 1024 * 1024)
+  assert.equal(input.settle(), false)
   time()
   assert.equal(input.settle(), true)
-  assert.match(told.join(), /have told nothing for a minute; see whether all processes/)
+  assert.deepEqual(told, [])
+  write(900, 1)
+  input.settle()
+  assert.match(told.join(), /had told nothing for a minute; see whether all processes/)
 })

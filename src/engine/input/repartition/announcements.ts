@@ -19,7 +19,7 @@ import type { Gate } from '../../../time/gates.ts'
 import type { SourcePlan, TopologyPlan } from '../../../topology/plan.ts'
 import type { ResolvedTopics } from '../../group/topics.ts'
 import { Told } from './told.ts'
-import { type Frontier, isSorted, isTold, type Reached, tellsOfInput, Upstream } from './upstream.ts'
+import { type Frontier, isSorted, isTold, type Reached, type Slowest, tellsOfInput, Upstream } from './upstream.ts'
 
 export interface AnnouncementsOptions {
   readonly broker: BrokerPort
@@ -29,6 +29,8 @@ export interface AnnouncementsOptions {
   readonly plan: TopologyPlan
   readonly everyMs: number
   readonly maxTaskIdleMs: number
+  /** Sub-topologies of which it is of interest how far the others of the group are. */
+  readonly writers: readonly number[]
 }
 
 /** A partition of this process. */
@@ -51,6 +53,8 @@ export interface AnnouncementsHost {
   shows(partition: TopicPartition, epochMs: number): void
   /** The heads of the partition's sub-topology may go so far; `known`: what of each partition was read when this was known. */
   cameTo(partition: TopicPartition, gate: Gate, known: ReadonlyMap<PartitionKey, number>): void
+  /** Of the others that have partitions of the sub-topology, the slowest; undefined: none has anything left to do. */
+  othersAt(subtopology: number, slowest: Slowest | undefined): void
   /** What has come through of the input is at hand, as far as it is for this sub-topology. */
   knows(subtopology: number, through: CameThrough): void
   failed(error: unknown): void
@@ -93,7 +97,7 @@ export class Announcements {
   }
 
   start(): void {
-    this.#later(this.#o.everyMs)
+    this.#later(Math.min(hurryMs, this.#o.everyMs))
   }
 
   close(): void {
@@ -128,7 +132,7 @@ export class Announcements {
 
   async #round(): Promise<void> {
     try {
-      if (this.#own(isTold).size > 0 || this.#own(tellsOfInput).size > 0) await this.#askOnce()
+      if (this.#isOfInterest) await this.#askOnce()
     } catch (error) {
       if (this.#closed) return
       // Asked again soon; a broker that stays away is told of by the fetches.
@@ -140,6 +144,14 @@ export class Announcements {
     if (this.#closed) return
     this.#hurried = Math.max(0, this.#hurried - 1)
     this.#later(this.#hurried > 0 ? Math.min(hurryMs, this.#o.everyMs) : this.#o.everyMs)
+  }
+
+  get #isOfInterest(): boolean {
+    const own = this.#host.partitions()
+    const { plan, writers } = this.#o
+    const isTelling = ({ source }: OwnPartition): boolean =>
+      isTold(plan, this.#source(source)) || tellsOfInput(plan, this.#source(source))
+    return own.some((each) => writers.includes(each.subtopology) || isTelling(each))
   }
 
   #askOnce(): Promise<void> {
@@ -212,15 +224,23 @@ export class Announcements {
     const endOf = new Map([...ends, ...readable].map((at) => [partitionKey(at.topic, at.partition), at.offset]))
     const committed = new Map(
       asked.map(({ topic, partition, offset, metadata }): [PartitionKey, Reached] => {
-        const { maxTimestamp = Number.NEGATIVE_INFINITY, idle = false, held } = decodeTag(metadata) ?? {}
-        return [partitionKey(topic, partition), { offset, maxTimestamp, idle, held: decodeHeld(held) }]
+        const {
+          maxTimestamp = Number.NEGATIVE_INFINITY,
+          comesTo = maxTimestamp,
+          idle = false,
+          held,
+        } = decodeTag(metadata) ?? {}
+        return [partitionKey(topic, partition), { offset, maxTimestamp, comesTo, idle, held: decodeHeld(held) }]
       }),
     )
     // What is behind a topic was in the input before: tables beside it are read so far before anything goes for what is told.
     for (const { topic, partition, offset } of readable) this.#host.endsAtLeast({ topic, partition }, offset)
     const withheld = all.filter((at) => at.offset > (endOf.get(partitionKey(at.topic, at.partition)) ?? 0))
     this.#upstream.look({ committed, ends: endOf, now: clock.monotonic(), withheld: keysOf(withheld) })
-    if (reassigned === this.#reassigned) this.#tell(own, endOf)
+    if (reassigned === this.#reassigned) {
+      this.#tell(own, endOf)
+      this.#tellOfOthers(keysOf(own))
+    }
     this.#known = known
     this.settle()
   }
@@ -244,6 +264,11 @@ export class Announcements {
       const through = this.#cameThrough(subtopology, partitions)
       if (through !== undefined) this.#through.add(subtopology, endsOf(partitions), through)
     }
+  }
+
+  #tellOfOthers(own: ReadonlySet<PartitionKey>): void {
+    for (const subtopology of this.#o.writers)
+      this.#host.othersAt(subtopology, this.#upstream.slowestOfOthers(subtopology, own))
   }
 
   /** Undefined: what lay in the input is not in the topics of the sub-topology yet. */

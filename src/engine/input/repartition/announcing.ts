@@ -5,6 +5,7 @@ import type { ResolvedTopics } from '../../group/topics.ts'
 import type { Route } from '../dispatcher.ts'
 import type { KnownInput } from '../../commit/known-input.ts'
 import { Announcements } from './announcements.ts'
+import type { Lead } from './lead.ts'
 import type { SortedInput } from './sorted-input.ts'
 import { isTold, tellsOfInput } from './upstream.ts'
 
@@ -12,6 +13,7 @@ export interface AnnouncingHost {
   readonly routes: ReadonlyMap<PartitionKey, Route>
   readonly sorted: SortedInput
   readonly known: KnownInput
+  readonly lead: Lead | undefined
   topics(): ResolvedTopics
   wake(): void
   failed(error: unknown): void
@@ -23,11 +25,11 @@ export function announcementsOf(options: EngineOptions, host: AnnouncingHost): A
   const { plan, split, applicationId: groupId, commitIntervalMs, maxTaskIdleMs } = settings
   if (split !== 'repartition-topics') return undefined
   if (!plan.sources.some((source) => isTold(plan, source) || tellsOfInput(plan, source))) return undefined
-  const { routes, sorted } = host
+  const { routes, sorted, lead } = host
   const routeOf = ({ topic, partition }: TopicPartition) => routes.get(partitionKey(topic, partition))
   const everyMs = Math.max(50, commitIntervalMs)
   return new Announcements(
-    { broker, clock, timers, groupId, plan, everyMs, maxTaskIdleMs },
+    { broker, clock, timers, groupId, plan, everyMs, maxTaskIdleMs, writers: [...(lead?.writers ?? [])] },
     {
       partitions: () => [...routes.values()],
       topics: () => host.topics(),
@@ -40,6 +42,10 @@ export function announcementsOf(options: EngineOptions, host: AnnouncingHost): A
       },
       cameTo: (tp, gate, known) => {
         sorted.cameTo(routeOf(tp), gate, known)
+        host.wake()
+      },
+      othersAt: (subtopology, slowest) => {
+        lead?.othersAt(subtopology, slowest, clock.monotonic())
         host.wake()
       },
       knows: (subtopology, through) => host.known.cameThrough(subtopology, through),

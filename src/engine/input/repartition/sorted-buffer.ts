@@ -7,6 +7,7 @@
  * that went already, is not taken in among the others: it goes at once, from where it lies.
  */
 import type { LyingRecord } from '../../../lanes/transfer.ts'
+import type { Sizes } from '../../../base/sizes.ts'
 import { noHead } from '../../../time/head-order.ts'
 import { OffsetQueue } from './offset-queue.ts'
 import type { PartitionBuffer } from '../partition-buffer.ts'
@@ -16,6 +17,26 @@ export interface Kept {
   readonly end: number
   readonly timestamp: number
   readonly offset: number
+}
+
+/** What waits for its turn of all partitions may take so much of what is buffered at most. */
+export function sortedRoom(bufferedMaxBytes: number, { sortedBytes, sortedMostBytes }: Sizes): number {
+  return Math.max(sortedBytes, Math.min(sortedMostBytes, bufferedMaxBytes / 2))
+}
+
+/** Memory for what waits, of several partitions. */
+export interface SortedRoom {
+  /** So much each of them may have in any case. */
+  share: number
+  /** Beyond its share each may have more while all together have less than this. */
+  most: number
+  used: number
+}
+
+/** What went of a task before its turn was known to have come. */
+export interface LetGo {
+  /** Event time of the youngest head that did. */
+  upToMs: number
 }
 
 const nothing = new Uint8Array(0)
@@ -48,13 +69,16 @@ export class SortedBuffer {
   readonly inner: PartitionBuffer
   /** Records that came behind one that went before and is younger. */
   behind = 0
+  /** Records that came when a younger one of their task had been let go. */
+  overtaken = 0
+  readonly #letGo: LetGo
   readonly #held = new Held()
   /** What was done before this process took the partition over, until all of that is read again: nothing goes before. */
   #before: Kept | undefined
   /** Offset of the head that dispatch was told of; -1: none. */
   shownOffset = -1
   /** No more is taken in than fits; what is to be read again has fitted before. */
-  mostBytes: number
+  readonly #room: SortedRoom
   /** Place of the youngest record that went. */
   #wentTimestamp = Number.NEGATIVE_INFINITY
   #wentOffset = -1
@@ -73,9 +97,15 @@ export class SortedBuffer {
   #slab: Slab | undefined
   readonly #order = new OffsetQueue()
 
-  constructor(inner: PartitionBuffer, before: Kept | undefined, mostBytes: number) {
+  constructor(
+    inner: PartitionBuffer,
+    before: Kept | undefined,
+    room: SortedRoom,
+    letGo: LetGo = { upToMs: Number.NEGATIVE_INFINITY },
+  ) {
     this.inner = inner
-    this.mostBytes = mostBytes
+    this.#letGo = letGo
+    this.#room = room
     this.#before = before
     if (!before) return
     this.#wentTimestamp = before.timestamp
@@ -156,7 +186,22 @@ export class SortedBuffer {
 
   /** More was fetched than may be taken in: what would come next is not known. */
   get isFull(): boolean {
-    return this.inner.hasHead && !this.#isLateNext && this.inner.held >= this.mostBytes
+    return this.inner.hasHead && !this.#isLateNext && this.#hasNoRoom
+  }
+
+  /** There was no room for what comes next, and now there is. */
+  get mayTakeMore(): boolean {
+    return this.inner.hasHead && !this.#isLateNext && !this.#hasNoRoom
+  }
+
+  get #hasNoRoom(): boolean {
+    const { share, most, used } = this.#room
+    return this.inner.held >= share && used >= most
+  }
+
+  /** The partition is read here no longer. */
+  leave(): void {
+    this.#room.used -= this.inner.held
   }
 
   /** What was at hand at the last commit is not all read again. */
@@ -173,7 +218,7 @@ export class SortedBuffer {
       const reached = Math.max(this.taken, headOffset)
       if (this.#before !== undefined && reached >= this.#before.end) this.#before = undefined
       if (headOffset < 0 || this.#isLateNext) return
-      if (this.#before === undefined && inner.held >= this.mostBytes) return
+      if (this.#before === undefined && this.#hasNoRoom) return
       if (!this.#wasDone()) this.#add()
       inner.shift()
     }
@@ -183,6 +228,7 @@ export class SortedBuffer {
   shift(): void {
     if (this.#isLateNext) {
       this.behind++
+      this.#came()
       this.inner.shift()
       if (this.inner.hasHead) this.fill()
       return
@@ -218,13 +264,14 @@ export class SortedBuffer {
   // ── bytes ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
   #add(): void {
+    this.#came()
     const { inner } = this
     const { cursor } = inner
     const key = cursor.keyStart < 0 ? -1 : cursor.keyEnd - cursor.keyStart
     const value = cursor.valueStart < 0 ? -1 : cursor.valueEnd - cursor.valueStart
     const headers = cursor.headersEnd - cursor.headersStart
     const bytes = Math.max(0, key) + Math.max(0, value) + headers
-    const slab = this.#room(bytes)
+    const slab = this.#slabFor(bytes)
     const slot = this.#slot()
     this.#timestamps[slot] = inner.headTimestamp
     this.#offsets[slot] = cursor.offset
@@ -235,6 +282,7 @@ export class SortedBuffer {
     this.#headers[slot] = headers
     slab.records++
     inner.hold(bytes + recordBytes)
+    this.#room.used += bytes + recordBytes
     // Key, value and headers do not lie side by side where lengths stand between them.
     if (key > 0) copy(slab, cursor.bytes, cursor.keyStart, cursor.keyEnd)
     if (value > 0) copy(slab, cursor.bytes, cursor.valueStart, cursor.valueEnd)
@@ -243,7 +291,11 @@ export class SortedBuffer {
     this.#rise(slot, this.#size++)
   }
 
-  #room(bytes: number): Slab {
+  #came(): void {
+    if (this.inner.headTimestamp < this.#letGo.upToMs) this.overtaken++
+  }
+
+  #slabFor(bytes: number): Slab {
     const current = this.#slab
     if (current && current.used + bytes <= current.bytes.length) return current
     const own = new Uint8Array(Math.max(slabBytes, bytes))
@@ -257,7 +309,9 @@ export class SortedBuffer {
     this.#slabs[slot] = undefined
     this.#free.push(slot)
     const bytes = Math.max(0, this.#keys[slot] as number) + Math.max(0, this.#values[slot] as number)
-    this.inner.letGo(bytes + (this.#headers[slot] as number) + recordBytes)
+    const kept = bytes + (this.#headers[slot] as number) + recordBytes
+    this.inner.letGo(kept)
+    this.#room.used -= kept
     if (--slab.records === 0 && slab === this.#slab) slab.used = 0
   }
 

@@ -1,19 +1,18 @@
 /** Partitions of topics between sub-topologies whose records are taken in the order of event time, and what that takes. */
 import type { Clock } from '../../../base/clock.ts'
 import { type PartitionKey, partitionKey, type TopicPartition } from '../../../base/ids.ts'
+import { usualSizes } from '../../../base/sizes.ts'
 import { noHead } from '../../../time/head-order.ts'
 import type { Gate } from '../../../time/gates.ts'
 import type { Watermarks } from '../../../time/watermarks.ts'
 import type { EngineSettings } from '../../settings.ts'
 import type { Route } from '../dispatcher.ts'
 import type { PartitionBuffer } from '../partition-buffer.ts'
-import { type Kept, SortedBuffer } from './sorted-buffer.ts'
+import { type Kept, type LetGo, SortedBuffer, sortedRoom, type SortedRoom } from './sorted-buffer.ts'
 import { timingOf } from '../source-timing.ts'
 import { neverWait } from '../../../time/task-inputs.ts'
 import { isAnnounced, isSorted } from './upstream.ts'
 
-/** What a partition may hold at least, however many there are. */
-const leastBytes = 256 * 1024
 /** A gate that holds a head and has not moved for so long lets it go: two of the longest commits. */
 const patienceMs = 60_000
 
@@ -23,8 +22,12 @@ export class SortedInput {
   readonly #routes: ReadonlyMap<PartitionKey, Route>
   readonly #clock: Clock
   readonly #warn: (message: string) => void
-  /** Topics of which it was told that records went before their turn. */
+  /** Of all partitions together. */
+  readonly #room: SortedRoom = { share: 0, most: 0, used: 0 }
+  /** Topics of which it was told that records came too late for their turn. */
   readonly #toldOf = new Set<string>()
+  /** By task: what was let go of it, and whether for want of memory. */
+  readonly #letGo = new Map<string, LetGo & { forRoom: boolean }>()
   /** By partition, how far those who write have told that they have come; below it nothing is to be expected any more. */
   readonly #shown = new Map<Route, number>()
   readonly #gates = new Map<Route, Gate>()
@@ -46,21 +49,19 @@ export class SortedInput {
   }
 
   /** Undefined where records are taken as they come. */
-  bufferFor(source: number, inner: PartitionBuffer, kept: Kept | undefined): SortedBuffer | undefined {
+  bufferFor(source: number, task: string, inner: PartitionBuffer, kept: Kept | undefined): SortedBuffer | undefined {
     const { plan, split, maxTaskIdleMs } = this.#settings
     // What a commit has left half done is to be finished, whatever the settings say by now.
     const sorts = maxTaskIdleMs !== neverWait && isSorted(plan, plan.sources[source])
     if (split !== 'repartition-topics' || !(sorts || kept !== undefined)) return undefined
-    return new SortedBuffer(inner, kept, leastBytes)
+    return new SortedBuffer(inner, kept, this.#room, this.#letGoOf(task))
   }
 
   /** These partitions are there now: heads of their sub-topologies wait for those who write. */
   assigned(partitions: readonly TopicPartition[], now: number): void {
-    const { plan, split, bufferedMaxBytes, maxTaskIdleMs } = this.#settings
+    const { plan, split, maxTaskIdleMs } = this.#settings
     if (split !== 'repartition-topics') return
-    const sorted = [...this.#routes.values()].filter((route) => route.sorted !== undefined)
-    for (const { sorted: buffer } of sorted)
-      if (buffer) buffer.mostBytes = Math.max(leastBytes, bufferedMaxBytes / 2 / sorted.length)
+    this.#share()
     const fresh = partitions.map(({ topic, partition }) => this.#routes.get(partitionKey(topic, partition)))
     for (const route of fresh) {
       if (route && isAnnounced(plan, plan.sources[route.source]))
@@ -74,6 +75,16 @@ export class SortedInput {
       const went = new Map(members.map(({ handle, sorted }) => [handle, sorted?.wentUpTo ?? Number.NEGATIVE_INFINITY]))
       this.#watermarks.gate([...went.keys()], awaited.handle, (handle) => went.get(handle) as number, now)
     }
+  }
+
+  /** Half of the room is shared out, so that each has some; the rest is for those that need it. */
+  #share(): void {
+    const { bufferedMaxBytes, sizes = usualSizes } = this.#settings
+    let partitions = 0
+    for (const { sorted } of this.#routes.values()) if (sorted !== undefined) partitions++
+    const most = sortedRoom(bufferedMaxBytes, sizes)
+    this.#room.share = Math.max(sizes.sortedBytes, most / 2 / Math.max(1, partitions))
+    this.#room.most = most / 2
   }
 
   /** Something was fetched where nothing was; true where it has to wait. */
@@ -124,34 +135,52 @@ export class SortedInput {
   /** To be called when nothing goes at the moment. True where something may go now. */
   settle(): boolean {
     let goes = false
+    const makesRoom = this.#makesRoom()
     for (const route of this.#routes.values()) {
       const { sorted, handle } = route
       if (this.#shown.has(route)) this.#tell(route)
+      if (sorted !== undefined && sorted.overtaken > 0) this.#tellOf(route)
+      // Others may have made room.
+      if (sorted?.mayTakeMore) goes = !this.arrived(route) || goes
       if (sorted === undefined || !this.#isHeld(route)) continue
       const now = this.#clock.monotonic()
       const since = this.#heldSince.get(route) ?? now
       this.#heldSince.set(route, since)
       // Whoever is so far behind that memory does not reach, or tells nothing for so long, is not waited for: the oldest
       // at hand goes.
-      if (!sorted.isFull && now - since < patienceMs) continue
-      this.#tellOf(route, sorted.isFull)
+      if ((makesRoom || !sorted.isFull) && now - since < patienceMs) continue
+      const letGo = this.#letGoOf(route.task)
+      letGo.upToMs = Math.max(letGo.upToMs, sorted.headTimestamp)
+      letGo.forRoom = sorted.isFull
       this.#watermarks.letGo(handle, sorted.headTimestamp, now)
       goes = true
     }
     return goes
   }
 
-  /** Once for a topic: where a process is that far behind, it is so with each record. */
-  #tellOf({ topic, partition, sorted }: Route, isFull: boolean): void {
+  /** Some record may go, once lanes or other processes have come further, and leaves room. */
+  #makesRoom(): boolean {
+    for (const { sorted, handle } of this.#routes.values())
+      if (sorted?.hasHead && !this.#watermarks.isWithheld(handle)) return true
+    return false
+  }
+
+  #letGoOf(task: string): LetGo & { forRoom: boolean } {
+    const known = this.#letGo.get(task) ?? { upToMs: Number.NEGATIVE_INFINITY, forRoom: false }
+    this.#letGo.set(task, known)
+    return known
+  }
+
+  /** Once for a topic: where one who writes is that far behind, it is so with each record. */
+  #tellOf({ topic, partition, task }: Route): void {
     if (this.#toldOf.has(topic)) return
     this.#toldOf.add(topic)
-    const room = Math.round((sorted?.mostBytes ?? 0) / 1024)
-    const why = isFull
-      ? `have not come as far in event time, and of what others have written meanwhile no more is kept than ${room} KiB for each partition ` +
-        '(half of engine.processing.buffered-max-bytes by the number of such partitions here); a larger value waits for them longer'
-      : 'have told nothing for a minute; see whether all processes of the application run and commit'
+    const why = this.#letGoOf(task).forRoom
+      ? `who wrote them was farther behind than memory reaches, ${Math.round((2 * this.#room.most) / 1024)} KiB of what others have written meanwhile ` +
+        '(half of engine.processing.buffered-max-bytes); a larger value waits longer'
+      : 'who wrote them had told nothing for a minute; see whether all processes of the application run and commit'
     this.#warn(
-      `records of ${topic}/${partition} go before older ones that may still come: some who write to that topic ${why}. ` +
+      `records of ${topic}/${partition} came when younger ones had gone before them: ${why}. ` +
         'None is lost, but a join with a table may meet the row of another time, and those of a key are not in the order of event time',
     )
   }
@@ -164,6 +193,8 @@ export class SortedInput {
   }
 
   revoked(route: Route): void {
+    route.sorted?.leave()
+    this.#letGo.delete(route.task)
     this.#shown.delete(route)
     this.#gates.delete(route)
     this.#heldSince.delete(route)

@@ -15,6 +15,8 @@ export interface Reached {
   /** Highest event time that was dispatched. */
   readonly maxTimestamp: number
   readonly idle: boolean
+  /** Nothing older than this is left of it, where the next record is known and later than that. */
+  readonly comesTo?: number | undefined
   /** What is held back of it, as the commit tells it. */
   readonly held?: HeldBefore | undefined
 }
@@ -41,6 +43,13 @@ export interface Round {
 export interface Frontier extends Gate {
   /** Its records and what they make of event time; undefined where that cannot be told. */
   readonly showsMs: number | undefined
+}
+
+/** Of some partitions the one that is farthest behind. */
+export interface Slowest {
+  readonly key: PartitionKey
+  /** Nothing older than this is left of it; `-Infinity`: that is not known. */
+  readonly reachedMs: number
 }
 
 const never = Number.NEGATIVE_INFINITY
@@ -219,9 +228,11 @@ export class Upstream {
     for (const feeder of this.feeding(source)) {
       for (const tp of this.#partitionsOf(feeder)) {
         const key = partitionKey(tp.topic, tp.partition)
-        const { maxTimestamp = never } = round.committed.get(key) ?? {}
-        upToMs = Math.min(upToMs, maxTimestamp)
-        if (!this.#restsLong(feeder, key, round)) knownUpToMs = Math.min(knownUpToMs, maxTimestamp)
+        const { maxTimestamp = never, comesTo = never } = round.committed.get(key) ?? {}
+        // What comes next of the input is known; of what comes through a topic only that it is not done.
+        const reachedMs = feeder.kind === 'boundary' ? maxTimestamp : Math.max(maxTimestamp, comesTo - 1)
+        upToMs = Math.min(upToMs, reachedMs)
+        if (!this.#restsLong(feeder, key, round)) knownUpToMs = Math.min(knownUpToMs, reachedMs)
         if (this.isIdle(key, round)) idleMs = Math.max(idleMs, maxTimestamp)
         else shows = Math.min(shows, maxTimestamp)
       }
@@ -234,6 +245,23 @@ export class Upstream {
       knownUpToMs: knownUpToMs - held,
       showsMs: heldBackMs === undefined ? undefined : shows - held,
     }
+  }
+
+  /** Of the partitions of a sub-topology that others have and that have something left to do, the one that is farthest behind. */
+  slowestOfOthers(subtopology: number, own: ReadonlySet<PartitionKey>): Slowest | undefined {
+    const round = this.#round as Round
+    let slowest: Slowest | undefined
+    for (const source of this.#plan.sources) {
+      if (source.subtopology !== subtopology || source.kind === 'global') continue
+      for (const { topic, partition } of this.#partitionsOf(source)) {
+        const key = partitionKey(topic, partition)
+        if (own.has(key) || this.#rests(source, key, round, this.#drainedBefore)) continue
+        const { maxTimestamp = never, comesTo = maxTimestamp } = round.committed.get(key) ?? {}
+        const reachedMs = Math.max(maxTimestamp, comesTo)
+        if (slowest === undefined || reachedMs < slowest.reachedMs) slowest = { key, reachedMs }
+      }
+    }
+    return slowest
   }
 
   /** One that has records again, of which its owner has committed none yet, holds back others: its records would be late. */

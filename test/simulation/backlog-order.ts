@@ -1,0 +1,311 @@
+/**
+ * Processes of a group that find full topics and little memory, and of which one is slower than the others or comes later:
+ * records that change their key meet the rows of a table through topics. Each must meet the row of its time, and the list of a
+ * group a topic further must be in the order of time, once, though what one process has not come to yet is more than fits beside what the others have written.
+ */
+import { keySlot } from '../../src/base/hash.ts'
+import { Random } from '../../src/base/random.ts'
+import { noHeaders } from '../../src/broker/wire/headers.ts'
+import { RecordBatchBuilder } from '../../src/broker/wire/record-batch.ts'
+import { usualSizes } from '../../src/base/sizes.ts'
+import { defineApp } from '../../src/dsl/app.ts'
+import { Lead } from '../../src/engine/input/repartition/lead.ts'
+import type { EngineFact } from '../../src/engine/protocol.ts'
+import type { EngineSettings } from '../../src/engine/settings.ts'
+import { counterLayout } from '../../src/runtime/settings.ts'
+import { serdes } from '../../src/serde/index.ts'
+import type { CompiledTopology } from '../../src/topology/compiled.ts'
+import { byKey, committed } from './checkers.ts'
+import { SimulatedCluster } from './cluster.ts'
+import { settingsFor } from './derived.ts'
+import { DurableBackends } from './durable-backends.ts'
+import { faultyBroker } from './faulty-broker.ts'
+import { type Broken, replaced } from './level-order.ts'
+import { SimulatedProcess } from './process.ts'
+import type { Verdict } from './run-seed.ts'
+import { Scheduler, settleSome } from './scheduler.ts'
+
+interface Ask {
+  readonly n: number
+  readonly product: string
+}
+
+const asksAs = { key: serdes.string, value: serdes.json<Ask>() }
+const rowsAs = { key: serdes.string, value: serdes.json<number>() }
+const groups = 3
+const mostSteps = 1_500_000
+
+/** Of a process: how it differs from the others. */
+interface Member {
+  readonly startsAt: number
+  readonly messageMs: number
+  readonly brokerMs: number
+  /** Ended or killed then, to come again a while later. */
+  readonly goesAt: number | undefined
+  readonly isKilled: boolean
+}
+
+interface Derived {
+  readonly lanes: number
+  readonly partitions: number
+  readonly records: number
+  readonly products: number
+  readonly asyncShare: number
+  readonly members: readonly Member[]
+  /** For what waits for its turn. */
+  readonly memory: number
+}
+
+function derive(random: Random): Derived {
+  const members = 2 + random.int(2)
+  const member = (n: number): Member => ({
+    startsAt: n === 0 ? 0 : random.int(600),
+    messageMs: random.pick([1, 3, 8]),
+    brokerMs: random.pick([0.5, 2, 6]),
+    goesAt: random.chance(0.3) ? random.int(2500) : undefined,
+    isKilled: random.chance(0.5),
+  })
+  return {
+    lanes: 1 + random.int(2),
+    partitions: 3 + random.int(3),
+    records: 800 + random.int(800),
+    products: random.pick([2, 6, 20]),
+    asyncShare: random.pick([0, 0, 0.1]),
+    members: Array.from({ length: members }, (_, n) => member(n)),
+    memory: 1 << 15,
+  }
+}
+
+function application(wait: () => Promise<void> | undefined) {
+  return defineApp({
+    applicationId: 'sim',
+    build(topology) {
+      const rows = topology.table('rows', rowsAs)
+      const priced = topology
+        .stream('asks', asksAs)
+        .mapValues((ask) => wait()?.then(() => ask) ?? ask)
+        .selectKey((ask) => ask.product)
+        .leftJoin(rows, (ask, row) => [ask.n, row ?? null] as [number, number | null], asksAs)
+      priced.to('priced-out')
+      priced
+        .groupBy(([n]) => `g${n % groups}`, { key: serdes.string, value: serdes.json<[number, number | null]>() })
+        .aggregate(
+          () => [] as number[],
+          (list, [n]) => [...list, n],
+          { store: 'seen' },
+        )
+        .toStream()
+        .to('seen-out')
+    },
+  })
+}
+
+class Backlog {
+  readonly scheduler: Scheduler
+  readonly derived: Derived
+  readonly violations: string[] = []
+  readonly story: string[] = []
+  readonly #cluster: SimulatedCluster
+  readonly #running: Array<SimulatedProcess | undefined> = []
+  readonly #stores: DurableBackends[]
+  readonly #expected = new Map<string, string[]>()
+  #owner = 0
+
+  constructor(seed: number) {
+    const random = new Random(seed)
+    this.scheduler = new Scheduler(random, settleSome)
+    this.derived = derive(new Random(seed ^ 0xbac))
+    this.#stores = this.derived.members.map(() => new DurableBackends())
+    this.#cluster = new SimulatedCluster(this.scheduler, seed + 1, this.derived.partitions)
+  }
+
+  async run(): Promise<void> {
+    await this.#fill()
+    for (const [n, { startsAt, goesAt }] of this.derived.members.entries()) {
+      this.scheduler.at(startsAt, 0, () => this.#start(n))
+      if (goesAt !== undefined) this.scheduler.at(goesAt, 0, () => this.#go(n))
+    }
+    await this.#until(() => this.scheduler.now > 6000)
+    let idle = 0
+    for (const process of this.#running) void process?.engine.untilIdle().then(() => idle++)
+    await this.#until(() => idle === this.derived.members.length)
+    for (const process of this.#running) process?.kill()
+    if (this.violations.length === 0) await this.scheduler.drive(this.#check())
+  }
+
+  async #until(done: () => boolean): Promise<void> {
+    const limit = this.scheduler.steps + mostSteps
+    while (!done() && this.violations.length === 0) {
+      if (this.scheduler.steps > limit) this.violations.push(`not done at ${Math.round(this.scheduler.now)} ms`)
+      else if (!(await this.scheduler.step())) this.violations.push('nothing is planned any more')
+    }
+  }
+
+  async #fill(): Promise<void> {
+    const { records, partitions, products } = this.derived
+    const { random } = this.scheduler
+    const client = this.#cluster.client()
+    await client.createTopics(['rows', 'asks'].map((topic) => ({ topic, partitions })))
+    const rows = new Map<string, number>()
+    const builders = new Map<string, RecordBatchBuilder>()
+    for (let n = 0; n < records; n++) {
+      const product = `p${random.chance(0.4) ? 0 : random.int(products)}`
+      const isRow = random.chance(0.3)
+      const key = isRow ? product : `k${random.int(40)}`
+      const at = `${isRow ? 'rows' : 'asks'} ${keySlot(Buffer.from(key)) % partitions}`
+      const builder = builders.get(at) ?? new RecordBatchBuilder()
+      builders.set(at, builder)
+      const value = JSON.stringify(isRow ? n : { n, product })
+      builder.append(1_000_000 + n * 10, Buffer.from(key), Buffer.from(value), noHeaders)
+      if (isRow) rows.set(product, n)
+      else {
+        this.#expect(`priced-out ${product}`, JSON.stringify([n, rows.get(product) ?? null]))
+        this.#expect(`seen-out g${n % groups}`, String(n))
+      }
+    }
+    const batches = [...builders].map(([at, builder]) => {
+      const [topic, partition] = at.split(' ') as [string, string]
+      return { topic, partition: Number(partition), records: builder.finish() }
+    })
+    await client.produce({ transactionalId: null, batches })
+  }
+
+  #expect(name: string, result: string): void {
+    this.#expected.set(name, [...(this.#expected.get(name) ?? []), result])
+  }
+
+  #go(n: number): void {
+    const going = this.#running[n]
+    if (going === undefined) return
+    const { isKilled } = this.derived.members[n] as Member
+    this.story.push(`${Math.round(this.scheduler.now)}: process ${n} ${isKilled ? 'is killed' : 'stops'}`)
+    const again = (): void => {
+      going.kill()
+      this.#running[n] = undefined
+      this.scheduler.at(this.scheduler.random.int(1500), 0, () => this.#start(n))
+    }
+    if (isKilled) again()
+    else void going.engine.stop().then(again)
+  }
+
+  #settings(n: number, topology: CompiledTopology): EngineSettings {
+    const { memory } = this.derived
+    return {
+      ...settingsFor({ ...this.derived, split: 'repartition-topics' }, topology),
+      instanceId: `process-${n}`,
+      groupInstanceId: null,
+      sessionTimeoutMs: 1500,
+      heartbeatIntervalMs: 300,
+      bufferedMaxBytes: 1 << 22,
+      laneQueueBytes: 300,
+      sizes: {
+        ...usualSizes,
+        dispatchBytes: 96,
+        batchBytes: 96,
+        outputBytes: 96,
+        aheadBytes: 96,
+        sortedBytes: 64,
+        sortedMostBytes: memory,
+      },
+    }
+  }
+
+  #start(n: number): void {
+    const owner = ++this.#owner
+    const { scheduler, derived } = this
+    const { messageMs, brokerMs } = derived.members[n] as Member
+    const wait = (): Promise<void> | undefined => {
+      if (!scheduler.random.chance(derived.asyncShare)) return undefined
+      return new Promise((resolve) => scheduler.at(scheduler.random.next() * 50, owner, resolve))
+    }
+    const topology = application(wait).compile()
+    const stores = (this.#stores[n] as DurableBackends).survivors()
+    this.#stores[n] = stores
+    const faults = { slowestMs: brokerMs, lostAnswer: 0, lostRequest: 0 }
+    const process = new SimulatedProcess({
+      scheduler,
+      owner,
+      broker: faultyBroker(
+        this.#cluster.cluster,
+        scheduler,
+        owner,
+        () => faults,
+        () => this.#cluster.wake(),
+        (_name, args, call) => call(args),
+      ),
+      settings: this.#settings(n, topology),
+      compile: () => topology,
+      backends: () => stores.factory(),
+      layout: counterLayout(topology),
+      messageMs,
+      slowLane: -1,
+      tamper: {},
+      fact: (fact) => this.#fact(n, fact),
+    })
+    this.story.push(`${Math.round(scheduler.now)}: process ${n} starts`)
+    this.#running[n] = process
+    process.start()
+  }
+
+  #fact(n: number, fact: EngineFact): void {
+    if (fact.type === 'failed') this.violations.push(`process ${n} failed: ${fact.error.code} ${fact.error.message}`)
+    if (fact.type === 'log' && fact.level === 'warn')
+      this.story.push(`${Math.round(this.scheduler.now)}: process ${n}: ${fact.message}`)
+  }
+
+  async #check(): Promise<void> {
+    for (const [name, expected] of this.#expected) {
+      const [topic, key] = name.split(' ') as [string, string]
+      const records = byKey(await committed(this.#cluster.cluster, topic), (record) => record.key.toString()).get(key)
+      const values = (records ?? []).map(({ value }) => String(value))
+      const actual = topic === 'seen-out' ? (JSON.parse(values.at(-1) ?? '[]') as number[]).map(String) : values
+      const at = expected.findIndex((each, i) => each !== actual[i])
+      if (at >= 0 || actual.length !== expected.length)
+        this.violations.push(
+          `${name}: at ${at} of ${expected.length} expected ${expected[at]}, found ${actual[at]} of ${actual.length}`,
+        )
+    }
+  }
+}
+
+export const mutants: readonly Broken[] = [
+  {
+    name: 'waits-for-no-other-process',
+    breaks: () => {
+      const { othersAt } = Lead.prototype
+      return replaced(Lead.prototype, 'othersAt', {
+        value(this: Lead, subtopology: number, _: unknown, now: number) {
+          othersAt.call(this, subtopology, undefined, now)
+        },
+      })
+    },
+  },
+  {
+    name: 'waits-for-no-commit-of-its-own',
+    breaks: () => {
+      const { limits } = Lead.prototype
+      return replaced(Lead.prototype, 'limits', {
+        value(this: Lead, now: number) {
+          this.froze()
+          this.committed()
+          return limits.call(this, now)
+        },
+      })
+    },
+  },
+]
+
+export async function runSeed(
+  seed: number,
+  mutant?: Broken,
+): Promise<Omit<Verdict, 'restarts' | 'derived'> & { readonly derived: object }> {
+  const backlog = new Backlog(seed)
+  const mend = mutant?.breaks?.()
+  try {
+    await backlog.run()
+  } finally {
+    mend?.()
+  }
+  const { violations, derived, story } = backlog
+  return { seed, derived, violations, story: story.join('\n') }
+}
