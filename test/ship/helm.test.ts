@@ -1,41 +1,19 @@
 /** The chart says the same as the kustomize base with its overlays; rendered by helm, judged by kubeconform. */
 import assert from 'node:assert/strict'
-import { execFileSync, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
-import { parseAllDocuments, parse, stringify } from 'yaml'
-import { repositoryRoot } from '../groups.ts'
+import { parse, stringify } from 'yaml'
 import { goTool } from '../support/go-tools.ts'
 import { manifest, overlays, statefulSetOf } from '../support/manifests.ts'
 import { kubernetesVersion, schemaLocations } from '../../scripts/kubernetes-schemas.ts'
+import { chart, helm, ofKind, podOf, type Resource, render } from './support/chart.ts'
 
-const chart = join(repositoryRoot, 'deploy', 'helm')
-const helm = goTool('helm')
 const kubeconform = goTool('kubeconform')
 const noSchemas = schemaLocations() === undefined
 const cannotJudge =
   kubeconform.missing || (noSchemas && 'the schemas are not there: node scripts/kubernetes-schemas.ts (needs Go)')
-
-interface Resource {
-  readonly kind: string
-  readonly metadata: { readonly name: string; readonly labels?: Readonly<Record<string, string>> }
-  readonly spec?: Readonly<Record<string, unknown>>
-  readonly data?: Readonly<Record<string, string>>
-}
-
-function render(...set: readonly string[]): Resource[] {
-  const args = [
-    'template',
-    'millrace-app',
-    chart,
-    '--kube-version',
-    kubernetesVersion,
-    ...set.flatMap((one) => ['--set', one]),
-  ]
-  const text = execFileSync(helm.path, args, { encoding: 'utf8' })
-  return parseAllDocuments(text).map((document) => document.toJS() as Resource)
-}
 
 /** What a cluster knows by itself: the ServiceMonitor is the Prometheus operator's. */
 function judge(all: readonly Resource[]): void {
@@ -56,32 +34,6 @@ function kustomized(overlay: string): Resource[] {
   const monitor = manifest<Resource>('components/prometheus-operator/service-monitor.yaml')
   return [statefulSetOf(overlay) as unknown as Resource, ...files, monitor]
 }
-
-const ofKind = (resources: readonly Resource[], kind: string): Resource => {
-  const found = resources.find((resource) => resource.kind === kind)
-  assert.ok(found, `there is no ${kind}`)
-  return found
-}
-
-interface Probe {
-  readonly httpGet: { readonly scheme?: string }
-}
-
-interface Pod {
-  readonly containers: readonly [
-    {
-      readonly env: ReadonlyArray<{ readonly name: string; readonly value?: string }>
-      readonly volumeMounts: ReadonlyArray<{ readonly name: string; readonly mountPath: string }>
-      readonly startupProbe: Probe
-      readonly livenessProbe: Probe
-      readonly readinessProbe: Probe
-    },
-  ]
-  readonly volumes: ReadonlyArray<{ readonly name: string; readonly secret?: { readonly secretName: string } }>
-}
-
-const podOf = (resources: readonly Resource[]): Pod =>
-  (ofKind(resources, 'StatefulSet').spec as { template: { spec: Pod } }).template.spec
 
 /** Lists of variables by name: their order says nothing. */
 function comparable(spec: unknown): unknown {
@@ -135,7 +87,6 @@ describe('the chart', { skip: helm.missing }, () => {
     assert.match(text, /name: HA_DESIRED_STANDBYS\n\s+value: "3"/)
     const config = parse(ofKind(rendered, 'ConfigMap').data?.['engine.yaml'] ?? '')
     assert.deepEqual(config.engine, { lanes: { count: 3 }, state: { store: '' } }, 'an empty value is one, too')
-    assert.equal(rendered.length, 5, 'a ServiceMonitor only where it is asked for')
     const of = (other: string): string => {
       const { template } = ofKind(render(other), 'StatefulSet').spec as {
         template: { metadata: { annotations: object } }

@@ -1,5 +1,10 @@
+{{- /* Pods. None is a number, too. */ -}}
 {{- define "replicas" -}}
-{{- .Values.replicas | default (eq .Values.mode "single" | ternary 1 3) -}}
+{{- $replicas := eq .Values.mode "single" | ternary 1 3 -}}
+{{- if not (kindIs "invalid" .Values.replicas) -}}
+{{- $replicas = int .Values.replicas -}}
+{{- end -}}
+{{- $replicas -}}
 {{- end }}
 
 {{- define "selector" -}}
