@@ -7,6 +7,14 @@ import { configOf, helm, ofKind, render } from './support/chart.ts'
 describe('the number of pods', { skip: helm.missing }, () => {
   const replicasOf = (...set: string[]): unknown => ofKind(render(...set), 'StatefulSet').spec?.replicas
 
+  test('of one identity is one at most', () => {
+    assert.throws(
+      () => render('replicas=3'),
+      /replicas is 3, but `mode` is single: .* set mode to hot-standby or group/,
+    )
+    assert.equal(replicasOf('replicas=1'), 1)
+  })
+
   for (const mode of overlays) {
     test(`${mode}: may be none, to which a release is scaled down`, () => {
       assert.equal(replicasOf(`mode=${mode}`, 'replicas=0'), 0)

@@ -4,6 +4,9 @@
 {{- if not (kindIs "invalid" .Values.replicas) -}}
 {{- $replicas = int .Values.replicas -}}
 {{- end -}}
+{{- if and (eq .Values.mode "single") (gt $replicas 1) -}}
+{{- fail (printf "replicas is %d, but `mode` is single: its pods would fence one another; set mode to hot-standby or group, or replicas to 1" $replicas) -}}
+{{- end -}}
 {{- $replicas -}}
 {{- end }}
 
