@@ -1,8 +1,86 @@
 /** What the values of the chart say, pods run with; where two of them contradict each other, the chart says so. */
 import assert from 'node:assert/strict'
-import { describe, test } from 'node:test'
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, type TestContext, test } from 'node:test'
+import { environmentName } from '../../src/config/sources.ts'
+import { configKeys } from '../../src/config/table.ts'
 import { overlays } from '../support/manifests.ts'
-import { configOf, helm, ofKind, render } from './support/chart.ts'
+import { chart, configOf, helm, ofKind, podOf, render, renderChart } from './support/chart.ts'
+
+/** A chart as a project has it. */
+function chartWith(t: TestContext, engineYaml: string): string {
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-chart-'))
+  t.after(() => rmSync(folder, { recursive: true }))
+  cpSync(chart, folder, { recursive: true })
+  writeFileSync(join(folder, 'engine.yaml'), engineYaml)
+  return folder
+}
+
+const variable = (name: string, value: string): string[] => [`env[0].name=${name}`, `env[0].value=${value}`]
+
+describe('a key that the chart sets itself', { skip: helm.missing }, () => {
+  const secrets = ['http.tlsSecret=tls', 'http.tokenSecret=token']
+
+  for (const mode of overlays) {
+    test(`${mode}: is a key of the configuration, and said once`, () => {
+      const names = podOf(render(`mode=${mode}`, ...secrets)).containers[0].env.map(({ name }) => name)
+      const known = new Set(configKeys.map(environmentName))
+      assert.deepEqual(
+        names.filter((name) => !known.has(name)),
+        [],
+      )
+      const twice = podOf(render(`mode=${mode}`, ...variable('ENGINE_LANES_COUNT', '7'))).containers[0].env
+      assert.equal(twice.filter(({ name }) => name === 'ENGINE_LANES_COUNT').length, 1)
+    })
+  }
+
+  for (const [about, set, key, value] of [
+    ['nobody says', [], 'engine.lanes.count', 2],
+    ['`lanes` says', ['lanes=5'], 'engine.lanes.count', 5],
+    ['`config` says', ['config.engine.lanes.count=3'], 'engine.lanes.count', 3],
+    ['both say', ['config.engine.lanes.count=3', 'lanes=3'], 'engine.lanes.count', 3],
+    ['`config` says under a name with dots', ['config.engine\\.lanes.count=3'], 'engine.lanes.count', 3],
+    ['`env` says', [...variable('ENGINE_LANES_COUNT', '7'), 'config.engine.lanes.count=3'], 'engine.lanes.count', 7],
+    ['nobody says', ['mode=hot-standby', 'replicas=4'], 'ha.desired-standbys', 3],
+    ['`config` says', ['mode=hot-standby', 'config.ha.desired-standbys=1'], 'ha.desired-standbys', 1],
+    ['`config` says', ['mode=hot-standby', 'config.ha.desired-standbys=0'], 'ha.desired-standbys', 0],
+    ['`config` says the same', ['config.engine.state.dir=/state'], 'engine.state.dir', '/state'],
+    ['`config` says the same', ['mode=hot-standby', 'config.ha.mode=hot-standby'], 'ha.mode', 'hot-standby'],
+  ] as const) {
+    test(`${key} is ${value}, as ${about}`, () => {
+      assert.equal(configOf(render(...set)).get(key), value)
+    })
+  }
+
+  test('stands over what a project has in its engine.yaml', (t) => {
+    const folder = chartWith(t, 'ha:\n  mode: hot-standby\n  desired-standbys: 1\n')
+    assert.equal(configOf(renderChart(folder, 'mode=hot-standby')).get('ha.desired-standbys'), 2)
+  })
+
+  for (const [set, sentence] of [
+    [['config.engine.lanes.count=3', 'lanes=4'], /engine\.lanes\.count is 3 in `config`, but `lanes` is 4: keep one/],
+    [[...variable('ENGINE_LANES_COUNT', '7'), 'lanes=4'], /engine\.lanes\.count is 7 in `env`, but `lanes` is 4/],
+    [
+      ['config.engine.state.dir=/data'],
+      /engine\.state\.dir is \/data in `config`, but the disk .* \/state: leave it out/,
+    ],
+    [['mode=hot-standby', 'config.ha.mode=off'], /ha\.mode is off in `config`, but `mode` is hot-standby/],
+    [['mode=hot-standby', 'config.ha.pod-id=one'], /ha\.pod-id is one in `config`, but pods go by their own names/],
+    [['mode=group', 'config.engine.instance-id=one'], /engine\.instance-id is one in `config`, but pods go by/],
+    [['mode=group', 'config.topology.sub-topology-split=in-process'], /sub-topology-split is .*, but `mode` is group/],
+    [['http.tlsSecret=a', 'config.runtime.http.tls.cert-file=/b'], /cert-file is \/b .*, but `http\.tlsSecret` is a/],
+    [
+      ['http.tokenSecret=a', 'config.runtime.http.auth.token-file=/b'],
+      /token-file is .*, but `http\.tokenSecret` is a/,
+    ],
+  ] as const) {
+    test(`is refused where it cannot be: ${set.join(', ')}`, () => {
+      assert.throws(() => render(...set), sentence)
+    })
+  }
+})
 
 describe('the number of pods', { skip: helm.missing }, () => {
   const replicasOf = (...set: string[]): unknown => ofKind(render(...set), 'StatefulSet').spec?.replicas

@@ -8,7 +8,7 @@ import { parse, stringify } from 'yaml'
 import { goTool } from '../support/go-tools.ts'
 import { manifest, overlays, statefulSetOf } from '../support/manifests.ts'
 import { kubernetesVersion, schemaLocations } from '../../scripts/kubernetes-schemas.ts'
-import { chart, helm, ofKind, podOf, type Resource, render } from './support/chart.ts'
+import { chart, configOf, helm, ofKind, podOf, type Resource, render } from './support/chart.ts'
 
 const kubeconform = goTool('kubeconform')
 const noSchemas = schemaLocations() === undefined
@@ -87,6 +87,9 @@ describe('the chart', { skip: helm.missing }, () => {
     assert.match(text, /name: HA_DESIRED_STANDBYS\n\s+value: "3"/)
     const config = parse(ofKind(rendered, 'ConfigMap').data?.['engine.yaml'] ?? '')
     assert.deepEqual(config.engine, { lanes: { count: 3 }, state: { store: '' } }, 'an empty value is one, too')
+    const lanes = configOf(render('config.engine.lanes.count=3')).get('engine.lanes.count')
+    assert.equal(lanes, 3, 'what the pods run with')
+    assert.equal(rendered.length, 5, 'a ServiceMonitor only where it is asked for')
     const of = (other: string): string => {
       const { template } = ofKind(render(other), 'StatefulSet').spec as {
         template: { metadata: { annotations: object } }

@@ -19,8 +19,116 @@ app.kubernetes.io/name: {{ .Release.Name }}
 {{- mergeOverwrite (.Files.Get "engine.yaml" | fromYaml) (deepCopy .Values.config) | toYaml -}}
 {{- end }}
 
+{{- /* A key in a tree whose names may have dots, as `{"value": …}`; nothing where it is not there. */ -}}
+{{- define "find" -}}
+{{- $key := .key -}}
+{{- range $name, $value := .tree -}}
+{{- $prefix := printf "%s." $name -}}
+{{- if kindIs "map" $value -}}
+{{- if hasPrefix $prefix $key -}}
+{{- include "find" (dict "tree" $value "key" (trimPrefix $prefix $key)) -}}
+{{- end -}}
+{{- else if and (eq $name $key) (not (kindIs "invalid" $value)) -}}
+{{- dict "value" $value | toJson -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{- define "variable" -}}
+{{- . | replace "." "_" | replace "-" "_" | upper -}}
+{{- end }}
+
+{{- /* What is said of a key, and where: in `env` before `config` before engine.yaml. Nothing where nobody names it. */ -}}
+{{- define "given" -}}
+{{- $where := "`config`" -}}
+{{- $given := include "find" (dict "tree" .root.Values.config "key" .key) | fromJson -}}
+{{- if not (hasKey $given "value") -}}
+{{- $where = "engine.yaml" -}}
+{{- $given = include "find" (dict "tree" (.root.Files.Get "engine.yaml" | fromYaml) "key" .key) | fromJson -}}
+{{- end -}}
+{{- $variable := include "variable" .key -}}
+{{- range .root.Values.env -}}
+{{- if eq .name $variable -}}
+{{- $where = "`env`" -}}
+{{- $given = dict "value" (.value | default "taken from elsewhere") -}}
+{{- end -}}
+{{- end -}}
+{{- if hasKey $given "value" -}}
+{{- dict "value" $given.value "where" $where | toJson -}}
+{{- end -}}
+{{- end }}
+
+{{- /*
+The keys that the chart sets over its engine.yaml, as variables of the pods. What `config` or `env` says of such a key
+holds: the chart then sets it no more. Where the pods could not run with another value, or another of the chart's values
+says otherwise, `but` tells why, and what differs is refused.
+*/ -}}
+{{- define "settings" -}}
+{{- if eq .Values.mode "hot-standby" }}
+- key: ha.mode
+  value: hot-standby
+  but: '`mode` is hot-standby: choose by `mode` alone'
+- key: ha.desired-standbys
+  value: {{ max 0 (sub (include "replicas" . | int) 1) }}
+- key: ha.pod-id
+  field: metadata.name
+  but: 'pods go by their own names: leave it out'
+{{- else if eq .Values.mode "group" }}
+- key: topology.sub-topology-split
+  value: repartition-topics
+  but: '`mode` is group: choose by `mode` alone'
+# A pod that comes back under its name gets its partitions back, whose state is on its disk.
+- key: engine.instance-id
+  field: metadata.name
+  but: 'pods go by their own names: leave it out'
+{{- end }}
+- key: engine.state.dir
+  value: /state
+  but: 'the disk of a pod lies at /state: leave it out'
+- key: engine.lanes.count
+  value: {{ .Values.lanes | default 2 }}
+  {{- with .Values.lanes }}
+  but: '`lanes` is {{ . }}: keep one of them'
+  {{- end }}
+{{- with .Values.http.tlsSecret }}
+- key: runtime.http.tls.cert-file
+  value: /etc/millrace-tls/tls.crt
+  but: '`http.tlsSecret` is {{ . }}: keep one of them'
+- key: runtime.http.tls.key-file
+  value: /etc/millrace-tls/tls.key
+  but: '`http.tlsSecret` is {{ . }}: keep one of them'
+{{- end }}
+{{- with .Values.http.tokenSecret }}
+- key: runtime.http.auth.token-file
+  value: /etc/millrace-token/token
+  but: '`http.tokenSecret` is {{ . }}: keep one of them'
+{{- end }}
+{{- end }}
+
+{{- define "environment" -}}
+{{- $root := . -}}
+{{- range include "settings" . | fromYamlArray }}
+{{- $given := include "given" (dict "root" $root "key" .key) | fromJson }}
+{{- if not (has $given.where (list "`config`" "`env`")) }}
+- name: {{ include "variable" .key }}
+  {{- if .field }}
+  valueFrom:
+    fieldRef:
+      fieldPath: {{ .field }}
+  {{- else }}
+  value: {{ .value | quote }}
+  {{- end }}
+{{- else if and .but (ne (toString $given.value) (toString .value)) }}
+{{- fail (printf "%s is %v in %s, but %s" .key $given.value $given.where .but) }}
+{{- end }}
+{{- end }}
+{{- with .Values.env }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
 {{- /* Whether the interface is served over TLS, by a secret or by the configuration itself. */ -}}
 {{- define "tls" -}}
-{{- $config := include "config" . | fromYaml -}}
-{{- if or .Values.http.tlsSecret (dig "runtime" "http" "tls" "cert-file" "" $config) -}}true{{- end -}}
+{{- $file := include "given" (dict "root" . "key" "runtime.http.tls.cert-file") | fromJson -}}
+{{- if or .Values.http.tlsSecret $file.value -}}true{{- end -}}
 {{- end }}
