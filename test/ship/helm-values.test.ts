@@ -7,7 +7,7 @@ import { describe, type TestContext, test } from 'node:test'
 import { environmentName } from '../../src/config/sources.ts'
 import { configKeys } from '../../src/config/table.ts'
 import { overlays } from '../support/manifests.ts'
-import { chart, configOf, helm, ofKind, podOf, render, renderChart } from './support/chart.ts'
+import { chart, configOf, helm, ofKind, podOf, type Resource, render, renderChart } from './support/chart.ts'
 
 /** A chart as a project has it. */
 function chartWith(t: TestContext, engineYaml: string): string {
@@ -80,6 +80,28 @@ describe('a key that the chart sets itself', { skip: helm.missing }, () => {
       assert.throws(() => render(...set), sentence)
     })
   }
+})
+
+describe('the port of the interface', { skip: helm.missing }, () => {
+  const portsOf = (resources: readonly Resource[]): unknown[] => {
+    const { ports } = ofKind(resources, 'Service').spec as { ports: Array<{ port: number; targetPort: string }> }
+    assert.equal(ports[0]?.targetPort, 'http')
+    const [{ ports: own }] = podOf(resources).containers
+    return [configOf(resources).get('runtime.http.port'), own[0]?.containerPort, ports[0]?.port]
+  }
+
+  test('is the one of the configuration, wherever that says it, in pods and service', (t) => {
+    assert.deepEqual(portsOf(render()), [8080, 8080, 8080])
+    assert.deepEqual(portsOf(render('config.runtime.http.port=9090')), [9090, 9090, 9090])
+    assert.deepEqual(portsOf(render(...variable('RUNTIME_HTTP_PORT', '9191'))), [9191, 9191, 9191])
+    const folder = chartWith(t, 'runtime:\n  http:\n    port: 7070\n')
+    assert.deepEqual(portsOf(renderChart(folder)), [7070, 7070, 7070])
+    assert.deepEqual(portsOf(renderChart(folder, 'config.runtime.http.port=9090')), [9090, 9090, 9090])
+  })
+
+  test('must be one that the probes know', () => {
+    assert.throws(() => render('config.runtime.http.port=0'), /runtime\.http\.port is 0 in `config`, but the probes/)
+  })
 })
 
 describe('the number of pods', { skip: helm.missing }, () => {

@@ -132,3 +132,15 @@ says otherwise, `but` tells why, and what differs is refused.
 {{- $file := include "given" (dict "root" . "key" "runtime.http.tls.cert-file") | fromJson -}}
 {{- if or .Values.http.tlsSecret $file.value -}}true{{- end -}}
 {{- end }}
+
+{{- /* Where pods serve the interface. The service has no address of its own, so its port is that of the pods. */ -}}
+{{- define "port" -}}
+{{- $given := include "given" (dict "root" . "key" "runtime.http.port") | fromJson -}}
+{{- if not (hasKey $given "where") -}}
+8080
+{{- else if int $given.value -}}
+{{- int $given.value -}}
+{{- else -}}
+{{- fail (printf "runtime.http.port is %v in %s, but the probes ask at a port that is known: name one, or leave it out" $given.value $given.where) -}}
+{{- end -}}
+{{- end }}
