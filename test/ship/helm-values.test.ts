@@ -4,6 +4,8 @@ import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
+import { tryParseDuration } from '../../src/base/duration.ts'
+import { loadConfig } from '../../src/config/load.ts'
 import { environmentName } from '../../src/config/sources.ts'
 import { configKeys } from '../../src/config/table.ts'
 import { overlays } from '../support/manifests.ts'
@@ -122,4 +124,42 @@ describe('the number of pods', { skip: helm.missing }, () => {
       assert.equal(replicasOf(`mode=${mode}`, 'replicas=null'), mode === 'single' ? 1 : 3)
     })
   }
+})
+
+describe('the time that a pod has to end', { skip: helm.missing }, () => {
+  const graceOf = (...set: string[]): number => podOf(render(...set)).terminationGracePeriodSeconds
+
+  for (const timeout of [
+    '70s',
+    '90000',
+    '1200000',
+    '1m30s',
+    '1m 30.5 s',
+    '2m',
+    'PT1M30S',
+    'pt1.5h',
+    'P1DT2H',
+    '1d2h',
+  ]) {
+    test(`is longer than a shutdown of ${timeout}`, () => {
+      const seconds = Math.ceil((tryParseDuration(timeout) ?? Number.NaN) / 1000)
+      assert.equal(graceOf(`config.runtime.shutdown.timeout=${timeout}`), seconds + 10)
+      assert.equal(graceOf(...variable('RUNTIME_SHUTDOWN_TIMEOUT', timeout)), seconds + 10)
+    })
+  }
+
+  test('is a minute at least, and what is said where that is enough', () => {
+    assert.equal(graceOf(), 60)
+    assert.equal(graceOf('config.runtime.shutdown.timeout=5s'), 60)
+    assert.equal(graceOf('terminationGracePeriodSeconds=90'), 90)
+    assert.equal(graceOf('config.runtime.shutdown.timeout=5s', 'terminationGracePeriodSeconds=20'), 20)
+  })
+
+  test('is refused where a pod would be killed in the middle', () => {
+    const sentence = /terminationGracePeriodSeconds is 30, but .* may take 55 s to end: leave it out/
+    assert.throws(() => render('terminationGracePeriodSeconds=30', 'config.runtime.shutdown.timeout=45s'), sentence)
+    const ofDefault = loadConfig({}).get('runtime.shutdown.timeout') / 1000
+    assert.equal(graceOf(`terminationGracePeriodSeconds=${ofDefault + 10}`), ofDefault + 10)
+    assert.throws(() => render(`terminationGracePeriodSeconds=${ofDefault + 9}`), /may take 35 s to end/)
+  })
 })

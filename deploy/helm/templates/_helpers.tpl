@@ -144,3 +144,30 @@ says otherwise, `but` tells why, and what differs is refused.
 {{- fail (printf "runtime.http.port is %v in %s, but the probes ask at a port that is known: name one, or leave it out" $given.value $given.where) -}}
 {{- end -}}
 {{- end }}
+
+{{- /* The seconds of a duration as the engine reads it, rounded up. */ -}}
+{{- define "seconds" -}}
+{{- $text := kindIs "string" . | ternary . (int64 .) | toString | lower -}}
+{{- if hasPrefix "p" $text -}}
+{{- $text = $text | replace "p" "" | replace "t" "" -}}
+{{- else if regexMatch "^[0-9]+$" $text -}}
+{{- $text = printf "%sms" $text -}}
+{{- end -}}
+{{- $unitMs := dict "ms" 1 "s" 1000 "m" 60000 "h" 3600000 "d" 86400000 "w" 604800000 -}}
+{{- $ms := 0.0 -}}
+{{- range regexFindAll "[0-9.]+\\s*(ms|s|m|h|d|w)" $text -1 -}}
+{{- $ms = addf $ms (mulf (regexFind "[0-9.]+" . | float64) (get $unitMs (regexFind "[a-z]+" .))) -}}
+{{- end -}}
+{{- divf $ms 1000 | ceil | int -}}
+{{- end }}
+
+{{- /* A pod has ten seconds more than its shutdown may take, to close what is left. */ -}}
+{{- define "grace" -}}
+{{- $given := include "given" (dict "root" . "key" "runtime.shutdown.timeout") | fromJson -}}
+{{- $needed := include "seconds" ($given.value | default "25s") | int | add 10 -}}
+{{- $grace := .Values.terminationGracePeriodSeconds | default (max 60 $needed) | int64 -}}
+{{- if lt $grace $needed -}}
+{{- fail (printf "terminationGracePeriodSeconds is %d, but with runtime.shutdown.timeout a pod may take %d s to end: leave it out, or give it that" $grace $needed) -}}
+{{- end -}}
+{{- $grace -}}
+{{- end }}
