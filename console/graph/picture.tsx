@@ -1,5 +1,5 @@
-import type { JSX } from 'preact'
-import { useState } from 'preact/hooks'
+import type { JSX, RefObject } from 'preact'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { number } from '../parts/format.ts'
 import { type Placed, shortened } from './layout.ts'
 import type { GraphNode, Mood } from './model.ts'
@@ -15,29 +15,77 @@ interface PictureProps {
 }
 
 const zooms = [0.1, 0.2, 0.35, 0.5, 0.75, 1, 1.5]
+/** Smaller letters are a strain. */
+const readable = 0.75
+
+interface View {
+  readonly canvas: RefObject<HTMLElement | null>
+  readonly scale: number
+  /** What is in the middle stays there. */
+  readonly zoomTo: (scale: number) => void
+  readonly fitAll: () => void
+}
+
+/** Opens with all in view where that can be read, else with the sources. */
+function useView(placed: Placed): View {
+  const canvas = useRef<HTMLElement | null>(null)
+  const [scale, setScale] = useState(readable)
+  /** Where in the graph the middle of the view is to be. */
+  const middle = useRef(sourcesOf(placed))
+  useLayoutEffect(() => {
+    if (canvas.current === null) return
+    middle.current = sourcesOf(placed)
+    setScale(Math.max(readable, wholeIn(canvas.current, placed)))
+  }, [placed])
+  useLayoutEffect(() => {
+    if (canvas.current === null) return
+    const { clientWidth, clientHeight } = canvas.current
+    canvas.current.scrollTo(middle.current.x * scale - clientWidth / 2, middle.current.y * scale - clientHeight / 2)
+  }, [placed, scale])
+  const zoomTo = (next: number): void => {
+    if (canvas.current === null) return
+    const { scrollLeft, scrollTop, clientWidth, clientHeight } = canvas.current
+    middle.current = { x: (scrollLeft + clientWidth / 2) / scale, y: (scrollTop + clientHeight / 2) / scale }
+    setScale(next)
+  }
+  const fitAll = (): void => {
+    if (canvas.current !== null) zoomTo(wholeIn(canvas.current, placed))
+  }
+  return { canvas, scale, zoomTo, fitAll }
+}
+
+/** The scale at which the whole graph is in view; never larger than life. */
+function wholeIn(canvas: HTMLElement, { width, height }: Placed): number {
+  const { maxHeight, borderTopWidth } = getComputedStyle(canvas)
+  const borders = 2 * Number.parseFloat(borderTopWidth)
+  const [wide, high] = [canvas.offsetWidth - borders, Number.parseFloat(maxHeight) - borders]
+  return Math.min(1, Math.floor(Math.min(wide / width, high / height) * 1000) / 1000)
+}
+
+/** The middle of the first column: what is read from later on lies further to the right, next to where it is met. */
+function sourcesOf({ nodes }: Placed): { x: number; y: number } {
+  const first = Math.min(...nodes.map(({ x }) => x))
+  const ys = nodes.filter(({ x, width }) => x < first + width).map(({ y, height }) => y + height / 2)
+  return { x: 0, y: (Math.min(...ys) + Math.max(...ys)) / 2 }
+}
 
 export function Picture(props: PictureProps): JSX.Element {
   const { placed, chosen } = props
-  const [zoom, setZoom] = useState(placed.nodes.length > 60 ? 2 : 4)
-  const scale = zooms[zoom] ?? 1
+  const { canvas, scale, zoomTo, fitAll } = useView(placed)
+  const smaller = zooms.findLast((zoom) => zoom < scale)
+  const larger = zooms.find((zoom) => zoom > scale)
   return (
     <div class="graph">
       <p class="tools">
-        <button type="button" aria-label="Smaller" disabled={zoom === 0} onClick={() => setZoom(zoom - 1)}>
-          −
-        </button>
+        <Zoom name="Smaller" sign="−" to={smaller} zoomTo={zoomTo} />
         <span>{Math.round(scale * 100)} %</span>
-        <button
-          type="button"
-          aria-label="Larger"
-          disabled={zoom === zooms.length - 1}
-          onClick={() => setZoom(zoom + 1)}
-        >
-          +
+        <Zoom name="Larger" sign="+" to={larger} zoomTo={zoomTo} />
+        <button type="button" onClick={fitAll}>
+          Fit all
         </button>
       </p>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
-      <section class="canvas" tabIndex={0} aria-label="Graph of the topology">
+      <section class="canvas" ref={canvas} tabIndex={0} aria-label="Graph of the topology">
         <svg
           width={placed.width * scale}
           height={placed.height * scale}
@@ -58,6 +106,20 @@ export function Picture(props: PictureProps): JSX.Element {
         </svg>
       </section>
     </div>
+  )
+}
+
+function Zoom(props: {
+  name: string
+  sign: string
+  to: number | undefined
+  zoomTo: (scale: number) => void
+}): JSX.Element {
+  const { name, sign, to, zoomTo } = props
+  return (
+    <button type="button" aria-label={name} disabled={to === undefined} onClick={() => zoomTo(to ?? 1)}>
+      {sign}
+    </button>
   )
 }
 
