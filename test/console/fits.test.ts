@@ -1,13 +1,14 @@
-/** What is large has its place: topologies of more than a hundred nodes. */
+/** What is long or large has its place: names of 70 letters on a telephone, topologies of a hundred nodes. */
 import assert from 'node:assert/strict'
 import { after, describe, type TestContext, test } from 'node:test'
 import type { Browser } from 'playwright-core'
 import { refreshConsole } from '../../scripts/console.ts'
 import { compile, serdes, type Topology, tumbling } from '../../src/index.ts'
+import type { Refused } from '../../src/http/data-seam.ts'
 import { FakeEngine } from '../http/support/fake-engine.ts'
 import { startFake } from '../http/support/fake-subject.ts'
 import { startBrowser } from './support/browser.ts'
-import { Visit } from './support/visit.ts'
+import { pageNames, Visit } from './support/visit.ts'
 
 const found = await startBrowser()
 const skip = typeof found === 'string' ? found : false
@@ -23,7 +24,14 @@ const longName = 'customers-with-a-rather-long-name-that-goes-on-and-on-and-neve
 async function visitTo(t: TestContext, build: (topology: Topology) => void, wide: number, high: number) {
   const engine = new FakeEngine()
   engine.compiled = compile(build)
-  const instance = await startFake({}, engine)
+  assert.ok(engine.offsetsSnapshot !== null)
+  const changelogs = [...engine.compiled.stores.keys()].map((store) => {
+    return { store, topic: `application-${store}-changelog`, partitions: [] }
+  })
+  engine.offsetsSnapshot = { ...engine.offsetsSnapshot, changelogs }
+  const refused = async (): Promise<Refused> => ({ refused: 404, reason: 'nobody asks for rows here' })
+  const data = { rows: refused, deadLetters: refused, redrive: refused }
+  const instance = await startFake({ config: { storesEndpointEnabled: true } }, engine, { data })
   t.after(() => instance.stop())
   const visit = await Visit.to(browser, instance.url)
   t.after(() => visit.close())
@@ -76,10 +84,42 @@ const shown = `(() => {
   }
 })()`
 
+const linesOfCells = `[...document.querySelectorAll('section[aria-label^="State stores"] :is(th, td)')].map((cell) => {
+  const range = document.createRange()
+  range.selectNodeContents(cell)
+  const tops = new Set([...range.getClientRects()].map(({ top }) => Math.round(top)))
+  return { text: cell.textContent, lines: tops.size }
+})`
+
 const isWithin = (inner: Box, outer: Box): boolean =>
   inner.left >= outer.left && inner.right <= outer.right && inner.top >= outer.top && inner.bottom <= outer.bottom
 
 describe('the console', { skip }, () => {
+  test('shows every page on a telephone without moving it sideways, whatever names are like', async (t) => {
+    const visit = await visitTo(t, large, 320, 640)
+    for (const name of pageNames) {
+      await visit.open(name)
+      await visit.settled()
+      const over = await visit.page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
+      assert.equal(over, 0, `${name} is ${over} px wider than the screen`)
+    }
+    visit.blameless()
+  })
+
+  for (const wide of [320, 820, 1280]) {
+    test(`gives the columns of a table room for their words on a screen of ${wide} pixels`, async (t) => {
+      const visit = await visitTo(t, large, wide, 640)
+      await visit.open('stores')
+      await visit.page.getByRole('combobox', { name: 'Store' }).waitFor()
+      const cells = await visit.page.evaluate<Array<{ text: string; lines: number }>>(linesOfCells)
+      assert.ok(cells.length > 25 * 8)
+      for (const { text, lines } of cells) {
+        assert.ok(lines <= Math.max(1, text.length / 4), `${text} takes ${lines} lines`)
+      }
+      visit.blameless()
+    })
+  }
+
   test('opens a large topology at its sources, such that it can be read; a button shows all of it', async (t) => {
     const visit = await visitTo(t, large, 1280, 800)
     await visit.open('topology')
