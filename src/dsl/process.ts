@@ -70,6 +70,9 @@ interface CommonContext<K> {
    * and on the number of lanes. What has to happen at a certain time is for `timers`, by key. It is not kept over a restart:
    * call it whenever the processor is made.
    *
+   * `fn` never overlaps with records and timers of its processor, also where it gives a promise: it begins when no call of
+   * the processor is under way, and what comes until its promise is kept waits. So no call may wait for `fn`.
+   *
    * @throws EngineError `TOPOLOGY_INVALID` when the interval is malformed or 0, or there is no such clock.
    */
   schedule(interval: Duration, clock: 'event-time' | 'wall-clock', fn: (atMs: number) => Awaitable<void>): Cancellable

@@ -165,13 +165,13 @@ export abstract class NodeOperator implements Operator {
 
   /**
    * Goes on with what a user function promised; a rejection names this node and the record. `gate`: the one that the call
-   * has entered.
+   * has entered, or whoever else is to hear of its end.
    */
   protected async later<T>(
     promise: PromiseLike<T>,
     rec: Rec | undefined,
     resume: (value: T) => Maybe,
-    gate?: CallGate,
+    gate?: Pick<CallGate, 'left'>,
   ): Promise<void> {
     // The function may have let records out first.
     this.atWork()

@@ -141,6 +141,7 @@ class OneTask {
   }
 
   revoke(): void {
+    this.slot.task.close()
     this.slot = undefined as never
   }
 

@@ -1,15 +1,15 @@
 /** The user's own processors: their context, schedules and timers. */
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { tryParseDuration } from '../base/duration.ts'
-import { EngineError } from '../base/errors.ts'
-import { loggerOf, silentLog } from '../base/logger.ts'
-import { readInt64, writeInt64 } from '../serde/primitive.ts'
-import type { Serde } from '../serde/serde.ts'
-import type { AnyStore, KeyValueStore, StoreSpec } from '../state/contract.ts'
-import { asOf, type ReaderTime } from '../state/stores/as-of.ts'
-import type { RecordView, SpecOf } from '../topology/operator-spec.ts'
-import { type Headers, headersFault } from '../broker/wire/headers.ts'
-import { type Downstream, forward, isPromise, type Maybe, type Origin, Rec } from './contract.ts'
+import { tryParseDuration } from '../../base/duration.ts'
+import { EngineError } from '../../base/errors.ts'
+import { loggerOf, silentLog } from '../../base/logger.ts'
+import { readInt64, writeInt64 } from '../../serde/primitive.ts'
+import type { Serde } from '../../serde/serde.ts'
+import type { AnyStore, KeyValueStore, StoreSpec } from '../../state/contract.ts'
+import { asOf, type ReaderTime } from '../../state/stores/as-of.ts'
+import type { RecordView, SpecOf } from '../../topology/operator-spec.ts'
+import { type Headers, headersFault } from '../../broker/wire/headers.ts'
+import { type Downstream, forward, isPromise, type Maybe, type Origin, Rec } from '../contract.ts'
 import {
   firedAt,
   nextInstant,
@@ -18,9 +18,10 @@ import {
   processingFailed,
   timeOf,
   whereOf,
-} from './node-operator.ts'
-import { SortedList } from '../state/rows/sorted-list.ts'
-import { bytesText, byText } from './text-order.ts'
+} from '../node-operator.ts'
+import { SortedList } from '../../state/rows/sorted-list.ts'
+import { bytesText, byText } from '../text-order.ts'
+import { Turns } from './turns.ts'
 
 type Answer = void | Promise<void>
 
@@ -49,6 +50,7 @@ interface KeyTimer {
 const inOrder = (a: KeyTimer, b: KeyTimer): number => a.at - b.at || byText(a.text, b.text)
 
 const noHeaders: Headers = []
+const nothing = (): undefined => undefined
 
 /** A timer that is firing: what it forwards is as of its time. */
 class Firing {
@@ -90,6 +92,12 @@ export class ProcessOperator extends NodeOperator {
   #first: Rec | Firing | undefined
   #behindAwaits: AsyncLocalStorage<Rec | Firing> | undefined
   #lastWatermark = Number.NEGATIVE_INFINITY
+  /**
+   * Keeps schedules apart from `process`. Only where a promise was given may one meet the other: as long as there was none,
+   * no record asks for its turn.
+   */
+  readonly #turns = new Turns()
+  #isClosed = false
 
   constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'process'>, specOf: (store: string) => StoreSpec) {
     super(env, children)
@@ -117,18 +125,40 @@ export class ProcessOperator extends NodeOperator {
     const processor = this.#processor as UserProcessor
     if (this.gate !== undefined) {
       this.#behindAwaits ??= new AsyncLocalStorage()
-      const behind = this.#behindAwaits
-      const done = this.gate.run(rec.origin, () => behind.run(rec, () => processor.process(rec.value, rec.key, rec)))
-      return this.later(done, rec, () => undefined)
+      const done = this.gate.run(rec.origin, () => this.#gated(rec))
+      return this.later(done, rec, nothing, this.#turns)
     }
-    if (this.#behindAwaits) {
-      const done = this.#behindAwaits.run(rec, () => processor.process(rec.value, rec.key, rec))
-      return isPromise(done) ? this.later(done, rec, () => undefined) : undefined
-    }
+    if (this.#behindAwaits) return this.#beside(rec, this.#behindAwaits)
     this.#cause = rec
     const done = processor.process(rec.value, rec.key, rec)
     this.#cause = undefined
-    if (isPromise(done)) return this.#firstPromise(done, rec, rec)
+    if (!isPromise(done)) return
+    this.#turns.entered()
+    return this.#firstPromise(done, rec, rec)
+  }
+
+  /** Other calls may be under way. */
+  #beside(rec: Rec, behind: AsyncLocalStorage<Rec | Firing>): Maybe {
+    const { opened } = this.#turns
+    if (opened !== undefined) {
+      // By the time the callback comes back the task may have left the lane.
+      return this.later(opened, rec, () => (this.#isClosed ? undefined : this.#beside(rec, behind)))
+    }
+    const processor = this.#processor as UserProcessor
+    const done = behind.run(rec, () => processor.process(rec.value, rec.key, rec))
+    if (!isPromise(done)) return
+    this.#turns.entered()
+    return this.later(done, rec, nothing, this.#turns)
+  }
+
+  /** It is the record's turn among the calls, which are bounded. One that waits there for its turn is not under way. */
+  #gated(rec: Rec): unknown {
+    const { opened } = this.#turns
+    if (opened !== undefined) return opened.then(() => this.#gated(rec))
+    this.#turns.entered()
+    if (this.#isClosed) return
+    const processor = this.#processor as UserProcessor
+    return this.#behindAwaits?.run(rec, () => processor.process(rec.value, rec.key, rec))
   }
 
   onWatermark(watermark: number): Maybe {
@@ -155,6 +185,7 @@ export class ProcessOperator extends NodeOperator {
   }
 
   close(): void {
+    this.#isClosed = true
     this.#processor?.close?.()
   }
 
@@ -176,12 +207,14 @@ export class ProcessOperator extends NodeOperator {
     const due = this.#schedules.filter(
       (schedule) => schedule.clock === clock && !schedule.cancelled && schedule.due <= now,
     )
-    return this.inTurn(due, (schedule) => {
-      // By one that was due at the same time.
-      if (schedule.cancelled) return
+    if (due.length === 0) return
+    const fire = (schedule: Schedule): Maybe => {
+      // By one that was due at the same time, or by a call that it waited for; meanwhile the task may have left the lane.
+      if (schedule.cancelled || this.#isClosed) return
       schedule.due += (Math.floor((now - schedule.due) / schedule.intervalMs) + 1) * schedule.intervalMs
       return this.#run(new Firing(undefined, now, origin), () => schedule.run(now))
-    })
+    }
+    return this.#turns.alone(() => this.inTurn(due, fire))
   }
 
   #run(firing: Firing, fn: () => Answer | undefined): Maybe {
@@ -199,9 +232,7 @@ export class ProcessOperator extends NodeOperator {
       throw processingFailed(error, this.name, undefined)
     }
     if (!isPromise(done)) return
-    return this.#behindAwaits
-      ? this.later(done, undefined, () => undefined)
-      : this.#firstPromise(done, firing, undefined)
+    return this.#behindAwaits ? this.later(done, undefined, nothing) : this.#firstPromise(done, firing, undefined)
   }
 
   heldFrom(): number {
@@ -334,7 +365,7 @@ export class ProcessOperator extends NodeOperator {
     this.#behindAwaits = new AsyncLocalStorage()
     this.#first = cause
     try {
-      await this.later(promise, rec, () => undefined)
+      await this.later(promise, rec, nothing, rec && this.#turns)
     } finally {
       this.#first = undefined
     }
