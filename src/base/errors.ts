@@ -150,7 +150,7 @@ export const errorTable = {
   LANE_FAILED: row(
     'internal',
     'restart-engine',
-    'The thread of a lane has ended; the message says of what, and the log has the stack of an error that nothing caught. Where the application has thrown it, or has called `process.exit`, its developers have to correct that; where memory ran out, give the process more. Else save the log for the maintainers of Millrace.',
+    'The thread of a lane has ended; the message says of what, and the log has the stack of an error that nothing caught, or of a rejected promise that nobody handled. Where that is of the application, or where the application has called `process.exit`, its developers have to correct it; where memory ran out, give the process more. Else save the log for the maintainers of Millrace.',
   ),
   RESTARTS_EXHAUSTED: row(
     'internal',

@@ -165,10 +165,6 @@ async function main(): Promise<void> {
     else if (held === undefined || message.type === 'stop' || message.type === 'reset') take(message)
     else held.push(message)
   })
-  process.on('unhandledRejection', (cause) => {
-    const message = `a promise in the application was rejected and nobody handled it: ${messageOf(cause)}`
-    fault(new EngineError('PROCESSING_FAILED', message, { cause, lane }))
-  })
   sampleUsage()
   setInterval(() => core.tasks.measure(), measureEveryMs).unref()
   await connectSchemas(topology, data.schemas)
@@ -274,5 +270,14 @@ function sampleUsage(): void {
   lastLoop = loop
   setTimeout(sampleUsage, 1000).unref()
 }
+
+process.on('unhandledRejection', (reason) => {
+  // Of a record, where a processor did not wait for what `context.forward` promised: the policy let none go further.
+  if (EngineError.is(reason) && reason.recovery === 'abort-epoch') return fault(reason)
+  // It ends the thread like an error that nothing catches; `src/runtime/engine/lane-end.ts` knows it by its code.
+  const ends = new EngineError('LANE_FAILED', messageOf(reason), { lane })
+  ends.stack = (reason instanceof Error ? reason.stack : undefined) ?? ''
+  throw ends
+})
 
 main().catch((error) => fault(error))

@@ -84,8 +84,34 @@ describe('a lane whose thread ends', () => {
     await assertAll(engine, [...first, ...second, ...third])
   })
 
+  test('of a promise that nobody handles is there again, whatever the policy for records, and it says of what', async (t) => {
+    const engine = await TestEngine.start(t, 'dying-lanes', { ...web, 'errors.processing': 'skip' })
+    const all: Event[] = []
+    for (const round of [1, 2]) {
+      const some = events(all.length, 500, all.length + 250, { dies: 'rejection', file: join(folder, `told-${round}`) })
+      all.push(...some)
+      await engine.put('events', some)
+      await eventually('it has restarted', () => restartsOf(engine) === round && engine.state === 'RUNNING')
+      await engine.idle()
+    }
+    await assertAll(engine, all)
+    assert.equal(aliveIn(engine), 2)
+    const told = engine.log.filter(({ level }) => level === 'error')
+    const cause =
+      /nobody handled the rejection of a promise, thrown at refresh \(dying-lanes\.ts:\d+\): the token cannot be refreshed/
+    assert.equal(told.length, 2)
+    for (const { message, fields } of told) {
+      assert.match(message, cause)
+      assert.match(String(fields?.stack), /^Error: the token cannot be refreshed\n +at refresh /)
+    }
+    const restarts = (await why(engine)).findings.find(({ code }) => code === 'RESTARTS')
+    assert.match(restarts?.sentence ?? '', cause)
+    assert.match(restarts?.next ?? '', /await or return the promise/)
+    assert.doesNotMatch(restarts?.next ?? '', /dead-letter|maintainers of Millrace/)
+  })
+
   for (const store of ['memory', 'lmdb']) {
-    for (const dies of ['timer', 'exit']) {
+    for (const dies of ['timer', 'exit', 'rejection']) {
       test(`while records wait, by ${dies}, loses and doubles none (${store})`, async (t) => {
         const engine = await TestEngine.start(t, 'dying-lanes', {
           'engine.state.store': store,
@@ -105,6 +131,17 @@ describe('a lane whose thread ends', () => {
       })
     }
   }
+
+  test('not of a record whose result nobody waits for: the engine fails, and names it', async (t) => {
+    const engine = await TestEngine.start(t, 'let-go')
+    await engine.put('orders', [{ key: 'a', value: { n: 1 } }])
+    await eventually('the engine is FAILED', () => engine.state === 'FAILED')
+    const { failure } = engine.runtime.view.state()
+    assert.equal(failure?.code, 'PROCESSING_FAILED')
+    assert.match(failure?.message ?? '', /the record orders\/\d at offset 0: the ledger is closed/)
+    assert.deepEqual({ topic: failure?.record?.topic, offset: failure?.record?.offset }, { topic: 'orders', offset: 0 })
+    assert.equal(restartsOf(engine), 0)
+  })
 
   test('again and again ends the process once the restarts are used up, and it says of what', async () => {
     const feed = join(folder, 'always.ndjson')

@@ -15,5 +15,10 @@ export function whyEnded(code: number, uncaught: Uncaught | undefined): string {
     return `its thread ran out of memory (${message})`
   const at = thrownAt(error)
   const where = at === undefined ? (isThrownHere(error) ? ', in code of Millrace' : '') : `, thrown at ${at}`
-  return `nothing caught an error${where}: ${message}`
+  return `${isRejection(error) ? 'nobody handled the rejection of a promise' : 'nothing caught an error'}${where}: ${message}`
+}
+
+/** As `src/lanes/lane-worker.ts` throws it. Of its class only the code gets here: an error comes from a thread as a copy. */
+function isRejection(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'LANE_FAILED'
 }

@@ -8,7 +8,7 @@ import { defineApp, serdes } from 'millrace'
 interface Event {
   readonly group: string
   /** `later`: as soon as the file is there. The others: unless it is there. */
-  readonly dies?: 'later' | 'timer' | 'exit' | 'always'
+  readonly dies?: 'later' | 'timer' | 'exit' | 'rejection' | 'always'
   readonly file?: string
 }
 
@@ -22,10 +22,17 @@ function die(): never {
   throw new Error('connection terminated unexpectedly')
 }
 
+/** A task in the background that nobody waits for. */
+async function refresh(): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, 1))
+  throw new Error('the token cannot be refreshed')
+}
+
 function meet({ dies, file = '' }: Event): void {
   if (dies === 'always') process.exit(5)
   else if (dies === 'exit' && isFirst(file)) process.exit(7)
   else if (dies === 'timer' && isFirst(file)) setTimeout(die, 1)
+  else if (dies === 'rejection' && isFirst(file)) void refresh()
   else if (dies === 'later') {
     setInterval(() => {
       if (!existsSync(file)) return

@@ -32,6 +32,25 @@ test('one of the engine is for its maintainers', () => {
   assert.match(advice(reason), /maintainers of Millrace/)
 })
 
+test('a rejection that nobody handled is told as that, and no policy for records is advised', () => {
+  const rejected = (error: unknown): Error => {
+    const stack = error instanceof Error ? error.stack : ''
+    return Object.assign(new Error(error instanceof Error ? error.message : String(error)), {
+      code: 'LANE_FAILED',
+      stack,
+    })
+  }
+  const reason = whyEnded(1, { error: rejected(thrown('no token', 'file:///srv/orders/app.ts')) })
+  assert.equal(reason, 'nobody handled the rejection of a promise, thrown at work (app.ts:7): no token')
+  assert.match(advice(reason), /of the application, or of a library.+developers have to await or return the promise/)
+  assert.doesNotMatch(advice(reason), /maintainers|dead-letter/)
+  assert.equal(whyEnded(1, { error: rejected('just text') }), 'nobody handled the rejection of a promise: just text')
+  const own = new URL('../../../src/lanes/lane-core.ts', import.meta.url).href
+  const ours = whyEnded(1, { error: rejected(thrown('oh', own)) })
+  assert.match(ours, /, in code of Millrace: oh$/)
+  assert.match(advice(ours), /maintainers of Millrace/)
+})
+
 test('something that is no error, the end of memory and an exit code are told', () => {
   assert.equal(whyEnded(1, { error: 'just text' }), 'nothing caught an error: just text')
   const error = Object.assign(new Error('reached its limit'), { code: 'ERR_WORKER_OUT_OF_MEMORY' })

@@ -21,6 +21,8 @@ function endedThread(cause: string): string {
     return 'the thread of a lane had no memory left. Give the process more of it; where it runs out again, the developers have to see what the functions of the application collect and never let go of'
   if (/in code of Millrace/.test(cause))
     return 'save the log of this process for the developers, who can send it to the maintainers of Millrace'
+  if (/nobody handled the rejection of a promise/.test(cause))
+    return 'the promise is of the application, or of a library that it uses, and belongs to no record: it was neither awaited nor returned by the function of a step, or it is of a task in the background, so no policy of `errors.processing` applies to it. Check the system that the error names. The log of this process has the stack of the error; the developers have to await or return the promise, or to handle its rejection (`catch`)'
   if (/nothing caught an error/.test(cause))
     return 'the error is of the application, or of a library that it uses, and came when no function of a step was at work: in a timer, a callback, or an `error` event that nobody listens to, as of a client of a database. Check the system that it names. The log of this process has the stack of the error; the developers have to handle it where it comes about'
   if (/with exit code/.test(cause))
