@@ -1,12 +1,16 @@
 /** `millrace types`: TypeScript types for Avro schemas, of files or of the subjects of a registry. */
 import { readFileSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { loadConfig } from '../config/load.ts'
 import { EngineError, messageOf } from '../base/errors.ts'
+import { isEmbedded, keptSchemas } from '../runtime/schemas/embedded-folder.ts'
 import { registryCallOf } from '../runtime/schemas/registry-call.ts'
 import { type AvroNode, parseAvro } from '../serde/registry/avro/avro-schema.ts'
 import { avroShapeFault } from '../serde/registry/avro/avro-shape.ts'
 import { avroTypeScript } from '../serde/registry/avro/avro-typescript.ts'
 import { RegistryClient } from '../serde/registry/client.ts'
+import { EmbeddedRegistry } from '../serde/registry/embedded-registry.ts'
+import type { RegistryCall } from '../serde/registry/transport.ts'
 
 export interface TypesArguments {
   readonly config?: string
@@ -52,9 +56,35 @@ function writeFile(path: string, text: string): void {
 
 function clientOf({ config: file, set }: TypesArguments): RegistryClient {
   const config = loadConfig({ environment: process.env, set, ...(file !== undefined && { file }) })
-  if (config.get('schema-registry.url') === null)
+  const url = config.get('schema-registry.url')
+  if (url === null)
     throw new EngineError('USAGE', 'Subjects are read from a registry: name it with --set schema-registry.url=…')
-  return new RegistryClient(registryCallOf(config))
+  return new RegistryClient(isEmbedded(url) ? embeddedCall(url) : registryCallOf(config))
+}
+
+/** Of the schemas in the folder: nothing is written to it, an application may be running with it. */
+function embeddedCall(url: string): RegistryCall {
+  const kept = readKept(url)
+  if (kept === undefined) {
+    const where = 'name the folder that the application keeps its schemas in, or the address of a registry'
+    const message = `schema-registry.url is '${url}', a registry without a folder: it ends with its process; ${where}.`
+    throw new EngineError('USAGE', message)
+  }
+  if (kept.contents === undefined) {
+    const message = `There are no schemas in ${dirname(kept.file.path)}: name the folder that the application runs with.`
+    throw new EngineError('USAGE', message)
+  }
+  return new EmbeddedRegistry(kept.contents).call
+}
+
+function readKept(url: string): ReturnType<typeof keptSchemas> {
+  try {
+    return keptSchemas(url)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (EngineError.is(error)) throw error
+    throw new EngineError('USAGE', `The folder of schema-registry.url, '${url}', cannot be read (${code}).`)
+  }
 }
 
 async function subjectSchemas(client: RegistryClient, subject: string): Promise<AvroNode[]> {

@@ -97,6 +97,21 @@ describe('millrace types', () => {
     assert.match(text, /export interface Total \{\n {2}readonly orders: number\n/)
   })
 
+  test('writes those of the folder that an application keeps its schemas in, and leaves it as it is', async (t) => {
+    const folder = folderOf(t)
+    const url = `schema-registry.url=embedded:${folder}`
+    const run = ['run', app, ...settings, '--set', url, '--feed', 'orders=-']
+    assert.equal((await millrace(run, { stdin: line('a', 1) })).code, 0)
+    const kept = readFileSync(join(folder, 'schemas.json'))
+    const { code, stdout, stderr } = await millrace(['types', 'totals-value', '--set', url])
+    assert.equal(code, 0, stderr)
+    assert.match(stdout, /export interface Total \{\n {2}readonly orders: number\n/)
+    assert.deepEqual(readFileSync(join(folder, 'schemas.json')), kept)
+    const absent = await millrace(['types', 'nothing', '--set', url])
+    assert.equal(absent.code, 2)
+    assert.match(absent.stderr, /The subject nothing cannot be had .* 404/)
+  })
+
   test('says what it cannot do', async (t) => {
     const server = await RegistryServer.start(t)
     server.registry.register('proto', 'syntax = "proto3"; message A {}', 'PROTOBUF')
@@ -109,6 +124,10 @@ describe('millrace types', () => {
         ['src/orders.proto'],
         /src\/orders\.proto holds PROTOBUF; make its types with protoc-gen-es \(the package @bufbuild\/protoc-gen-es\)\.\n$/,
       ],
+      [['a', '--set', 'schema-registry.url=embedded'], /without a folder: it ends with its process; name the folder/],
+      [['a', '--set', `schema-registry.url=embedded:${join(folderOf(t), 'no')}`], /There are no schemas in .*no: name/],
+      [['a', '--set', `schema-registry.url=embedded:${app}`], /avro-orders\.ts', cannot be read \(ENOTDIR\)/],
+      [['a', '--set', 'schema-registry.url=nowhere'], /is no address; write .*, or embedded, or embedded:<folder>/],
       [['missing.avsc'], /missing\.avsc cannot be read \(ENOENT\)/],
     ] as const) {
       const { code, stderr } = await millrace(['types', ...args])

@@ -11,7 +11,7 @@ export function registryCallOf(config: Config): RegistryCall {
     if (URL.canParse(each) && /^https?:/.test(each)) continue
     throw new EngineError(
       'CONFIG_INVALID',
-      `schema-registry.url: '${config.maskText(each)}' is no address; write https://host:port, several with commas, or embedded`,
+      `schema-registry.url: '${config.maskText(each)}' is no address; write https://host:port, several with commas, or embedded, or embedded:<folder>`,
     )
   }
   return httpTransport({

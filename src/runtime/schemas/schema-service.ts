@@ -1,5 +1,5 @@
 /** The schema registry of a running application: one client for all threads, its health, and what is kept of it. */
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import { systemClock } from '../../base/clock.ts'
 import { EngineError, fromWireError, messageOf, toWireError } from '../../base/errors.ts'
@@ -8,7 +8,7 @@ import type { Config } from '../../config/config.ts'
 import type { IndicatorResult } from '../../http/index.ts'
 import type { SchemaQuestion, ToSchemaPort } from '../../lanes/schema-port.ts'
 import { RegistryClient } from '../../serde/registry/client.ts'
-import { EmbeddedRegistry, type RegistryContents } from '../../serde/registry/embedded-registry.ts'
+import { EmbeddedRegistry } from '../../serde/registry/embedded-registry.ts'
 import { SchemaHub, type SchemaMemory } from '../../serde/registry/hub.ts'
 import { SchemaStore } from '../../serde/registry/schema-store.ts'
 import type { SchemaNeed } from '../../serde/schemas.ts'
@@ -17,10 +17,8 @@ import { connectSerdes, schemaNeeds } from '../../operators/schema-needs.ts'
 import type { SchemaFacts } from '../../view/diagnosis/facts.ts'
 import type { LogLine } from '../contract.ts'
 import { KeptJsonFile } from '../kept-json.ts'
+import { isEmbedded, keptSchemas, schemasFile } from './embedded-folder.ts'
 import { registryCallOf } from './registry-call.ts'
-
-const fileName = 'schemas.json'
-const embeddedPrefix = 'embedded:'
 
 export interface SchemaServiceOptions {
   readonly config: Config
@@ -62,27 +60,24 @@ export class SchemaService {
       this.#resolveReady()
       return
     }
-    const isEmbedded = url === 'embedded' || url.startsWith(embeddedPrefix)
-    const call = isEmbedded ? this.#embedded(url).call : registryCallOf(options.config)
+    const isOwn = isEmbedded(url)
+    const call = isOwn ? this.#embedded(url).call : registryCallOf(options.config)
     this.#client = new RegistryClient(call)
     if (this.#needs.length === 0) this.#resolveReady()
-    else this.#hub = this.#makeHub(this.#client, url, isEmbedded)
+    else this.#hub = this.#makeHub(this.#client, url, isOwn)
   }
 
   #embedded(url: string): EmbeddedRegistry {
     if (this.#o.shared !== undefined) return this.#o.shared
-    const folder = url.slice(embeddedPrefix.length)
-    if (folder === '') return new EmbeddedRegistry()
-    const file = new KeptJsonFile(join(resolve(folder), fileName), { witnessed: true })
-    const kept = file.read()
-    if (kept.kind === 'damaged') throw damaged(file.path, kept.why)
-    const contents = kept.kind === 'whole' ? (kept.value as RegistryContents) : undefined
+    const kept = keptSchemas(url)
+    if (kept === undefined) return new EmbeddedRegistry()
+    const { file, contents } = kept
     return new EmbeddedRegistry(contents, (now) => file.write(now))
   }
 
-  #makeHub(client: RegistryClient, url: string, isEmbedded: boolean): SchemaHub {
+  #makeHub(client: RegistryClient, url: string, isOwn: boolean): SchemaHub {
     const { config, folder, log } = this.#o
-    const file = folder === null || isEmbedded ? undefined : new KeptJsonFile(join(folder, fileName))
+    const file = folder === null || isOwn ? undefined : new KeptJsonFile(join(folder, schemasFile))
     const read = file?.read()
     // What is damaged can be had from the registry again.
     const kept = read?.kind === 'whole' ? (read.value as SchemaMemory & { url?: string }) : undefined
@@ -90,7 +85,7 @@ export class SchemaService {
     return new SchemaHub({
       client,
       shownUrl,
-      registersAll: isEmbedded,
+      registersAll: isOwn,
       // Ids are one registry's: those of another mean something else.
       memory: kept?.url === shownUrl ? kept : undefined,
       remember: (memory) => {
@@ -209,14 +204,5 @@ function unset({ where }: SchemaNeed): EngineError {
   return new EngineError(
     'CONFIG_INVALID',
     `schema-registry.url is not set, and ${where} has a serde over a schema registry; set it to the registry's address, or to embedded for one in this process`,
-  )
-}
-
-/** Ids that are given out anew would have records read with schemas that are not theirs. */
-function damaged(file: string, why: string): EngineError {
-  return new EngineError(
-    'SCHEMAS_DAMAGED',
-    `The file ${file} of the embedded schema registry is damaged: ${why}. Nothing was changed. Restore it from a copy; without one, ` +
-      'records that were written with its schemas cannot be told apart: give `schema-registry.url` a new folder, and begin with new topics.',
   )
 }
