@@ -10,7 +10,7 @@ import type { AnySerde } from './build.ts'
 import { ownKeySerde } from './build.ts'
 import { following, repartitioned, type StreamParts } from './handle.ts'
 import { type CallSettings, callsOf } from './retry.ts'
-import { definitionOf, type StoreDeclaration } from './stores.ts'
+import { declarations, definitionOf, type StoreDeclaration, shownInstead } from './stores.ts'
 import type { Awaitable, Ordered, WithSerdes } from './types.ts'
 
 /** What a forwarded record does not take from the record at hand. */
@@ -178,6 +178,35 @@ function boundlessCalls(name: string, options: ProcessOptions | undefined): Call
   return calls
 }
 
+function storesOf(name: string, given: unknown): { readonly own: StoreDefinition[]; readonly byName: string[] } {
+  const own: StoreDefinition[] = []
+  const byName: string[] = []
+  for (const store of listOf(name, 'stores', given)) {
+    const definition = definitionOf(store)
+    if (definition !== undefined) own.push(definition)
+    else if (typeof store === 'string') byName.push(store)
+    else {
+      const what = `the processor ${name} has ${shownInstead(store)} among its stores`
+      throw invalid(`${what}; give ${declarations}, or the name of a store that is declared elsewhere`)
+    }
+  }
+  return { own, byName }
+}
+
+function refuseUnnamed(name: string, given: unknown): void {
+  for (const store of listOf(name, 'globalStores', given)) {
+    if (typeof store === 'string') continue
+    const what = `the processor ${name} has ${shownInstead(store)} among its globalStores`
+    throw invalid(`${what}; give names of global tables and global stores`)
+  }
+}
+
+function listOf(name: string, option: string, given: unknown): readonly unknown[] {
+  if (given === undefined || given === null) return []
+  if (Array.isArray(given)) return given
+  throw invalid(`the processor ${name} has ${shownInstead(given)} for its ${option}; give a list: { ${option}: […] }`)
+}
+
 /** `change`: what is known of its results. */
 export function addProcess(
   above: StreamParts,
@@ -189,20 +218,14 @@ export function addProcess(
   const { build } = above
   // Only here does an explicit name use up no number in Kafka Streams.
   const name = options?.name ?? build.names.generate(fixedKey ? 'KSTREAM-PROCESSVALUES-' : 'KSTREAM-PROCESSOR-')
+  if (typeof factory !== 'function')
+    throw invalid(`the processor ${name} is made by ${shownInstead(factory)}; give a function that returns it`)
   const calls = boundlessCalls(name, options)
   const keeps = (options?.stores ?? []).length > 0 || options?.timers === true
   const parts = above.rekeyed && (options?.repartition ?? keeps) ? repartitioned(above, name, true) : above
-  const own: StoreDefinition[] = []
-  const byName: string[] = []
-  for (const store of options?.stores ?? []) {
-    if (typeof store === 'string') {
-      byName.push(store)
-    } else {
-      const definition = definitionOf(store)
-      build.register(definition)
-      own.push(definition)
-    }
-  }
+  const { own, byName } = storesOf(name, options?.stores)
+  refuseUnnamed(name, options?.globalStores)
+  for (const definition of own) build.register(definition)
   const timers: StoreDefinition | undefined = options?.timers
     ? {
         name: `${name}-timers`,

@@ -2,7 +2,7 @@
 import type { Duration } from '../base/duration.ts'
 import type { Serde } from '../serde/serde.ts'
 import type { KeyValueStore, SessionStore, VersionedStore, WindowStore } from '../state/contract.ts'
-import type { StoreDefinition } from '../topology/physical.ts'
+import { invalid, type StoreDefinition } from '../topology/physical.ts'
 import type { AnySerde } from './build.ts'
 import { ms } from './windows.ts'
 
@@ -17,8 +17,20 @@ export interface StoreDeclaration<S> {
   readonly [storeType]?: S
 }
 
-export function definitionOf(store: StoreDeclaration<unknown>): StoreDefinition {
-  return store[definition]
+/** What a sentence calls something that stands where a store, or its name, belongs. */
+export function shownInstead(given: unknown): string {
+  if (typeof given === 'string') return `the text '${given}'`
+  if (typeof given === 'function') return 'a function'
+  if (typeof given !== 'object' || given === null) return String(given)
+  const { name } = given as { readonly name?: unknown }
+  return `${Array.isArray(given) ? 'a list' : 'an object'}${typeof name === 'string' ? ` named ${name}` : ''}`
+}
+
+export const declarations = 'what keyValueStore(…), windowStore(…), sessionStore(…) or versionedStore(…) returns'
+
+/** Undefined where it is none. Types hold nobody who writes JavaScript, nor a copy of the package its handles apart. */
+export function definitionOf(store: unknown): StoreDefinition | undefined {
+  return (store as Partial<StoreDeclaration<unknown>> | null | undefined)?.[definition]
 }
 
 interface Serdes<K, V> {
@@ -34,6 +46,8 @@ function storeDeclaration<S>(
   serdes: Serdes<never, never> | undefined,
   more: Partial<StoreDefinition>,
 ): StoreDeclaration<S> {
+  if (typeof name !== 'string')
+    throw invalid(`a store has ${shownInstead(name)} for its name; give a text as the first argument`)
   return {
     name,
     [definition]: {

@@ -203,6 +203,7 @@ export class Stream<K, V> {
    * // all → ann: { amount: 20 }
    */
   merge<K2, V2>(other: Stream<K2, V2>, options?: Named): Stream<K | K2, V | V2> {
+    if (!(other instanceof Stream)) throw invalid('a stream is merged with a stream; this is none')
     return new Stream<K | K2, V | V2>(mergeStreams(this[inner], other[inner], options))
   }
 
@@ -419,7 +420,7 @@ export class Stream<K, V> {
    * // orders ← o-1: { customer: 'ann' }
    * // orders ← o-1: { customer: 'ann' }
    * // firsts → ann: { customer: 'ann' }
-   * @throws EngineError `TOPOLOGY_INVALID` when two stores have one name.
+   * @throws EngineError `TOPOLOGY_INVALID` when two stores have one name, or what stands for one is none.
    */
   process<K2, V2>(factory: ProcessorFactory<K, V, K2, V2>, options?: ProcessOptions<K2, V2>): Stream<K2, V2> {
     return new Stream(addProcess(this[inner], factory, options as ProcessOptions | undefined, rekeyed(options)))
@@ -437,7 +438,7 @@ export class Stream<K, V> {
    * // orders ← o-1: { amount: 50 } @ 0s
    * // orders ← o-2: { amount: 50 } @ 2m
    * // reminders → o-1: 'o-1 is a minute old'
-   * @throws EngineError `TOPOLOGY_INVALID` when two stores have one name.
+   * @throws EngineError `TOPOLOGY_INVALID` when two stores have one name, or what stands for one is none.
    */
   processValues<V2>(factory: ValueProcessorFactory<K, V, V2>, options?: ProcessOptions<K, V2>): Stream<K, V2> {
     const change = { value: options?.value as AnySerde | undefined }

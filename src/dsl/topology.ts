@@ -20,7 +20,7 @@ import {
   type StoreDefinition,
 } from '../topology/physical.ts'
 import { type AnySerde, Build, keyInfo, serdeFor, settingsOf, tableStore } from './build.ts'
-import { definitionOf, type StoreDeclaration } from './stores.ts'
+import { declarations, definitionOf, type StoreDeclaration, shownInstead } from './stores.ts'
 import { Stream } from './stream.ts'
 import { GlobalTableModel, SourceTable } from './table-model.ts'
 import { GlobalTable, Table } from './table.ts'
@@ -258,6 +258,8 @@ export class Topology {
     const sourceName = build.names.generate('KSTREAM-SOURCE-')
     const name = build.names.generate('KTABLE-SOURCE-')
     const declared = definitionOf(store)
+    if (declared === undefined)
+      throw invalid(`the global store of ${topic} is ${shownInstead(store)}; give what keyValueStore(…) returns`)
     if (declared.kind !== 'key-value') throw invalid(`the global store ${store.name} must be a keyValueStore(…)`)
     this.#addGlobal(sourceName, name, source, {
       ...declared,
@@ -350,10 +352,12 @@ export class Topology {
    * // orders ← o-1: { amount: 50 }
    * // orders ← o-1: { amount: 50 }
    * // firsts → o-1: { amount: 50 }
-   * @throws EngineError `TOPOLOGY_INVALID` when another store has the name.
+   * @throws EngineError `TOPOLOGY_INVALID` when another store has the name, or this is none.
    */
   addStore(store: StoreDeclaration<unknown>): void {
-    this.#build.register(definitionOf(store))
+    const definition = definitionOf(store)
+    if (definition === undefined) throw invalid(`addStore is given ${shownInstead(store)}; give ${declarations}`)
+    this.#build.register(definition)
   }
 
   /**

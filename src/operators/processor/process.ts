@@ -307,8 +307,8 @@ export class ProcessOperator extends NodeOperator {
     return store
   }
 
-  #store(which: string | { readonly name: string }): AnyStore {
-    const name = typeof which === 'string' ? which : which.name
+  #store(which: string | { readonly name: string } | null | undefined): AnyStore {
+    const name = typeof which === 'string' ? which : String(which?.name)
     const seen = this.#seen.get(name)
     if (seen !== undefined) return seen
     if (this.#allowed.has(name)) return this.#open(name)
