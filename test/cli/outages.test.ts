@@ -94,6 +94,35 @@ describe('the command line and a broker that is gone for a while', () => {
     assert.equal((await consume(engine.broker, 'numbers')).length, 1)
   })
 
+  for (const [when, code] of [
+    ['before the signal', 'CLOSED'],
+    ['behind the signal', 'CLOSED'],
+    ['behind the signal', 'UNREACHABLE'],
+  ] as const) {
+    test(`a feed whose client is closed ${when} says nothing of the broker (${code})`, async () => {
+      const path = join(folder, 'none.ndjson')
+      writeFileSync(path, JSON.stringify({ key: 'k', value: 1 }))
+      const ended = new AbortController()
+      const topics = async (): Promise<never> => {
+        if (when === 'before the signal') setImmediate(() => ended.abort())
+        else ended.abort()
+        throw new BrokerError(code, 'The client of Kafka is closed; start the application again.', 'unreachable')
+      }
+      const told: string[] = []
+      const feeder = new Feeder({
+        broker: { topics } as unknown as BrokerPort,
+        topology: () => null,
+        rate: undefined,
+        progress: new ProgressLine(),
+        note: (message) => told.push(message),
+        warn: (message) => told.push(message),
+        signal: ended.signal,
+      })
+      await feeder.run([parseFeed(`numbers=${path}`)])
+      assert.deepEqual(told, [])
+    })
+  }
+
   const noLimit = process.platform === 'win32' ? 'there is no limit for files here' : false
   test('a feed warns of a full disk, and ends a run that is to end by itself', { skip: noLimit }, async () => {
     const feed = join(folder, 'large.ndjson')

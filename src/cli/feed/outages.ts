@@ -38,9 +38,12 @@ export async function throughOutages<T>(patience: Patience, call: () => Promise<
       return answer
     } catch (error) {
       if (!isPassing(error)) throw error
+      // What is under way when a run ends fails as well, and is no news of the broker.
+      if (signal.aborted) break
       const nowMs = performance.now()
       if (sinceMs === undefined) {
-        tellFirst(patience, error)
+        // The client is closed when the application ends: the signal follows.
+        if (error.code !== 'CLOSED') tellFirst(patience, error)
         sinceMs = nowMs
       }
       const lastsMs = nowMs - sinceMs
