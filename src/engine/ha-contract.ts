@@ -44,8 +44,10 @@ export type HaCommandToEngine =
 
 /** Facts, beside those of `protocol.ts`. `running`, `restarting`, `failed` mean what they mean without high availability. */
 export type HaFact =
-  /** The engine follows its changelogs: at the start, and after a hand-over or a step-down. */
+  /** The engine follows its changelogs, its stores are open: at the start, and after a hand-over or a step-down. */
   | { readonly type: 'standby' }
+  /** It processes nothing any more, and is about to follow: its stores are yet to be opened, which `standby` tells. */
+  | { readonly type: 'role-given-up' }
   | { readonly type: 'standby-progress'; readonly progress: StandbyProgress }
   | { readonly type: 'identity-taken'; readonly tokenEpoch: number }
   | {

@@ -250,6 +250,8 @@ export class StandbyRole {
     this.#handOverId = undefined
     this.#stage = 'standby'
     this.#host.giveUpIdentity()
+    // The lifecycle is to know before the coordinator does: nobody is told that a pod without the role runs.
+    this.#host.tell({ type: 'role-given-up' })
     this.#host.tell({ type: 'handed-over', id, commitId, changelogEnds })
     await this.#followAgain()
   }
@@ -262,6 +264,7 @@ export class StandbyRole {
       return
     }
     this.#stage = 'standby'
+    this.#host.tell({ type: 'role-given-up' })
     this.#host.tell({ type: 'log', level: 'warn', message: `stepping down: ${reason}` })
     this.#step(() => this.#followAgain())
   }

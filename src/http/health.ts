@@ -192,11 +192,18 @@ export class HealthRegistry {
       : down('engine', { state: current, haState }, `this pod is ${haState}`)
   }
 
-  /** A pod that is cut off from the coordinator processes nothing, and somebody else may by now. */
+  /**
+   * A pod that is cut off from the coordinator processes nothing, and somebody else may by now. One that has lost the role
+   * is to follow: its engine hears of that a little later, and then has its stores to open.
+   */
   #active(state: LifecycleState): Judged {
-    const isolated = this.#sources.ha?.status()?.selfState === 'ISOLATED'
-    if (!isolated) return up('engine', { state })
-    return down('engine', { state, haState: 'ISOLATED' }, 'this pod is cut off from the others (ISOLATED)')
+    const status = this.#sources.ha?.status() ?? null
+    if (status === null) return up('engine', { state })
+    const { selfRole, selfState: haState } = status
+    if (haState === 'ISOLATED')
+      return down('engine', { state, haState }, 'this pod is cut off from the others (ISOLATED)')
+    if (selfRole === 'ACTIVE') return up('engine', { state })
+    return down('engine', { state, haState }, `this pod has lost the active role and is ${haState}`)
   }
 
   /** A standby that could take over is ready: rolling updates wait for it. */

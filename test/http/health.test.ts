@@ -3,11 +3,14 @@ import { describe, test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { VirtualClock } from '../../src/base/clock.ts'
 import { EngineError } from '../../src/base/errors.ts'
+import type { HaStatus, HaView } from '../../src/http/ha-seam.ts'
 import { type HealthReport, HealthRegistry, type IndicatorOptions } from '../../src/http/health.ts'
 import { noKeyLicense } from '../../src/http/license-seam.ts'
 import { diagnosisOf } from './support/diagnosis.ts'
 import { eventually } from '../support/millrace.ts'
-import { FakeEngine } from './support/fake-engine.ts'
+import type { LifecycleState } from '../../src/view/view.ts'
+import { FakeEngine, stateReached } from './support/fake-engine.ts'
+import { standby } from './support/ha-samples.ts'
 
 function registryWith(...indicators: IndicatorOptions[]): HealthRegistry {
   const registry = new HealthRegistry({ view: new FakeEngine(), license: noKeyLicense() })
@@ -30,6 +33,37 @@ describe('an engine that waits for room on the disk', () => {
     assert.equal(component(ready, 'engine')?.details.code, 'STORE_DISK_FULL')
     assert.equal(registry.report('live').status, 'UP')
   })
+})
+
+describe('a pod without the active role', () => {
+  const ready = (state: LifecycleState, selfRole: string, selfState: string): HealthReport => {
+    const view = new FakeEngine()
+    view.now = stateReached(state)
+    const status: HaStatus = { ...standby, selfRole, selfState }
+    const ha = { status: () => status } as HaView
+    const registry = new HealthRegistry({ view, license: noKeyLicense(), ha })
+    try {
+      return registry.report('ready')
+    } finally {
+      registry.close()
+    }
+  }
+
+  for (const state of ['RUNNING', 'DRAINING', 'PAUSED'] as const) {
+    test(`is not ready, whatever its engine still says of itself (${state})`, () => {
+      for (const selfState of ['BOOTSTRAPPING', 'CATCHING_UP', 'READY_STANDBY', 'PROMOTING', 'STOPPING', 'NEW']) {
+        const report = ready(state, 'STANDBY', selfState)
+        assert.equal(report.status, 'DOWN', selfState)
+        assert.equal(report.error, `not ready: this pod has lost the active role and is ${selfState}`)
+        assert.deepEqual(component(report, 'engine')?.details, { state, haState: selfState })
+      }
+    })
+
+    test(`is told from one that has it, and drains for another (${state})`, () => {
+      for (const selfState of ['ACTIVE', 'DEMOTING']) assert.equal(ready(state, 'ACTIVE', selfState).status, 'UP')
+      assert.match(ready(state, 'ACTIVE', 'ISOLATED').error ?? '', /cut off from the others \(ISOLATED\)/)
+    })
+  }
 })
 
 describe('an engine whose thread is silent', () => {

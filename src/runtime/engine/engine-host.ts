@@ -361,6 +361,7 @@ export class EngineHost implements EngineView, EngineCommands {
       case 'restoring':
         if (this.#lifecycle.can('RESTORING')) this.#to('RESTORING')
         return
+      case 'role-given-up':
       case 'standby':
         // Pausing goes with the active role, whichever pod has it by now.
         this.#paused = false
