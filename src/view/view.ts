@@ -79,9 +79,12 @@ export interface PartitionWatermark {
 
 export interface WatermarkSnapshot {
   readonly globalMs: number | null
-  /** The head that waits longest for a partition of its task, or for those who write to it. */
+  /**
+   * The head that waits longest for a partition of its task, or for those who write to it. `held` is null where the process
+   * is ahead of the one that reads `awaited`, and waits for that.
+   */
   readonly orderWait?: {
-    readonly held: PartitionKey
+    readonly held: PartitionKey | null
     readonly awaited: PartitionKey
     readonly byWriters: boolean
     readonly sinceMs: number

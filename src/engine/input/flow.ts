@@ -352,7 +352,8 @@ export class Flow {
   // ── showing ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
   watermarkSnapshot(): WatermarkSnapshot {
-    return this.#watermarks.snapshot(this.#o.clock.monotonic(), this.#o.clock.now())
+    const { clock } = this.#o
+    return this.#longWait.shown(this.#watermarks.snapshot(clock.monotonic(), clock.now()), this.lead)
   }
 
   /** How many are assigned. */

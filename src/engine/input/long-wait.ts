@@ -1,7 +1,9 @@
 /** Tells once when records wait long for a partition of their task that cannot be fetched: nothing else would say why. */
 import type { Clock } from '../../base/clock.ts'
 import type { Timers } from '../../base/timers.ts'
+import { WallClockOffset } from '../../time/watermark-report.ts'
 import type { PartitionWait } from '../../time/watermarks.ts'
+import type { WatermarkSnapshot } from '../../view/view.ts'
 import type { Lead } from './repartition/lead.ts'
 
 const longMs = 10_000
@@ -22,6 +24,7 @@ export class LongWait {
   readonly #tell: (message: string) => void
   #cancel: (() => void) | undefined
   #told: Wait | undefined
+  readonly #wall = new WallClockOffset()
 
   constructor(
     { clock, timers }: { readonly clock: Clock; readonly timers: Timers },
@@ -44,6 +47,15 @@ export class LongWait {
   close(): void {
     this.#cancel?.()
     this.#cancel = undefined
+  }
+
+  /** Where no head waits for its turn, who is waited for all the same. */
+  shown(snapshot: WatermarkSnapshot, lead: Lead | undefined): WatermarkSnapshot {
+    const wait = snapshot.orderWait === undefined ? waitOf(lead) : undefined
+    if (wait === undefined) return snapshot
+    this.#wall.observe(this.#clock.monotonic(), this.#clock.now())
+    const { awaited, byWriters } = wait
+    return { ...snapshot, orderWait: { held: null, awaited, byWriters, sinceMs: this.#wall.epochMs(wait.since) } }
   }
 
   #look(wait: Wait): void {
