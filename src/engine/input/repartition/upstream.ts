@@ -228,11 +228,9 @@ export class Upstream {
     for (const feeder of this.feeding(source)) {
       for (const tp of this.#partitionsOf(feeder)) {
         const key = partitionKey(tp.topic, tp.partition)
-        const { maxTimestamp = never, comesTo = never } = round.committed.get(key) ?? {}
-        // What comes next of the input is known; of what comes through a topic only that it is not done.
-        const reachedMs = feeder.kind === 'boundary' ? maxTimestamp : Math.max(maxTimestamp, comesTo - 1)
-        upToMs = Math.min(upToMs, reachedMs)
-        if (!this.#restsLong(feeder, key, round)) knownUpToMs = Math.min(knownUpToMs, reachedMs)
+        const { maxTimestamp = never } = round.committed.get(key) ?? {}
+        upToMs = Math.min(upToMs, maxTimestamp)
+        if (!this.#restsLong(feeder, key, round)) knownUpToMs = Math.min(knownUpToMs, maxTimestamp)
         if (this.isIdle(key, round)) idleMs = Math.max(idleMs, maxTimestamp)
         else shows = Math.min(shows, maxTimestamp)
       }
