@@ -18,6 +18,12 @@ describe('the commit tag', () => {
     )
   })
 
+  test('tells of what time the next record is, where it is later than what was dispatched', () => {
+    const plain = { tokenEpoch: 3, seq: 4, maxTimestamp: 5, watermark: 6 }
+    for (const comesTo of [0, 7, 1_700_000_000_000])
+      assert.deepEqual(decodeTag(encodeTag({ ...plain, comesTo })), { ...plain, comesTo })
+  })
+
   test('says which topic of its name it is of; one that does not was written by a version before', () => {
     const plain = { tokenEpoch: 3, seq: 4, maxTimestamp: 5, watermark: Number.NEGATIVE_INFINITY }
     const kept = { end: 9, timestamp: 7, offset: 8 }

@@ -63,6 +63,32 @@ test('input that came through in this very round has still to be read behind its
   assert.equal(at.isAtRest, true)
 })
 
+test('of the partitions that others have, the slowest is found by what it has come to, its next record included', () => {
+  const at = upstream()
+  const own = new Set([partitionKey('in', 0)])
+  const theirs = partitionKey('in', 1)
+  const round = (offset: number, end: number, comesTo?: number): void => {
+    const reached = { offset, maxTimestamp: offset, idle: false, ...(comesTo !== undefined && { comesTo }) }
+    const mine = { offset: 1, maxTimestamp: 1, idle: false }
+    const ends = new Map([
+      [theirs, end],
+      [partitionKey('in', 0), 100],
+    ])
+    at.look({
+      committed: new Map([...own].map((key) => [key, mine] as const).concat([[theirs, reached]])),
+      ends,
+      now: 0,
+    })
+  }
+  round(10, 20)
+  assert.deepEqual(at.slowestOfOthers(0, own), { key: theirs, reachedMs: 10 })
+  round(10, 20, 5000)
+  assert.deepEqual(at.slowestOfOthers(0, own), { key: theirs, reachedMs: 5000 })
+  round(20, 20)
+  assert.equal(at.slowestOfOthers(0, own), undefined, 'it has done all that there was')
+  assert.equal(at.slowestOfOthers(0, new Set([theirs]))?.key, partitionKey('in', 0))
+})
+
 test('what lay in the input at a moment has come through once all that it ended with then is committed', () => {
   const at = upstream()
   const between = plan.sources[1] as (typeof plan.sources)[number]
