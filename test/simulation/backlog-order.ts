@@ -8,12 +8,10 @@ import { Random } from '../../src/base/random.ts'
 import { noHeaders } from '../../src/broker/wire/headers.ts'
 import { RecordBatchBuilder } from '../../src/broker/wire/record-batch.ts'
 import { usualSizes } from '../../src/base/sizes.ts'
-import { defineApp } from '../../src/dsl/app.ts'
 import { Lead } from '../../src/engine/input/repartition/lead.ts'
 import type { EngineFact } from '../../src/engine/protocol.ts'
 import type { EngineSettings } from '../../src/engine/settings.ts'
 import { counterLayout } from '../../src/runtime/settings.ts'
-import { serdes } from '../../src/serde/index.ts'
 import type { CompiledTopology } from '../../src/topology/compiled.ts'
 import { byKey, committed } from './checkers.ts'
 import { SimulatedCluster } from './cluster.ts'
@@ -21,18 +19,11 @@ import { settingsFor } from './derived.ts'
 import { DurableBackends } from './durable-backends.ts'
 import { faultyBroker } from './faulty-broker.ts'
 import { type Broken, replaced } from './level-order.ts'
+import { groups, pricedAsks } from './priced-asks.ts'
 import { SimulatedProcess } from './process.ts'
 import type { Verdict } from './run-seed.ts'
 import { Scheduler, settleSome } from './scheduler.ts'
 
-interface Ask {
-  readonly n: number
-  readonly product: string
-}
-
-const asksAs = { key: serdes.string, value: serdes.json<Ask>() }
-const rowsAs = { key: serdes.string, value: serdes.json<number>() }
-const groups = 3
 const mostSteps = 1_500_000
 
 /** Of a process: how it differs from the others. */
@@ -74,30 +65,6 @@ function derive(random: Random): Derived {
     members: Array.from({ length: members }, (_, n) => member(n)),
     memory: 1 << 15,
   }
-}
-
-function application(wait: () => Promise<void> | undefined) {
-  return defineApp({
-    applicationId: 'sim',
-    build(topology) {
-      const rows = topology.table('rows', rowsAs)
-      const priced = topology
-        .stream('asks', asksAs)
-        .mapValues((ask) => wait()?.then(() => ask) ?? ask)
-        .selectKey((ask) => ask.product)
-        .leftJoin(rows, (ask, row) => [ask.n, row ?? null] as [number, number | null], asksAs)
-      priced.to('priced-out')
-      priced
-        .groupBy(([n]) => `g${n % groups}`, { key: serdes.string, value: serdes.json<[number, number | null]>() })
-        .aggregate(
-          () => [] as number[],
-          (list, [n]) => [...list, n],
-          { store: 'seen' },
-        )
-        .toStream()
-        .to('seen-out')
-    },
-  })
 }
 
 class Backlog {
@@ -218,7 +185,7 @@ class Backlog {
       if (!scheduler.random.chance(derived.asyncShare)) return undefined
       return new Promise((resolve) => scheduler.at(scheduler.random.next() * 50, owner, resolve))
     }
-    const topology = application(wait).compile()
+    const topology = pricedAsks(wait).compile()
     const stores = (this.#stores[n] as DurableBackends).survivors()
     this.#stores[n] = stores
     const faults = { slowestMs: brokerMs, lostAnswer: 0, lostRequest: 0 }

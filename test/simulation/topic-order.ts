@@ -5,27 +5,18 @@
  */
 import type { FetchRequest } from '../../src/broker/port.ts'
 import { keySlot } from '../../src/base/hash.ts'
-import { type Application, defineApp } from '../../src/dsl/app.ts'
+import type { Application } from '../../src/dsl/app.ts'
 import { OffsetQueue } from '../../src/engine/input/repartition/offset-queue.ts'
 import { SortedBuffer } from '../../src/engine/input/repartition/sorted-buffer.ts'
 import { Upstream } from '../../src/engine/input/repartition/upstream.ts'
 import { Gates } from '../../src/time/gates.ts'
-import { serdes } from '../../src/serde/index.ts'
 import { byKey, committed } from './checkers.ts'
 import type { Tamper } from './faulty-broker.ts'
 import { type Broken, played, replaced } from './level-order.ts'
+import { groups, pricedAsks } from './priced-asks.ts'
 import type { Verdict } from './run-seed.ts'
 import type { Delays } from './workload.ts'
 import { type Mutant, World } from './world.ts'
-
-interface Ask {
-  readonly n: number
-  readonly product: string
-}
-
-const asksAs = { key: serdes.string, value: serdes.json<Ask>() }
-const rowsAs = { key: serdes.string, value: serdes.json<number>() }
-const groups = 3
 
 class TopicWorld extends World {
   readonly expected = new Map<string, string[]>()
@@ -35,31 +26,7 @@ class TopicWorld extends World {
   }
 
   protected override application(delays: Delays): Application {
-    return defineApp({
-      applicationId: 'sim',
-      build(topology) {
-        const rows = topology.table('rows', rowsAs)
-        const priced = topology
-          .stream('asks', asksAs)
-          .mapValues((ask) => {
-            const wait = delays.next()
-            return wait ? wait.then(() => ask) : ask
-          })
-          .selectKey((ask) => ask.product)
-          .leftJoin(rows, (ask, row) => [ask.n, row ?? null] as [number, number | null], asksAs)
-        priced.to('priced-out')
-        // One level deeper, what several products have come to.
-        priced
-          .groupBy(([n]) => `g${n % groups}`, { key: serdes.string, value: serdes.json<[number, number | null]>() })
-          .aggregate(
-            () => [] as number[],
-            (list, [n]) => [...list, n],
-            { store: 'seen' },
-          )
-          .toStream()
-          .to('seen-out')
-      },
-    })
+    return pricedAsks(() => delays.next())
   }
 
   protected override tamper(): Tamper {

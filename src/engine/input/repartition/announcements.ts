@@ -224,12 +224,7 @@ export class Announcements {
     const endOf = new Map([...ends, ...readable].map((at) => [partitionKey(at.topic, at.partition), at.offset]))
     const committed = new Map(
       asked.map(({ topic, partition, offset, metadata }): [PartitionKey, Reached] => {
-        const {
-          maxTimestamp = Number.NEGATIVE_INFINITY,
-          comesTo = maxTimestamp,
-          idle = false,
-          held,
-        } = decodeTag(metadata) ?? {}
+        const { maxTimestamp = Number.NEGATIVE_INFINITY, comesTo, idle = false, held } = decodeTag(metadata) ?? {}
         return [partitionKey(topic, partition), { offset, maxTimestamp, comesTo, idle, held: decodeHeld(held) }]
       }),
     )
