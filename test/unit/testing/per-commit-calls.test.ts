@@ -81,6 +81,7 @@ describe('functions below a table told once per commit', () => {
 
   test('are no more at once than a lane may have under way', async () => {
     let [atWork, most] = [0, 0]
+    const areFive = Promise.withResolvers<void>()
     const driver = await driverOf(
       (topology) =>
         numbers(topology)
@@ -89,6 +90,8 @@ describe('functions below a table told once per commit', () => {
           .toStream()
           .process<string, number>((context) => async (count, key) => {
             most = Math.max(most, ++atWork)
+            if (atWork === 5) areFive.resolve()
+            await areFive.promise
             await sleep(1)
             atWork--
             await context.forward(key, count)
