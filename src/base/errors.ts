@@ -264,8 +264,19 @@ export function fromWireError(wire: WireError): EngineError {
 /** The message of anything that was thrown. */
 export function messageOf(error: unknown): string {
   try {
-    return error instanceof Error ? `${error.message}` : String(error)
+    if (error instanceof Error) return `${error.message}`
+    return typeof error === 'object' && error !== null ? textOf(error) : String(error)
   } catch {
     return 'what was thrown has no text'
   }
+}
+
+const mostTextChars = 1000
+
+/** Objects are thrown as well: answers of services, mostly. */
+function textOf(thrown: object): string {
+  const { message } = thrown as { readonly message?: unknown }
+  if (typeof message === 'string' && message !== '') return message
+  const text = String(thrown)
+  return text === '[object Object]' ? JSON.stringify(thrown).slice(0, mostTextChars) : text
 }

@@ -15,7 +15,7 @@ export interface ApplicationDefinition {
   readonly applicationId: string
   /**
    * Describes the topology. It is called on the control thread and in every lane, and must do the same each time: it
-   * may not depend on anything that changes.
+   * may not depend on anything that changes. It gives no promise; the module awaits what it needs before `defineApp`.
    */
   readonly build: (topology: Topology) => void
   /** Configuration by dotted key. Everything but the defaults overrides it. */

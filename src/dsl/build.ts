@@ -3,7 +3,9 @@ import type { Serde } from '../serde/serde.ts'
 import { sessionWindowed, windowed } from '../serde/windowed.ts'
 import type { StoreKind } from '../state/contract.ts'
 import { internalKeySerde, plainKeySerde, plainValueSerde } from '../topology/serdes/default-serdes.ts'
+import { notFunction, shownInstead } from '../topology/check-given.ts'
 import { Graph } from '../topology/graph.ts'
+import { nameFault } from '../topology/names.ts'
 import type { WindowSpec } from '../topology/operator-spec.ts'
 import type { StoreDefinition } from '../topology/physical.ts'
 import { invalid } from '../topology/physical.ts'
@@ -95,10 +97,19 @@ export class Build {
 }
 
 export function settingsOf<K, V>(store: string | StoreSettings<K, V> | undefined): StoreSettings<K, V> {
-  return typeof store === 'string' ? { name: store } : (store ?? {})
+  if (typeof store === 'string') return { name: store }
+  if (store !== undefined && (typeof store !== 'object' || store === null))
+    throw invalid(`a store is ${shownInstead(store)}; give its name, or an object: { store: { name: '…' } }`)
+  return store ?? {}
 }
 
 export type TableEmit = 'on-update' | 'per-commit'
+
+/** @throws EngineError `TOPOLOGY_INVALID` for what is none of the ways in which a table tells its rows. */
+export function checkEmit(emit: unknown, ways: readonly string[]): void {
+  if (emit === undefined || ways.includes(emit as string)) return
+  throw invalid(`emit is ${shownInstead(emit)}; give one of ${ways.map((way) => `'${way}'`).join(', ')}`)
+}
 
 /** Only rows that are kept can be told at a commit. */
 export function refuseUnkept(name: string, options: { readonly emit?: TableEmit } | undefined): void {
@@ -121,6 +132,7 @@ export interface StorePlan {
 /** The store of a table or an aggregate. */
 export function tableStore(plan: StorePlan): StoreDefinition {
   const { settings, window } = plan
+  checkEmit(plan.emit, ['on-update', 'per-commit'])
   const kind: StoreKind = window
     ? window.type === 'session'
       ? 'session'
@@ -178,4 +190,15 @@ function windowRetention(plan: StorePlan, window: WindowSpec): number | undefine
     )
   }
   return Math.max(retention, least)
+}
+
+export function checkTopic(topic: unknown): void {
+  if (typeof topic === 'string' && nameFault(topic) === undefined) return
+  throw invalid(`${JSON.stringify(topic)} is not the name of a topic: 1 to 249 letters, digits, ".", "_" and "-"`)
+}
+
+/** Left out it would be a reduce, whose first value is the first aggregate. */
+export function firstOf<A>(init: () => A): () => A {
+  if (typeof init === 'function') return init
+  throw notFunction('an aggregate', 'the function that makes the first one', init)
 }

@@ -3,13 +3,13 @@ import { GraphNode } from '../topology/graph.ts'
 import type { FoldFn, MergeFn, OperatorSpec, WindowSpec } from '../topology/operator-spec.ts'
 import type { PhysicalBuilder } from '../topology/physical.ts'
 import { addAggregate, groupedParent, type GroupParts } from './nodes.ts'
-import { type AnySerde, type KeyInfo, settingsOf, tableStore, windowedKey } from './build.ts'
+import { type AnySerde, firstOf, type KeyInfo, settingsOf, tableStore, windowedKey } from './build.ts'
 import type { GroupedStream } from './grouped.ts'
 import { inner } from './handle.ts'
 import { Table } from './table.ts'
 import { AggregateTable } from './table-model.ts'
 import type { Awaitable, Fold, Stored, Windowed } from './types.ts'
-import type { Windows } from './windows.ts'
+import { specOf, type Windows } from './windows.ts'
 
 interface Member {
   readonly group: GroupParts
@@ -38,7 +38,8 @@ function parentsOf(members: readonly Member[], storeName: string): Map<GroupPart
 function aggregateTogether(members: readonly Member[], shape: CogroupShape): Table<never, never> {
   const first = (members[0] as Member).group
   const { names, graph } = first.build
-  const { window, init, merge } = shape
+  const { window, merge } = shape
+  const init = firstOf(shape.init)
   const settings = settingsOf(shape.options?.store)
   const storeName = settings.name ?? names.store('COGROUPKSTREAM-AGGREGATE-')
   const key: KeyInfo = members.map((member) => member.group.key).find((info) => info.serde !== undefined) ?? first.key
@@ -140,9 +141,10 @@ export class CogroupedStream<K, A> {
   windowedBy(windows: Windows<'session'>): SessionWindowedCogroup<K, A>
   windowedBy(windows: Windows<'time' | 'sliding' | 'unlimited'>): WindowedCogroup<K, A>
   windowedBy(windows: { readonly spec: WindowSpec }): unknown {
-    return windows.spec.type === 'session'
-      ? new SessionWindowedCogroup(this.#members, windows.spec)
-      : new WindowedCogroup(this.#members, windows.spec)
+    const spec = specOf(windows)
+    return spec.type === 'session'
+      ? new SessionWindowedCogroup(this.#members, spec)
+      : new WindowedCogroup(this.#members, spec)
   }
 }
 

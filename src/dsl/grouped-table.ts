@@ -3,7 +3,16 @@ import { GraphNode } from '../topology/graph.ts'
 import { changeSerde } from '../topology/serdes/internal-serdes.ts'
 import type { FoldFn } from '../topology/operator-spec.ts'
 import type { PhysicalBuilder } from '../topology/physical.ts'
-import { type AnySerde, type Build, type KeyInfo, ownKeySerde, settingsOf, tableStore, valueSerdeOr } from './build.ts'
+import {
+  type AnySerde,
+  type Build,
+  firstOf,
+  type KeyInfo,
+  ownKeySerde,
+  settingsOf,
+  tableStore,
+  valueSerdeOr,
+} from './build.ts'
 import { addBoundarySource, handOffSpec, inner } from './handle.ts'
 import { Table } from './table.ts'
 import { AggregateTable } from './table-model.ts'
@@ -95,7 +104,8 @@ export class GroupedTable<K, V> {
    * // names → Oslo: ['Ann', 'Bob']
    */
   aggregate<A>(init: () => A, add: Fold<K, V, A>, subtract: Fold<K, V, A>, options?: Stored<K, A>): Table<K, A, never> {
-    return this.#aggregate('AGGREGATE', { init, add: add as FoldFn, subtract: subtract as FoldFn }, options)
+    const folds = { init: firstOf(init), add: add as FoldFn, subtract: subtract as FoldFn }
+    return this.#aggregate('AGGREGATE', folds, options)
   }
 
   #aggregate<A>(kind: string, folds: Folds, options: Stored<K, A> | undefined): Table<K, A, never> {

@@ -1,15 +1,16 @@
 /** Streams grouped by key: what aggregates begin with. */
 import type { FoldFn, MergeFn, OperatorSpec, WindowSpec } from '../topology/operator-spec.ts'
+import { notFunction } from '../topology/check-given.ts'
 import { invalid } from '../topology/physical.ts'
 import { addAggregate, type GroupParts, groupedParent } from './nodes.ts'
-import { type AnySerde, settingsOf, tableStore, windowedKey } from './build.ts'
+import { type AnySerde, checkEmit, firstOf, settingsOf, tableStore, windowedKey } from './build.ts'
 import { CogroupedStream } from './cogroup.ts'
 import { inner, type StreamParts } from './handle.ts'
 import { type CallSettings, callsOf } from './retry.ts'
 import { Table } from './table.ts'
 import { AggregateTable } from './table-model.ts'
 import type { Awaitable, Fold, Ordered, Stored, Windowed } from './types.ts'
-import type { Windows } from './windows.ts'
+import { specOf, type Windows } from './windows.ts'
 
 /**
  * When a windowed aggregate emits its result: with every change (`on-update`, the default), each changed window once per
@@ -34,6 +35,7 @@ const one: FoldSpec = {
 /** In a reduce the first value is the first aggregate. */
 function reduction(fn: (aggregate: never, value: never) => unknown): FoldSpec {
   const reduce = fn as (aggregate: unknown, value: unknown) => unknown
+  if (typeof fn !== 'function') throw notFunction('a reduce', 'the function that folds a value in', fn)
   return {
     init: undefined,
     fold: (aggregate, value) => reduce(aggregate, value),
@@ -94,7 +96,7 @@ export class GroupedStream<K, V> {
    * // totals → ann: 70
    */
   aggregate<A>(init: () => A, fold: Fold<K, V, A>, options?: Stored<K, A> & CallSettings): Table<K, A, never> {
-    return this.#aggregate('AGGREGATE', { init, fold: fold as FoldFn }, options, false)
+    return this.#aggregate('AGGREGATE', { init: firstOf(init), fold: fold as FoldFn }, options, false)
   }
 
   /**
@@ -113,7 +115,8 @@ export class GroupedStream<K, V> {
     options?: { readonly emit?: Emit },
   ): WindowedStream<K, V>
   windowedBy(windows: { readonly spec: WindowSpec }, options?: { readonly emit?: Emit }): unknown {
-    const { spec } = windows
+    const spec = specOf(windows)
+    checkEmit(options?.emit, ['on-update', 'per-commit', 'on-close'])
     return spec.type === 'session'
       ? new SessionWindowedStream(this[inner], spec, options?.emit)
       : new WindowedStream(this[inner], spec, options?.emit)
@@ -288,7 +291,7 @@ export class WindowedStream<K, V> extends Windowing<K, V, never> {
     fold: Fold<K, V, A>,
     options?: Stored<K, A> & CallSettings,
   ): Table<Windowed<K>, A, never> {
-    return this.build('AGGREGATE', { init, fold: fold as FoldFn }, options, false)
+    return this.build('AGGREGATE', { init: firstOf(init), fold: fold as FoldFn }, options, false)
   }
 }
 
@@ -320,6 +323,7 @@ export class SessionWindowedStream<K, V> extends Windowing<K, V, null> {
     merge: (left: A, right: A, key: K) => Awaitable<A>,
     options?: Stored<K, A> & CallSettings,
   ): Table<Windowed<K>, A> {
-    return this.build('AGGREGATE', { init, fold: fold as FoldFn, merge: merge as MergeFn }, options, false)
+    const fns = { init: firstOf(init), fold: fold as FoldFn, merge: merge as MergeFn }
+    return this.build('AGGREGATE', fns, options, false)
   }
 }

@@ -1,11 +1,13 @@
 /** The graph nodes behind those operators that take more than a line. */
 import { EngineError } from '../base/errors.ts'
+import { notFunction, shownInstead } from '../topology/check-given.ts'
 import { GraphNode, type WindowClose } from '../topology/graph.ts'
 import { repartitionNames } from '../topology/names.ts'
 import type { FunctionContext, OperatorSpec, RecordView, WindowSpec } from '../topology/operator-spec.ts'
-import type { PhysicalBuilder, StoreDefinition } from '../topology/physical.ts'
+import { invalid, type PhysicalBuilder, type StoreDefinition } from '../topology/physical.ts'
 import {
   type AnySerde,
+  checkTopic,
   keyInfo,
   partitionSerde,
   serdeFor,
@@ -98,8 +100,11 @@ export function splitStream(
 ): Map<string, StreamParts> {
   const { names, graph } = parts.build
   const name = names.orGenerate(options?.name, 'KSTREAM-BRANCH-')
+  if (typeof branches !== 'object' || branches === null)
+    throw invalid(`split is given ${shownInstead(branches)}; give a predicate for each branch: { large: (order) => … }`)
   const entries = Object.entries(branches).map(([id, branch], i) => {
-    const { when, name: own } = typeof branch === 'function' ? { when: branch } : (branch as Named & { when: unknown })
+    const { when, name: own } = typeof branch === 'object' ? ((branch ?? {}) as Branch<never, never>) : { when: branch }
+    if (typeof when !== 'function') throw notFunction(`the branch '${id}' of ${name}`, 'its predicate', when)
     return { id, when: asUserFn(when), name: own ?? String(i + 1) }
   })
   const rest =
@@ -153,6 +158,7 @@ export function addSink(parts: StreamParts, topic: unknown, options: WithSerdes<
   const name = parts.build.names.orGenerate(options?.name, 'KSTREAM-SINK-')
   const given = options?.key as AnySerde | undefined
   const named = typeof topic === 'function' ? undefined : (topic as string)
+  if (typeof topic !== 'function') checkTopic(topic)
   const spec = {
     op: 'sink',
     topic: typeof topic === 'function' ? asUserFn(topic) : (topic as string),

@@ -3,6 +3,7 @@ import type { Duration } from '../base/duration.ts'
 import { systemRandom } from '../base/random.ts'
 import { sleep, systemTimers } from '../base/timers.ts'
 import type { CallSpec } from '../topology/operator-spec.ts'
+import { shownInstead } from '../topology/check-given.ts'
 import { invalid } from '../topology/physical.ts'
 import type { Awaitable } from './types.ts'
 import { ms } from './windows.ts'
@@ -102,6 +103,8 @@ const unitMs: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h:
 /** @throws EngineError `TOPOLOGY_INVALID` for what makes no sense. */
 export function callsOf(settings: CallSettings | undefined): CallSpec | undefined {
   if (settings === undefined) return undefined
+  if (typeof settings !== 'object' || settings === null)
+    throw invalid(`an operator has ${shownInstead(settings)} for its options; give an object: { name: '…' }`)
   const { concurrency, timeout, rate, breaker } = settings
   if (concurrency === undefined && timeout === undefined && rate === undefined && breaker === undefined)
     return undefined

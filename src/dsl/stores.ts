@@ -2,6 +2,7 @@
 import type { Duration } from '../base/duration.ts'
 import type { Serde } from '../serde/serde.ts'
 import type { KeyValueStore, SessionStore, VersionedStore, WindowStore } from '../state/contract.ts'
+import { shownInstead } from '../topology/check-given.ts'
 import { invalid, type StoreDefinition } from '../topology/physical.ts'
 import type { AnySerde } from './build.ts'
 import { ms } from './windows.ts'
@@ -15,15 +16,6 @@ export interface StoreDeclaration<S> {
   readonly name: string
   readonly [definition]: StoreDefinition
   readonly [storeType]?: S
-}
-
-/** What a sentence calls something that stands where a store, or its name, belongs. */
-export function shownInstead(given: unknown): string {
-  if (typeof given === 'string') return `the text '${given}'`
-  if (typeof given === 'function') return 'a function'
-  if (typeof given !== 'object' || given === null) return String(given)
-  const { name } = given as { readonly name?: unknown }
-  return `${Array.isArray(given) ? 'a list' : 'an object'}${typeof name === 'string' ? ` named ${name}` : ''}`
 }
 
 export const declarations = 'what keyValueStore(…), windowStore(…), sessionStore(…) or versionedStore(…) returns'

@@ -275,6 +275,10 @@ export class Table<K, V, D extends null = null> {
   suppress(options: SuppressOptions): Table<K, V, D>
   suppress(options: SuppressOptions): Table<K, V, D> {
     const parts = this[inner]
+    if (options?.until === undefined)
+      throw invalid(
+        "suppress is not told until when it holds rows back; give { until: 'window-closes' }, or a duration",
+      )
     const { build, node: above } = parts
     if (above.options.outputVersioned)
       throw invalid('a versioned table cannot be suppressed; convert it to a stream first')

@@ -9,9 +9,9 @@ import type {
   WatermarkOptions,
 } from '../topology/compiled.ts'
 import { cronFault } from '../time/schedule.ts'
+import { shownInstead } from '../topology/check-given.ts'
 import { type CompileOptions, compileGraph } from '../topology/compile.ts'
 import { GraphNode } from '../topology/graph.ts'
-import { nameFault } from '../topology/names.ts'
 import {
   invalid,
   noWatermark,
@@ -19,8 +19,8 @@ import {
   type SourceDefinition,
   type StoreDefinition,
 } from '../topology/physical.ts'
-import { type AnySerde, Build, keyInfo, serdeFor, settingsOf, tableStore } from './build.ts'
-import { declarations, definitionOf, type StoreDeclaration, shownInstead } from './stores.ts'
+import { type AnySerde, Build, checkTopic, keyInfo, serdeFor, settingsOf, tableStore } from './build.ts'
+import { declarations, definitionOf, type StoreDeclaration } from './stores.ts'
 import { Stream } from './stream.ts'
 import { GlobalTableModel, SourceTable } from './table-model.ts'
 import { GlobalTable, Table } from './table.ts'
@@ -62,11 +62,6 @@ function watermarkOf(settings: WatermarkSettings | undefined): WatermarkOptions 
       maxDriftMs: ms(alignment.maxDrift, 'maxDrift of an alignment group'),
     },
   }
-}
-
-function checkTopic(topic: unknown): void {
-  if (typeof topic === 'string' && nameFault(topic) === undefined) return
-  throw invalid(`${JSON.stringify(topic)} is not the name of a topic: 1 to 249 letters, digits, ".", "_" and "-"`)
 }
 
 function sourceOf(
@@ -132,7 +127,7 @@ export class Topology {
   stream(topics: string | readonly string[] | RegExp, settings?: SourceSettings<unknown, unknown>): unknown {
     const build = this.#build
     const pattern = topics instanceof RegExp ? topics : undefined
-    const list = typeof topics === 'string' ? [topics] : pattern ? [] : [...(topics as readonly string[])]
+    const list = pattern ? [] : Array.isArray(topics) ? [...(topics as readonly string[])] : [topics as string]
     const source = sourceOf(list, pattern, settings as never, 'topics')
     // In Kafka Streams a pattern has no explicit name.
     const name = build.names.orGenerate(settings?.name, 'KSTREAM-SOURCE-')
@@ -382,6 +377,16 @@ export class Topology {
  */
 export function compile(build: (topology: Topology) => void, options?: CompileOptions): CompiledTopology {
   const topology = new Topology()
-  build(topology)
+  refusePromise(build(topology))
   return topology.compile(options)
+}
+
+/** An asynchronous function is a `build` to the type checker; what it declares behind its first `await` would be missing. */
+function refusePromise(given: unknown): void {
+  if (typeof (given as PromiseLike<unknown> | undefined)?.then !== 'function') return
+  // What becomes of it is of no interest any more.
+  void Promise.resolve(given).catch(() => undefined)
+  throw invalid(
+    'the build function gives a promise, and what it declares behind an `await` would be missing; await what it needs at the top of the module, before `defineApp`, and leave out `async`',
+  )
 }

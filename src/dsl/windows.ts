@@ -1,5 +1,6 @@
 /** The kinds of windows. All times are durations: milliseconds, `'10s'`, `'1h30m'` or ISO 8601. */
 import { type Duration, tryParseDuration } from '../base/duration.ts'
+import { shownInstead } from '../topology/check-given.ts'
 import { invalid } from '../topology/physical.ts'
 import type { WindowSpec } from '../topology/operator-spec.ts'
 
@@ -32,6 +33,15 @@ export interface Windows<
   readonly [windowKind]?: Kind
   /** What the engine makes of it: all times in milliseconds. */
   readonly spec: SpecByKind[Kind]
+}
+
+/** @throws EngineError `TOPOLOGY_INVALID` for what no function of this file has made. */
+export function specOf(windows: { readonly spec: WindowSpec }): WindowSpec {
+  const spec = (windows as { readonly spec?: WindowSpec } | null | undefined)?.spec
+  if (spec !== undefined) return spec
+  throw invalid(
+    `windowedBy is given ${shownInstead(windows)}; give what tumbling(…), hopping(…), sliding(…), session(…) or unlimited(…) returns`,
+  )
 }
 
 /** The milliseconds of a duration. Throws where it is none. */

@@ -2,6 +2,7 @@
 import type { Serde } from '../serde/serde.ts'
 import type { StoreSpec } from '../state/contract.ts'
 import type { Boundary, CompiledNode, CompiledSource, CompiledSubtopology, CompiledTopology } from './compiled.ts'
+import { checkFunctions } from './check-given.ts'
 import { checkSerdes } from './serdes/check-serdes.ts'
 import { internalKeySerde, plainKeySerde, plainValueSerde } from './serdes/default-serdes.ts'
 import type { Graph } from './graph.ts'
@@ -87,6 +88,7 @@ class Compiler {
 
   compile(): CompiledTopology {
     this.#checkNames()
+    checkFunctions(this.#physical, this.#specs)
     checkSerdes(this.#physical, this.#specs, this.#builder.stores)
     const groups = this.#groups()
     const nodes = this.#nodes(groups)

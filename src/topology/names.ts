@@ -49,7 +49,8 @@ export function repartitionNames(names: Names, base: string): RepartitionNames {
 }
 
 /** A sentence that says what is wrong with a name; undefined where it is fine. */
-export function nameFault(name: string): string | undefined {
+export function nameFault(name: unknown): string | undefined {
+  if (typeof name !== 'string') return `a name is a text, and ${JSON.stringify(name) ?? String(name)} is none`
   if (name.length === 0) return 'a name must not be empty'
   if (name.length > 249) return `the name ${name} is longer than 249 characters`
   if (name === '.' || name === '..') return `"${name}" is not a name`
