@@ -11,18 +11,12 @@ import { usualSizes } from '../../src/base/sizes.ts'
 import { Lead } from '../../src/engine/input/repartition/lead.ts'
 import type { EngineFact } from '../../src/engine/protocol.ts'
 import type { EngineSettings } from '../../src/engine/settings.ts'
-import { counterLayout } from '../../src/runtime/settings.ts'
 import type { CompiledTopology } from '../../src/topology/compiled.ts'
-import { byKey, committed } from './checkers.ts'
-import { SimulatedCluster } from './cluster.ts'
 import { settingsFor } from './derived.ts'
-import { DurableBackends } from './durable-backends.ts'
-import { faultyBroker } from './faulty-broker.ts'
 import { type Broken, replaced } from './level-order.ts'
-import { groups, pricedAsks } from './priced-asks.ts'
-import { SimulatedProcess } from './process.ts'
+import { PricedAnswers, pricedAsks } from './priced-asks.ts'
 import type { Verdict } from './run-seed.ts'
-import { Scheduler, settleSome } from './scheduler.ts'
+import { SimulatedGroup } from './simulated-group.ts'
 
 const mostSteps = 1_500_000
 
@@ -67,23 +61,14 @@ function derive(random: Random): Derived {
   }
 }
 
-class Backlog {
-  readonly scheduler: Scheduler
+class Backlog extends SimulatedGroup {
   readonly derived: Derived
-  readonly violations: string[] = []
-  readonly story: string[] = []
-  readonly #cluster: SimulatedCluster
-  readonly #running: Array<SimulatedProcess | undefined> = []
-  readonly #stores: DurableBackends[]
-  readonly #expected = new Map<string, string[]>()
-  #owner = 0
+  readonly #answers = new PricedAnswers()
 
   constructor(seed: number) {
-    const random = new Random(seed)
-    this.scheduler = new Scheduler(random, settleSome)
-    this.derived = derive(new Random(seed ^ 0xbac))
-    this.#stores = this.derived.members.map(() => new DurableBackends())
-    this.#cluster = new SimulatedCluster(this.scheduler, seed + 1, this.derived.partitions)
+    const derived = derive(new Random(seed ^ 0xbac))
+    super(new Random(seed), seed, mostSteps, { members: derived.members.length, partitions: derived.partitions })
+    this.derived = derived
   }
 
   async run(): Promise<void> {
@@ -92,28 +77,16 @@ class Backlog {
       this.scheduler.at(startsAt, 0, () => this.#start(n))
       if (goesAt !== undefined) this.scheduler.at(goesAt, 0, () => this.#go(n))
     }
-    await this.#until(() => this.scheduler.now > 6000)
-    let idle = 0
-    for (const process of this.#running) void process?.engine.untilIdle().then(() => idle++)
-    await this.#until(() => idle === this.derived.members.length)
-    for (const process of this.#running) process?.kill()
+    await this.until(() => this.scheduler.now > 6000)
+    await this.untilIdle()
     if (this.violations.length === 0) await this.scheduler.drive(this.#check())
-  }
-
-  async #until(done: () => boolean): Promise<void> {
-    const limit = this.scheduler.steps + mostSteps
-    while (!done() && this.violations.length === 0) {
-      if (this.scheduler.steps > limit) this.violations.push(`not done at ${Math.round(this.scheduler.now)} ms`)
-      else if (!(await this.scheduler.step())) this.violations.push('nothing is planned any more')
-    }
   }
 
   async #fill(): Promise<void> {
     const { records, partitions, products } = this.derived
     const { random } = this.scheduler
-    const client = this.#cluster.client()
+    const client = this.cluster.client()
     await client.createTopics(['rows', 'asks'].map((topic) => ({ topic, partitions })))
-    const rows = new Map<string, number>()
     const builders = new Map<string, RecordBatchBuilder>()
     for (let n = 0; n < records; n++) {
       const product = `p${random.chance(0.4) ? 0 : random.int(products)}`
@@ -124,11 +97,8 @@ class Backlog {
       builders.set(at, builder)
       const value = JSON.stringify(isRow ? n : { n, product })
       builder.append(1_000_000 + n * 10, Buffer.from(key), Buffer.from(value), noHeaders)
-      if (isRow) rows.set(product, n)
-      else {
-        this.#expect(`priced-out ${product}`, JSON.stringify([n, rows.get(product) ?? null]))
-        this.#expect(`seen-out g${n % groups}`, String(n))
-      }
+      if (isRow) this.#answers.row(product, n)
+      else this.#answers.ask(product, n)
     }
     const batches = [...builders].map(([at, builder]) => {
       const [topic, partition] = at.split(' ') as [string, string]
@@ -137,18 +107,14 @@ class Backlog {
     await client.produce({ transactionalId: null, batches })
   }
 
-  #expect(name: string, result: string): void {
-    this.#expected.set(name, [...(this.#expected.get(name) ?? []), result])
-  }
-
   #go(n: number): void {
-    const going = this.#running[n]
+    const going = this.running[n]
     if (going === undefined) return
     const { isKilled } = this.derived.members[n] as Member
-    this.story.push(`${Math.round(this.scheduler.now)}: process ${n} ${isKilled ? 'is killed' : 'stops'}`)
+    this.tell(`process ${n} ${isKilled ? 'is killed' : 'stops'}`)
     const again = (): void => {
       going.kill()
-      this.#running[n] = undefined
+      this.running[n] = undefined
       this.scheduler.at(this.scheduler.random.int(1500), 0, () => this.#start(n))
     }
     if (isKilled) again()
@@ -178,7 +144,7 @@ class Backlog {
   }
 
   #start(n: number): void {
-    const owner = ++this.#owner
+    const owner = this.nextOwner()
     const { scheduler, derived } = this
     const { messageMs, brokerMs } = derived.members[n] as Member
     const wait = (): Promise<void> | undefined => {
@@ -186,52 +152,24 @@ class Backlog {
       return new Promise((resolve) => scheduler.at(scheduler.random.next() * 50, owner, resolve))
     }
     const topology = pricedAsks(wait).compile()
-    const stores = (this.#stores[n] as DurableBackends).survivors()
-    this.#stores[n] = stores
-    const faults = { slowestMs: brokerMs, lostAnswer: 0, lostRequest: 0 }
-    const process = new SimulatedProcess({
-      scheduler,
-      owner,
-      broker: faultyBroker(
-        this.#cluster.cluster,
-        scheduler,
-        owner,
-        () => faults,
-        () => this.#cluster.wake(),
-        (_name, args, call) => call(args),
-      ),
+    this.start(n, owner, {
+      topology,
       settings: this.#settings(n, topology),
-      compile: () => topology,
-      backends: () => stores.factory(),
-      layout: counterLayout(topology),
       messageMs,
       slowLane: -1,
-      tamper: {},
+      faults: () => ({ slowestMs: brokerMs, lostAnswer: 0, lostRequest: 0 }),
+      tamper: (_name, args, call) => call(args),
       fact: (fact) => this.#fact(n, fact),
     })
-    this.story.push(`${Math.round(scheduler.now)}: process ${n} starts`)
-    this.#running[n] = process
-    process.start()
   }
 
   #fact(n: number, fact: EngineFact): void {
     if (fact.type === 'failed') this.violations.push(`process ${n} failed: ${fact.error.code} ${fact.error.message}`)
-    if (fact.type === 'log' && fact.level === 'warn')
-      this.story.push(`${Math.round(this.scheduler.now)}: process ${n}: ${fact.message}`)
+    if (fact.type === 'log' && fact.level === 'warn') this.tell(`process ${n}: ${fact.message}`)
   }
 
   async #check(): Promise<void> {
-    for (const [name, expected] of this.#expected) {
-      const [topic, key] = name.split(' ') as [string, string]
-      const records = byKey(await committed(this.#cluster.cluster, topic), (record) => record.key.toString()).get(key)
-      const values = (records ?? []).map(({ value }) => String(value))
-      const actual = topic === 'seen-out' ? (JSON.parse(values.at(-1) ?? '[]') as number[]).map(String) : values
-      const at = expected.findIndex((each, i) => each !== actual[i])
-      if (at >= 0 || actual.length !== expected.length)
-        this.violations.push(
-          `${name}: at ${at} of ${expected.length} expected ${expected[at]}, found ${actual[at]} of ${actual.length}`,
-        )
-    }
+    this.violations.push(...(await this.#answers.differences(this.cluster.cluster)))
   }
 }
 

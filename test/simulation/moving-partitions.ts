@@ -11,19 +11,18 @@ import { defineApp } from '../../src/dsl/app.ts'
 import { tumbling } from '../../src/dsl/windows.ts'
 import { Flow } from '../../src/engine/input/flow.ts'
 import type { EngineFact } from '../../src/engine/protocol.ts'
+import type { EngineSettings } from '../../src/engine/settings.ts'
 import type { WriteBehindOptions } from '../../src/lanes/stores/store-writer.ts'
-import { counterLayout } from '../../src/runtime/settings.ts'
 import { serdes } from '../../src/serde/index.ts'
 import type { CompiledTopology } from '../../src/topology/compiled.ts'
 import { byKey, checkEnds, committed } from './checkers.ts'
-import { SimulatedCluster } from './cluster.ts'
-import { DiskBackend, DurableBackends } from './durable-backends.ts'
-import { type BrokerFaults, faultyBroker } from './faulty-broker.ts'
+import { DiskBackend } from './durable-backends.ts'
+import type { BrokerFaults } from './faulty-broker.ts'
 import { IdentityRules } from './identity-rules.ts'
 import { type Broken, replaced } from './level-order.ts'
-import { SimulatedProcess } from './process.ts'
+import type { SimulatedProcess } from './process.ts'
 import type { Verdict } from './run-seed.ts'
-import { Scheduler, settleSome } from './scheduler.ts'
+import { SimulatedGroup } from './simulated-group.ts'
 import type { Delays } from './workload.ts'
 import { settingsFor } from './derived.ts'
 
@@ -151,36 +150,28 @@ interface Given {
 
 const byNumber = (a: number, b: number): number => a - b
 
-class Group {
-  readonly scheduler: Scheduler
+class Group extends SimulatedGroup {
   readonly derived: Derived
-  readonly violations: string[] = []
-  readonly story: string[] = []
-  readonly #cluster: SimulatedCluster
   readonly #rules: IdentityRules[] = []
-  readonly #running: Array<SimulatedProcess | undefined> = []
   /** Those that were asked to stop: it takes as long as the group needs to go on without one that was killed before. */
   readonly #stopping = new Set<SimulatedProcess>()
   readonly #members: readonly number[]
-  readonly #stores: DurableBackends[]
-  /** Processes that are cut off. */
-  readonly #cut = new Set<SimulatedProcess>()
+  /** Processes that are cut off, by their owners. */
+  readonly #cut = new Set<number>()
   readonly #expected = new Map<string, number[]>()
-  #owner = 0
   readonly #owners: number[] = []
   readonly #disorder: Random
   #isQuiet = false
 
   constructor(seed: number, falls?: 'silent') {
     const random = new Random(seed)
+    const drawn = derive(random, seed)
+    const derived = falls ? { ...drawn, falls, behindMs: 0 } : drawn
+    const disk = derived.disk ? (): DiskBackend => new DiskBackend() : undefined
+    super(random, seed, mostSteps, { ...derived, disk })
+    this.derived = derived
     this.#disorder = new Random(seed ^ 0xd15)
-    this.scheduler = new Scheduler(random, settleSome)
-    const derived = derive(random, seed)
-    this.derived = falls ? { ...derived, falls, behindMs: 0 } : derived
-    this.#members = Array.from({ length: this.derived.members }, (_, n) => n)
-    const disk = this.derived.disk ? (): DiskBackend => new DiskBackend() : undefined
-    this.#stores = this.#members.map(() => new DurableBackends(disk))
-    this.#cluster = new SimulatedCluster(this.scheduler, seed + 1, this.derived.partitions)
+    this.#members = Array.from({ length: derived.members }, (_, n) => n)
   }
 
   async run(): Promise<void> {
@@ -196,32 +187,21 @@ class Group {
     times(moves, (n) => this.#move(n))
     times(cuts, (n) => this.#cutOff(n))
     times(freezes, (n) => this.#freeze(n))
-    await this.#until(
+    await this.until(
       () => this.scheduler.now > faultsEndMs + longestTroubleMs && this.#members.every((n) => this.#stays(n)),
     )
     this.#isQuiet = true
-    let idle = 0
-    for (const n of this.#members) void this.#running[n]?.engine.untilIdle().then(() => idle++)
-    await this.#until(() => idle === this.#members.length)
-    for (const n of this.#members) this.#running[n]?.kill()
+    await this.untilIdle()
     if (this.violations.length > 0) return
     // One that was idle may have begun another commit by then: what was committed is told once that is given up.
     if (!(await this.scheduler.drive(this.#check()))) this.violations.push('nobody says what was committed')
-  }
-
-  async #until(done: () => boolean): Promise<void> {
-    const limit = this.scheduler.steps + mostSteps
-    while (!done() && this.violations.length === 0) {
-      if (this.scheduler.steps > limit) this.violations.push(`not done at ${Math.round(this.scheduler.now)} ms`)
-      else if (!(await this.scheduler.step())) this.violations.push('nothing is planned any more')
-    }
   }
 
   /** What each partition is given comes in the order of its time, less what it may be out of it; one topic lies behind the other. */
   async #feed(): Promise<void> {
     const { partitions, records, behindMs, behind, falls } = this.derived
     const { random } = this.scheduler
-    await this.#cluster.client().createTopics(['first', 'second'].map((topic) => ({ topic, partitions })))
+    await this.cluster.client().createTopics(['first', 'second'].map((topic) => ({ topic, partitions })))
     const feedMs = faultsEndMs - 1000
     if (falls) this.#feedAtTimes(feedMs)
     for (let n = 0; n < (falls ? 0 : records); n++) {
@@ -268,31 +248,31 @@ class Group {
     this.scheduler.at(at, 0, () => {
       const builder = new RecordBatchBuilder()
       builder.append(timestamp, Buffer.from(key), Buffer.from(JSON.stringify(value)), noHeaders)
-      this.#cluster.wake()
+      this.cluster.wake()
       const batches = [{ topic, partition, records: builder.finish() }]
-      void this.#cluster.client().produce({ transactionalId: null, batches })
+      void this.cluster.client().produce({ transactionalId: null, batches })
     })
   }
 
   #stays(n: number): boolean {
-    const process = this.#running[n]
+    const process = this.running[n]
     return process !== undefined && !this.#stopping.has(process)
   }
 
   /** A process goes, of itself or not, and comes again a while later. One that is about to stop may be killed at that. */
   #move(n: number): void {
-    const going = this.#running[n]
+    const going = this.running[n]
     if (going === undefined) return
     const { random } = this.scheduler
     const again = (): void => {
       going.kill()
-      if (this.#running[n] !== going) return
-      this.#running[n] = undefined
+      if (this.running[n] !== going) return
+      this.running[n] = undefined
       this.scheduler.at(random.int(3000), 0, () => this.#start(n))
     }
     const stops = random.chance(0.6)
     if (stops && this.#stopping.has(going)) return
-    this.story.push(`${Math.round(this.scheduler.now)}: process ${n} ${stops ? 'stops' : 'is killed'}`)
+    this.tell(`process ${n} ${stops ? 'stops' : 'is killed'}`)
     if (!stops) again()
     else {
       this.#stopping.add(going)
@@ -305,88 +285,74 @@ class Group {
   }
 
   #isKilled(n: number, process: SimulatedProcess): boolean {
-    return this.#running[n] !== process
+    return this.running[n] !== process
   }
 
   /** The group may go on without it, and it learns that only later. */
   #cutOff(n: number): void {
-    const process = this.#running[n]
-    if (process === undefined) return
-    this.story.push(`${Math.round(this.scheduler.now)}: process ${n} is cut off`)
-    this.#cut.add(process)
-    this.scheduler.at(this.scheduler.random.next() * longestTroubleMs, 0, () => this.#cut.delete(process))
+    const owner = this.running[n] === undefined ? undefined : this.#owners[n]
+    if (owner === undefined) return
+    this.tell(`process ${n} is cut off`)
+    this.#cut.add(owner)
+    this.scheduler.at(this.scheduler.random.next() * longestTroubleMs, 0, () => this.#cut.delete(owner))
   }
 
   #freeze(n: number): void {
-    const owner = this.#running[n] === undefined ? undefined : this.#owners[n]
+    const owner = this.running[n] === undefined ? undefined : this.#owners[n]
     if (owner === undefined) return
-    this.story.push(`${Math.round(this.scheduler.now)}: process ${n} stands still`)
+    this.tell(`process ${n} stands still`)
     this.scheduler.stop(owner)
     this.scheduler.at(this.scheduler.random.next() * longestTroubleMs, 0, () => this.scheduler.cont(owner))
   }
 
   #start(n: number): void {
-    if (this.#running[n] !== undefined) return
-    const owner = ++this.#owner
+    if (this.running[n] !== undefined) return
+    const owner = this.nextOwner()
     this.#owners[n] = owner
     const { scheduler, derived } = this
-    const { lanes, messageMs, brokerMs, asyncShare, hasPlaces, sessionMs, hasAddresses, lost } = derived
+    const { lanes, messageMs, brokerMs, asyncShare, lost, disk } = derived
     const wait = (): Promise<void> | undefined => {
       if (!scheduler.random.chance(asyncShare)) return undefined
       return new Promise((resolve) => scheduler.at(scheduler.random.next() * 50, owner, resolve))
     }
-    const topology: CompiledTopology = application(
-      { next: wait },
-      derived.disorderMs,
-      derived.falls && graceMs,
-    ).compile()
-    const stores = (this.#stores[n] as DurableBackends).survivors()
-    this.#stores[n] = stores
+    const topology = application({ next: wait }, derived.disorderMs, derived.falls && graceMs).compile()
     const faults = (): BrokerFaults => {
       if (this.#isQuiet) return { slowestMs: 1, lostAnswer: 0, lostRequest: 0 }
-      const lostRequest = this.#cut.has(process) ? 1 : lost
+      const lostRequest = this.#cut.has(owner) ? 1 : lost
       return { slowestMs: brokerMs, lostAnswer: lost, lostRequest }
     }
     const rules = new IdentityRules((what) => this.violations.push(`process ${owner}: ${what}`))
     this.#rules[n] = rules
-    const process: SimulatedProcess = new SimulatedProcess({
-      scheduler,
-      owner,
-      broker: faultyBroker(
-        this.#cluster.cluster,
-        scheduler,
-        owner,
-        faults,
-        () => this.#cluster.wake(),
-        rules.watching(),
-      ),
-      settings: {
-        ...settingsFor({ ...derived, split: 'repartition-topics' }, topology),
-        instanceId: `process-${n}`,
-        ...(derived.falls && { idlenessMs }),
-        sessionTimeoutMs: sessionMs,
-        heartbeatIntervalMs: Math.min(1000, sessionMs / 3),
-        ...(hasAddresses && { advertisedAddress: `http://process-${n}.${owner}` }),
-        groupInstanceId: hasPlaces ? `sim-process-${n}` : null,
-      },
-      compile: () => topology,
-      backends: () => stores.factory(),
-      layout: counterLayout(topology),
-      ...(derived.disk && { writeBehind: derived.disk }),
+    this.start(n, owner, {
+      topology,
+      settings: this.#settings(n, owner, topology),
+      ...(disk && { writeBehind: disk }),
       messageMs,
       slowLane: lanes > 1 ? 0 : -1,
-      tamper: {},
+      faults,
+      tamper: rules.watching(),
       fact: (fact) => this.#fact(n, owner, fact),
     })
-    this.story.push(`${Math.round(scheduler.now)}: process ${n} starts`)
-    this.#running[n] = process
-    process.start()
+  }
+
+  #settings(n: number, owner: number, topology: CompiledTopology): EngineSettings {
+    const { derived } = this
+    const { falls, sessionMs, hasAddresses, hasPlaces } = derived
+    return {
+      ...settingsFor({ ...derived, split: 'repartition-topics' }, topology),
+      instanceId: `process-${n}`,
+      ...(falls && { idlenessMs }),
+      sessionTimeoutMs: sessionMs,
+      heartbeatIntervalMs: Math.min(1000, sessionMs / 3),
+      ...(hasAddresses && { advertisedAddress: `http://process-${n}.${owner}` }),
+      groupInstanceId: hasPlaces ? `sim-process-${n}` : null,
+    }
   }
 
   #fact(n: number, owner: number, fact: EngineFact): void {
     if (fact.type === 'restarting') {
       this.#rules[n]?.restarting()
-      this.story.push(`${Math.round(this.scheduler.now)}: process ${n}: ${fact.cause}`)
+      this.tell(`process ${n}: ${fact.cause}`)
     }
     if (fact.type === 'failed')
       this.violations.push(`process ${owner} failed: ${fact.error.code} ${fact.error.message}`)
@@ -395,7 +361,7 @@ class Group {
   async #check(): Promise<void> {
     const told = new Map<string, number[][]>()
     for (const topic of ['by-key', 'by-group']) {
-      for (const [key, records] of byKey(await committed(this.#cluster.cluster, topic), (each) => each.key.toString()))
+      for (const [key, records] of byKey(await committed(this.cluster.cluster, topic), (each) => each.key.toString()))
         told.set(
           `${topic} ${key}`,
           records.map(({ value }) => (JSON.parse(String(value)) as number[]).sort(byNumber)),
@@ -407,7 +373,7 @@ class Group {
       this.violations.push(`${id}: expected ${JSON.stringify(expected)}, found ${JSON.stringify(found)}`)
     }
     const { stores } = application({ next: () => undefined }, this.derived.disorderMs).compile()
-    await checkEnds(this.#cluster.cluster, stores.values(), (what) => this.violations.push(what))
+    await checkEnds(this.cluster.cluster, stores.values(), (what) => this.violations.push(what))
   }
 }
 

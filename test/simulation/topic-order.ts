@@ -10,16 +10,15 @@ import { OffsetQueue } from '../../src/engine/input/repartition/offset-queue.ts'
 import { SortedBuffer } from '../../src/engine/input/repartition/sorted-buffer.ts'
 import { Upstream } from '../../src/engine/input/repartition/upstream.ts'
 import { Gates } from '../../src/time/gates.ts'
-import { byKey, committed } from './checkers.ts'
 import type { Tamper } from './faulty-broker.ts'
 import { type Broken, played, replaced } from './level-order.ts'
-import { groups, pricedAsks } from './priced-asks.ts'
+import { PricedAnswers, pricedAsks } from './priced-asks.ts'
 import type { Verdict } from './run-seed.ts'
 import type { Delays } from './workload.ts'
 import { type Mutant, World } from './world.ts'
 
 class TopicWorld extends World {
-  readonly expected = new Map<string, string[]>()
+  readonly #answers = new PricedAnswers()
 
   protected override get optimizes(): boolean {
     return this.derived.optimizes
@@ -47,7 +46,6 @@ class TopicWorld extends World {
   protected override async feed(): Promise<void> {
     const { records, keys, partitions } = this.derived
     const { random } = this.scheduler
-    const rows = new Map<string, number>()
     await this.client.createTopics(['rows', 'asks'].map((topic) => ({ topic, partitions })))
     const feed = this.orderedFeed()
     const before = random.int(records + 1)
@@ -60,31 +58,14 @@ class TopicWorld extends World {
       const partition = keySlot(Buffer.from(key)) % partitions
       const topic = isRow ? 'rows' : 'asks'
       await feed.put({ topic, partition, timestamp: 1_000_000 + n * 10, key, value: isRow ? n : { n, product } })
-      if (isRow) rows.set(product, n)
-      else {
-        this.#expect(`priced-out ${product}`, JSON.stringify([n, rows.get(product) ?? null]))
-        this.#expect(`seen-out g${n % groups}`, String(n))
-      }
+      if (isRow) this.#answers.row(product, n)
+      else this.#answers.ask(product, n)
     }
     await feed.end()
   }
 
   async check(): Promise<void> {
-    for (const [name, expected] of this.expected) {
-      const [topic, key] = name.split(' ') as [string, string]
-      const outputs = byKey(await committed(this.cluster, topic), (record) => record.key.toString()).get(key) ?? []
-      const values = outputs.map((record) => String(record.value))
-      const actual = topic === 'seen-out' ? (JSON.parse(values.at(-1) ?? '[]') as number[]).map(String) : values
-      const at = expected.findIndex((each, i) => each !== actual[i])
-      if (at >= 0 || actual.length !== expected.length)
-        this.violate(`${name}: at ${at} expected ${expected[at]}, found ${actual[at]} of ${actual.length}`)
-    }
-  }
-
-  #expect(name: string, result: string): void {
-    const known = this.expected.get(name)
-    if (known) known.push(result)
-    else this.expected.set(name, [result])
+    for (const difference of await this.#answers.differences(this.cluster)) this.violate(difference)
   }
 }
 
