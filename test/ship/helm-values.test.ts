@@ -101,6 +101,22 @@ describe('the port of the interface', { skip: helm.missing }, () => {
     assert.deepEqual(portsOf(renderChart(folder, 'config.runtime.http.port=9090')), [9090, 9090, 9090])
   })
 
+  for (const [set, sentence] of [
+    [['config.runtime.http.enabled=false'], /runtime\.http\.enabled is false in `config`, but the probes ask pods/],
+    [variable('RUNTIME_HTTP_ENABLED', 'false'), /runtime\.http\.enabled is false in `env`/],
+    [['config.runtime.http.host=127.0.0.1'], /runtime\.http\.host is 127\.0\.0\.1 in `config`, where no probe reaches/],
+    [['config.runtime.http.host=localhost'], /runtime\.http\.host is localhost in `config`/],
+  ] as const) {
+    test(`is open to the probes: ${set.join(', ')}`, () => {
+      assert.throws(() => render(...set), sentence)
+    })
+  }
+
+  test('may be bound to any address that they reach', () => {
+    assert.equal(configOf(render('config.runtime.http.host=10.0.0.7')).get('runtime.http.host'), '10.0.0.7')
+    assert.equal(configOf(render('config.runtime.http.enabled=true')).get('runtime.http.enabled'), true)
+  })
+
   test('must be one that the probes know', () => {
     assert.throws(() => render('config.runtime.http.port=0'), /runtime\.http\.port is 0 in `config`, but the probes/)
   })

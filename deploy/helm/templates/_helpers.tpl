@@ -50,7 +50,7 @@ app.kubernetes.io/name: {{ .Release.Name }}
 {{- range .root.Values.env -}}
 {{- if eq .name $variable -}}
 {{- $where = "`env`" -}}
-{{- $given = dict "value" (.value | default "taken from elsewhere") -}}
+{{- $given = dict "value" (hasKey . "value" | ternary (toString .value) "taken from elsewhere") -}}
 {{- end -}}
 {{- end -}}
 {{- if hasKey $given "value" -}}
@@ -135,6 +135,14 @@ says otherwise, `but` tells why, and what differs is refused.
 
 {{- /* Where pods serve the interface. The service has no address of its own, so its port is that of the pods. */ -}}
 {{- define "port" -}}
+{{- $enabled := include "given" (dict "root" . "key" "runtime.http.enabled") | fromJson -}}
+{{- if eq (toString $enabled.value) "false" -}}
+{{- fail (printf "runtime.http.enabled is false in %s, but the probes ask pods over HTTP: leave it out" $enabled.where) -}}
+{{- end -}}
+{{- $host := include "given" (dict "root" . "key" "runtime.http.host") | fromJson -}}
+{{- if regexMatch "^(127\\.|::1$|localhost$)" (toString $host.value) -}}
+{{- fail (printf "runtime.http.host is %v in %s, where no probe reaches a pod: leave it out" $host.value $host.where) -}}
+{{- end -}}
 {{- $given := include "given" (dict "root" . "key" "runtime.http.port") | fromJson -}}
 {{- if not (hasKey $given "where") -}}
 8080
