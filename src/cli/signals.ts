@@ -1,4 +1,4 @@
-/** What the shell answers for a process that a signal ended. */
+/** What the shell answers for a process that one of them ended. */
 const exitCodes = { SIGINT: 130, SIGTERM: 143 } as const
 
 type StopSignal = keyof typeof exitCodes
@@ -27,10 +27,18 @@ class StopSignals {
   }
 
   #on(signal: StopSignal): void {
-    if (this.#came !== undefined) process.exit(exitCodes[signal])
+    if (this.#came !== undefined) endAtOnce(signal)
     this.#came = signal
     this.#stop?.(signal)
   }
+}
+
+/** `process.exit` waits for all threads, and one that is in the midst of a write to its store may never end. */
+function endAtOnce(signal: StopSignal): void {
+  process.removeAllListeners(signal)
+  process.kill(process.pid, signal)
+  // The first process of a container is not ended by a signal that it does not handle.
+  process.exit(exitCodes[signal])
 }
 
 let early: StopSignals | undefined

@@ -284,7 +284,8 @@ export class PartitionBuffer {
       // The headers counted records that compaction had taken away.
       this.#forget(this.#unread)
       this.#unread = 0
-      this.nextOffset = Math.max(this.nextOffset, this.#end)
+      // Not where this one ended: the log may have lost what lay between, and nobody is to begin there again.
+      this.nextOffset = this.#chunks[0]?.from ?? this.position
       this.#end = -1
     }
     const released = this.#current
