@@ -116,6 +116,7 @@ export const dropReasons = [
   'negative_timestamp',
   'expired',
   'late_window',
+  'out_of_order',
 ] as const
 export const storeSlots = ['entries', 'bytes', 'gets', 'puts', 'restored'] as const
 

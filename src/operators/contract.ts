@@ -198,6 +198,8 @@ export type DropReason =
   | 'handler'
   | 'negative_timestamp'
   | 'expired'
+  /** Older than the newest version of its row. A versioned table keeps it, and what follows the newest rows passes it over. */
+  | 'out_of_order'
 
 /** The way into one function of the application, for all tasks that run beside one another. */
 export interface CallGate {

@@ -9,6 +9,7 @@ import type { FunctionContext } from '../topology/operator-spec.ts'
 import {
   type CallGate,
   type Downstream,
+  type DropReason,
   isPromise,
   type Maybe,
   type Operator,
@@ -154,7 +155,7 @@ export abstract class NodeOperator implements Operator {
     this.#probe.currentNode = this.index
   }
 
-  protected drop(rec: Rec, reason: 'late' | 'late_window' | 'null_key' | 'null_value' | 'expired'): void {
+  protected drop(rec: Rec, reason: Exclude<DropReason, 'deserialize' | 'handler' | 'negative_timestamp'>): void {
     this.context.dropped(rec, reason, this.name)
   }
 

@@ -209,7 +209,7 @@ export class TableGroupByOperator extends NodeOperator {
   process(rec: Rec): Maybe {
     this.enter()
     const change = rec.value as Change
-    if (this.#versioned && !change.isLatest) return this.drop(rec, 'expired')
+    if (this.#versioned && !change.isLatest) return this.drop(rec, 'out_of_order')
     return this.whenDone(this.#group(change.newValue, rec, false), rec, (added) =>
       this.whenDone(this.#group(change.oldValue, rec, true), rec, (removed) => this.#go(rec, change, added, removed)),
     )

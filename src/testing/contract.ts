@@ -168,7 +168,7 @@ export interface DroppedRecord {
   readonly node: string
   /** The key, decoded. */
   readonly key: unknown
-  /** The value, decoded. */
+  /** The value, decoded; below a table the new one of its row. */
   readonly value: unknown
   /** Event time, epoch milliseconds. */
   readonly timestamp: number

@@ -5,6 +5,7 @@ import type { Config } from '../config/config.ts'
 import type { EngineFact } from '../engine/protocol.ts'
 import type { EngineSettings } from '../engine/settings.ts'
 import type { FunctionLine } from '../lanes/tasks/log-lines.ts'
+import { Change } from '../operators/contract.ts'
 import { levelOf } from '../runtime/log.ts'
 import { counterLayout, engineSettings, policiesOf } from '../runtime/settings.ts'
 import type { AnyStore } from '../state/contract.ts'
@@ -147,8 +148,10 @@ export class VirtualApplication {
       log: this.#o.log,
       logLevel: levelOf('app', config),
       fact: (fact) => this.#fact(fact),
-      dropped: ({ key, value, timestamp }, reason, node) =>
-        dropped({ reason, node: node ?? '', key, value, timestamp }),
+      dropped: ({ key, value: its, timestamp }, reason, node) => {
+        const value = its instanceof Change ? its.newValue : its
+        dropped({ reason, node: node ?? '', key, value, timestamp })
+      },
     })
     void this.#process.engine.start()
   }

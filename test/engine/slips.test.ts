@@ -36,7 +36,9 @@ describe('slips', () => {
       await engine.idle()
       // What failed last may be told only at the end.
       await engine.stop()
-      const kept = { skip: ' keeps such records', 'dead-letter': ' shows those that are dead letters' }[policy]
+      const kept = { skip: ' keeps those of streams and tables', 'dead-letter': ' shows those that are dead letters' }[
+        policy
+      ]
       for (const what of ['failed in a function', 'could not be decoded']) {
         const lines = engine.log.filter(({ message }) => message.includes(what) && message.includes(kept))
         assert.equal(lines.length, 1, what)

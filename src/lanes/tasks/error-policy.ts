@@ -38,6 +38,7 @@ const dropSentences: Readonly<Record<DropReason, string>> = {
   handler: 'a function of the application refused it',
   negative_timestamp: 'its timestamp is negative',
   expired: 'it is older than what its store keeps',
+  out_of_order: 'it is older than the newest version of its row',
 }
 
 export function dropSentence(reason: DropReason, node: string): string {

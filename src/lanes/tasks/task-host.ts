@@ -189,8 +189,7 @@ export class TaskHostPort {
     const { counters, policies } = this.#options
     counters.dropped(slot.subtopology, reason)
     this.#options.told?.(rec, reason, node)
-    // What is in some of its windows would be counted there twice if it were put back.
-    if (policies.dropped !== 'dead-letter' || reason === 'late_window') return
+    if (policies.dropped !== 'dead-letter' || isElsewhere(reason)) return
     this.#deadLetter(slot, rec, reason, this.#letterHeaders(undefined, rec, dropSentence(reason, node)))
   }
 
@@ -355,4 +354,9 @@ function readable(bytes: Uint8Array | null | undefined, data: unknown): Uint8Arr
   if (typeof data === 'string') return Buffer.from(data)
   const plain = (_: string, x: unknown): unknown => (typeof x === 'bigint' ? String(x) : x)
   return Buffer.from(JSON.stringify(data, plain) ?? String(data))
+}
+
+/** What is in some of its windows, or a version of its row, would count there twice if it were put back. */
+function isElsewhere(reason: DropReason): boolean {
+  return reason === 'late_window' || reason === 'out_of_order'
 }

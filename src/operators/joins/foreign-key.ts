@@ -27,7 +27,7 @@ export class ForeignKeySendOperator extends NodeOperator {
     this.enter()
     if (absent(rec.key)) return this.drop(rec, 'null_key')
     const change = rec.value as Change
-    if (this.#spec.versioned && !change.isLatest) return this.drop(rec, 'expired')
+    if (this.#spec.versioned && !change.isLatest) return this.drop(rec, 'out_of_order')
     return this.whenDone(this.#foreignKey(change.oldValue, rec, true), rec, (before) =>
       this.whenDone(this.#foreignKey(change.newValue, rec, false), rec, (after) =>
         this.#subscribe(rec, change, before, after),
@@ -187,7 +187,7 @@ export class ForeignTableJoinOperator extends NodeOperator {
     this.enter()
     if (absent(rec.key)) return this.drop(rec, 'null_key')
     const change = rec.value as Change
-    if (this.#spec.versioned && !change.isLatest) return this.drop(rec, 'expired')
+    if (this.#spec.versioned && !change.isLatest) return this.drop(rec, 'out_of_order')
     const prefix = subscriptionPrefix(this.#spec.foreignKeySerde.serialize(rec.key))
     const subscriptions: Subscription[] = []
     for (const [id, row] of this.#store.range(prefix, afterPrefix(prefix))) {

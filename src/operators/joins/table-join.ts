@@ -194,7 +194,7 @@ export class TableJoinOperator extends NodeOperator {
     this.enter()
     if (absent(rec.key)) return this.drop(rec, 'null_key')
     const change = rec.value as Change
-    if (this.#spec.versioned && !change.isLatest) return this.drop(rec, 'expired')
+    if (this.#spec.versioned && !change.isLatest) return this.drop(rec, 'out_of_order')
     return this.whenDone(this.#other.get(rec.key, rec) as Row | undefined, rec, (row) => this.#meet(rec, change, row))
   }
 

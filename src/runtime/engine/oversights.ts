@@ -69,10 +69,9 @@ function sentenceOf(reason: (typeof dropReasons)[number], count: number, areLett
   const failed = failures[reason]
   if (failed !== undefined) {
     const [what, policies] = failed
-    // Records of global tables, and firings of schedules, become none.
     const kept = areLetters
       ? '`millrace dlq list` shows those that are dead letters, with their reasons.'
-      : `${policies} keeps such records with their reasons.`
+      : `${policies} keeps those of streams and tables with their reasons; those of global tables and schedules become no dead letters.`
     return `${what} and go no further (${count} so far): ${counted}, ${kept}`
   }
   if (reason === 'late_window')
