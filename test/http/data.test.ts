@@ -78,6 +78,7 @@ describe('GET /stores', () => {
     const reader = live.runtime.store<string, number>('counts')
     assert.equal((await rows(live, '/stores/counts?key=key-07')).rows[0]?.value, await reader.get('key-07'))
     assert.deepEqual((await rows(live, '/stores/counts?key=nobody')).rows, [])
+    assert.deepEqual((await rows(live, '/stores/counts?key=%22%22')).rows, [], 'the empty text')
     assert.equal((await rows(live, '/stores/counts?from=key-10&to=key-12')).rows.length, 3)
     const [amount] = (await rows(live, '/stores/by-amount?key=3')).rows
     assert.deepEqual([amount?.key, amount?.value], [3, 8])
@@ -99,7 +100,8 @@ describe('GET /stores', () => {
       ['/stores/%ff', 404, /unknown path/],
       ['/stores/by-window?from=yesterday', 400, /instants/],
       ['/stores/counts?limit=0', 400, /1 to 1000/],
-      ['/stores/counts?key=', 400, /key/],
+      ['/stores/counts?key=', 400, /'key' is empty; give .* `""` for the empty one/],
+      [`/stores/counts?key=${'k'.repeat(1025)}`, 400, /'key' must be 1 to 1024 characters/],
     ] as const) {
       const answer = await live.ask({ path })
       assert.equal(answer.status, status, `${path}: ${answer.body}`)

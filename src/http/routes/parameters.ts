@@ -93,7 +93,9 @@ function faultOf(parameter: Parameter, text: string | undefined): string {
     case 'boolean':
       return `parameter '${parameter.name}' must be true or false`
     case 'text':
-      return `parameter '${parameter.name}' must be 1 to ${parameter.maxLength} characters`
+      return text === ''
+        ? `parameter '${parameter.name}' is empty; give ${parameter.doc}`
+        : `parameter '${parameter.name}' must be 1 to ${parameter.maxLength} characters`
     case 'name':
       return text === undefined || text === ''
         ? `parameter '${parameter.name}' is missing; ${parameter.doc}`

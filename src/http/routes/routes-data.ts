@@ -65,7 +65,7 @@ export const dataRoutes: readonly Route[] = [
         name: 'key',
         type: 'text',
         maxLength: 1024,
-        doc: 'the rows of this key: JSON, or else plain text (`SFO`, `"5"`, `{"id":1}`), or `base64:` and its bytes',
+        doc: 'the rows of this key: JSON, or else plain text (`SFO`, `"5"`, `""` for the empty one, `{"id":1}`), or `base64:` and its bytes',
       },
       {
         name: 'from',
