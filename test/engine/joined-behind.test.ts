@@ -28,13 +28,18 @@ test('what waits for the records of another process makes none of them late', as
   await eventually('each has its part of the input', () => members.every((each) => reads(each).length === 2))
   const [prompt, paused] = members as [TestEngine, TestEngine]
   const partitionOf = (engine: TestEngine): number => Number(reads(engine)[0]?.split(':')[1])
+  // It has its part before it is ready to be paused.
+  await paused.reaches('RUNNING')
   paused.runtime.commands.pause()
   await paused.reaches('PAUSED')
 
   const put = (partition: number, at: number, topic: string, value: number): Promise<void> =>
     prompt.put(topic, [{ key: `${partition}`, value, timestamp: firstTime + at, partition }])
-  // The one that is not paused is far ahead.
   const [ahead, behind] = [partitionOf(prompt), partitionOf(paused)]
+  // Only what lay in its input when others came is waited for.
+  await put(behind, 10, 'left', 1)
+  await put(behind, 50, 'right', 2)
+  // The one that is not paused is far ahead.
   for (const [topic, value] of [
     ['left', 3],
     ['right', 4],
@@ -47,8 +52,6 @@ test('what waits for the records of another process makes none of them late', as
     )
     return (await client.listOffsets(all, 'stable')).reduce((sum, { offset }) => sum + offset, 0)
   }
-  await put(behind, 10, 'left', 1)
-  await put(behind, 50, 'right', 2)
   await eventually('both records of the one ahead are on their way', async () => (await between()) >= 2)
   await new Promise((done) => setTimeout(done, 1000))
   paused.runtime.commands.unpause()
