@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs'
+import { accessSync, constants, existsSync, readFileSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { EngineError, messageOf } from './errors.ts'
 
 /**
@@ -28,4 +29,19 @@ export function refuseTooManyFiles(cause: unknown, path: string): void {
     `${path} could not be opened, because ${who} as many files open as it may (${ofMachine ? 'ENFILE' : 'EMFILE'}): raise the limit (\`ulimit -n\`), then start the process again.`,
     { cause },
   )
+}
+
+/**
+ * Whether a folder, or where it is missing the one that it would be made in, lies on a file system that takes no writes.
+ * To be asked once writing has failed: Node says then that a folder is missing, and SQLite that a file cannot be opened.
+ */
+export function isOnReadOnlyFileSystem(folder: string): boolean {
+  let existing = folder
+  while (!existsSync(existing) && dirname(existing) !== existing) existing = dirname(existing)
+  try {
+    accessSync(existing, constants.W_OK)
+    return false
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EROFS'
+  }
 }

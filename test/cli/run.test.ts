@@ -1,14 +1,17 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { type CommandResult, eventually, millrace, startMillrace } from '../support/millrace.ts'
+import { noMount, remount, smallDisks } from '../support/small-disk.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-run-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
+
+const mount = smallDisks()
 
 const totals = join(import.meta.dirname, 'apps', 'totals.ts')
 const numbers = join(import.meta.dirname, 'apps', 'numbers.ts')
@@ -273,6 +276,22 @@ describe('millrace run, with bad input', () => {
     assertRefused(await millrace(['run', totals, ...quiet, ...below]), /cannot have its files in .*below: ENOTDIR/)
     const stores = ['--set', 'engine.state.store=lmdb', '--set', `engine.state.dir=${taken}`]
     assertRefused(await millrace(['run', totals, ...quiet, ...stores]), /The state folder .* cannot be used/)
+  })
+
+  test('says that a file system is read-only, whether the folders are there or not', async (t) => {
+    const disk = mount('read-only', 'size=1m')
+    if (disk === undefined) return t.skip(noMount)
+    mkdirSync(join(disk, 'there', 'totals'), { recursive: true })
+    mkdirSync(join(disk, 'there', 'topics'))
+    remount(disk, 'ro')
+    for (const dir of ['there', join('not', 'there')].map((name) => join(disk, name))) {
+      const broker = ['--set', `broker.bootstrap-servers=embedded:${dir}`]
+      const says = /cannot have its files in .*there: its file system is read-only\. Name a folder/
+      assertRefused(await millrace(['run', totals, ...quiet, ...broker]), says)
+      const stores = ['--set', 'engine.state.store=lmdb', '--set', `engine.state.dir=${dir}`]
+      const ofStores = /The state folder .* cannot be used: its file system is read-only\. .* 'engine\.state\.dir'/
+      assertRefused(await millrace(['run', totals, ...quiet, ...stores]), ofStores)
+    }
   })
 
   test('says that there is no such application', async () => {

@@ -1,36 +1,15 @@
 /** A disk without room under durable stores: a small file system of its own is filled, and enlarged while the engine waits. */
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { eventually } from '../support/millrace.ts'
+import { noMount, remount, smallDisks } from '../support/small-disk.ts'
 import { lastByKey, TestEngine } from './support/engine.ts'
 import { flows, found, web } from './support/why.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'millrace-full-'))
-const mounted: string[] = []
-after(() => {
-  for (const dir of mounted) execFileSync('umount', [dir])
-  rmSync(folder, { recursive: true, force: true })
-})
-
-/** Undefined where this process may not mount anything. */
-function smallDisk(name: string, size: string): string | undefined {
-  const dir = join(folder, name)
-  mkdirSync(dir)
-  try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'tmpfs', dir], { stdio: 'pipe' })
-  } catch {
-    return undefined
-  }
-  mounted.push(dir)
-  return dir
-}
-
-const noMount = 'to mount a small file system takes the rights of root'
+const smallDisk = smallDisks()
 const text = 'x'.repeat(600)
 const records = (from: number, to: number) =>
   Array.from({ length: to - from }, (_, i) => ({ key: `key-${(from + i) % 12_000}`, value: text }))
@@ -46,7 +25,7 @@ describe('a disk that is full under the stores', () => {
     ['behind the commits', 2_000_000],
   ] as const) {
     test(`holds the engine while it lasts, stores written ${how}, and no result is lost`, async (t) => {
-      const dir = smallDisk(`disk-${buffer}`, '3m')
+      const dir = smallDisk(`disk-${buffer}`, 'size=3m')
       if (dir === undefined) return t.skip(noMount)
       const engine = await TestEngine.start(t, 'large-rows', {
         'engine.state.dir': dir,
@@ -70,7 +49,7 @@ describe('a disk that is full under the stores', () => {
       // A little room may be left for one partition where there is none for another.
       await eventually('the disk is full still', () => engine.runtime.view.diskFull() !== null)
       assert.ok((await engine.read('counts')).length < 12_000, 'more was let in than there is room for')
-      execFileSync('mount', ['-o', 'remount,size=64m', dir])
+      remount(dir, 'size=64m')
       await feed(engine, 12_000, 24_000)
       await engine.idle()
       await eventually('there is room', () => engine.runtime.view.diskFull() === null)
@@ -84,13 +63,13 @@ describe('a disk that is full under the stores', () => {
   }
 
   test('is waited for by a start, too', async (t) => {
-    const dir = smallDisk('disk-start', '1m')
+    const dir = smallDisk('disk-start', 'size=1m')
     if (dir === undefined) return t.skip(noMount)
     writeFileSync(join(dir, 'ballast'), Buffer.alloc(1024 * 1024 - 40_000))
     const engine = await TestEngine.start(t, 'large-rows', { 'engine.state.dir': dir, 'engine.state.store': 'lmdb' })
     await feed(engine, 0, 3000)
     await eventually('it says that the disk is full', () => engine.runtime.view.diskFull() !== null)
-    execFileSync('mount', ['-o', 'remount,size=64m', dir])
+    remount(dir, 'size=64m')
     await engine.reaches('RUNNING')
     await engine.idle()
     assert.equal(Object.keys(lastByKey(await engine.read('counts'))).length, 3000)

@@ -6,6 +6,7 @@
  */
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { isOnReadOnlyFileSystem } from '../../base/named-file.ts'
 import { BrokerError } from '../port.ts'
 import { chainBehindAll } from './core/segment-scan.ts'
 import type { JournalEntry, PartitionFiles, SegmentFile, Storage } from './core/storage.ts'
@@ -217,18 +218,24 @@ const wrongPath: ReadonlySet<string> = new Set([
 function prepared(folder: string, topics: string): () => void {
   try {
     mkdirSync(topics, { recursive: true })
+    return lockFolder(folder)
   } catch (error) {
+    if (error instanceof BrokerError) throw error
+    if (isOnReadOnlyFileSystem(topics)) throw unusable(folder, 'its file system is read-only', error)
     const why = error instanceof Error ? error.message : String(error)
     const { code } = error as NodeJS.ErrnoException
     if (code === undefined || !wrongPath.has(code)) throw storageError(folder, why, error)
-    throw new BrokerError(
-      'STORAGE_UNUSABLE',
-      `The embedded broker cannot have its files in ${folder}: ${why}. Name a folder that can be made and written to.`,
-      'config',
-      error,
-    )
+    throw unusable(folder, why, error)
   }
-  return lockFolder(folder)
+}
+
+function unusable(folder: string, why: string, cause: unknown): BrokerError {
+  return new BrokerError(
+    'STORAGE_UNUSABLE',
+    `The embedded broker cannot have its files in ${folder}: ${why}. Name a folder that can be made and written to.`,
+    'config',
+    cause,
+  )
 }
 
 /** Data of topics that were deleted when the process ended. Not looked for when the journal's end was lost. */

@@ -7,7 +7,7 @@ import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'nod
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { EngineError, messageOf } from '../../base/errors.ts'
-import { refuseTooManyFiles } from '../../base/named-file.ts'
+import { isOnReadOnlyFileSystem, refuseTooManyFiles } from '../../base/named-file.ts'
 import { stateFolder } from '../backends.ts'
 
 export interface StateLock {
@@ -40,9 +40,10 @@ export function lockStateFolder(dir: string, applicationId: string): StateLock {
       )
     }
     refuseTooManyFiles(whyClosed(cause, folder), folder)
-    throw new EngineError('CONFIG_INVALID', `The state folder ${folder} cannot be used: ${messageOf(cause)}.`, {
-      cause,
-    })
+    const why = isOnReadOnlyFileSystem(folder)
+      ? "its file system is read-only. Mount a volume there that can be written to, or name a folder of one as 'engine.state.dir'"
+      : messageOf(cause)
+    throw new EngineError('CONFIG_INVALID', `The state folder ${folder} cannot be used: ${why}.`, { cause })
   }
   writeFileSync(owner, String(process.pid))
   const lock = database
