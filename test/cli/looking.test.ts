@@ -101,7 +101,8 @@ describe('on a terminal', () => {
   })
 
   test('pause and resume wait for what they have asked for', async () => {
-    assert.equal(await onTerminal(['pause', '--wait', '--url', live.url]).ended, 0)
+    const paused = await millrace(['pause', '--wait', '--url', live.url])
+    assert.deepEqual([paused.code, paused.stdout], [0, 'the state is PAUSED\n'], paused.stderr)
     assert.equal(await live.state(), 'PAUSED')
     const refused = await millrace(['pause', '--url', live.url])
     assert.deepEqual(
@@ -109,7 +110,8 @@ describe('on a terminal', () => {
       [1, true],
       refused.stderr,
     )
-    assert.equal(await onTerminal(['resume', '--wait', '20', '--url', live.url]).ended, 0)
+    const resumed = await millrace(['resume', '--wait', '20', '-o', 'json', '--url', live.url])
+    assert.deepEqual(JSON.parse(resumed.stdout), { status: 'resumed', state: 'RUNNING' }, resumed.stderr)
     assert.equal(await live.state(), 'RUNNING')
   })
 
@@ -176,12 +178,29 @@ describe('for scripts', () => {
     }
     const env = { RUNTIME_HTTP_AUTH_TOKEN: 'open-sesame' }
     assert.equal((await millrace(['lag', '--url', instance.url], { env })).code, 0)
-    const off = await millrace(['stores', 'counts', '--url', instance.url], { env })
-    assert.equal(off.code, 2, 'rows are not shown there')
+    for (const [verb, key] of [
+      [['stores', 'counts'], 'runtime.endpoints.stores.enabled'],
+      [['dlq', 'list'], 'runtime.endpoints.dead-letters.enabled'],
+      [['dlq', 'redrive'], 'runtime.endpoints.dead-letters.enabled'],
+    ] as const) {
+      const off = await millrace([...verb, '--url', instance.url], { env })
+      assert.equal(off.code, 2, off.stderr)
+      assert.match(off.stderr, / does not serve \/.+: set '([a-z.-]+)' there to true, and start it again\.\n$/)
+      assert.ok(off.stderr.includes(`'${key}'`), off.stderr)
+    }
     assert.equal((await millrace(['lag', '-o', 'csv'])).code, 2)
     const late = await millrace(['status', '--wait', '1', '--url', 'http://127.0.0.1:1'])
     assert.equal(late.code, 1)
     assert.match(late.stderr, /Waited 1 s/)
+  })
+
+  test('a pause that does not come in time is none', async (t) => {
+    const instance = await startFake()
+    t.after(() => instance.stop())
+    const { code, stdout, stderr } = await millrace(['pause', '--wait', '1', '--url', instance.url])
+    assert.equal(code, 1)
+    assert.equal(stdout, '')
+    assert.match(stderr, /Waited 1 s for .+ to be PAUSED: the state is DRAINING; 'millrace why' says what it waits for/)
   })
 
   test('dlq redrive waits for long, and tells who cannot be reached from who gives no answer', async (t) => {

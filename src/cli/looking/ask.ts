@@ -35,6 +35,12 @@ const answerTimeoutMs = 15_000
 /** Somebody listened there. An attempt to connect ends earlier than the wait for an answer, so that one counts, too. */
 const codesOfReached = ['TimeoutError', 'UND_ERR_SOCKET', 'UND_ERR_HEADERS_TIMEOUT', 'ECONNRESET', 'EPIPE']
 const mostHops = 3
+/** What a process serves only where its configuration says so. Where it is off, the path is unknown there. */
+const switches: ReadonlyArray<readonly [path: RegExp, key: string]> = [
+  [/^\/stores\/./, 'runtime.endpoints.stores.enabled'],
+  [/^\/dead-letters/, 'runtime.endpoints.dead-letters.enabled'],
+  [/^\/config/, 'runtime.endpoints.config.enabled'],
+]
 
 export function podsOf({ url, tokenFile, config: file, set }: AskArguments): Pod[] {
   const config = loadConfig({ environment: process.env, set, ...(file !== undefined && { file }) })
@@ -84,6 +90,11 @@ export async function ask<T>(
     return { ok: false, status: 401, reason }
   }
   const said = (body as { readonly error?: unknown } | undefined)?.error
+  const key = switches.find(([of]) => of.test(path))?.[1]
+  if (key !== undefined && response.status === 404 && String(said).startsWith('unknown path')) {
+    const reason = `${url.origin} does not serve ${path.split('?')[0]}: set '${key}' there to true, and start it again.`
+    return { ok: false, status: 404, reason }
+  }
   const reason = `${path.split('?')[0]}: ${typeof said === 'string' ? said : `the answer is ${response.status}`}.`
   const { address: next } = (body ?? {}) as { readonly address?: unknown }
   const isElsewhere = response.status === 421 && typeof next === 'string'

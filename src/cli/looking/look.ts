@@ -130,37 +130,51 @@ async function statusOf(pod: Pod): Promise<Answer<Status>> {
   return { ok: true, value }
 }
 
-/** `pause` and `resume`. */
-export async function tell(verb: 'pause' | 'resume', args: LookArguments): Promise<number> {
+interface Told {
+  readonly status: string
+  readonly state: string
+}
+
+/** `pause` and `resume`; with `--wait` the state that is shown is the one that was waited for. */
+export function tell(verb: 'pause' | 'resume', args: LookArguments): Promise<number> {
   const path = verb === 'pause' ? '/pause' : '/unpause'
-  const code = await each(
+  const wanted = verb === 'pause' ? 'PAUSED' : 'RUNNING'
+  return each(
     args,
-    async (pod) => {
-      const answer = await ask<{ status: string; state: string }>(pod, path, 'POST')
+    async (pod): Promise<Answer<Told>> => {
+      const answer = await ask<Told>(pod, path, 'POST')
       // It is the state that refuses, and no switch that is wrong.
-      return !answer.ok && answer.status === 400 ? { ...answer, status: 409 } : answer
+      if (!answer.ok) return answer.status === 400 ? { ...answer, status: 409 } : answer
+      if (args.wait === undefined) return answer
+      const reached = await stateReached(pod, wanted, args.wait)
+      return reached.ok ? { ok: true, value: { ...answer.value, state: reached.value } } : reached
     },
-    ({ status: said, state }) => `${said}; the state is ${state}\n`,
+    ({ status: said, state }) => `${args.wait === undefined ? `${said}; ` : ''}the state is ${state}\n`,
   )
-  if (code !== exitCodes.clean || args.wait === undefined) return code
-  await untilState(podsOf(args), verb === 'pause' ? 'PAUSED' : 'RUNNING', args.wait)
-  return code
 }
 
 async function untilState(pods: readonly Pod[], wanted: string, wait: number | true): Promise<void> {
+  for (const pod of pods) {
+    const reached = await stateReached(pod, wanted, wait)
+    if (!reached.ok) throw new EngineError(reached.status === 401 ? 'USAGE' : 'COMMAND_REFUSED', reached.reason)
+  }
+}
+
+/** Asks until the state has come, or the time is up. */
+async function stateReached(pod: Pod, wanted: string, wait: number | true): Promise<Answer<string>> {
   const seconds = wait === true ? usualWaitSeconds : wait
   const endMs = performance.now() + seconds * 1000
-  for (const pod of pods) {
-    for (;;) {
-      const state = await ask<{ current: string }>(pod, '/state')
-      if (state.ok && state.value.current === wanted) break
-      if (!state.ok && state.status === 401) throw new EngineError('USAGE', state.reason)
-      const seen = state.ok ? `the state is ${state.value.current}` : state.reason
-      if (performance.now() > endMs) {
-        throw new EngineError('COMMAND_REFUSED', `Waited ${seconds} s for ${pod.url.origin} to be ${wanted}: ${seen}`)
-      }
-      await sleep(pollMs)
+  for (;;) {
+    const state = await ask<{ current: string }>(pod, '/state')
+    if (state.ok && state.value.current === wanted) return { ok: true, value: wanted }
+    if (!state.ok && state.status === 401) return state
+    if (performance.now() > endMs) {
+      const seen = state.ok
+        ? `the state is ${state.value.current}; 'millrace why' says what it waits for.`
+        : state.reason
+      return { ok: false, status: 409, reason: `Waited ${seconds} s for ${pod.url.origin} to be ${wanted}: ${seen}` }
     }
+    await sleep(pollMs)
   }
 }
 
