@@ -225,7 +225,12 @@ const laneCounters: readonly MetricRow[] = [
     source: 'shared counters',
     samples: ({ counters }) => (counters === null ? [] : single(handedOverBytes(counters.lanes))),
   },
-  laneMetric('engine_lane_failures_total', 'counter', 'failures', 'Records whose processing failed.'),
+  laneMetric(
+    'engine_lane_failures_total',
+    'counter',
+    'failures',
+    'Failures of the lane, each of which had the engine restart or end. Records that a policy lets go no further are counted as dropped.',
+  ),
   {
     name: 'engine_dead_letter_records_total',
     type: 'counter',
