@@ -36,6 +36,7 @@ const broughtAbout: Readonly<Record<string, Brought>> = {
   BROKER_GONE: { file: around, test: 'that is gone is told with its address' },
   COMMIT_UNANSWERED: { file: around, test: 'told with the call and its age' },
   STORE_DISK_FULL: { file: 'test/engine/disk-full.test.ts', test: 'holds the engine while it lasts' },
+  BROKER_DISK_FULL: { file: 'test/engine/disk-full.test.ts', test: 'holds the engine until there is room' },
   TRANSACTION_OPEN: { file: around, test: 'an open transaction of another producer' },
   ALIGNMENT_HELD: { file: around, test: 'an alignment group tells' },
   ORDER_HELD: { file: group, test: 'a process that is paused' },

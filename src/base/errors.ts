@@ -69,6 +69,11 @@ export const errorTable = {
     'stop',
     "Restore the embedded broker's folder from a copy; `millrace broker check <folder>` shows what is lost without one, `millrace broker repair` cuts it off. Check the disk.",
   ),
+  BROKER_STOPPED: row(
+    'external',
+    'stop',
+    "Look at the disk of the embedded broker's folder: is it full, or faulty? Where it is full, make room, and delete none of the broker's files. What was acknowledged is there.",
+  ),
   TOPIC_MISSING: row(
     'external',
     'stop',

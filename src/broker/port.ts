@@ -240,6 +240,13 @@ export interface BrokerPort {
   close(): Promise<void>
 }
 
+/** Why an embedded broker stores nothing. */
+export interface BrokerTrouble {
+  /** It waits for room on its disk, and goes on by itself; else only a start anew helps. */
+  readonly isWaiting: boolean
+  readonly sentence: string
+}
+
 /** How the engine treats a broker's error, whatever its name (`../../docs/errors.md`). */
 export type BrokerErrorClass = 'retriable' | 'abortable' | 'epoch-lost' | 'record' | 'config' | 'offset' | 'unreachable'
 

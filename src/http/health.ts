@@ -227,7 +227,11 @@ export class HealthRegistry {
   }
 
   #broker(): Judged {
-    const { connected, sinceMs } = this.#sources.view.broker()
+    const { connected, sinceMs, trouble } = this.#sources.view.broker()
+    if (trouble) {
+      const code = trouble.isWaiting ? 'BROKER_DISK_FULL' : 'BROKER_STOPPED'
+      return down('broker', { connected, code }, asClause(trouble.sentence))
+    }
     if (connected) return up('broker', { connected })
     const downForMs = Math.max(0, Math.round(this.#clock.now() - sinceMs))
     if (downForMs < brokerGraceMs) return up('broker', { connected, downForMs })

@@ -12,7 +12,7 @@ import {
   type TlsOptions,
   type TokenEndpoint,
 } from '../broker/kafka/options.ts'
-import type { BrokerPort } from '../broker/port.ts'
+import type { BrokerPort, BrokerTrouble } from '../broker/port.ts'
 import type { Config } from '../config/config.ts'
 
 export interface BrokerHandle {
@@ -22,6 +22,8 @@ export interface BrokerHandle {
   address(): BrokerAddress
   /** A further client, for a caller that must not wait behind others. The caller closes it. */
   connect(): Promise<BrokerPort>
+  /** Why nothing is stored at present. */
+  trouble(): BrokerTrouble | null
   close(): Promise<void>
 }
 
@@ -47,6 +49,7 @@ export async function openBroker(
     client: clients.client(),
     address: () => ({ kind: 'kafka', options }),
     connect: async () => clients.client(),
+    trouble: () => null,
     close: () => clients.close(),
   }
 }
@@ -66,6 +69,7 @@ function embeddedHandle(broker: EmbeddedBroker, own: boolean): BrokerHandle {
     client,
     address: () => ({ kind: 'embedded', port: broker.connect() }),
     connect: async () => broker.client(),
+    trouble: () => broker.trouble ?? null,
     close: async () => {
       await client.close()
       if (own) await broker.close()

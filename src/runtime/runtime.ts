@@ -257,6 +257,7 @@ class RunningApplication implements Runtime {
       historySize: config.get('engine.processing.state-transition-history-size'),
       failureExitCode: config.get('runtime.failure-exit-code'),
       bootstrapServers: config.maskText(serversOf(config, shared.broker)),
+      brokerTrouble: () => this.#brokerHandle?.trouble() ?? null,
       clock: systemClock,
       log: this.#log,
       ended: (code, error) => this.#engineEnded(code, error !== undefined),

@@ -4,7 +4,7 @@
  */
 import type { CountersView } from '../base/counters.ts'
 import type { PartitionKey } from '../base/ids.ts'
-import type { BrokerNode } from '../broker/port.ts'
+import type { BrokerNode, BrokerTrouble } from '../broker/port.ts'
 import type { CompiledTopology } from '../topology/compiled.ts'
 
 export const lifecycleStates = [
@@ -286,6 +286,8 @@ export interface EngineView {
     /** Why it is not connected, with the address that was tried; null where it is, or the reason is not known. */
     readonly fault: string | null
     readonly bootstrapServers: string
+    /** Why a broker in this process stores nothing; null: it does, or it is no broker in this process. */
+    readonly trouble?: BrokerTrouble | null
     /** Each broker that was met. */
     readonly nodes?: readonly BrokerNode[]
   }

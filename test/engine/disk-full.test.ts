@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { HealthReport } from '../../src/http/health.ts'
 import { eventually } from '../support/millrace.ts'
 import { noMount, remount, smallDisks } from '../support/small-disk.ts'
 import { lastByKey, TestEngine } from './support/engine.ts'
@@ -18,6 +19,43 @@ const records = (from: number, to: number) =>
 async function feed(engine: TestEngine, from: number, to: number): Promise<void> {
   for (let at = from; at < to; at += 1000) await engine.put('in', records(at, Math.min(to, at + 1000)))
 }
+
+describe('a disk that is full under the embedded broker', () => {
+  test('holds the engine until there is room, which restarts nothing, and no result is lost', async (t) => {
+    const dir = smallDisk('broker', 'size=3m')
+    if (dir === undefined) return t.skip(noMount)
+    const engine = await TestEngine.start(t, 'large-rows', {
+      'broker.bootstrap-servers': `embedded:${dir}`,
+      // Less than the disk is full for: a transaction must not end meanwhile for its age.
+      'producer.transaction.timeout.ms': 2000,
+      ...web,
+    })
+    await engine.reaches('RUNNING')
+    const fed = feed(engine, 0, 12_000)
+    const { first } = await found(engine, 'BROKER_DISK_FULL')
+    assert.match(first.sentence, /^The disk of the embedded broker has no room for .+ENOSPC.+ waits, and nothing of it/)
+    assert.ok(first.next.includes(`the folder ${dir} is on`), first.next)
+    const get = async (path: string) => {
+      const answer = await fetch(`${engine.runtime.url}${path}`)
+      return { status: answer.status, body: (await answer.json()) as HealthReport }
+    }
+    const ready = await get('/health/ready')
+    const broker = ready.body.components.find(({ name }) => name === 'broker')
+    assert.deepEqual([ready.status, broker?.status, broker?.details.code], [503, 'DOWN', 'BROKER_DISK_FULL'])
+    assert.equal((await get('/health/live')).status, 200)
+    await sleep(5000)
+    assert.equal(engine.state, 'RUNNING')
+    remount(dir, 'size=64m')
+    await fed
+    await engine.idle()
+    const counts = lastByKey(await engine.read('counts'))
+    assert.equal(Object.keys(counts).length, 12_000)
+    for (const [key, count] of Object.entries(counts)) assert.equal(count, 1, key)
+    assert.deepEqual(engine.runtime.view.barriers()?.restarts.causes, [])
+    await flows(engine)
+    assert.equal((await get('/health/ready')).status, 200)
+  })
+})
 
 describe('a disk that is full under the stores', () => {
   for (const [how, buffer] of [

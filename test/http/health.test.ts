@@ -35,6 +35,24 @@ describe('an engine that waits for room on the disk', () => {
   })
 })
 
+describe('a broker in this process that stores nothing', () => {
+  for (const [isWaiting, code] of [
+    [true, 'BROKER_DISK_FULL'],
+    [false, 'BROKER_STOPPED'],
+  ] as const) {
+    test(`is DOWN for readiness, with the code ${code}`, (t) => {
+      const view = new FakeEngine()
+      const registry = new HealthRegistry({ view, license: noKeyLicense() })
+      t.after(() => registry.close())
+      view.link = { ...view.link, trouble: { isWaiting, sentence: 'The disk of the embedded broker has no room.' } }
+      const ready = registry.report('ready')
+      assert.equal(ready.error, 'not ready: the disk of the embedded broker has no room')
+      assert.equal(component(ready, 'broker')?.details.code, code)
+      assert.equal(registry.report('live').status, 'UP')
+    })
+  }
+})
+
 describe('a pod without the active role', () => {
   const ready = (state: LifecycleState, selfRole: string, selfState: string): HealthReport => {
     const view = new FakeEngine()

@@ -11,6 +11,7 @@ import {
 } from 'node:fs'
 import { dirname, resolve, sep } from 'node:path'
 import { BrokerError } from '../port.ts'
+import { NoRoomError } from './core/storage.ts'
 
 /** More files than this are not held open at once; those longest unused are closed. */
 const most = 256
@@ -47,7 +48,7 @@ export class OpenFiles {
     if (this.#open.size >= most) this.close(this.#open.keys().next().value as string)
     if (this.syncs && !existsSync(path)) this.folderChanged(dirname(path))
     // Read and write, made if missing, positions as given.
-    const descriptor = openSync(path, 'a+')
+    const descriptor = orNoRoom(path, () => openSync(path, 'a+'))
     this.#open.set(path, descriptor)
     return descriptor
   }
@@ -63,12 +64,22 @@ export class OpenFiles {
 
   /** Makes the folder, and those that it lies in. */
   makeFolder(folder: string): void {
-    const first = mkdirSync(folder, { recursive: true })
-    if (!this.syncs || first === undefined) return
-    const outermost = dirname(resolve(first))
-    for (let made = resolve(folder); made.length > outermost.length; made = dirname(made)) {
-      this.folderChanged(dirname(made))
-    }
+    if (existsSync(folder)) return
+    const parent = dirname(resolve(folder))
+    // One at a time: where there is room for some of them alone, these are forced to the disk with the others later.
+    this.makeFolder(parent)
+    orNoRoom(folder, () => mkdirSync(folder))
+    this.folderChanged(parent)
+  }
+
+  /** Makes the file end where it ended before a write that failed. A file that does not is written to no more. */
+  cutBack(path: string, size: number): void {
+    this.#orFail(path, () => ftruncateSync(this.descriptor(path), size), 'cut back to what it held before')
+  }
+
+  /** Throws where the disk refused before what has to be there. */
+  check(): void {
+    if (this.#failure !== undefined) throw this.#failure
   }
 
   /** Forces everything that was written to the disk, but for one file. */
@@ -81,7 +92,7 @@ export class OpenFiles {
   /** Forces what was written to the file to the disk. */
   syncFile(path: string): void {
     if (this.#dirty.has(path)) this.#force(path)
-    else this.#check()
+    else this.check()
   }
 
   /** Forces what was written to the files of a folder to the disk. */
@@ -147,37 +158,48 @@ export class OpenFiles {
    * After a failure nobody knows what is on the disk: Linux takes what it could not write there for written. To try again
    * would succeed and mean nothing.
    */
-  #orFail(path: string, step: () => void): void {
-    this.#check()
+  #orFail(path: string, step: () => void, what = 'forced to the disk'): void {
+    this.check()
     try {
       step()
     } catch (cause) {
       const why = cause instanceof Error ? cause.message : String(cause)
       this.#failure = new BrokerError(
         'KAFKA_STORAGE_ERROR',
-        `The embedded broker stopped, because ${path} could not be forced to the disk: ${why}. What was written there last may be lost, and nobody was told that it is stored. Look at the disk, then start the process again.`,
+        `The embedded broker stopped, because ${path} could not be ${what}: ${why}. What was written there last may be lost, and nobody was told that it is stored. Look at the disk, then start the process again.`,
         'config',
         cause,
       )
       throw this.#failure
     }
   }
-
-  #check(): void {
-    if (this.#failure !== undefined) throw this.#failure
-  }
 }
 
 /** Appends all of the bytes or, where the disk is full, none. */
 export function appendWhole(files: OpenFiles, path: string, size: number, bytes: Uint8Array): void {
+  files.check()
   const descriptor = files.descriptor(path)
   try {
     for (let done = 0; done < bytes.length; ) done += writeSync(descriptor, bytes, done, bytes.length - done)
   } catch (error) {
-    ftruncateSync(descriptor, size)
+    files.cutBack(path, size)
+    if (isNoRoom(error)) throw new NoRoomError(path, error)
     throw storageError(path, error instanceof Error ? error.message : String(error), error)
   }
   files.written(path)
+}
+
+function isNoRoom(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException
+  return code === 'ENOSPC' || code === 'EDQUOT'
+}
+
+function orNoRoom<T>(path: string, step: () => T): T {
+  try {
+    return step()
+  } catch (error) {
+    throw isNoRoom(error) ? new NoRoomError(path, error) : error
+  }
 }
 
 export function storageError(path: string, why: string, cause: unknown): BrokerError {

@@ -1,7 +1,7 @@
 /** Starting the embedded broker in a thread of its own. */
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import { EngineError } from '../../base/errors.ts'
-import { BrokerError } from '../port.ts'
+import { BrokerError, type BrokerTrouble } from '../port.ts'
 import type { EmbeddedClient } from './embedded-client.ts'
 import type { FromHost, HostOptions, ToHost } from './host.ts'
 import { clientOverPort } from './client.ts'
@@ -29,6 +29,8 @@ export interface EmbeddedBrokerOptions {
 export interface EmbeddedBroker {
   /** Where it keeps its data; left out, in memory alone. */
   readonly folder?: string
+  /** Why nothing is stored at present, in a sentence; null: all is well. While the disk is full, writes wait for room. */
+  readonly trouble?: { readonly isWaiting: boolean; readonly sentence: string } | null
   /** A new connection, to be sent to another thread and used there with `clientOverPort`. */
   connect(): MessagePort
   /** A new connection for this thread. */
@@ -59,6 +61,10 @@ export async function startEmbeddedBroker(options: EmbeddedBrokerOptions): Promi
   const worker = new Worker(new URL('./host.ts', import.meta.url), { workerData, name: 'embedded-broker' })
   const exited = new Promise<void>((resolve) => worker.once('exit', () => resolve()))
   await ready(worker, exited)
+  let trouble: BrokerTrouble | null = null
+  worker.on('message', (message: FromHost) => {
+    if ('trouble' in message) trouble = message.trouble
+  })
   // Whoever waits for an answer keeps the process alive; the broker alone does not.
   worker.unref()
   const connect = (): MessagePort => {
@@ -68,6 +74,9 @@ export async function startEmbeddedBroker(options: EmbeddedBrokerOptions): Promi
   }
   return {
     ...(options.folder !== undefined && { folder: options.folder }),
+    get trouble() {
+      return trouble
+    },
     connect,
     client: (clientId) => clientOverPort(connect(), clientId === undefined ? {} : { clientId }),
     close: async () => {

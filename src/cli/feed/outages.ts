@@ -8,7 +8,7 @@ const pauseMs = 1000
 /** An outage is told again after so long, then each time that it has lasted three times as long. */
 const toldAgainMs = 10_000
 const growth = 3
-/** By then the engine's restarts would be used up as well. */
+/** Long enough for whoever cleans up by a schedule, and short enough for whoever waits for the run to end. */
 const diskPatienceMs = 10_000
 
 export interface Patience {

@@ -12,6 +12,8 @@ const missing = ['UNKNOWN_TOPIC_OR_PARTITION', 'UNKNOWN_TOPIC_ID', 'INCONSISTENT
 
 /** What a broker refuses with this code: rights and credentials are one matter, a topic that is not there another. */
 export function refusalCode(code: string): ErrorCode {
+  // Of Kafka's brokers this one passes, and is no refusal.
+  if (code === 'KAFKA_STORAGE_ERROR') return 'BROKER_STOPPED'
   return missing.includes(code) ? 'TOPIC_MISSING' : 'BROKER_REFUSED'
 }
 

@@ -87,7 +87,8 @@ export class Recovery {
   fail(error: unknown): void {
     const shown = describeFailure(error)
     this.#host.halt()
-    const restartHelps = EngineError.is(shown) && (shown.domain === 'internal' || shown.code === 'LANE_STUCK')
+    const restartHelps =
+      EngineError.is(shown) && (shown.domain === 'internal' || ['LANE_STUCK', 'BROKER_STOPPED'].includes(shown.code))
     this.#o.fact({ type: 'failed', error: toWireError(shown), restartHelps })
     this.#host.leaveGroup()
   }

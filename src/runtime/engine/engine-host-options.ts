@@ -1,5 +1,6 @@
 /** What the control thread gives to the host of an engine. */
 import type { Clock } from '../../base/clock.ts'
+import type { BrokerTrouble } from '../../broker/port.ts'
 import type { EngineFact } from '../../engine/protocol.ts'
 import type { EngineError } from '../../base/errors.ts'
 import type { LogLine } from '../contract.ts'
@@ -10,6 +11,8 @@ export interface EngineHostOptions extends EngineThreadsOptions {
   /** The exit code of a failure that has none of its own. */
   readonly failureExitCode: number
   readonly bootstrapServers: string
+  /** Why the broker of this process stores nothing. */
+  readonly brokerTrouble: () => BrokerTrouble | null
   readonly clock: Clock
   readonly log: (line: LogLine) => void
   /** Called with the exit code once the engine has ended, by itself or by `stop`. */

@@ -164,6 +164,7 @@ export class EngineHost implements EngineView, EngineCommands {
       sinceMs: broker?.sinceMs ?? this.#lifecycle.sinceMs,
       fault: broker?.fault ?? null,
       bootstrapServers,
+      trouble: this.#o.brokerTrouble(),
       nodes: this.#snapshot?.brokers ?? [],
     }
   }

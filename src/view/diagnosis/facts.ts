@@ -1,6 +1,6 @@
 /** What the diagnosis judges by: plain values of one moment, each with the time since when it has been so. Epoch milliseconds. */
 import type { PartitionKey } from '../../base/ids.ts'
-import type { BrokerNode } from '../../broker/port.ts'
+import type { BrokerNode, BrokerTrouble } from '../../broker/port.ts'
 import type { CommitPhase, Owing } from './owing.ts'
 import type {
   BarrierSnapshot,
@@ -202,6 +202,8 @@ export interface Facts {
     readonly sinceMs: number
     readonly address: string
     readonly lastError: string | null
+    /** Why a broker in this process stores nothing, and since when. */
+    readonly trouble?: (BrokerTrouble & { readonly sinceMs: number }) | null
     /** Each broker that was met; empty where there is no network between. */
     readonly nodes: readonly BrokerNode[]
   }

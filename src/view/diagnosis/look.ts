@@ -81,6 +81,7 @@ export class Look {
   #restore: { readonly atMs: number; readonly done: number } | null = null
   #license = { status: '', sinceMs: 0 }
   #fullSinceMs: number | null = null
+  #troubleSinceMs: number | null = null
   #noneActiveSinceMs: number | null = null
   #dispatch = { records: -1, atMs: 0 }
   /** Late records when the watermark was first seen ahead of the clock. */
@@ -128,6 +129,7 @@ export class Look {
         sinceMs: this.#brokerSince(now, broker),
         address: broker.bootstrapServers,
         lastError: broker.fault === null ? null : mask(broker.fault),
+        trouble: this.#takeTrouble(now, broker),
         nodes: (broker.nodes ?? []).map((node) => maskedNode(node, mask)),
       },
       engineSilentMs: view.engineSilenceMs(),
@@ -290,6 +292,15 @@ export class Look {
     const sentence = this.#o.view.diskFull()
     this.#fullSinceMs = sentence === null ? null : (this.#fullSinceMs ?? now)
     return sentence === null ? null : { sentence: this.#o.mask(sentence), sinceMs: this.#fullSinceMs as number }
+  }
+
+  #takeTrouble(
+    now: number,
+    { trouble = null }: ReturnType<EngineView['broker']>,
+  ): NonNullable<Facts['broker']['trouble']> | null {
+    this.#troubleSinceMs = trouble === null ? null : (this.#troubleSinceMs ?? now)
+    if (trouble === null) return null
+    return { ...trouble, sentence: this.#o.mask(trouble.sentence), sinceMs: this.#troubleSinceMs as number }
   }
 
   #takeLicense(now: number): Facts['license'] {

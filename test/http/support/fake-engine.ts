@@ -81,7 +81,12 @@ export class FakeEngine implements EngineView, EngineCommands {
   threadsSnapshot: ThreadsSnapshot = sampleThreads
   countersView: CountersView | null
   full: string | null = null
-  link = { connected: true, sinceMs: epochMs, fault: null as string | null, bootstrapServers: 'broker-1:9092' }
+  link: ReturnType<EngineView['broker']> = {
+    connected: true,
+    sinceMs: epochMs,
+    fault: null,
+    bootstrapServers: 'broker-1:9092',
+  }
   silenceMs = 5
   readonly askedDepths: number[] = []
   readonly given: string[] = []

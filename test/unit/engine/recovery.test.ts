@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { VirtualClock } from '../../../src/base/clock.ts'
+import { BrokerError } from '../../../src/broker/port.ts'
 import { EngineError, type ErrorCode, toWireError } from '../../../src/base/errors.ts'
 import type { EngineOptions } from '../../../src/engine/engine-options.ts'
 import type { EngineFact } from '../../../src/engine/protocol.ts'
@@ -55,8 +56,17 @@ function stage(maxRestarts: number, role?: { waits: boolean; readonly following:
   }
   const failed = (): unknown[] =>
     facts.flatMap((fact) => (fact.type === 'failed' ? [[fact.error.code, fact.restartHelps]] : []))
-  return { breaks, failed, facts, reopened: () => reopened }
+  return { recovery, breaks, failed, facts, reopened: () => reopened }
 }
+
+describe('an embedded broker that has stopped', () => {
+  test('is the end, and a restart of the process helps: it was no permission that was missing', async () => {
+    const { recovery, failed } = stage(3)
+    recovery.failed(new BrokerError('KAFKA_STORAGE_ERROR', 'The embedded broker stopped.', 'config'))
+    await settled()
+    assert.deepEqual(failed(), [['BROKER_STOPPED', true]])
+  })
+})
 
 describe('a lane that fails', () => {
   test('makes its engine restart in place', async () => {

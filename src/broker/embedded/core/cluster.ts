@@ -5,7 +5,6 @@
 import type { TopicPartition } from '../../../base/ids.ts'
 import type { Clock } from '../../../base/clock.ts'
 import type { Random } from '../../../base/random.ts'
-import { batchHeader, CorruptBatchError } from '../../wire/record-batch.ts'
 import type { FeedMark } from '../../feed-marks.ts'
 import {
   BrokerError,
@@ -26,12 +25,14 @@ import {
   type TopicSpec,
 } from '../../port.ts'
 import { maintain } from './compaction.ts'
+import { Decided } from './decided.ts'
 import { FeedMarks, plannedWrites } from './feed-marks.ts'
 import { answer, type FetchWaiter, type FindLog, isReady } from './fetch-waiter.ts'
 import { Group, type Reply } from './group.ts'
 import { Offsets } from './offsets.ts'
+import { identityIn } from './producer-state.ts'
 import { recover } from './recovery.ts'
-import { type JournalEntry, type Storage, stoppedBy } from './storage.ts'
+import { type JournalEntry, NoRoomError, type Storage } from './storage.ts'
 import { type Partition, Topics, unknownPartition } from './topics.ts'
 import { Transactions } from './transactions.ts'
 
@@ -58,6 +59,8 @@ interface OffsetWaiter {
 }
 
 const maxMetadata = 4096
+/** What there was no room for is tried again after so long. */
+const againMs = 1000
 
 export class EmbeddedCluster {
   readonly #options: ClusterOptions
@@ -72,7 +75,9 @@ export class EmbeddedCluster {
   readonly #logOf: FindLog = (asked) => this.#topics.logOf(asked)
   readonly #offsetWaiters = new Set<OffsetWaiter>()
   readonly #touched = new Set<Partition>()
-  #stopped: BrokerError | undefined
+  readonly #decided = new Decided()
+  /** Until then no transaction is ended for its age, and nothing is tried again. */
+  #againAt = Number.NEGATIVE_INFINITY
   #turn = 0
 
   constructor(options: ClusterOptions) {
@@ -82,10 +87,10 @@ export class EmbeddedCluster {
     this.#topics = new Topics(options.storage, options.random, options.segmentBytes ?? 16 * 2 ** 20, options.partitions)
     this.#transactions = new Transactions({
       journal: (entry) => {
-        this.#orStop(() => this.#storage.journal(entry))
+        this.#decided.orStop(() => this.#storage.journal(entry))
       },
       end: (producerId, epoch, commit) => {
-        this.#orStop(() => this.#writeEnd(producerId, epoch, commit))
+        this.#decided.do(() => this.#writeEnd(producerId, epoch, commit))
       },
     })
     const entries = options.storage.journalEntries()
@@ -154,15 +159,19 @@ export class EmbeddedCluster {
     return identity
   }
 
-  /** Takes the bytes of the batches over. */
-  produce({ transactionalId, batches }: ProduceRequest): ProducedPartition[] {
+  get stopped(): BrokerError | undefined {
+    return this.#decided.stopped
+  }
+
+  /** Takes the bytes of the batches over. `produced`: what an attempt before this one has stored of them. */
+  produce({ transactionalId, batches }: ProduceRequest, produced: ProducedPartition[] = []): ProducedPartition[] {
     this.#checkRunning()
     const first = batches[0]
     if (transactionalId !== null && first !== undefined) {
       this.#transactions.enter(transactionalId, identityIn(first.records), this.#clock.monotonic())
     }
     try {
-      const produced = batches.map((batch) => this.#append(batch))
+      for (const batch of batches.slice(produced.length)) produced.push(this.#append(batch))
       // What is part of a transaction becomes known with its end.
       if (transactionalId === null) this.#store()
       return produced
@@ -183,7 +192,7 @@ export class EmbeddedCluster {
       this.#store()
       return produced
     } catch (error) {
-      this.#orStop(() => {
+      this.#decided.do(() => {
         for (const { partition, from } of writes) this.#writable(mark.topic, partition).log.truncate(from)
         this.#storage.written()
         this.#storage.journal({ kind: 'feed', ...mark, lines, writes: [] })
@@ -284,10 +293,16 @@ export class EmbeddedCluster {
 
   /** Monotonic time at which `tick` has something to do next; infinite while nothing is due. */
   nextDeadline(): number {
-    let least = this.#transactions.nextDeadline()
+    let least = this.#decided.waits ? this.#againAt : Math.max(this.#againAt, this.#transactions.nextDeadline())
+    if (this.#decided.stopped !== undefined) least = Number.POSITIVE_INFINITY
     for (const { deadline } of this.#fetches) if (deadline < least) least = deadline
     for (const group of this.#groups.values()) least = Math.min(least, group.nextDeadline())
     return least
+  }
+
+  /** A write waits for room: no transaction ends meanwhile for being too old, for its producer can do nothing about it. */
+  putOff(): void {
+    this.#againAt = this.#clock.monotonic() + againMs
   }
 
   /** Ends the waits, sessions and transactions whose time is over. */
@@ -295,8 +310,18 @@ export class EmbeddedCluster {
     const now = this.#clock.monotonic()
     for (const waiter of [...this.#fetches]) if (now >= waiter.deadline) this.#answer(waiter)
     for (const group of this.#groups.values()) group.expire()
-    if (this.#stopped === undefined) this.#transactions.expire(now)
+    if (this.#decided.stopped === undefined && now >= this.#againAt) this.#expireTransactions(now)
     this.#afterWrite()
+  }
+
+  #expireTransactions(now: number): void {
+    try {
+      this.#decided.finish()
+      this.#transactions.expire(now)
+    } catch (error) {
+      if (!(error instanceof NoRoomError)) throw error
+      this.putOff()
+    }
   }
 
   close(): void {
@@ -357,11 +382,15 @@ export class EmbeddedCluster {
   }
 
   #afterWrite(): void {
+    if (!this.#decided.waits) this.#maintain()
+    this.#wake()
+  }
+
+  #maintain(): void {
     for (const partition of this.#touched) {
       maintain(partition, this.#clock.now(), this.#options.compactionBytes ?? this.#topics.compactionBytes)
     }
     if (this.#storage.journalIsLong()) this.#shortenJournal()
-    this.#wake()
   }
 
   /** Without room on the disk the journal stays long: no write fails for that. */
@@ -375,24 +404,12 @@ export class EmbeddedCluster {
 
   /** What was written is about to be acknowledged. Whether it is stored, nobody knows where this fails: it must not be tried again. */
   #store(): void {
-    this.#orStop(() => this.#storage.written())
+    this.#decided.orStop(() => this.#storage.written())
   }
 
-  /**
-   * A step that belongs to a decision already taken. If the disk refuses it the broker stops: the memory is ahead of the
-   * disk now, and only a start from what is stored brings them together again.
-   */
-  #orStop(step: () => void): void {
-    try {
-      step()
-    } catch (cause) {
-      this.#stopped ??= stoppedBy(cause)
-      throw this.#stopped
-    }
-  }
-
+  /** Before anything is written: what was decided before is done first. */
   #checkRunning(): void {
-    if (this.#stopped !== undefined) throw this.#stopped
+    if (this.#decided.finish()) this.#afterWrite()
   }
 
   /** Answers the waiting calls that can be answered now. */
@@ -425,16 +442,6 @@ export class EmbeddedCluster {
       ...this.#offsets.snapshot(),
       ...this.#feeds.snapshot(),
     ]
-  }
-}
-
-function identityIn(records: Uint8Array): ProducerIdentity {
-  try {
-    const { producerId, producerEpoch } = batchHeader(records)
-    return { producerId, producerEpoch }
-  } catch (error) {
-    if (error instanceof CorruptBatchError) throw new BrokerError(error.code, error.message, undefined, error)
-    throw error
   }
 }
 

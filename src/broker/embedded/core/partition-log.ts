@@ -147,7 +147,10 @@ export class PartitionLog {
     const marker = markerOf({ producerId, epoch, commit, timestamp })
     setBaseOffset(marker.bytes, this.#end)
     const header = { ...marker.header, baseOffset: this.#end, lastOffset: this.#end }
-    this.#active().append(marker.bytes.slice())
+    const segment = this.#activeSegment()
+    const position = segment.file.size
+    segment.file.append(marker.bytes.slice())
+    segment.index.add(this.#end, position)
     this.noteMarker(header, commit)
     return true
   }
@@ -287,30 +290,15 @@ export class PartitionLog {
   }
 
   #write(records: Uint8Array, admitted: readonly Admitted[]): void {
-    for (let first = 0; first < admitted.length; ) {
-      const segment = this.#activeSegment()
-      const from = (admitted[first] as Admitted).at
-      let position = segment.file.size
-      let to = from
-      let last = first
-      // Neighbours are written together.
-      while (last < admitted.length && (admitted[last] as Admitted).at === to) {
-        to += (admitted[last] as Admitted).header.size
-        last++
-      }
-      segment.file.append(from === 0 && to === records.length ? records : records.subarray(from, to))
-      for (; first < last; first++) {
-        const { header } = admitted[first] as Admitted
-        this.noteBatch(header, this.#end, segment, position)
-        position += header.size
-      }
-    }
-  }
-
-  #active(): SegmentFile {
+    if (admitted.length === 0) return
     const segment = this.#activeSegment()
-    segment.index.add(this.#end, segment.file.size)
-    return segment.file
+    let position = segment.file.size
+    // In one write: a disk takes all of them or none.
+    segment.file.append(together(records, admitted))
+    for (const { header } of admitted) {
+      this.noteBatch(header, this.#end, segment, position)
+      position += header.size
+    }
   }
 
   #activeSegment(): Segment {
@@ -350,6 +338,18 @@ export class PartitionLog {
     file.copy(position, head, 0, batchHeaderSize)
     return peekHeader(head)
   }
+}
+
+/** The bytes of these batches, without those that lie between them. */
+function together(records: Uint8Array, admitted: readonly Admitted[]): Uint8Array {
+  const bytes = admitted.reduce((sum, { header }) => sum + header.size, 0)
+  if (bytes === records.length) return records
+  const pieces = admitted.map(({ header, at }) => records.subarray(at, at + header.size))
+  const [first] = admitted
+  const last = admitted.at(-1)
+  if (first === undefined || last === undefined) return none
+  const isOneRun = last.at + last.header.size - first.at === bytes
+  return isOneRun ? records.subarray(first.at, first.at + bytes) : new Uint8Array(Buffer.concat(pieces))
 }
 
 function peekHeader(head: Uint8Array): { size: number; baseOffset: number; lastOffset: number } {

@@ -1,7 +1,7 @@
 /** What a partition remembers of a producer: its epoch and its last batches, to tell repeats from gaps. */
 import { assert } from '../../../base/assert.ts'
-import type { BatchHeader } from '../../wire/record-batch.ts'
-import { BrokerError } from '../../port.ts'
+import { type BatchHeader, batchHeader, CorruptBatchError } from '../../wire/record-batch.ts'
+import { BrokerError, type ProducerIdentity } from '../../port.ts'
 
 const remembered = 5
 const sequences = 2 ** 31
@@ -77,4 +77,15 @@ function outOfOrder(header: BatchHeader, expected: number): BrokerError {
     'OUT_OF_ORDER_SEQUENCE_NUMBER',
     `Producer ${header.producerId} sent sequence ${header.baseSequence} where ${expected} was next: a batch in between is lost or repeated.`,
   )
+}
+
+/** Who has written these batches. */
+export function identityIn(records: Uint8Array): ProducerIdentity {
+  try {
+    const { producerId, producerEpoch } = batchHeader(records)
+    return { producerId, producerEpoch }
+  } catch (error) {
+    if (error instanceof CorruptBatchError) throw new BrokerError(error.code, error.message, undefined, error)
+    throw error
+  }
 }

@@ -58,6 +58,19 @@ export interface Storage {
   close(): void
 }
 
+/** The disk had no room for a write, and nothing of it is left: the same write may be tried again. */
+export class NoRoomError extends BrokerError {
+  constructor(path: string, cause: unknown) {
+    const why = cause instanceof Error ? cause.message : String(cause)
+    super(
+      'KAFKA_STORAGE_ERROR',
+      `The disk of the embedded broker has no room for ${path} (${why}): enlarge the volume, and delete none of the broker's files.`,
+      'retriable',
+      cause,
+    )
+  }
+}
+
 /** The error of a broker that does nothing any more; the storage may have said already why. */
 export function stoppedBy(cause: unknown): BrokerError {
   if (cause instanceof BrokerError && cause.errorClass === 'config') return cause

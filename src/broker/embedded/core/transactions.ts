@@ -37,8 +37,9 @@ class Producer {
 
 /** What the coordinator asks of the cluster: `epoch` is the one that the transaction was written under. */
 export interface TransactionEffects {
+  /** Stores the entry, or throws: then nothing of it is stored. */
   journal(entry: JournalEntry): void
-  /** Writes the markers and applies or drops the pending offsets. */
+  /** Writes the markers and applies or drops the pending offsets. Where there is no room for all of them it throws, and ends it later. */
   end(producerId: bigint, epoch: number, commit: boolean): void
 }
 
@@ -63,18 +64,16 @@ export class Transactions {
         `A transaction timeout of ${timeoutMs} ms is not between 1 and ${maxTimeoutMs}.`,
       )
     }
-    let producer = this.#producers.get(transactionalId)
-    if (producer === undefined) {
-      producer = new Producer(transactionalId, this.#newProducerId(), timeoutMs)
-      this.#producers.set(transactionalId, producer)
-    } else if (current !== undefined && !knows(producer, current.producerId)) {
-      throw fenced(producer, current)
-    }
+    const known = this.#producers.get(transactionalId)
+    if (known !== undefined && current !== undefined && !knows(known, current.producerId)) throw fenced(known, current)
+    const producer = known ?? new Producer(transactionalId, this.#newProducerId(), timeoutMs)
     // As the original does it: an open transaction is aborted before anybody looks at the caller's epoch.
     if (producer.startedAt !== undefined) this.#abort(producer)
-    producer.timeoutMs = timeoutMs
-    this.#raise(producer, current)
-    this.#save(producer)
+    this.#change(producer, () => {
+      producer.timeoutMs = timeoutMs
+      this.#raise(producer, current)
+    })
+    this.#producers.set(transactionalId, producer)
     return identityOf(producer)
   }
 
@@ -181,13 +180,26 @@ export class Transactions {
   #end(producer: Producer, commit: boolean): void {
     const { producerId, epoch } = producer
     assert(producer.startedAt !== undefined, `${producer.transactionalId} ends a transaction that nobody began`)
-    this.#setNext(producer)
-    assert(producer.epoch !== epoch, 'the end of a transaction raises the epoch')
-    producer.ended = { producerId, epoch, commit }
-    producer.startedAt = undefined
     // The decision is stored first: a crash between this and the markers is made good from it at the next start.
-    this.#save(producer)
+    this.#change(producer, () => {
+      this.#setNext(producer)
+      assert(producer.epoch !== epoch, 'the end of a transaction raises the epoch')
+      producer.ended = { producerId, epoch, commit }
+      producer.startedAt = undefined
+    })
     this.#effects.end(producerId, epoch, commit)
+  }
+
+  /** What cannot be stored has not happened. */
+  #change(producer: Producer, change: () => void): void {
+    const before = { ...producer }
+    try {
+      change()
+      this.#effects.journal(entryOf(producer))
+    } catch (error) {
+      Object.assign(producer, before)
+      throw error
+    }
   }
 
   /** The next identity; the one before it stays known as the last. */
@@ -214,10 +226,6 @@ export class Transactions {
     }
     const isLast = current.producerId === producer.lastProducerId && current.producerEpoch === producer.lastEpoch
     if (!isLast) throw fenced(producer, current)
-  }
-
-  #save(producer: Producer): void {
-    this.#effects.journal(entryOf(producer))
   }
 
   #newProducerId(): bigint {

@@ -159,6 +159,32 @@ const diskFull: StandstillRow = {
         ],
 }
 
+const brokerDiskFull: StandstillRow = {
+  code: 'BROKER_DISK_FULL',
+  severity: 'STANDING',
+  withoutRestart: true,
+  title: 'The disk of the embedded broker is full',
+  when: 'Writes of this process wait for room on the disk of its embedded broker.',
+  explains: everythingBehind,
+  next: 'Enlarge the volume that the folder of the broker (`broker.bootstrap-servers: embedded:<folder>`) is on, or delete other data on it, such as log files of programs. Delete nothing in that folder itself: it holds all topics. The broker goes on by itself as soon as there is room, and the engine with it; no restart is needed. Where `df -h` and `df -i` show room, the disk itself may be faulty: call whoever operates it.',
+  nextBehind: 'It ends by itself when there is room.',
+  find: ({ broker: { address, trouble } }) =>
+    trouble?.isWaiting !== true
+      ? []
+      : [
+          {
+            sentence: `${trouble.sentence.replace(/: enlarge .*$/, '')}. What is to be written waits, and nothing of it is lost.`,
+            next: brokerDiskFull.next.replace(
+              /the folder .*? is on/,
+              `the folder ${address.replace('embedded:', '')} is on`,
+            ),
+            sinceMs: trouble.sinceMs,
+            place: { broker: address },
+            evidence: [{ at: '/health/ready', field: 'components[name=broker].details', value: 'BROKER_DISK_FULL' }],
+          },
+        ],
+}
+
 const restoring: StandstillRow = {
   code: 'RESTORING',
   severity: 'SLOW',
@@ -198,4 +224,4 @@ const restoring: StandstillRow = {
   },
 }
 
-export const aroundRows: readonly StandstillRow[] = [diskFull, brokerGone, engineSilent, restoring]
+export const aroundRows: readonly StandstillRow[] = [diskFull, brokerDiskFull, brokerGone, engineSilent, restoring]

@@ -1,7 +1,7 @@
 /** What to do about the causes of restarts in place. */
 import { errorTable, type ErrorCode } from '../../../base/errors.ts'
 import type { Facts } from '../facts.ts'
-import { replicasCommand, setting, time } from './advice.ts'
+import { isEmbedded, replicasCommand, setting, time } from './advice.ts'
 
 type CauseFacts = Pick<Facts, 'broker' | 'settings'>
 
@@ -36,7 +36,9 @@ const byCode: Readonly<Partial<Record<ErrorCode, (facts: CauseFacts, cause: stri
   TRANSACTION_ABORTED: (facts, cause) =>
     tooFewCopies.test(cause)
       ? `bring back the brokers that have the missing copies of the topic: ${replicasCommand(facts, true)} shows the partitions that are short of them`
-      : `look at the brokers: their logs, their load, their disks, and replicas that are out of sync (${replicasCommand(facts, false)})`,
+      : isEmbedded(facts.broker.address)
+        ? 'look at the disk of the embedded broker’s folder: is it full, slow or faulty (`df -h`, `iostat -x`, `dmesg`)'
+        : `look at the brokers: their logs, their load, their disks, and replicas that are out of sync (${replicasCommand(facts, false)})`,
   BROKER_UNREACHABLE: ({ broker }) =>
     `check from this host that the brokers can be reached, at ${broker.address}, and that they run`,
   STORE_CORRUPT: ({ settings }) =>
