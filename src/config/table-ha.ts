@@ -59,7 +59,7 @@ export const haRows = {
     default: 10_000,
     min: 500,
     scope: 'application',
-    doc: 'How long a planned switch waits for the other side before it is rolled back.',
+    doc: 'How long a planned switch waits for the other side before it is rolled back, and a promotion for room on the disk before a ready pod gets the token.',
   },
   'ha.command-ttl': {
     type: 'duration',
@@ -85,13 +85,13 @@ export const haRows = {
     default: 10_000,
     min: 0,
     scope: 'application',
-    doc: 'A standby is ready only while it lags at most this many records behind.',
+    doc: 'A standby gets ready once it lags at most this many records behind, and stays ready up to twice as many.',
   },
   'ha.ready-max-lag': {
     type: 'duration',
     default: 5000,
     scope: 'application',
-    doc: 'A standby is ready only while it lags at most this much time behind.',
+    doc: 'A standby gets ready once it lags at most this much time behind, and stays ready up to twice as much.',
   },
   'ha.allow-unready-failover': {
     type: 'boolean',

@@ -48,7 +48,11 @@ export type HaFact =
   | { readonly type: 'standby' }
   /** It processes nothing any more, and is about to follow: its stores are yet to be opened, which `standby` tells. */
   | { readonly type: 'role-given-up' }
+  /** After a step-down: nothing of the run is processed or committed any more. Its stores are yet to be opened, as above. */
+  | { readonly type: 'stepped-down' }
   | { readonly type: 'standby-progress'; readonly progress: StandbyProgress }
+  /** Stores wait for room on the disk (the sentence says which), whatever the role; or do no longer (null). */
+  | { readonly type: 'disk-full'; readonly sentence: string | null }
   | { readonly type: 'identity-taken'; readonly tokenEpoch: number }
   | {
       readonly type: 'handed-over'

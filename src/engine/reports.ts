@@ -74,6 +74,7 @@ export class Reports {
   #nextQuiet = Number.NEGATIVE_INFINITY
   #happened = -1
   readonly #diskFull = new Map<number, string>()
+  #diskFullTold: string | null = null
   readonly #noticed = new Set<string>()
   readonly link: BrokerLink
   /** Where what goes to a topic is counted; undefined where it is no output of the application. */
@@ -154,10 +155,18 @@ export class Reports {
     const before = this.#diskFull.get(lane)
     if (sentence === null) this.#diskFull.delete(lane)
     else this.#diskFull.set(lane, sentence)
-    const { fact } = this.#o
+    const { fact, settings } = this.#o
+    if (settings.ha && this.#fullDisk !== this.#diskFullTold) {
+      this.#diskFullTold = this.#fullDisk
+      fact({ type: 'disk-full', sentence: this.#fullDisk })
+    }
     if (sentence !== null && before === undefined) fact({ type: 'log', level: 'error', message: sentence })
     if (sentence === null && before !== undefined && this.#diskFull.size === 0)
       fact({ type: 'log', level: 'info', message: 'the disk has room for the stores again: the engine goes on' })
+  }
+
+  get #fullDisk(): string | null {
+    return [...this.#diskFull.values()][0] ?? null
   }
 
   /** A warning of a lane. Where several lanes would tell the same, the first one does. */
@@ -204,7 +213,7 @@ export class Reports {
         flow && topics ? offsetsSnapshot(settings, topics, flow.progress(), changelogNext) : (before?.offsets ?? null),
       consumer: this.#consumer(parts),
       barriers: this.#barriers(parts),
-      diskFull: [...this.#diskFull.values()][0] ?? null,
+      diskFull: this.#fullDisk,
       broker: this.link.state,
       brokers: this.#o.broker.nodes ?? [],
     }

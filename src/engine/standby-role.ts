@@ -277,6 +277,7 @@ export class StandbyRole {
     this.#standby?.close()
     const leaving = this.#host.standDown()
     const run = await this.#host.closeRun()
+    this.#host.tell({ type: 'stepped-down' })
     await leaving
     if (this.#host.ended()) return
     // Where a restart has begun another run meanwhile this ends here: that one is opened by its restart.

@@ -2,7 +2,7 @@
 import { type Candidate, candidates, successor } from './decide.ts'
 import type { Out } from './events.ts'
 import { beginHandOver } from './hand-over.ts'
-import type { Command } from './log/log-view.ts'
+import type { Claim, Command, LogView } from './log/log-view.ts'
 import { standingText } from './shown/history.ts'
 import type { Pod, Run } from './pod.ts'
 import { encode, type Outcome, standingCommands } from './log/records.ts'
@@ -110,17 +110,26 @@ function pastRuling(pod: Pod, run: Run, command: Command): Ruling {
   const { view } = pod
   const { offset, target } = command
   const release = [...view.releases.values()].find((each) => each.commandOffset === offset)
-  if (release === undefined) {
-    const claim = view.claims().find((each) => each.commandOffset === offset)
-    return claim && claim.epoch <= run.epoch ? done(claim.podId) : undefined
-  }
-  const next = view.claimOf(release.epoch + 1)
-  if (next === undefined) return undefined
-  if (next.podId === release.podId) return rejected('nobody took over in time; the pod went on itself')
-  if (command.command === 'PROMOTE' && target !== next.podId) return rejected(`pod ${next.podId} took over instead`)
-  return done(next.podId)
+  const first = release
+    ? view.claimOf(release.epoch + 1)
+    : view.claims().find((each) => each.commandOffset === offset && each.epoch <= run.epoch)
+  if (first === undefined) return undefined
+  const next = firstThatRan(view, first, run.epoch)
+  const vain = next.podId === first.podId ? '' : `pod ${first.podId} had the token, and did not become ACTIVE; `
+  if (next.podId === release?.podId)
+    return rejected(vain ? `${vain}pod ${next.podId} is again` : 'nobody took over in time; the pod went on itself')
+  if (command.command === 'PROMOTE' && target !== next.podId)
+    return rejected(`${vain}pod ${next.podId} took over instead`)
+  return { outcome: 'DONE', reason: `${vain}pod ${next.podId} took over` }
 }
 
-function done(podId: string): Ruling {
-  return { outcome: 'DONE', reason: `pod ${podId} took over` }
+/** Whoever became active writes the results at once, so one of which nothing was seen before the next claim did not. */
+function firstThatRan(view: LogView, claim: Claim, runs: number): Claim {
+  let next = claim
+  while (next.epoch < runs && !view.ranUnder(next.epoch)) {
+    const later = view.claimOf(next.epoch + 1)
+    if (later === undefined) break
+    next = later
+  }
+  return next
 }

@@ -14,7 +14,7 @@ import { actOnCommands, publishResults } from './commands.ts'
 import type { HaSettings } from './contract.ts'
 import { turn, vacancy } from './decide.ts'
 import { type HaEffect, type HaEvent, Out, type RawRecord } from './events.ts'
-import { exhausted, goOnHandingOver, goOnStopping, handedOver, tooLateToPause } from './hand-over.ts'
+import { exhausted, goOnHandingOver, goOnStopping, handedOver, steppedDown, tooLateToPause } from './hand-over.ts'
 import { beat, heartbeatBack, sayGoodbye } from './heartbeat.ts'
 import { LogView } from './log/log-view.ts'
 import { refusalText } from './shown/not-ready.ts'
@@ -34,7 +34,7 @@ import {
 } from './promotion.ts'
 import { decode, type Fault, mostFaults, samePlace } from './log/records.ts'
 import { signatureHolds } from './log/signature.ts'
-import { checkReadiness, claimIfDue, type Rules } from './standby.ts'
+import { checkReadiness, claimIfDue, diskFull, type Rules } from './standby.ts'
 import { askAgain, readBack, verify } from './verify.ts'
 
 export const defaultRules: Rules = { vacancy, turn }
@@ -146,6 +146,12 @@ export class Coordinator {
         break
       case 'standby-progress':
         pod.progress = fact.progress
+        break
+      case 'disk-full':
+        diskFull(pod, fact.sentence, now)
+        break
+      case 'stepped-down':
+        steppedDown(pod)
         break
       case 'identity-taken':
         identityTaken(pod, out, fact.tokenEpoch, now)

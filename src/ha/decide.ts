@@ -11,6 +11,8 @@ export interface Candidate {
   readonly ready: boolean
   /** Its application is not one that may take over without being asked for by name. */
   readonly barred: boolean
+  /** Its stores wait for room: promoted, it would restore for as long as they do. */
+  readonly diskFull: boolean
   readonly failoverPriority: number
   readonly lagRecords: number
 }
@@ -52,16 +54,19 @@ export function candidates(view: LogView, self: string, fresh: number, settings:
     const { status } = peer
     if (podId === self || !isUnderstood(peer) || !isFresh(peer, fresh, settings)) continue
     if (status.role !== 'STANDBY' || status.restarting || !standbyStates.has(status.state)) continue
-    const { failoverPriority, lagRecords } = status
+    const { failoverPriority, lagRecords, diskFull } = status
     const barred = fitOf(view, status).fit !== 'fits'
-    found.push({ podId, ready: status.state === 'READY_STANDBY', barred, failoverPriority, lagRecords })
+    found.push({ podId, ready: status.state === 'READY_STANDBY', barred, diskFull, failoverPriority, lagRecords })
   }
   return found
 }
 
-/** Who comes first: the higher priority, then the smaller lag, then the name. */
+/** Who comes first: one whose disk has room, then the higher priority, then the smaller lag, then the name. */
 export function compareCandidates(a: Candidate, b: Candidate): number {
-  return b.failoverPriority - a.failoverPriority || a.lagRecords - b.lagRecords || (a.podId < b.podId ? -1 : 1)
+  const byRoom = Number(a.diskFull) - Number(b.diskFull)
+  return (
+    byRoom || b.failoverPriority - a.failoverPriority || a.lagRecords - b.lagRecords || (a.podId < b.podId ? -1 : 1)
+  )
 }
 
 /** The pod to hand over to without an operator: a ready one that may take over by itself. */
@@ -112,7 +117,9 @@ export function vacancy(view: LogView, self: Self, fresh: number, settings: HaSe
   if (heardHolder(view, self.podId, fresh, settings)) return undefined
   if (holder === undefined) return { kind: 'none-yet', since: joined, why: 'nobody has run yet' }
   if (release) {
-    return { kind: 'released', since: Math.max(release.fresh, joined), why: `pod ${holder.podId} gave the token up` }
+    const without = release.unused ? ', and did not become ACTIVE' : ''
+    const why = `pod ${holder.podId} gave the token up${without}`
+    return { kind: 'released', since: Math.max(release.fresh, joined), why }
   }
   if (view.inhibitedEpoch === view.epoch) return undefined
   const peer = view.peers.get(holder.podId)

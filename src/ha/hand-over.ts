@@ -17,6 +17,9 @@ export interface HandOverWish {
   readonly hard: boolean
 }
 
+/** Stages of a promotion: under this token epoch nothing was processed yet. */
+const onTheWay: ReadonlySet<string> = new Set(['promoting', 'taken', 'proceeding'])
+
 export function beginHandOver(pod: Pod, out: Out, wish: HandOverWish, now: number): void {
   const { target, commandOffset, exhausted, hard } = wish
   assert(pod.run !== undefined, 'a pod hands over that does not hold the token')
@@ -32,6 +35,7 @@ export function beginHandOver(pod: Pod, out: Out, wish: HandOverWish, now: numbe
     startedAt: now,
     appendedAt,
     commitId,
+    unused: onTheWay.has(pod.engine),
   }
   pod.handOver = handOver
   out.log('info', `handing over to ${target === null ? 'whoever is ready' : `pod ${target}`}`)
@@ -47,6 +51,11 @@ export function handedOver(pod: Pod, id: number, commitId: string): void {
   if (handOver?.id !== id || handOver.stage !== 'draining') return
   handOver.stage = 'releasing'
   handOver.commitId = commitId
+}
+
+/** Nothing is committed any more; where the disk is full it may be long until the stores are open. */
+export function steppedDown({ handOver }: Pod): void {
+  if (handOver?.stage === 'stepping-down') handOver.stage = 'releasing'
 }
 
 export function goOnHandingOver(pod: Pod, out: Out, now: number): void {
@@ -67,8 +76,8 @@ export function goOnHandingOver(pod: Pod, out: Out, now: number): void {
   if (now - handOver.appendedAt < settings.heartbeatIntervalMs) return
   handOver.appendedAt = now
   const { podId, incarnation, paused, faults } = pod
-  const { target, commitId, commandOffset, exhausted } = handOver
-  const fields = { target, commitId, paused, commandOffset, exhausted, faults }
+  const { target, commitId, commandOffset, exhausted, unused } = handOver
+  const fields = { target, commitId, paused, commandOffset, exhausted, unused, faults }
   out.append(encode({ kind: 'release', epoch: run.epoch, podId, incarnation, ...fields }))
 }
 

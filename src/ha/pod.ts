@@ -37,6 +37,8 @@ export interface HandOver {
   readonly commandOffset: number | null
   /** The restarts are used up: the engine cannot drain, and steps down instead. */
   readonly exhausted: boolean
+  /** The pod never became ACTIVE under its token epoch. */
+  readonly unused: boolean
   stage: 'draining' | 'stepping-down' | 'releasing'
   readonly startedAt: number
   appendedAt: number
@@ -90,6 +92,8 @@ export class Pod {
 
   engine: EngineStage = 'opening'
   progress: StandbyProgress | undefined
+  /** Its stores wait for room on the disk, and since when. */
+  diskFull: { readonly sentence: string; readonly since: number } | undefined
   /** The engine restarts in place, that of a standby too. */
   restarting = false
   run: Run | undefined
@@ -179,6 +183,7 @@ export class Pod {
         podId: this.podId,
         ready: this.readiness.ready,
         barred: fitOf(this.view, this.settings).fit !== 'fits',
+        diskFull: this.diskFull !== undefined,
         failoverPriority: this.failoverPriority,
         lagRecords: this.progress?.lagRecords ?? 0,
       },

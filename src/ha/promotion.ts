@@ -67,7 +67,7 @@ function releaseUnused(pod: Pod, out: Out, now: number): void {
   const { podId, incarnation, view, faults } = pod
   const { epoch, paused } = view
   const commitId = null
-  const fields = { target: null, commitId, paused, commandOffset: null, exhausted: false, faults }
+  const fields = { target: null, commitId, paused, commandOffset: null, exhausted: false, unused: true, faults }
   out.append(encode({ kind: 'release', epoch, podId, incarnation, ...fields }))
 }
 
@@ -105,17 +105,30 @@ export function running(pod: Pod, out: Out, now: number): void {
 }
 
 /**
- * A holder that cannot take the identity (its link to the transaction coordinator alone is cut, say) keeps the others
- * from trying, for its heartbeats are fresh. After a while it lets one of them.
+ * A holder that cannot take the identity (its link to the transaction coordinator alone is cut, say), or whose disk has
+ * no room for what it restores, keeps the others from trying, for its heartbeats are fresh. After a while it lets one
+ * that is ready.
  */
 export function giveUpStuckPromotion(pod: Pod, out: Out, now: number): void {
-  const { run, settings } = pod
-  if (run === undefined || pod.handOver || (pod.engine !== 'promoting' && pod.engine !== 'taken')) return
-  if (now - run.startedAt < 3 * settings.failoverTimeoutMs) return
+  const { run } = pod
+  if (run === undefined || pod.handOver) return
+  const why = whyStuck(pod, run, now)
+  if (why === undefined) return
   const target = willing(pod)
   if (target === undefined) return
-  out.log('warn', 'the promotion does not get on; handing the token to another pod')
+  out.log('warn', `the promotion does not get on${why}; handing the token to pod ${target.podId}`)
   beginHandOver(pod, out, { target: target.podId, commandOffset: null, exhausted: false, hard: true }, now)
+}
+
+/** What holds a promotion up for longer than others should wait for it; undefined: nothing does. */
+function whyStuck({ engine, diskFull, settings }: Pod, run: Run, now: number): string | undefined {
+  const takesIdentity = engine === 'promoting' || engine === 'taken'
+  if (!takesIdentity && engine !== 'proceeding') return undefined
+  const fullSince = diskFull === undefined ? undefined : Math.max(diskFull.since, run.startedAt)
+  if (fullSince !== undefined && now - fullSince >= settings.handoffTimeoutMs) {
+    return `, for its stores have waited for room on the disk for ${Math.round(now - fullSince)} ms`
+  }
+  return takesIdentity && now - run.startedAt >= 3 * settings.failoverTimeoutMs ? '' : undefined
 }
 
 /** Without an acknowledged heartbeat for long, others may already have taken over: no dispatch, no commit. */

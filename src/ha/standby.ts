@@ -22,8 +22,17 @@ export function checkReadiness(pod: Pod, now: number): void {
   const tailAgeMs = pod.fresh.tailAge(now)
   const ackAgeMs = pod.fresh.ackAge(now)
   // Another configuration is worth a restart, but hinders nobody from taking over; another topology may.
-  const blocked = pod.restartRequired === 'topology-changed'
+  const blocked = pod.restartRequired === 'topology-changed' || pod.diskFull !== undefined
   pod.readiness.check({ progress, tailAgeMs, ackAgeMs, caughtUp: true, blocked }, pod.settings)
+}
+
+/** A pod whose disk is full falls behind, and could not restore: from this moment on it is not counted on. */
+export function diskFull(pod: Pod, sentence: string | null, now: number): void {
+  if (sentence === null) pod.diskFull = undefined
+  else {
+    pod.diskFull = { sentence, since: pod.diskFull?.since ?? now }
+    pod.readiness.reset()
+  }
 }
 
 /** Claims the token where it is vacant and this pod's turn has come, or where an operator names this pod. */

@@ -81,6 +81,8 @@ export class LogView {
   #lastFailover: Claim | undefined
   /** The newest PAUSE or RESUME, and the newest PRIORITY of each pod. */
   readonly #standing = new Map<string, Command>()
+  /** Epochs under which a pod was seen to be active. */
+  readonly #ran = new Set<number>()
   /** What the pod that was seen to be active last runs. */
   ran: Ran | undefined
   /** Parts that an active pod had, and a later one has not: what belongs to them has gaps since. */
@@ -98,6 +100,11 @@ export class LogView {
 
   claimOf(epoch: number): Claim | undefined {
     return this.#winners.get(epoch)
+  }
+
+  /** Whether the holder of this epoch has become active, as far as it was seen. */
+  ranUnder(epoch: number): boolean {
+    return this.#ran.has(epoch) && this.releases.get(epoch)?.unused !== true
   }
 
   /** The release of the newest epoch, if its holder gave the token up. */
@@ -206,11 +213,18 @@ export class LogView {
     this.left.delete(status.podId)
     this.peers.set(status.podId, { status, generation, lifeSince, stateSince, ...moment })
     this.#remember(status.podId, status.faults)
+    // A build that this one does not know may have run under its epoch.
+    if (status.role !== 'STANDBY') this.#sawActive(status.tokenEpoch)
     if (!isHolder) return
     if (moment.live && status.role === 'ACTIVE' && status.tokenEpoch === this.epoch) this.#runs(status)
     // Binds those alone that saw it happen: a pod started since is somebody's decision to try again.
     const before = same ? known.status.handoffInhibited : true
     if (moment.live && status.state === 'FAILED' && status.handoffInhibited && !before) this.inhibitedEpoch = this.epoch
+  }
+
+  #sawActive(epoch: number): void {
+    this.#ran.add(epoch)
+    for (const oldest of this.#ran) if (this.#ran.size > kept) this.#ran.delete(oldest)
   }
 
   #runs({ podId, topologyHash, topologyShape }: StatusRecord): void {

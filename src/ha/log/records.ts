@@ -69,6 +69,8 @@ export interface StatusRecord {
   readonly commitId: string | null
   readonly lagRecords: number
   readonly lagMs: number
+  /** Its stores wait for room on the disk. */
+  readonly diskFull: boolean
   readonly failoverPriority: number
   readonly topologyHash: string
   /** What of the topology has to do with state: see `topology-shape.ts`. Empty from builds that do not tell it. */
@@ -128,6 +130,8 @@ export interface ReleaseRecord {
   readonly commandOffset: number | null
   /** The holder used up its restarts. */
   readonly exhausted: boolean
+  /** The holder did not become ACTIVE under this epoch. False from builds that do not tell it. */
+  readonly unused: boolean
   readonly faults: readonly Fault[]
 }
 
@@ -275,6 +279,7 @@ function decodeStatus(podId: string, o: Fields): StatusRecord | undefined {
     commitId: textOf(o, 'commitId', longestName) ?? null,
     lagRecords: wholeOf(o, 'lagRecords') ?? 0,
     lagMs: wholeOf(o, 'lagMs') ?? 0,
+    diskFull: flagOf(o, 'diskFull') ?? false,
     failoverPriority: wholeOf(o, 'failoverPriority') ?? 0,
     topologyHash: textOf(o, 'topologyHash', 128) ?? '',
     topologyShape: textsOf(o, 'topologyShape', 1000),
@@ -327,6 +332,7 @@ function decodeRelease(epoch: number, o: Fields): ReleaseRecord | undefined {
     paused: flagOf(o, 'paused') ?? false,
     commandOffset: wholeOf(o, 'commandOffset') ?? null,
     exhausted: flagOf(o, 'exhausted') ?? false,
+    unused: flagOf(o, 'unused') ?? false,
     faults: decodeFaults(o),
   }
 }

@@ -9,7 +9,10 @@ const mostCommands = 20
 
 export function historyOf({ view }: Pod): HaHistory {
   const commands = [...view.commands.values()]
-  const takeovers = view.claims().map((claim) => ({ offset: claim.offset, event: takeover(claim, commands) }))
+  const takeovers = view.claims().map((claim) => {
+    const unused = view.releases.get(claim.epoch)?.unused === true
+    return { offset: claim.offset, event: takeover(claim, commands, unused) }
+  })
   const said = commands
     .filter(({ command }) => standingCommands.has(command))
     .map((command) => ({ offset: command.offset, event: saying(command) }))
@@ -20,8 +23,9 @@ export function historyOf({ view }: Pod): HaHistory {
 const timeOf = (at: number | undefined): string | null =>
   at === undefined || !(at > 0) ? null : new Date(at).toISOString()
 
-function takeover(claim: Claim, commands: readonly Command[]): HaHistoryEvent {
-  const { at, podId, epoch, cause, commandOffset, why } = claim
+function takeover(claim: Claim, commands: readonly Command[], unused: boolean): HaHistoryEvent {
+  const { at, podId, epoch, cause, commandOffset } = claim
+  const why = unused ? `${claim.why}; it gave the token on without having become ACTIVE` : claim.why
   const command = commands.find(({ offset }) => offset === commandOffset)
   const issuer = command?.issuer ?? null
   const from = command?.from ?? null

@@ -30,9 +30,15 @@ export function notReady(pod: Pod, now: number): string | null {
     const since = Number.isFinite(ackAgeMs) ? `for ${Math.round(ackAgeMs)} ms` : 'yet'
     return `none of its heartbeats has come back through the coordinator topic ${since}`
   }
+  if (pod.diskFull) return withoutRoom(pod.diskFull.sentence)
   const fit = fitOf(pod.view, settings)
   if (fit.fit !== 'fits') return `${fit.why}; ${fit.fit === 'lacks' ? byName(pod) : 'force does not help'}`
   return state === 'CATCHING_UP' ? behind(pod, now) : `it is ${state}`
+}
+
+/** As the log has it, which begins and ends as a sentence of its own. */
+function withoutRoom(sentence: string): string {
+  return sentence.charAt(0).toLowerCase() + sentence.slice(1).replace(/\.$/, '')
 }
 
 function byName({ podId }: Pod): string {

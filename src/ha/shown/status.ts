@@ -49,6 +49,7 @@ function peersOf(pod: Pod, now: number): HaPeer[] {
       state: alive ? stateOf(peer) : 'LOST',
       replicationLagRecords: status.lagRecords,
       replicationLagMs: status.lagMs,
+      diskFull: status.diskFull,
       generation,
       freshnessMs: Math.round(now - peer.now),
       failoverPriority: status.failoverPriority,
@@ -83,6 +84,7 @@ export function ownStatus(pod: Pod): StatusRecord {
     commitId: run?.commitId ?? null,
     lagRecords: active ? 0 : (progress?.lagRecords ?? 0),
     lagMs: active ? 0 : Math.round(progress?.lagMs ?? 0),
+    diskFull: pod.diskFull !== undefined,
     failoverPriority: pod.failoverPriority,
     topologyHash: settings.topologyHash,
     topologyShape: settings.topologyShape,
@@ -96,6 +98,7 @@ export function ownStatus(pod: Pod): StatusRecord {
 
 /** What others should hear of at once, not with the next heartbeat. */
 export function shownOf(pod: Pod): string {
-  const { run, failoverPriority } = pod
-  return [pod.role, pod.state, pod.restarting, run ? pod.paused : '', run?.epoch ?? 0, failoverPriority].join(' ')
+  const { run, failoverPriority, diskFull } = pod
+  const held = run ? [pod.paused, run.epoch] : ['', 0]
+  return [pod.role, pod.state, pod.restarting, ...held, failoverPriority, diskFull !== undefined].join(' ')
 }

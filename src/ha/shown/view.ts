@@ -8,6 +8,8 @@ export interface HaPeer {
   readonly state: string
   readonly replicationLagRecords: number
   readonly replicationLagMs: number
+  /** Its stores wait for room on the disk. */
+  readonly diskFull: boolean
   readonly generation: number
   readonly freshnessMs: number
   readonly failoverPriority: number

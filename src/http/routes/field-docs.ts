@@ -174,6 +174,7 @@ export const fieldDocs: Readonly<Record<string, Readonly<Record<string, string>>
     'peers[].state': 'Its state.',
     'peers[].replicationLagRecords': 'Changelog records behind.',
     'peers[].replicationLagMs': 'Time behind.',
+    'peers[].diskFull': 'Its stores wait for room on the disk.',
     'peers[].generation': 'Grows with each start of the pod.',
     'peers[].freshnessMs': 'Age of its last sign of life.',
     'peers[].failoverPriority': 'Higher goes first.',

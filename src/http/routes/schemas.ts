@@ -207,6 +207,7 @@ const haStatus = object({
       state: string,
       replicationLagRecords: integer,
       replicationLagMs: integer,
+      diskFull: boolean,
       generation: integer,
       freshnessMs: integer,
       failoverPriority: integer,

@@ -73,6 +73,7 @@ function settingsOf(config: Config, applicationId: string): SettingsFacts {
     stateDir: config.get('engine.state.dir'),
     stateFolder: stateFolder(stateFolderOf(config), applicationId),
     failoverTimeoutMs: config.get('ha.failover-timeout'),
+    handoffTimeoutMs: config.get('ha.handoff-timeout'),
     shutdownTimeoutMs: config.get('runtime.shutdown.timeout'),
     instanceId: config.get('engine.instance-id'),
   }
@@ -82,12 +83,16 @@ function haFacts(ha: HaLink | null): Facts['ha'] {
   const status = ha?.status() ?? null
   if (status === null) return null
   const active = status.peers.find(({ role }) => role === 'ACTIVE')
+  const promoting = status.peers.find(({ podId, state }) => state === 'PROMOTING' && podId === status.tokenHolder)
   return {
     podId: status.selfPodId,
     role: status.selfRole,
     state: status.selfState,
     notReady: status.notReady,
     failoverPaused: status.failoverPaused ? pauseOf(ha) : null,
+    ...(promoting !== undefined && {
+      promoting: { podId: promoting.podId, diskFull: promoting.diskFull, heardMs: Math.max(0, promoting.freshnessMs) },
+    }),
     others: status.peers.map(({ podId, state }) => ({ podId, state })),
     active:
       active === undefined

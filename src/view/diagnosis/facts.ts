@@ -144,6 +144,7 @@ export interface SettingsFacts {
   /** Where the stores of this application lie below that. */
   readonly stateFolder?: string
   readonly failoverTimeoutMs?: number
+  readonly handoffTimeoutMs?: number
   readonly shutdownTimeoutMs?: number
   readonly instanceId: string | null
   readonly decoding: string
@@ -165,6 +166,8 @@ export interface HaFacts {
     readonly from: string | null
   } | null
   readonly active: { readonly podId: string; readonly state: string; readonly heardMs: number } | null
+  /** The pod that holds the token and is on its way to be active, where it is another one. */
+  readonly promoting?: { readonly podId: string; readonly diskFull: boolean; readonly heardMs: number }
   /** Since when none has been active, as far as this process has seen it. */
   readonly noneSinceMs?: number
   /** The others that were heard. */

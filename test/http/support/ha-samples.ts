@@ -7,6 +7,7 @@ export const readyPeer: HaPeer = {
   state: 'READY_STANDBY',
   replicationLagRecords: 3,
   replicationLagMs: 20,
+  diskFull: false,
   generation: 2,
   freshnessMs: 400,
   failoverPriority: 1,

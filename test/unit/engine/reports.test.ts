@@ -62,3 +62,29 @@ describe('a commit under way', () => {
     }
   })
 })
+
+describe('a disk that is full', () => {
+  test('is told to the coordinator of high availability when it begins, names another store, and ends', () => {
+    const tell = (ha: boolean): unknown[] => {
+      const told: EngineFact[] = []
+      const options = {
+        settings: { ha },
+        clock: new VirtualClock(0),
+        fact: (fact: EngineFact) => told.push(fact),
+      }
+      const reports = new Reports(options as unknown as EngineOptions)
+      for (const [lane, sentence] of [
+        [0, 'no room for a'],
+        [0, 'no room for a'],
+        [1, 'no room for b'],
+        [0, null],
+        [1, null],
+        [1, null],
+      ] as const)
+        reports.diskFull(lane, sentence)
+      return told.flatMap((fact) => (fact.type === 'disk-full' ? [fact.sentence] : []))
+    }
+    assert.deepEqual(tell(true), ['no room for a', 'no room for b', null])
+    assert.deepEqual(tell(false), [])
+  })
+})

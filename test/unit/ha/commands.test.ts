@@ -188,7 +188,15 @@ describe('commands', () => {
     bench.pass(8000, bench.beats({ ...active, state: 'DEMOTING' }))
     assert.equal(bench.status.commands[0]?.outcome, 'PENDING')
     const release = { kind: 'release', epoch: 1, podId: 'active', incarnation: 'life', target: 'other' } as const
-    bench.write({ ...release, commitId: null, paused: false, commandOffset, exhausted: false, faults: [] })
+    bench.write({
+      ...release,
+      commitId: null,
+      paused: false,
+      commandOffset,
+      exhausted: false,
+      unused: false,
+      faults: [],
+    })
     bench.pass(8000)
     assert.equal(bench.status.commands[0]?.outcome, 'PENDING')
   })

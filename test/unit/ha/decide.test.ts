@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from '../../support/properties.ts'
-import { compareCandidates, meetsCriteria, Readiness, type Self, turn, vacancy } from '../../../src/ha/decide.ts'
+import {
+  type Candidate,
+  compareCandidates,
+  meetsCriteria,
+  Readiness,
+  type Self,
+  turn,
+  vacancy,
+} from '../../../src/ha/decide.ts'
 import { FreshClock } from '../../../src/ha/fresh-clock.ts'
 import { LogView } from '../../../src/ha/log/log-view.ts'
 import { decode, type Encoded, encode, type HaRecord } from '../../../src/ha/log/records.ts'
@@ -38,6 +46,7 @@ const record: fc.Arbitrary<HaRecord> = fc.oneof(
         commitId: null,
         commandOffset: null,
         exhausted: false,
+        unused: false,
         faults: [],
         ...fields,
       }) as const,
@@ -82,7 +91,7 @@ describe('the fold of the log', () => {
     const claim = { kind: 'claim', epoch: 1, podId: 'a', nonce: 'n', incarnation: 'life' } as const
     view.apply({ ...claim, cause: 'BOOT', commandOffset: null, why: '' }, 0, moment)
     const release = { kind: 'release', epoch: 1, target: null, commitId: null, paused: true } as const
-    const rest = { commandOffset: null, exhausted: false, faults: [] }
+    const rest = { commandOffset: null, exhausted: false, unused: false, faults: [] }
     view.apply({ ...release, ...rest, podId: 'b', incarnation: 'life' }, 1, moment)
     view.apply({ ...release, ...rest, podId: 'a', incarnation: 'other' }, 2, moment)
     assert.equal(view.release, undefined)
@@ -111,6 +120,7 @@ describe('whose turn it is', () => {
       podId: fc.constantFrom('b', 'c', 'd', 'e'),
       ready: fc.boolean(),
       barred: fc.constant(false),
+      diskFull: fc.boolean(),
       failoverPriority: fc.integer({ min: 0, max: 3 }),
       lagRecords: fc.nat(3),
     },
@@ -119,9 +129,7 @@ describe('whose turn it is', () => {
   const groups = fc.uniqueArray(candidate, { selector: (each) => each.podId, minLength: 1, maxLength: 4 })
 
   /** A view in which pod `gone` held the token and has left. */
-  function viewOf(
-    group: ReadonlyArray<{ podId: string; ready: boolean; failoverPriority: number; lagRecords: number }>,
-  ) {
+  function viewOf(group: ReadonlyArray<Omit<Candidate, 'barred'>>) {
     const view = new LogView()
     const claim = { kind: 'claim', epoch: 1, podId: 'gone', nonce: 'n', incarnation: 'life' } as const
     view.apply({ ...claim, cause: 'BOOT', commandOffset: null, why: '' }, 0, { ...moment, live: false })

@@ -46,6 +46,7 @@ const anyRecord: fc.Arbitrary<HaRecord> = fc.oneof(
     paused: fc.boolean(),
     commandOffset: fc.option(whole),
     exhausted: fc.boolean(),
+    unused: fc.boolean(),
     faults: fc.array(place, { maxLength: 3 }),
   }),
   fc.record({

@@ -58,6 +58,7 @@ export function statusRecord(fields: Partial<StatusRecord>): StatusRecord {
     commitId: null,
     lagRecords: 0,
     lagMs: 0,
+    diskFull: false,
     failoverPriority: 100,
     topologyHash: 'same',
     topologyShape: new Map(),

@@ -407,6 +407,13 @@ describe('a diagnosis', () => {
     says({}, /none has: do not wait any longer/)
     says({ failoverPaused: { pod: 'a', atMs: now, from: '::1' } }, /paused .+ pod a from .+ ::1.+`millrace ha resume/)
     says({ state: 'PROMOTING', notReady: 'it is' }, /It takes over at this moment.+Send no `millrace ha promote`/)
+    const promoting = { podId: 'a', diskFull: false, heardMs: 700 }
+    says({ promoting }, /pod a is about to become active: it said PROMOTING 1 s ago.+how much it has still to restore/)
+    const waits = { promoting: { ...promoting, diskFull: true } }
+    says(waits, /waits for room on its disk.+Make room on the disk of the pod a.+gives the role to a ready pod/)
+    says(waits, /No other pod takes over by itself meanwhile\..+`millrace ha promote b --wait`/)
+    const paused = { ...waits, failoverPaused: { pod: 'a', atMs: now, from: null } }
+    assert.doesNotMatch(of(paused)?.next ?? '', /gives the role/)
     says({ notReady: 'it is behind' }, /promote b --wait`.+or add `--force`/)
     says({ active: { podId: 'a', state: 'ACTIVE', heardMs: 700 }, noneSinceMs: undefined }, /it said ACTIVE 1 s ago/)
   })

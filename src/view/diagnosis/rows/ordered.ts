@@ -2,6 +2,7 @@
 import type { Facts, HaFacts } from '../facts.ts'
 import { everythingBehind, type StandstillRow } from '../row.ts'
 import { isInMemory, setting, time } from '../wording/advice.ts'
+import { promotingNext } from '../wording/promoting.ts'
 import { clockTime, lasting, listed } from '../words.ts'
 
 const upper = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
@@ -47,15 +48,17 @@ function noneMsOf({ ha }: Facts, now: number): number {
 
 const isTakingOver = (ha: Facts['ha']): boolean => ha?.state === 'PROMOTING'
 
-function standbySentence({ ha, stateSinceMs }: Facts, noneMs: number, now: number): string {
+function standbySentence({ ha, stateSinceMs, diskFull }: Facts, noneMs: number, now: number): string {
   const notReady = ha?.notReady ?? null
   const ready = isTakingOver(ha)
     ? ' It takes over at this moment: it restores what is missing, and is active then.'
     : notReady === null
       ? ''
-      : ` This process could not take over now: ${notReady.replace(/\.?$/, '.')}`
+      : diskFull !== null
+        ? ' This process cannot take over before its disk has room.'
+        : ` This process could not take over now: ${notReady.replace(/\.?$/, '.')}`
   const name = ha === null ? '' : ` (pod ${ha.podId})`
-  const active = whoIsActive(ha?.active ?? null, noneMs)
+  const active = whoIsActive(ha, noneMs)
   return `This process${name} has been a standby for ${lasting(now - stateSinceMs)} and processes nothing. ${active}.${ready}`
 }
 
@@ -90,7 +93,7 @@ const nobodyActive: StandstillRow = {
   title: 'No pod is active',
   when: 'This process is a standby (`ha.mode: hot-standby`) and has heard of no active pod for a minute.',
   explains: everythingBehind,
-  next: '`millrace ha status` shows all pods, and for each why it does not take over; `millrace ha promote <pod> --wait` makes one of them active.',
+  next: '`millrace ha status` shows all pods and their states, and of the pod that is asked why it does not take over; `millrace ha promote <pod> --wait` makes one of them active.',
   find: (facts, now) => {
     const noneMs = noneMsOf(facts, now)
     if (facts.state !== 'STANDBY' || noneMs < noneForMs) return []
@@ -106,9 +109,15 @@ const nobodyActive: StandstillRow = {
   },
 }
 
-function whoIsActive(active: HaFacts['active'], noneMs: number): string {
+function whoIsActive(ha: HaFacts | null, noneMs: number): string {
+  const active = ha?.active ?? null
   if (active !== null)
     return `The pod ${active.podId} is active: it said ${active.state} ${lasting(active.heardMs)} ago`
+  if (ha?.promoting !== undefined) {
+    const { podId, diskFull, heardMs } = ha.promoting
+    const waits = diskFull ? ', and waits for room on its disk' : ''
+    return `The pod ${podId} is about to become active${waits}: it said PROMOTING ${lasting(heardMs)} ago. Until it is, nothing is processed; no pod has been active for the last ${lasting(noneMs)}`
+  }
   const since = noneMs < 1000 ? '' : ` It has seen none for the last ${lasting(noneMs)}.`
   return `It knows of no active pod, so probably nothing is processed.${since}`.replace(/\.$/, '')
 }
@@ -147,10 +156,11 @@ function pausedFailover({ pod, atMs, from }: NonNullable<HaFacts['failoverPaused
 /** Why nobody takes over, as far as that is known here, and how somebody does. */
 function noneActiveNext({ ha, settings }: Facts, noneMs: number, now: number): string {
   const look =
-    '`millrace ha status --url` with the address of this process shows all pods, and for each why it does not take over.'
+    '`millrace ha status --url` with the address of this process shows all pods and their states, and why this one does not take over.'
   if (ha === null) return `${look} \`millrace ha promote <pod> --wait\` makes one of them active.`
   if (isTakingOver(ha))
     return 'Wait, and ask again in some seconds; `/state` shows how much is restored. Send no `millrace ha promote` meanwhile. Where nothing has changed after a minute, look at its log, and whether it reaches its broker: the last lines say what it waits for. It may be restarted then: another pod takes over, or this one anew, and nothing is lost.'
+  if (ha.promoting !== undefined) return promotingNext(ha.promoting, ha, settings)
   const inState = (state: string): string[] => ha.others.filter((pod) => pod.state === state).map(({ podId }) => podId)
   const [failed, lost] = [inState('FAILED'), inState('LOST')]
   const timeout = setting('ha.failover-timeout', time(settings?.failoverTimeoutMs))

@@ -1,0 +1,98 @@
+/** A pod whose disk is full, in a group: real engines, stores on a small file system of their own. */
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { lastByKey } from '../engine/support/engine.ts'
+import { type Pod, Pods } from './support/pods.ts'
+
+const application = new URL('../engine/apps/large-rows.ts', import.meta.url)
+const handoffTimeoutMs = 1500
+const folder = mkdtempSync(join(tmpdir(), 'millrace-full-pod-'))
+const small = join(folder, 'small')
+let mounted = false
+after(() => {
+  if (mounted) execFileSync('umount', [small])
+  rmSync(folder, { recursive: true, force: true })
+})
+
+/** False where this process may not mount anything. */
+function mountSmall(): boolean {
+  mkdirSync(small)
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=16m', 'tmpfs', small], { stdio: 'pipe' })
+  } catch {
+    return false
+  }
+  mounted = true
+  return true
+}
+
+/** Whatever is free is taken. */
+function fill(): void {
+  const { bavail, bsize } = statfsSync(small)
+  writeFileSync(join(small, 'ballast'), Buffer.alloc(bavail * bsize))
+}
+
+const text = 'x'.repeat(600)
+const keys = 1000
+const round = Array.from({ length: keys }, (_, i) => ({ key: `key-${i}`, value: text }))
+const lagOf = (pod: Pod): number => pod.status?.replicationLagRecords ?? 0
+
+test('a pod whose disk is full is passed over, says why, and gives back what it was forced to take', async (t) => {
+  if (!mountSmall()) return t.skip('to mount a small file system takes the rights of root')
+  const pods = await Pods.none(t, application, {
+    'engine.state.store': 'lmdb',
+    'engine.state.dir': join(folder, 'large'),
+    'engine.state.write-buffer-bytes': 0,
+    'ha.handoff-timeout': handoffTimeoutMs,
+  })
+  const first = await pods.add('pod-a')
+  await pods.active()
+  const full = await pods.add('pod-b', { 'engine.state.dir': small, 'ha.failover-priority': 300 })
+  const other = await pods.add('pod-c')
+  let rounds = 0
+  const feed = async (): Promise<void> => {
+    rounds++
+    await pods.put('in', round)
+  }
+  await feed()
+  await pods.ready()
+  fill()
+  await pods.until('the disk of one is full', async () => {
+    await feed()
+    return full.runtime.view.diskFull() !== null
+  })
+  // What comes while nothing is fetched for it counts as lag all the same.
+  const before = lagOf(full)
+  for (let i = 0; i < 3; i++) await feed()
+  assert.equal(full.haState, 'CATCHING_UP')
+  assert.match(full.status?.notReady ?? '', /^the disk has no room for the store of partition \d in .+small/)
+  await pods.until('its lag grows', () => lagOf(full) >= before + 2 * keys)
+
+  await pods.command(first, '/ha/switch')
+  await pods.until('the one with room is active', () => other.active)
+
+  const { commandOffset } = await pods.command(other, '/ha/promote?pod=pod-b&force=true')
+  await pods.until('it has the token', () => full.haState === 'PROMOTING')
+  await pods.until('a pod with room is active again', () => first.active || other.active)
+  const active = await pods.active()
+  const said = await pods.until('the result is there', () =>
+    active.status?.commands.find((each) => each.commandOffset === commandOffset && each.outcome !== 'PENDING'),
+  )
+  assert.equal(said.outcome, 'REJECTED')
+  assert.match(said.reason, /^pod pod-b had the token, and did not become ACTIVE; pod pod-[ac] took over instead$/)
+
+  execFileSync('mount', ['-o', 'remount,size=128m', small])
+  await pods.until('it has room, and is ready', () => full.haState === 'READY_STANDBY')
+  await pods.command(active, '/ha/promote?pod=pod-b')
+  await pods.until('it is active', () => full.active)
+  await feed()
+  const counts = await pods.until('all are counted', async () => {
+    const read = lastByKey(await pods.read('counts'))
+    return Object.values(read).every((count) => count === rounds) && read
+  })
+  assert.equal(Object.keys(counts).length, keys)
+})
