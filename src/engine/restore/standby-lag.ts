@@ -26,10 +26,16 @@ export class Lag {
     this.#freshAt = this.#openedAt
   }
 
-  /** The broker has told the ends of these stores. */
-  answered(stores: readonly StoreReplay[]): void {
+  /** The broker has told the ends of these stores; there may be others. */
+  sawEnds(stores: readonly StoreReplay[]): void {
     const at = this.#clock.monotonic()
     for (const store of stores) this.#sample(store, at)
+  }
+
+  /** The broker has told the ends of all stores. */
+  answered(stores: readonly StoreReplay[]): void {
+    const at = this.#clock.monotonic()
+    this.sawEnds(stores)
     if (stores.every((store) => store.position >= store.end)) this.#freshAt = at
   }
 

@@ -22,6 +22,8 @@ const followWaitMs = 500
 const retryMs = 200
 /** How often the group's position in source topics that serve as changelogs is asked for. */
 const groupEveryMs = 500
+/** How often the ends of changelogs are asked for that are not read at present. */
+const endsEveryMs = 500
 
 export interface StandbyHost {
   failed(error: unknown): void
@@ -45,6 +47,7 @@ export class Standby {
   #frozen = false
   #drainedTo: (() => void) | undefined
   #groupAskedAt = Number.NEGATIVE_INFINITY
+  #endsAskedAt = Number.NEGATIVE_INFINITY
 
   constructor(options: EngineOptions, restorer: Restorer, host: StandbyHost) {
     this.#o = options
@@ -169,8 +172,10 @@ export class Standby {
 
   async #round(): Promise<void> {
     if (!this.#frozen) await this.#followGroup()
-    const wanted = this.#stores.filter((s) => s.underWay < chunksUnderWay && this.#mayRead(s))
-    if (wanted.length === 0 || this.#room <= 0) {
+    const readable = this.#stores.filter((s) => s.underWay < chunksUnderWay && this.#mayRead(s))
+    const wanted = this.#room > 0 ? readable : []
+    await this.#askEnds(wanted)
+    if (wanted.length === 0) {
       await this.#pause()
       return
     }
@@ -182,6 +187,24 @@ export class Standby {
       }
     }
     if (wanted.length === this.#stores.length) this.#lag.answered(this.#stores)
+    else this.#lag.sawEnds(wanted)
+  }
+
+  /** What a lane takes nothing more of (it has no room on its disk, say) is not read: its end moves on all the same. */
+  async #askEnds(read: readonly StoreReplay[]): Promise<void> {
+    const now = this.#o.clock.monotonic()
+    if (this.#frozen || now - this.#endsAskedAt < endsEveryMs) return
+    const others = this.#stores.filter((store) => !read.includes(store) && !this.#bySource.includes(store))
+    if (others.length === 0) return
+    this.#endsAskedAt = now
+    const places = others.map(({ topic, partition }) => ({ topic, partition }))
+    const ends = await this.#o.broker.listOffsets(places, 'stable')
+    if (this.#frozen || this.#closed) return
+    for (const { topic, partition, offset } of ends) {
+      for (const store of others)
+        if (store.topic === topic && store.partition === partition) store.end = Math.max(store.end, offset)
+    }
+    this.#lag.sawEnds(others)
   }
 
   /** Beyond its end a store reads only while it follows its own changelog. */
