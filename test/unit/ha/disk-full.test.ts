@@ -51,6 +51,13 @@ describe('a standby whose disk is full', () => {
   })
 
   test('comes last among those that are not ready', () => {
+    const { bench } = standingBy({ claimStaggerMs: 400 })
+    bench.fact({ type: 'standby-progress', progress: { open: true, lagRecords: 5000, lagMs: 0, freshnessMs: 0 } })
+    const first = { podId: 'full', state: 'CATCHING_UP', failoverPriority: 900 } as const
+    const peer = bench.beats({ ...first, diskFull: true })
+    bench.pass(2200, peer)
+    assert.equal(bench.status.peers.find(({ podId }) => podId === 'full')?.diskFull, true)
+    assert.equal(bench.keys('t/2/me').length, 1, 'it does not go first')
     const each = { ready: false, barred: false, lagRecords: 0, diskFull: false, failoverPriority: 1 }
     const others = [
       { ...each, podId: 'full', diskFull: true, failoverPriority: 9 },
@@ -139,9 +146,11 @@ describe('the result of a command', () => {
     const role = seen === 'ACTIVE' ? 'ACTIVE' : 'STANDBY'
     bench.pass(200, bench.beats({ podId: 'full', role, state: seen, tokenEpoch: 2 }))
     const unused = seen !== 'ACTIVE'
+    bench.pass(50, bench.beats({ podId: 'full', role: 'ACTIVE', state: 'DEMOTING', tokenEpoch: 2 }))
     bench.write({ ...release, epoch: 2, podId: 'full', target: 'me', commandOffset: null, unused })
     bench.pass(100)
-    assert.equal(bench.keys('t/3/me').length, 1)
+    const without = unused ? ', and did not become ACTIVE' : ''
+    assert.equal(told(bench, bench.keys('t/3/me')[0] ?? '').why, `pod full gave the token up${without}`)
     bench.promote()
     bench.pass(50)
     return result(bench, offset)

@@ -414,6 +414,9 @@ describe('a diagnosis', () => {
     says(waits, /No other pod takes over by itself meanwhile\..+`millrace ha promote b --wait`/)
     const paused = { ...waits, failoverPaused: { pod: 'a', atMs: now, from: null } }
     assert.doesNotMatch(of(paused)?.next ?? '', /gives the role/)
+    const diskFull = { sentence: 'The disk has no room', sinceMs: now }
+    const behind = diagnose(now, { ...healthy, state: 'STANDBY', ha: { ...none, notReady: 'it' }, diskFull })[1]
+    assert.match(behind?.sentence ?? '', /cannot take over before its disk has room/, 'it is told once')
     says({ notReady: 'it is behind' }, /promote b --wait`.+or add `--force`/)
     says({ active: { podId: 'a', state: 'ACTIVE', heardMs: 700 }, noneSinceMs: undefined }, /it said ACTIVE 1 s ago/)
   })
