@@ -30,10 +30,14 @@ function mountSmall(): boolean {
   return true
 }
 
-/** Whatever is free is taken. */
+/** Whatever is free is taken; the stores may be quicker with the last of it. */
 function fill(): void {
   const { bavail, bsize } = statfsSync(small)
-  writeFileSync(join(small, 'ballast'), Buffer.alloc(bavail * bsize))
+  try {
+    writeFileSync(join(small, 'ballast'), Buffer.alloc(bavail * bsize))
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== 'ENOSPC') throw error
+  }
 }
 
 const text = 'x'.repeat(600)
@@ -72,7 +76,7 @@ test('a pod whose disk is full is passed over, says why, and gives back what it 
   assert.match(full.status?.notReady ?? '', /^the disk has no room for the store of partition \d in .+small/)
   await pods.until('its lag grows', () => lagOf(full) >= before + 2 * keys)
 
-  await pods.command(first, '/ha/switch')
+  await pods.carryOut(first, '/ha/switch')
   await pods.until('the one with room is active', () => other.active)
 
   const { commandOffset } = await pods.command(other, '/ha/promote?pod=pod-b&force=true')
@@ -87,7 +91,7 @@ test('a pod whose disk is full is passed over, says why, and gives back what it 
 
   execFileSync('mount', ['-o', 'remount,size=128m', small])
   await pods.until('it has room, and is ready', () => full.haState === 'READY_STANDBY')
-  await pods.command(active, '/ha/promote?pod=pod-b')
+  await pods.carryOut(active, '/ha/promote?pod=pod-b')
   await pods.until('it is active', () => full.active)
   await feed()
   const counts = await pods.until('all are counted', async () => {
