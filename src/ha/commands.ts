@@ -5,7 +5,7 @@ import { beginHandOver } from './hand-over.ts'
 import type { Claim, Command, LogView } from './log/log-view.ts'
 import { standingText } from './shown/history.ts'
 import type { Pod, Run } from './pod.ts'
-import { encode, type Outcome, standingCommands } from './log/records.ts'
+import { type CommandRecord, encode, type Outcome, standingCommands } from './log/records.ts'
 import { statusOf } from './shown/status.ts'
 import { fitOf } from './topology-shape.ts'
 import { type HaCommand, judgeHaCommand } from './shown/view.ts'
@@ -35,6 +35,18 @@ export function actOnCommands(pod: Pod, out: Out, now: number): void {
     pod.pendingResults.set(command.offset, { commandId, outcome, reason, appendedAt: Number.NEGATIVE_INFINITY })
     out.log('info', `${command.command} (offset ${command.offset}): ${outcome}, ${reason}`)
   }
+}
+
+/** Its signature is missing or wrong. Nobody carries it out here, and the others are told so. */
+export function refuse(pod: Pod, { issuer }: CommandRecord, offset: number): void {
+  const { view, refusals } = pod
+  view.refuse(offset)
+  const peer = view.peers.get(issuer)
+  // What was there before this pod began may be of a secret that nobody has any more.
+  if (!pod.joined || peer === undefined) return
+  const { incarnation } = peer.status
+  const before = refusals.get(issuer)
+  refusals.set(issuer, { incarnation, commands: before?.incarnation === incarnation ? before.commands + 1 : 1 })
 }
 
 /** Results are written until they are read back; a pod that is no longer active leaves them to its successor. */

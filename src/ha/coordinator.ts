@@ -10,7 +10,7 @@ import type { Random } from '../base/random.ts'
 import type { HaFact } from '../engine/ha-contract.ts'
 import type { EngineFact } from '../engine/protocol.ts'
 import { EngineError } from '../base/errors.ts'
-import { actOnCommands, publishResults } from './commands.ts'
+import { actOnCommands, publishResults, refuse } from './commands.ts'
 import type { HaSettings } from './contract.ts'
 import { turn, vacancy } from './decide.ts'
 import { type HaEffect, type HaEvent, Out, type RawRecord } from './events.ts'
@@ -122,6 +122,7 @@ export class Coordinator {
       record.kind === 'command' && commandSecret !== null && !signatureHolds(commandSecret, applicationId, record)
     if (record.kind === 'bad' || forged) {
       pod.badRecords++
+      if (record.kind === 'command') refuse(pod, record, offset)
       const why = record.kind === 'bad' ? record.why : 'its signature is missing or wrong'
       this.#out.log('warn', `the record at offset ${offset} of the coordinator topic is ignored: ${why}`)
       return
@@ -130,6 +131,7 @@ export class Coordinator {
       heartbeatBack(pod, this.#out, record, offset)
     if (record.kind === 'verify' && record.podId === pod.podId) readBack(pod, record.nonce)
     const at = timestamp === undefined ? {} : { at: timestamp }
+    if (record.kind === 'command') pod.refusals.delete(record.issuer)
     pod.view.apply(record, offset, { now, fresh: pod.fresh.value, live: pod.joined, ...at })
   }
 

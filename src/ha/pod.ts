@@ -109,6 +109,8 @@ export class Pod {
   faults: Fault[] = []
   inhibited = false
   restartRequired: string | null = null
+  /** Commands that were refused here for their signature, by the pod through which they came, in its present life. */
+  readonly refusals = new Map<string, { readonly incarnation: string; readonly commands: number }>()
   /** Why nothing of what this pod writes arrives, as far as the broker said so since the last that did. */
   refused: Refusal | undefined
 

@@ -3,6 +3,7 @@ import type { Config } from '../config/config.ts'
 import { selfFenceTimeoutMs } from '../config/rules.ts'
 import { configKeys, rowOf } from '../config/table.ts'
 import type { HaIdentity, HaSettings } from './contract.ts'
+import { fingerprintOf } from './log/signature.ts'
 import { shapeOf, shortHash } from './topology-shape.ts'
 
 export function haSettings(config: Config, identity: HaIdentity): HaSettings {
@@ -27,7 +28,7 @@ export function haSettings(config: Config, identity: HaIdentity): HaSettings {
     commandSecret: config.get('ha.command-secret'),
     topologyHash,
     topologyShape: new Map(Object.entries(shapeOf(topologyState))),
-    configHashes: configHashes(config),
+    configHashes: configHashes(config, applicationId),
     build,
   }
 }
@@ -37,13 +38,15 @@ function podIdOf(hostname: string): string {
   return hostname.replaceAll(/[^A-Za-z0-9._-]/g, '-').slice(0, 253) || 'pod'
 }
 
-/** Keys that must be the same on every pod. Secrets stay out: a hash of a short secret could be guessed. */
-function configHashes(config: Config): Record<string, string> {
+/** Keys that must be the same on every pod. Of secrets only the one of commands is among them. */
+function configHashes(config: Config, applicationId: string): Record<string, string> {
   const hashes: Record<string, string> = {}
   for (const key of configKeys) {
     const row = rowOf(key)
     if (row.scope !== 'application' || row.secret === true) continue
     hashes[key] = shortHash(JSON.stringify(config.get(key)))
   }
+  const secret = config.get('ha.command-secret')
+  hashes['ha.command-secret'] = secret === null ? '' : fingerprintOf(secret, applicationId)
   return hashes
 }

@@ -11,7 +11,7 @@ import type {
   ResultRecord,
   StatusRecord,
 } from './records.ts'
-import { keyOf, samePlace, standingCommands, statusKey } from './records.ts'
+import { keyOf, mostRefused, samePlace, standingCommands, statusKey } from './records.ts'
 
 /** When something was read: by the pod's own clock, and by the one that runs only while its view is fresh. */
 export interface Moment {
@@ -88,6 +88,11 @@ export class LogView {
   /** Parts that an active pod had, and a later one has not: what belongs to them has gaps since. */
   readonly abandoned = new Set<string>()
 
+  /** Offset of the newest command that was read, refused or not; null before the first. */
+  commandRead: number | null = null
+  /** Offsets of the last commands whose signature is missing or wrong here. */
+  refusedCommands: readonly number[] = []
+
   /** The newest claim that counts. */
   get holder(): Claim | undefined {
     return this.#winners.get(this.epoch)
@@ -130,6 +135,11 @@ export class LogView {
   /** Commands that stand, oldest first. */
   standing(): Command[] {
     return [...this.#standing.values()]
+  }
+
+  refuse(offset: number): void {
+    this.commandRead = offset
+    this.refusedCommands = [...this.refusedCommands, offset].slice(-mostRefused)
   }
 
   /** What outlives the topic in which it was told. */
@@ -214,17 +224,13 @@ export class LogView {
     this.peers.set(status.podId, { status, generation, lifeSince, stateSince, ...moment })
     this.#remember(status.podId, status.faults)
     // A build that this one does not know may have run under its epoch.
-    if (status.role !== 'STANDBY') this.#sawActive(status.tokenEpoch)
+    if (status.role !== 'STANDBY') this.#ran.add(status.tokenEpoch)
+    for (const oldest of this.#ran) if (this.#ran.size > kept) this.#ran.delete(oldest)
     if (!isHolder) return
     if (moment.live && status.role === 'ACTIVE' && status.tokenEpoch === this.epoch) this.#runs(status)
     // Binds those alone that saw it happen: a pod started since is somebody's decision to try again.
     const before = same ? known.status.handoffInhibited : true
     if (moment.live && status.state === 'FAILED' && status.handoffInhibited && !before) this.inhibitedEpoch = this.epoch
-  }
-
-  #sawActive(epoch: number): void {
-    this.#ran.add(epoch)
-    for (const oldest of this.#ran) if (this.#ran.size > kept) this.#ran.delete(oldest)
   }
 
   #runs({ podId, topologyHash, topologyShape }: StatusRecord): void {
@@ -259,6 +265,7 @@ export class LogView {
 
   /** A command that is written a second time, under its own name, is no second command. */
   #command(command: Command): void {
+    this.commandRead = command.offset
     if (this.#commandIds.has(command.id)) return
     this.#commandIds.add(command.id)
     this.commands.set(command.offset, command)

@@ -22,6 +22,7 @@ const longestKey = 1024
 const longestName = 253
 const longestReason = 1000
 export const mostFaults = 8
+export const mostRefused = 16
 
 export const roles = ['ACTIVE', 'STANDBY'] as const satisfies readonly HaRole[]
 export const states = [
@@ -80,6 +81,10 @@ export interface StatusRecord {
   readonly faults: readonly Fault[]
   /** FAILED for a record that failed on another pod too: nobody takes over by itself. */
   readonly handoffInhibited: boolean
+  /** Offset of the newest command that it has read; null from builds that do not tell it. */
+  readonly commandRead: number | null
+  /** Offsets of the last commands whose signature is missing or wrong to it. */
+  readonly refusedCommands: readonly number[]
   readonly heartbeat: number
 }
 
@@ -287,6 +292,10 @@ function decodeStatus(podId: string, o: Fields): StatusRecord | undefined {
     build: textOf(o, 'build', longestName) ?? '',
     faults: decodeFaults(o),
     handoffInhibited: flagOf(o, 'handoffInhibited') ?? false,
+    commandRead: wholeOf(o, 'commandRead') ?? null,
+    refusedCommands: listOf(o, 'refusedCommands', mostRefused).filter(
+      (each): each is number => Number.isSafeInteger(each) && (each as number) >= 0,
+    ),
     heartbeat: wholeOf(o, 'heartbeat') ?? 0,
   }
 }

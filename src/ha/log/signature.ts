@@ -1,6 +1,14 @@
 /** Signed commands: with `ha.command-secret`, write access to the coordinator topic alone commands nothing. */
-import { createHmac, timingSafeEqual } from 'node:crypto'
+import { createHmac, scryptSync, timingSafeEqual } from 'node:crypto'
 import type { CommandRecord } from './records.ts'
+
+/**
+ * Tells pods whether they have one secret. Whoever reads the topic can try guesses against it, as against any signed
+ * command; this makes each of them dear.
+ */
+export function fingerprintOf(secret: string, applicationId: string): string {
+  return scryptSync(secret, `ha.command-secret of ${applicationId}`, 8).toString('hex')
+}
 
 /** What is signed: everything that the command says, bound to its own name and to the epoch it is meant for. */
 function signed(applicationId: string, record: CommandRecord): string {

@@ -1,6 +1,6 @@
 /** Who became active, when and why; and what operators said: read out of the log, the same on every pod. */
-import { isAlive } from '../decide.ts'
-import type { Claim, Command } from '../log/log-view.ts'
+import { isAlive, isFresh } from '../decide.ts'
+import type { Claim, Command, Peer } from '../log/log-view.ts'
 import { standingCommands } from '../log/records.ts'
 import type { Pod } from '../pod.ts'
 import type { HaCommandResult, HaHistory, HaHistoryEvent } from './view.ts'
@@ -53,13 +53,39 @@ export function commandResults(pod: Pod): HaCommandResult[] {
   return newest.map((each) => {
     const { offset: commandOffset, command, target, force, issuer, value } = each
     const said = { commandOffset, command, target, force, issuer }
+    const refusing = refusedBy(pod, each)
+    if (refusing !== undefined) return { ...said, outcome: 'REJECTED', reason: refusing }
     const result = view.results.get(commandOffset)
     if (result) return { ...said, outcome: result.outcome, reason: result.reason }
+    const unread = standingCommands.has(command) ? notYetRead(pod, commandOffset) : undefined
+    if (unread !== undefined) return { ...said, outcome: 'PENDING', reason: `pod ${unread} has not read it yet` }
     // It holds from where it lies in the log, whoever is active.
     if (standingCommands.has(command)) return { ...said, outcome: 'DONE', reason: standingText(command, target, value) }
     if (isExpired(pod, each)) return { ...said, outcome: 'EXPIRED', reason: 'nobody carried it out in time' }
     return { ...said, outcome: 'PENDING', reason: 'the active pod has not decided yet' }
   })
+}
+
+/** What stands binds each pod by itself; anything else is for the active one. */
+function refusedBy(pod: Pod, { offset, command, issuer }: Command): string | undefined {
+  const refusing = heard(pod).filter(({ status }) => status.refusedCommands.includes(offset))
+  const counts = refusing.filter(({ status }) => standingCommands.has(command) || status.role === 'ACTIVE')
+  if (counts.length === 0) return undefined
+  const names = counts.map(({ status }) => status.podId).join(', ')
+  const elsewhere = standingCommands.has(command) ? '; it holds on the others alone' : ''
+  return `refused by ${names}, where ha.command-secret is not that of pod ${issuer}${elsewhere}: set the same on all pods`
+}
+
+/** A pod that is heard, and has not come so far in the log. */
+function notYetRead(pod: Pod, offset: number): string | undefined {
+  const behind = heard(pod).find(({ status }) => status.commandRead !== null && status.commandRead < offset)
+  return behind?.status.podId
+}
+
+function heard(pod: Pod): Peer[] {
+  return [...pod.view.peers.values()].filter(
+    (peer) => peer.status.podId !== pod.podId && isFresh(peer, pod.fresh.value, pod.settings),
+  )
 }
 
 /** Nobody begins with it any more, and nobody has: how it ends is told where somebody did. */

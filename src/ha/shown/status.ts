@@ -43,6 +43,7 @@ function peersOf(pod: Pod, now: number): HaPeer[] {
     if (podId === pod.podId || !peer.live) continue
     const { status, generation } = peer
     const alive = isAlive(peer, pod.fresh.value, pod.settings)
+    const refused = pod.refusals.get(podId)
     peers.push({
       podId,
       role: alive ? status.role : 'STANDBY',
@@ -50,6 +51,7 @@ function peersOf(pod: Pod, now: number): HaPeer[] {
       replicationLagRecords: status.lagRecords,
       replicationLagMs: status.lagMs,
       diskFull: status.diskFull,
+      commandsRefused: refused?.incarnation === status.incarnation ? refused.commands : 0,
       generation,
       freshnessMs: Math.round(now - peer.now),
       failoverPriority: status.failoverPriority,
@@ -92,13 +94,16 @@ export function ownStatus(pod: Pod): StatusRecord {
     build: settings.build,
     faults: pod.faults,
     handoffInhibited: pod.inhibited && pod.engine === 'failed',
+    commandRead: view.commandRead,
+    refusedCommands: view.refusedCommands,
     heartbeat: pod.heartbeat,
   }
 }
 
 /** What others should hear of at once, not with the next heartbeat. */
 export function shownOf(pod: Pod): string {
-  const { run, failoverPriority, diskFull } = pod
+  const { run, failoverPriority, diskFull, view } = pod
   const held = run ? [pod.paused, run.epoch] : ['', 0]
-  return [pod.role, pod.state, pod.restarting, ...held, failoverPriority, diskFull !== undefined].join(' ')
+  const said = [failoverPriority, diskFull !== undefined, view.commandRead]
+  return [pod.role, pod.state, pod.restarting, ...held, ...said].join(' ')
 }

@@ -10,6 +10,8 @@ export interface HaPeer {
   readonly replicationLagMs: number
   /** Its stores wait for room on the disk. */
   readonly diskFull: boolean
+  /** Commands through it that this pod refused for their signature, since either began, or since one was right. */
+  readonly commandsRefused: number
   readonly generation: number
   readonly freshnessMs: number
   readonly failoverPriority: number

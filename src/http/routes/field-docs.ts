@@ -175,6 +175,8 @@ export const fieldDocs: Readonly<Record<string, Readonly<Record<string, string>>
     'peers[].replicationLagRecords': 'Changelog records behind.',
     'peers[].replicationLagMs': 'Time behind.',
     'peers[].diskFull': 'Its stores wait for room on the disk.',
+    'peers[].commandsRefused':
+      'Commands through it that this pod refused: their signature (`ha.command-secret`) was missing or wrong.',
     'peers[].generation': 'Grows with each start of the pod.',
     'peers[].freshnessMs': 'Age of its last sign of life.',
     'peers[].failoverPriority': 'Higher goes first.',

@@ -208,6 +208,7 @@ const haStatus = object({
       replicationLagRecords: integer,
       replicationLagMs: integer,
       diskFull: boolean,
+      commandsRefused: count,
       generation: integer,
       freshnessMs: integer,
       failoverPriority: integer,

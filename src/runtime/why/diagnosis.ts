@@ -84,6 +84,7 @@ function haFacts(ha: HaLink | null): Facts['ha'] {
   if (status === null) return null
   const active = status.peers.find(({ role }) => role === 'ACTIVE')
   const promoting = status.peers.find(({ podId, state }) => state === 'PROMOTING' && podId === status.tokenHolder)
+  const refused = status.peers.filter(({ commandsRefused }) => commandsRefused > 0).map(({ podId }) => podId)
   return {
     podId: status.selfPodId,
     role: status.selfRole,
@@ -93,6 +94,7 @@ function haFacts(ha: HaLink | null): Facts['ha'] {
     ...(promoting !== undefined && {
       promoting: { podId: promoting.podId, diskFull: promoting.diskFull, heardMs: Math.max(0, promoting.freshnessMs) },
     }),
+    ...(refused.length > 0 && { refused: { podIds: refused } }),
     others: status.peers.map(({ podId, state }) => ({ podId, state })),
     active:
       active === undefined

@@ -168,6 +168,8 @@ export interface HaFacts {
   readonly active: { readonly podId: string; readonly state: string; readonly heardMs: number } | null
   /** The pod that holds the token and is on its way to be active, where it is another one. */
   readonly promoting?: { readonly podId: string; readonly diskFull: boolean; readonly heardMs: number }
+  /** Pods whose commands are refused here, and since when this process has seen it. */
+  readonly refused?: { readonly podIds: readonly string[]; readonly sinceMs?: number }
   /** Since when none has been active, as far as this process has seen it. */
   readonly noneSinceMs?: number
   /** The others that were heard. */

@@ -83,6 +83,7 @@ export class Look {
   #fullSinceMs: number | null = null
   #troubleSinceMs: number | null = null
   #noneActiveSinceMs: number | null = null
+  #refusedSinceMs: number | null = null
   #dispatch = { records: -1, atMs: 0 }
   /** Late records when the watermark was first seen ahead of the clock. */
   #lateBefore: number | null = null
@@ -315,7 +316,14 @@ export class Look {
     const ha = this.#o.ha()
     const isNone = ha !== null && ha.active === null && ha.role !== 'ACTIVE'
     this.#noneActiveSinceMs = isNone ? (this.#noneActiveSinceMs ?? now) : null
-    return ha === null || this.#noneActiveSinceMs === null ? ha : { ...ha, noneSinceMs: this.#noneActiveSinceMs }
+    this.#refusedSinceMs = ha?.refused === undefined ? null : (this.#refusedSinceMs ?? now)
+    return (
+      ha && {
+        ...ha,
+        ...(this.#noneActiveSinceMs !== null && { noneSinceMs: this.#noneActiveSinceMs }),
+        ...(ha.refused !== undefined && { refused: { ...ha.refused, sinceMs: this.#refusedSinceMs ?? now } }),
+      }
+    )
   }
 }
 

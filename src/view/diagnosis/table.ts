@@ -8,6 +8,7 @@ import { fencedRows, groupRows } from './rows/group.ts'
 import { laneRows } from './rows/lanes.ts'
 import { orderRows } from './rows/order.ts'
 import { orderedRows } from './rows/ordered.ts'
+import { refusedRows } from './rows/refused.ts'
 
 export const standstillTable: readonly StandstillRow[] = [
   ...failureRows,
@@ -22,6 +23,7 @@ export const standstillTable: readonly StandstillRow[] = [
   ...lateRows,
   ...orderedRows,
   ...effectRows,
+  ...refusedRows,
 ]
 
 /** Where the guide explains a code. */

@@ -8,6 +8,7 @@ export const readyPeer: HaPeer = {
   replicationLagRecords: 3,
   replicationLagMs: 20,
   diskFull: false,
+  commandsRefused: 0,
   generation: 2,
   freshnessMs: 400,
   failoverPriority: 1,

@@ -66,6 +66,8 @@ export function statusRecord(fields: Partial<StatusRecord>): StatusRecord {
     build: 'test',
     faults: [],
     handoffInhibited: false,
+    commandRead: null,
+    refusedCommands: [],
     heartbeat: 1,
     ...fields,
   }
