@@ -40,13 +40,15 @@ function podIdOf(hostname: string): string {
 
 /** Keys that must be the same on every pod. Of secrets only the one of commands is among them. */
 function configHashes(config: Config, applicationId: string): Record<string, string> {
-  const hashes: Record<string, string> = {}
+  const secret = config.get('ha.command-secret')
+  // The first, for of several differences one is shown, and with this one commands are lost.
+  const hashes: Record<string, string> = {
+    'ha.command-secret': secret === null ? '' : fingerprintOf(secret, applicationId),
+  }
   for (const key of configKeys) {
     const row = rowOf(key)
     if (row.scope !== 'application' || row.secret === true) continue
     hashes[key] = shortHash(JSON.stringify(config.get(key)))
   }
-  const secret = config.get('ha.command-secret')
-  hashes['ha.command-secret'] = secret === null ? '' : fingerprintOf(secret, applicationId)
   return hashes
 }

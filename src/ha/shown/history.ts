@@ -66,10 +66,13 @@ export function commandResults(pod: Pod): HaCommandResult[] {
   })
 }
 
-/** What stands binds each pod by itself; anything else is for the active one. */
-function refusedBy(pod: Pod, { offset, command, issuer }: Command): string | undefined {
+/** What stands binds each pod by itself; anything else is for the pod that was active when it was asked for. */
+function refusedBy(pod: Pod, { offset, command, issuer, expectEpoch }: Command): string | undefined {
   const refusing = heard(pod).filter(({ status }) => status.refusedCommands.includes(offset))
-  const counts = refusing.filter(({ status }) => standingCommands.has(command) || status.role === 'ACTIVE')
+  const counts = refusing.filter(
+    ({ status: { role, tokenEpoch } }) =>
+      standingCommands.has(command) || (role === 'ACTIVE' && tokenEpoch === expectEpoch),
+  )
   if (counts.length === 0) return undefined
   const names = counts.map(({ status }) => status.podId).join(', ')
   const elsewhere = standingCommands.has(command) ? '; it holds on the others alone' : ''

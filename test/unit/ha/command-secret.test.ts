@@ -96,6 +96,8 @@ describe('the result of a command', () => {
     assert.equal(said('SWITCH', refused)?.outcome, 'REJECTED')
     const standby = (offset: number) => ({ ...refused(offset), role: 'STANDBY' }) as const
     assert.equal(said('SWITCH', standby)?.outcome, 'PENDING', 'only the active pod decides on it')
+    const since = (offset: number) => ({ ...refused(offset), tokenEpoch: 2 })
+    assert.equal(said('SWITCH', since)?.outcome, 'PENDING', 'it has become active of that, maybe')
   })
 
   test('does not wait for a pod that is not heard', () => {
