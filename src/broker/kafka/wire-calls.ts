@@ -80,7 +80,9 @@ function parseProduce(reader: Reader): ProduceAnswer[] {
       let errorMessage: string | null = null
       p.readArray((e) => {
         e.readInt32()
-        errorMessage ??= e.readNullableString()
+        // Each has one, and what is not read is taken for what comes behind it.
+        const message = e.readNullableString()
+        errorMessage ??= message
       })
       errorMessage = p.readNullableString() ?? errorMessage
       answers.push({ topic, partition, errorCode, errorMessage, baseOffset })

@@ -188,11 +188,15 @@ async function createMissing(
 }
 
 /** What Kafka calls any time at all. */
-const anyTime = { 'message.timestamp.after.max.ms': '9223372036854775807' }
+const any = '9223372036854775807'
+const anyTime = { 'message.timestamp.after.max.ms': any, 'message.timestamp.before.max.ms': any }
+/** Whatever the broker's default is: with the broker's own time in its place all event time behind the topic would be lost. */
+const timeOfData = { 'message.timestamp.type': 'CreateTime' }
 
 /**
  * Topics of the application's own. Event times are the data's: Kafka 4 refuses those that are more than an hour ahead of its clock,
- * unless a topic says otherwise. Brokers before 3.6 know no such setting, and others may not let it be made: they are asked without it.
+ * or as old as its operators say, unless a topic says otherwise. Brokers before 3.6 know no such settings, and others may not let
+ * them be made: they are asked without.
  */
 async function createOwn(broker: BrokerPort, specs: readonly TopicSpec[]): Promise<void> {
   const timeless = specs.map((spec) => ({ ...spec, config: { ...spec.config, ...anyTime } }))
@@ -213,7 +217,7 @@ async function createBoundaryTopics(
   const specs = settings.plan.boundaries.map((boundary) => ({
     topic: boundaryTopic(settings, boundary),
     partitions: partitions[boundary.toSubtopology] ?? 1,
-    config: { 'cleanup.policy': 'delete', 'retention.ms': '-1', 'segment.bytes': '52428800' },
+    config: { ...timeOfData, 'cleanup.policy': 'delete', 'retention.ms': '-1', 'segment.bytes': '52428800' },
   }))
   if (specs.length === 0) return []
   await createOwn(broker, specs)
@@ -222,7 +226,28 @@ async function createBoundaryTopics(
     const has = infos.find((info) => info.topic === topic)?.partitions ?? wanted
     if (has !== wanted) throw otherCount(topic, has, wanted)
   }
+  await Promise.all(specs.map(({ topic }) => refuseBrokerTime(broker, topic)))
   return infos
+}
+
+/** One that was there before may have been made with the broker's time, by hand or by a version that left it to the broker's default. */
+async function refuseBrokerTime(broker: BrokerPort, topic: string): Promise<void> {
+  let config: Readonly<Record<string, string>>
+  try {
+    config = await broker.topicConfig(topic)
+  } catch (error) {
+    // Whoever may not look at the settings of topics is not kept from reading them.
+    if (error instanceof BrokerError && error.errorClass === 'config') return
+    throw error
+  }
+  if (config['message.timestamp.type'] !== 'LogAppendTime') return
+  throw new EngineError(
+    'CONFIG_INVALID',
+    `the topic ${topic} gives its records the broker's time (message.timestamp.type is LogAppendTime), and behind it all event ` +
+      'time would be lost. Nothing was read; set message.timestamp.type of the topic to CreateTime (`kafka-configs --alter`), ' +
+      'and begin anew where records went through it before',
+    { topic },
+  )
 }
 
 async function createChangelogs(
