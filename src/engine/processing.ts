@@ -18,6 +18,7 @@ import {
   tasksOf,
 } from './group/assignment.ts'
 import { refuseMadeAnew, refuseOtherState, saidOf } from './group/made-anew.ts'
+import { refuseMovedOffsets } from './group/moved-offsets.ts'
 import type { Commits } from './commit/commits.ts'
 import type { Committer } from './commit/committer.ts'
 import type { EngineOptions } from './engine-options.ts'
@@ -219,6 +220,7 @@ export class Processing {
   #judge(topics: ResolvedTopics, position: GroupPosition): void {
     const { settings, fact } = this.#o
     refuseOtherState(settings, topics, position)
+    refuseMovedOffsets(settings, topics, position)
     for (const message of saidOf(settings, position)) fact({ type: 'log', level: 'warn', message })
   }
 

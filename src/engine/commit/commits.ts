@@ -3,6 +3,7 @@ import { assert } from '../../base/assert.ts'
 import type { CommitEpoch } from '../../base/ids.ts'
 import { sleep } from '../../base/timers.ts'
 import type { CommitReport } from './machine.ts'
+import { encodeRead } from './read-topics.ts'
 import { incarnationOf } from './state-marks.ts'
 import { encodeTag } from './tag.ts'
 import type { OffsetToCommit } from '../../broker/port.ts'
@@ -50,6 +51,9 @@ const keptShare = 0.8
 
 /** High availability is told of commits, not of every one. */
 const committedEveryMs = 250
+
+/** Where what is noted of stores takes more of the metadata, something else has no room there. */
+const roomyBytes = 2500
 
 export class Commits {
   /** Of the run: what its commits are counted under. */
@@ -267,6 +271,7 @@ export class Commits {
     const { seq } = flow.dispatcher
     const { tokenEpoch } = this
     const [first] = positions
+    const read = encodeRead(positions)
     const encode = (position: FrozenPosition): OffsetToCommit => {
       const { topic, partition, topicId, offset, maxTimestamp, comesTo, watermark, idle, kept, held } = position
       // The first one is committed every time.
@@ -277,6 +282,7 @@ export class Commits {
         ...(comesTo !== undefined && { comesTo }),
         ...(kept && { kept }),
         ...(held && { held }),
+        ...(stores.length < roomyBytes && { read }),
       }
       const metadata = encodeTag({ tokenEpoch, seq: epoch, maxTimestamp, watermark, idle, ...done, stores })
       return { topic, partition, offset, metadata }

@@ -25,6 +25,8 @@ export interface CommitTag {
   readonly held?: string
   /** What the commit remembers of the stores (`state-marks.ts`); one partition of each commit has it. */
   readonly stores?: string
+  /** Which topics the application has read (`read-topics.ts`); left out where it is one alone. */
+  readonly read?: string
   /** How far changelogs go (`changelog-ends.ts`). */
   readonly ends?: string
 }
@@ -34,12 +36,13 @@ const parseTime = (text: string | undefined): number => (text ? Number(text) : N
 
 export function encodeTag(tag: CommitTag): string {
   const idle = tag.idle ? '|idle' : ''
-  const { of, comesTo, kept, held, stores } = tag
+  const { of, comesTo, kept, held, read, stores } = tag
   const marks = [
     of && `|of=${of}`,
     comesTo !== undefined && `|to=${comesTo}`,
     held && `|held=${held}`,
     kept && `|kept=${kept.end},${time(kept.timestamp)},${kept.offset}`,
+    read && `|in=${read}`,
     stores && `|stores=${stores}`,
   ]
   const all = marks.filter((mark) => typeof mark === 'string').join('')
@@ -58,7 +61,7 @@ export function decodeTag(metadata: string): CommitTag | undefined {
   const idle = parts.length === 6 && parts[5] === 'idle'
   if (parts[0] !== 'v1' || !(parts.length === 5 || idle)) return undefined
   const [, tokenEpoch, seq, maxTimestamp, watermark] = parts
-  const { of, to, held, kept, stores, ends } = marks
+  const { of, to, held, kept, in: read, stores, ends } = marks
   const tag = {
     tokenEpoch: Number(tokenEpoch),
     seq: Number(seq),
@@ -69,6 +72,7 @@ export function decodeTag(metadata: string): CommitTag | undefined {
     ...(to && { comesTo: Number(to) }),
     ...(held && { held }),
     ...(kept && { kept: parseKept(kept) }),
+    ...(read && { read }),
     ...(stores && { stores }),
     ...(ends && { ends }),
   }

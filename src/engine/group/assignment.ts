@@ -9,6 +9,7 @@ import type { StartingTask } from '../../lanes/protocol.ts'
 import type { Affinity, TaskRef } from '../../topology/affinity.ts'
 import type { EngineSettings } from '../settings.ts'
 import { boundariesOf, idsIn, ofAnother, ofTopics } from './made-anew.ts'
+import { lostIn, unnotedIn } from './moved-offsets.ts'
 import type { ResolvedTopics } from './topics.ts'
 
 export interface StartingPoint extends TopicPartition {
@@ -37,6 +38,10 @@ export interface GroupPosition {
   readonly watermark: number
   /** What the group has committed of topics that were deleted since: no offsets of those that have their names now. */
   readonly madeAnew: readonly CommittedOffset[]
+  /** What it has beside which the engine has noted nothing. */
+  readonly unnoted: readonly CommittedOffset[]
+  /** Topics that it has read, and of which it has no offset any more. */
+  readonly lost: readonly string[]
   /** How far the changelogs went at the last commit that told of each. */
   readonly ends: KnownEnds
 }
@@ -50,7 +55,15 @@ export async function groupPosition(
   partitions: readonly TopicPartition[],
   { topics }: Pick<ResolvedTopics, 'topics'>,
 ): Promise<GroupPosition> {
-  const nothing = { partitions: [], madeAnew: [], newestTag: undefined, watermark: unknown, ends: new Map() }
+  const nothing = {
+    partitions: [],
+    madeAnew: [],
+    unnoted: [],
+    lost: [],
+    newestTag: undefined,
+    watermark: unknown,
+    ends: new Map(),
+  }
   if (partitions.length === 0) return nothing
   const [told, stable, latest] = await Promise.all([
     broker.committedOffsets(settings.applicationId, partitions, true),
@@ -58,7 +71,8 @@ export async function groupPosition(
     broker.listOffsets(partitions, 'latest'),
   ])
   const idOf = idsIn(topics)
-  const [committed, madeAnew] = [ofTopics(told, idOf), ofAnother(told, idOf)]
+  const { gone, lost } = await lostIn(settings, broker, told, topics)
+  const [committed, madeAnew] = [ofTopics(told, idOf), [...ofAnother(told, idOf), ...gone]]
   // Which commit is the newest one does not depend on what it tells of.
   const newestTag = newest(told)
   const fresh = committed.filter((c) => c.offset < 0)
@@ -79,7 +93,7 @@ export async function groupPosition(
     highWatermark: highWatermarks.get(partitionKey(c.topic, c.partition)) ?? -1,
   }))
   const watermark = newest(committed)?.watermark ?? unknown
-  return { partitions: result, madeAnew, newestTag, watermark, ends: endsIn(told) }
+  return { partitions: result, madeAnew, unnoted: unnotedIn(told), lost, newestTag, watermark, ends: endsIn(told) }
 }
 
 /**
@@ -152,7 +166,8 @@ async function sourceStarts(
   // A partition that came to a topic which the group reads already, or a topic that was made anew: all that lies in it was
   // written since.
   const read = await broker.committedOffsets(settings.applicationId, null, true)
-  const known = new Set(read.filter(({ offset }) => offset >= 0).map(({ topic }) => topic))
+  const ofGroup = [...madeAnew, ...read.filter(({ offset }) => offset >= 0)]
+  const known = new Set(ofGroup.map(({ topic }) => topic))
   const added = fresh.filter(({ topic }) => known.has(topic))
   const others = fresh.filter(({ topic }) => !known.has(topic))
   const fromStart = await broker.listOffsets(added, 'earliest')

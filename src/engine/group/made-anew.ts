@@ -80,7 +80,7 @@ export function refuseOtherState(
     throw new EngineError(
       'OFFSETS_MISSING',
       `the store ${store.name} holds what was read of a topic ${topic} that was deleted, and the group ${group} has no ` +
-        `offset of the one that has its name now: ${topic}:${partition} was committed at ${offset} of the old one. ` +
+        `offset of the one that has its name now${offset < 0 ? '' : `: ${topic}:${partition} was committed at ${offset} of the old one`}. ` +
         'Nothing was read or changed; to go on would mix both in the state, so begin anew under another applicationId',
       { topic, partition },
     )
@@ -95,7 +95,10 @@ export function saidOf(
   const between = boundariesOf(settings)
   return [...Map.groupBy(madeAnew, ({ topic }) => topic)].map(([topic, of]) => {
     const places = of.map(({ partition, offset }) => `partition ${partition}: ${offset}`).join(', ')
-    const what = `the topic ${topic} was deleted and made again, and the offsets of the group are of the old one (${places})`
+    const offsets = of.some(({ offset }) => offset < 0)
+      ? 'the offsets of the group went with the old one'
+      : `the offsets of the group are of the old one (${places})`
+    const what = `the topic ${topic} was deleted and made again, and ${offsets}`
     const lost = between.has(topic) ? '; what lay in the old one and was not read is lost' : ''
     return `${what}: the new one is read from its beginning${lost}`
   })
