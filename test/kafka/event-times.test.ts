@@ -11,7 +11,7 @@ import { eventually } from '../support/millrace.ts'
 
 const kafka = await kafkaForTests({ own: true })
 const skip = 'skip' in kafka ? kafka.skip : false
-const any = { 'message.timestamp.type': 'CreateTime', 'message.timestamp.before.max.ms': '9223372036854775807' }
+const takesAll = { 'message.timestamp.type': 'CreateTime', 'message.timestamp.before.max.ms': '9223372036854775807' }
 const longAgo = Date.UTC(2020, 0, 1)
 const dayMs = 86_400_000
 
@@ -44,7 +44,8 @@ describe('event times on Kafka', { skip }, () => {
   })
 
   test('are kept by the topics between sub-topologies, and by changelogs, of a cluster that has other defaults', async (t) => {
-    for (const topic of ['numbers', 'window-counts']) await port.createTopics([{ topic, partitions: 2, config: any }])
+    for (const topic of ['numbers', 'window-counts'])
+      await port.createTopics([{ topic, partitions: 2, config: takesAll }])
     await alterBroker(`log.message.timestamp.type=LogAppendTime,log.message.timestamp.before.max.ms=${dayMs}`)
     t.after(() => alterBroker('log.message.timestamp.type=CreateTime'))
     const engine = await TestEngine.start(t, 'windows-through-topics', settings)

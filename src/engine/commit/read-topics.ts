@@ -3,7 +3,6 @@
  * with it, and what is noted beside these. Of one that is made again under its name the others still know.
  */
 import type { CommittedOffset } from '../../broker/port.ts'
-import type { FrozenPosition } from '../input/positions.ts'
 import { digestOf, incarnationOf } from './state-marks.ts'
 import { type CommitTag, compareTags, decodeTag } from './tag.ts'
 
@@ -13,8 +12,14 @@ const nameLength = 8
 
 const nameOf = (topic: string): string => digestOf(topic).slice(0, nameLength)
 
+interface ReadUpTo {
+  readonly topic: string
+  readonly topicId?: string | undefined
+  readonly offset: number
+}
+
 /** Empty where there are no others. */
-export function encodeRead(positions: readonly FrozenPosition[]): string {
+export function encodeRead(positions: readonly ReadUpTo[]): string {
   const read = new Map<string, string>()
   for (const { topic, topicId, offset } of positions) if (offset > 0 && topicId) read.set(topic, topicId)
   if (read.size < 2) return ''

@@ -188,8 +188,8 @@ async function createMissing(
 }
 
 /** What Kafka calls any time at all. */
-const any = '9223372036854775807'
-const anyTime = { 'message.timestamp.after.max.ms': any, 'message.timestamp.before.max.ms': any }
+const unlimited = '9223372036854775807'
+const anyTime = { 'message.timestamp.after.max.ms': unlimited, 'message.timestamp.before.max.ms': unlimited }
 /** Whatever the broker's default is: with the broker's own time in its place all event time behind the topic would be lost. */
 const timeOfData = { 'message.timestamp.type': 'CreateTime' }
 
