@@ -51,20 +51,22 @@ class Rig extends VirtualEngine {
   }
 }
 
+/** A start that fails for its offsets; what it says. */
+async function refused(rig: Rig): Promise<string> {
+  await rig.start()
+  await rig.until('it has failed', () => rig.count('failed') > 0)
+  const failed = rig.facts.find((fact) => fact.type === 'failed')
+  assert.equal(failed?.error.code, 'OFFSETS_MISSING')
+  assert.equal(rig.count('running'), 0)
+  return failed?.error.message ?? ''
+}
+
 describe('a start over stores in memory', () => {
   test('is refused where the group has lost its offsets: everything would count twice', async () => {
     const rig = new Rig()
     await rig.ran('in')
     rig.deleted = true
-    await rig.start()
-    await rig.until('it has failed', () => rig.count('failed') > 0)
-    const failed = rig.facts.find((fact) => fact.type === 'failed')
-    assert.equal(failed?.error.code, 'OFFSETS_MISSING')
-    assert.match(
-      failed?.error.message ?? '',
-      /^the changelogs of sim hold committed state, but its group has no offsets/,
-    )
-    assert.equal(rig.count('running'), 0)
+    assert.match(await refused(rig), /^the changelogs of sim hold committed state, but its group has no offsets/)
     rig.deleted = false
     await rig.start()
     await rig.runs()
@@ -102,17 +104,26 @@ describe('an offset that a tool has set for a part of the group', () => {
       const rig = new Rig()
       await rig.ran('in')
       rig.moved = offset
-      await rig.start()
-      await rig.until('it has failed', () => rig.count('failed') > 0)
-      const failed = rig.facts.find((fact) => fact.type === 'failed')
-      assert.equal(failed?.error.code, 'OFFSETS_MISSING')
       assert.match(
-        failed?.error.message ?? '',
+        await refused(rig),
         new RegExp(
           `^the offset ${offset} that the group sim has of in:1 .* a tool has set it\\. The store counts holds`,
         ),
       )
-      assert.equal(rig.count('running'), 0)
+    })
+  }
+
+  for (const split of ['in-process', 'repartition-topics'] as const) {
+    test(`is believed, and noted, where another program had the group before: ${split}`, async () => {
+      const rig = new Rig({ split })
+      await rig.broker.createTopics([{ topic: 'in', partitions: 2 }])
+      const member = { groupId: 'sim', groupInstanceId: null, memberId: '', generationId: -1 }
+      const left = [0, 1].map((partition) => ({ topic: 'in', partition, offset: 0, metadata: '' }))
+      await rig.broker.commitOffsets(member, left)
+      // Nothing comes to the other partition.
+      await rig.ran('in')
+      await rig.start()
+      await rig.runs()
     })
   }
 
@@ -136,15 +147,6 @@ describe('a topic of which the group has nothing any more, beside one of which i
       .count({ store: 'counts' })
       .toStream()
       .to('out')
-  }
-
-  async function refused(rig: Rig): Promise<string> {
-    await rig.start()
-    await rig.until('it has failed', () => rig.count('failed') > 0)
-    const failed = rig.facts.find((fact) => fact.type === 'failed')
-    assert.equal(failed?.error.code, 'OFFSETS_MISSING')
-    assert.equal(rig.count('running'), 0)
-    return failed?.error.message ?? ''
   }
 
   for (const split of ['in-process', 'repartition-topics'] as const) {

@@ -9,7 +9,7 @@ import type { StartingTask } from '../../lanes/protocol.ts'
 import type { Affinity, TaskRef } from '../../topology/affinity.ts'
 import type { EngineSettings } from '../settings.ts'
 import { boundariesOf, idsIn, ofAnother, ofTopics } from './made-anew.ts'
-import { lostIn, unnotedIn } from './moved-offsets.ts'
+import { isUnnoted, lostIn } from './moved-offsets.ts'
 import type { ResolvedTopics } from './topics.ts'
 
 export interface StartingPoint extends TopicPartition {
@@ -26,6 +26,8 @@ export interface StartingPoint extends TopicPartition {
   readonly held?: string | undefined
   /** Whether the group has an offset of it; else the next commit says where it began. */
   readonly committed: boolean
+  /** Another program has set that offset, for nothing is noted beside it: the next commit does. */
+  readonly isForeign?: boolean
   /** End of what can be read of it at this moment: how far behind the start is, before anything is fetched. */
   readonly logEnd: number
   /** End of the log at this moment, with what open transactions hold back. */
@@ -89,11 +91,20 @@ export async function groupPosition(
     kept: c.offset >= 0 ? decodeTag(c.metadata)?.kept : undefined,
     held: decodeTag(c.metadata)?.held,
     committed: c.offset >= 0,
+    isForeign: isUnnoted(c),
     logEnd: ends.get(partitionKey(c.topic, c.partition)) ?? -1,
     highWatermark: highWatermarks.get(partitionKey(c.topic, c.partition)) ?? -1,
   }))
   const watermark = newest(committed)?.watermark ?? unknown
-  return { partitions: result, madeAnew, unnoted: unnotedIn(told), lost, newestTag, watermark, ends: endsIn(told) }
+  return {
+    partitions: result,
+    madeAnew,
+    unnoted: told.filter(isUnnoted),
+    lost,
+    newestTag,
+    watermark,
+    ends: endsIn(told),
+  }
 }
 
 /**

@@ -16,9 +16,9 @@ interface Committed {
   readonly lost: readonly string[]
 }
 
-/** Those beside which nothing is noted. */
-export function unnotedIn(committed: readonly CommittedOffset[]): CommittedOffset[] {
-  return committed.filter(({ offset, metadata }) => offset >= 0 && decodeTag(metadata) === undefined)
+/** An offset beside which nothing is noted. */
+export function isUnnoted({ offset, metadata }: CommittedOffset): boolean {
+  return offset >= 0 && decodeTag(metadata) === undefined
 }
 
 /**
@@ -52,7 +52,7 @@ async function hasNoOffset({ applicationId }: EngineSettings, broker: BrokerPort
 }
 
 /**
- * A group without any note is another matter: it is of another program, or of an application that has nothing to lose.
+ * A group without any note is another matter: another program had it before, and the first commit notes all that it left.
  *
  * @throws EngineError `OFFSETS_MISSING` where a store holds what was read up to another offset.
  */

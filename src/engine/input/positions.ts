@@ -66,12 +66,14 @@ export class Positions {
     this.#routes = routes
   }
 
-  assigned({ topic, partition, offset, committed, kept }: StartingPoint): void {
+  assigned({ topic, partition, offset, committed, isForeign, kept }: StartingPoint): void {
     const key = partitionKey(topic, partition)
     assert(offset >= 0, `${key} is to be read from offset ${offset}`)
     this.#kept.set(key, kept)
     this.#committed.set(key, offset)
     if (!committed) this.#unsaid.add(key)
+    // At once, and of all of them: one that is left without a note is taken for moved by a later start.
+    if (isForeign) this.#owed.add(key)
   }
 
   revoked(route: Route): void {
