@@ -1,37 +1,21 @@
 /** A pod whose disk is full, in a group: real engines, stores on a small file system of their own. */
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { lastByKey } from '../engine/support/engine.ts'
+import { noMount, remount, smallDisks } from '../support/small-disk.ts'
 import { type Pod, Pods } from './support/pods.ts'
 
 const application = new URL('../engine/apps/large-rows.ts', import.meta.url)
 const handoffTimeoutMs = 1500
 const folder = mkdtempSync(join(tmpdir(), 'millrace-full-pod-'))
-const small = join(folder, 'small')
-let mounted = false
-after(() => {
-  if (mounted) execFileSync('umount', [small])
-  rmSync(folder, { recursive: true, force: true })
-})
-
-/** False where this process may not mount anything. */
-function mountSmall(): boolean {
-  mkdirSync(small)
-  try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=16m', 'tmpfs', small], { stdio: 'pipe' })
-  } catch {
-    return false
-  }
-  mounted = true
-  return true
-}
+after(() => rmSync(folder, { recursive: true, force: true }))
+const mount = smallDisks()
 
 /** Whatever is free is taken; the stores may be quicker with the last of it. */
-function fill(): void {
+function fill(small: string): void {
   const { bavail, bsize } = statfsSync(small)
   try {
     writeFileSync(join(small, 'ballast'), Buffer.alloc(bavail * bsize))
@@ -46,7 +30,8 @@ const round = Array.from({ length: keys }, (_, i) => ({ key: `key-${i}`, value: 
 const lagOf = (pod: Pod): number => pod.status?.replicationLagRecords ?? 0
 
 test('a pod whose disk is full is passed over, says why, and gives back what it was forced to take', async (t) => {
-  if (!mountSmall()) return t.skip('to mount a small file system takes the rights of root')
+  const small = mount('small', 'size=16m')
+  if (small === undefined) return t.skip(noMount)
   const pods = await Pods.none(t, application, {
     'engine.state.store': 'lmdb',
     'engine.state.dir': join(folder, 'large'),
@@ -64,7 +49,7 @@ test('a pod whose disk is full is passed over, says why, and gives back what it 
   }
   await feed()
   await pods.ready()
-  fill()
+  fill(small)
   await pods.until('the disk of one is full', async () => {
     await feed()
     return full.runtime.view.diskFull() !== null
@@ -89,7 +74,7 @@ test('a pod whose disk is full is passed over, says why, and gives back what it 
   assert.equal(said.outcome, 'REJECTED')
   assert.match(said.reason, /^pod pod-b had the token, and did not become ACTIVE; pod pod-[ac] took over instead$/)
 
-  execFileSync('mount', ['-o', 'remount,size=128m', small])
+  remount(small, 'size=128m')
   await pods.until('it has room, and is ready', () => full.haState === 'READY_STANDBY')
   await pods.carryOut(active, '/ha/promote?pod=pod-b')
   await pods.until('it is active', () => full.active)
