@@ -34,8 +34,8 @@ interface Waiting {
 /** Why a record was not taken. */
 export interface Refusal {
   readonly topic: string
-  /** No batch of its topic may be as large as it is alone; or its topic takes none without a key, or none that far ahead of the clock. */
-  readonly why: 'size' | 'key' | 'time'
+  /** No batch of its topic may be as large as it is alone; or its topic takes none without a key, none that far ahead of the clock, or none that old. */
+  readonly why: 'size' | 'key' | 'time' | 'old'
   /** What it takes, with the head of a batch, or its event time. */
   readonly has: number
   /** What is allowed of that. */
@@ -51,6 +51,8 @@ export interface OutputTopic {
   readonly needsKey: boolean
   /** How far ahead of the clock the event time of a record may be, milliseconds. Default: as far as it likes. */
   readonly mostAheadMs?: number
+  /** How old the event time of a record may be, milliseconds. Default: as old as it likes. */
+  readonly mostBehindMs?: number
 }
 
 /** The batch of a partition as it grows. */
@@ -74,7 +76,15 @@ interface TopicOutput {
   mostAheadMs: number
   /** Event times up to this one are certain to be taken: looked up when one is beyond. */
   latest: number
+  mostBehindMs: number
+  /** Event times before this one would be refused. It moves on with the clock, and is looked up for every batch that begins. */
+  earliest: number
   readonly partitions: Array<PartitionOutput | undefined>
+}
+
+/** How much older a record may become before its broker looks at it: it is refused here, by itself, and not with its whole batch there. */
+function movesOnBy(mostBehindMs: number): number {
+  return Math.min(10_000, mostBehindMs / 100)
 }
 
 function firstOf(out: TopicOutput, partition: number): PartitionOutput {
@@ -133,6 +143,7 @@ export class Outputs {
         before.needsKey = known.needsKey
         before.mostAheadMs = known.mostAheadMs ?? Number.POSITIVE_INFINITY
         before.latest = Number.NEGATIVE_INFINITY
+        before.mostBehindMs = known.mostBehindMs ?? Number.POSITIVE_INFINITY
       }
       const ready = output.waiting.filter((w) => w.topic === topic)
       if (ready.length === 0) continue
@@ -265,9 +276,10 @@ export class Outputs {
     if (out === undefined) {
       const known = this.#topics.get(topic)
       if (known === undefined) return undefined
-      const { partitions: count, maxBatchBytes, needsKey, mostAheadMs = Number.POSITIVE_INFINITY } = known
-      const limits = { maxBatchBytes, needsKey, mostAheadMs, latest: Number.NEGATIVE_INFINITY }
-      out = { topic, count, ...limits, partitions: [] }
+      const { partitions: count, maxBatchBytes, needsKey } = known
+      const { mostAheadMs = Number.POSITIVE_INFINITY, mostBehindMs = Number.POSITIVE_INFINITY } = known
+      const times = { mostAheadMs, latest: Number.NEGATIVE_INFINITY, mostBehindMs, earliest: Number.NEGATIVE_INFINITY }
+      out = { topic, count, maxBatchBytes, needsKey, ...times, partitions: [] }
       output.topics.set(topic, out)
     }
     output.last = out
@@ -291,6 +303,8 @@ export class Outputs {
     const to = out.partitions[partition] ?? firstOf(out, partition)
     const { builder } = to
     const isFirst = builder.count === 0
+    if (isFirst) out.earliest = this.#clock.now() - out.mostBehindMs + movesOnBy(out.mostBehindMs)
+    if (timestamp < out.earliest) return this.#refuse(out, 'old', timestamp, out.earliest)
     if (isFirst) output.begun.push(to)
     const before = builder.bytes
     builder.appendFrom(timestamp, key, keyStart, keyEnd, value, headers)

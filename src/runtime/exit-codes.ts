@@ -27,6 +27,7 @@ export function exitCodeFor(code: ErrorCode | 'UNKNOWN'): number {
     case 'SCHEMAS_DAMAGED':
     case 'STORE_AHEAD':
     case 'OFFSETS_MISSING':
+    case 'PARTITIONS_CHANGED':
     case 'CHANGELOG_LOST':
     case 'STATE_CHANGED':
       return exitCodes.usage

@@ -23,7 +23,7 @@ interface Scene {
   topic(name: string): string
 }
 
-type Limits = Readonly<Record<string, number | 'compact' | 'an hour ahead' | 'any time'>>
+type Limits = Readonly<Record<string, number | 'compact' | 'an hour ahead' | 'a day old' | 'any time'>>
 
 const topics = ['orders', 'rows', 'sized', 'other', 'refused']
 const orders = (sizes: readonly number[], more: object = {}): In[] =>
@@ -51,6 +51,7 @@ export function tooLargeTests(
         const limit = limits[each]
         if (limit === 'compact') return { 'cleanup.policy': 'compact' }
         if (limit === 'an hour ahead') return { 'message.timestamp.after.max.ms': '3600000' }
+        if (limit === 'a day old') return { 'message.timestamp.before.max.ms': '86400000' }
         if (limit === 'any time') return { 'message.timestamp.after.max.ms': '9223372036854775807' }
         return limit === undefined ? {} : { 'max.message.bytes': String(limit) }
       }
@@ -89,6 +90,7 @@ export function tooLargeTests(
   beside(scene)
   policies(scene)
   ahead(scene)
+  old(scene)
   if (needsKeys) keys(scene)
 }
 
@@ -244,6 +246,41 @@ function ahead(scene: AddScene): void {
     await produce(client, topic('rows'), dated())
     await settled(runtime)
     assert.deepEqual(numbersOf(await consume(client, topic('latest-changelog'))).toSorted(), upTo(4))
+  })
+}
+
+/** Records that are older than their topic takes. */
+function old(scene: AddScene): void {
+  const limits = { sized: 'a day old', refused: 'a day old' } as const
+  const dated = (): In[] => {
+    const now = Date.now()
+    const ages = [0, 86_000_000, 86_500_000, 86_300_000, 1e12, 0]
+    return orders(times(6, 10)).map((order, n) => ({ ...order, timestamp: now - (ages[n] as number) }))
+  }
+
+  scene('`fail` names what is too old', limits, {}, async ({ runtime, client, topic }) => {
+    await produce(client, topic('orders'), dated())
+    await eventually('it has failed', () => runtime.view.state().current === 'FAILED')
+    const sentence = runtime.view.state().failure?.message ?? ''
+    assert.match(
+      sentence,
+      /at offset 2 has the event time 20\S+Z, and `message.timestamp.before.max.ms` of .* before 20/,
+    )
+  })
+
+  const policy = { 'errors.producing': 'dead-letter' }
+  scene('`dead-letter` of what is too old', limits, policy, async ({ runtime, client, topic }) => {
+    await produce(client, topic('orders'), dated())
+    await settled(runtime)
+    assert.deepEqual(numbersOf(await consume(client, topic('sized'))), [0, 1, 3, 5])
+    const letters = await consume(client, topic('refused'))
+    assert.deepEqual(
+      letters.map(({ headers }) => headers['__streams.errors.offset']),
+      ['2', '4'],
+    )
+    // They came with that time, which the topic of dead letters does not take either.
+    for (const { headers } of letters)
+      assert.match(headers['__streams.errors.left-out'] ?? '', /key and value: the time is \S+Z, where none before 20/)
   })
 }
 

@@ -5,6 +5,8 @@ import { changelogPartitions } from '../../topology/affinity.ts'
 import { changelogTopic, changelogConfig } from '../../state/rows/changelog.ts'
 import type { BoundaryPlan, SourcePlan, StorePlan } from '../../topology/plan.ts'
 import type { EngineSettings } from '../settings.ts'
+import { refuseBrokerTime, refuseForgetful } from './own-topics.ts'
+import { countsMoved, otherCount } from './partition-counts.ts'
 
 export interface ResolvedTopics {
   readonly topics: ReadonlyMap<string, TopicInfo>
@@ -35,7 +37,11 @@ export function changelogOf(settings: EngineSettings, store: StorePlan): string 
 }
 
 /** Describes what exists, makes what is the application's own, and refuses what is missing. */
-export async function resolveTopics(settings: EngineSettings, broker: BrokerPort): Promise<ResolvedTopics> {
+export async function resolveTopics(
+  settings: EngineSettings,
+  broker: BrokerPort,
+  before?: ResolvedTopics,
+): Promise<ResolvedTopics> {
   const { plan } = settings
   const named = new Set(plan.sources.flatMap((s) => (s.kind === 'topics' || s.kind === 'global' ? s.topics : [])))
   const topics = new Map<string, TopicInfo>()
@@ -54,9 +60,12 @@ export async function resolveTopics(settings: EngineSettings, broker: BrokerPort
     (source) => bySource[source] ?? [],
     (subtopology) => made.get(subtopology),
   )
-  const boundaries = await createBoundaryTopics(settings, broker, partitions)
+  const read = new Set(bySource.flat())
+  const sources = new Map([...topics].filter(([topic]) => read.has(topic)))
+  if (before !== undefined) refuseOtherCounts(settings, before, partitions, sources)
+  const boundaries = await createBoundaryTopics(settings, broker, partitions, sources)
   for (const info of boundaries) topics.set(info.topic, info)
-  const changelogs = await createChangelogs(settings, broker, partitions)
+  const changelogs = await createChangelogs(settings, broker, partitions, sources)
   return { topics, bySource, changelogPartitions: partitions, changelogs, boundaries }
 }
 
@@ -91,24 +100,28 @@ async function madeBefore(settings: EngineSettings, broker: BrokerPort): Promise
 }
 
 /** What has come since; refuses what a running application cannot take in. */
-export async function resolveAgain(
+export function resolveAgain(
   settings: EngineSettings,
   broker: BrokerPort,
   before: ResolvedTopics,
 ): Promise<ResolvedTopics> {
-  const now = await resolveTopics(settings, broker)
-  refuseOtherCounts(settings, before, now)
-  return now
+  return resolveTopics(settings, broker, before)
 }
 
 /**
  * Input that got more partitions while the application runs is read, unless the state of keys lies where the old number
  * put it.
  */
-function refuseOtherCounts(settings: EngineSettings, before: ResolvedTopics, now: ResolvedTopics): void {
+function refuseOtherCounts(
+  settings: EngineSettings,
+  before: ResolvedTopics,
+  partitions: readonly number[],
+  sources: ReadonlyMap<string, TopicInfo>,
+): void {
   for (const store of settings.plan.stores) {
-    const [old, other] = [before, now].map(({ changelogPartitions: counts }) => counts[store.subtopology] ?? 1)
-    if (old !== other) throw otherCount(changelogOf(settings, store), old as number, other as number)
+    const [old, other] = [before.changelogPartitions, partitions].map((counts) => counts[store.subtopology] ?? 1)
+    if (old === other) continue
+    throw countsMoved(changelogOf(settings, store), [old as number, other as number], before.topics, sources)
   }
 }
 
@@ -139,14 +152,6 @@ function refuseUnequalSides(
         'but one, or set the split to `in-process`',
     )
   }
-}
-
-function otherCount(topic: string, has: number, wanted: number): EngineError {
-  return new EngineError(
-    'PARTITIONS_CHANGED',
-    `the topic ${topic} has ${has} partitions where the source topics now ask for ${wanted}, and it holds what was ` +
-      'shared out by that number: the number of partitions of a stateful application cannot change',
-  )
 }
 
 function topicsOf(
@@ -212,6 +217,7 @@ async function createBoundaryTopics(
   settings: EngineSettings,
   broker: BrokerPort,
   partitions: readonly number[],
+  topics: ReadonlyMap<string, TopicInfo>,
 ): Promise<TopicInfo[]> {
   if (settings.split === 'in-process') return []
   const specs = settings.plan.boundaries.map((boundary) => ({
@@ -223,37 +229,19 @@ async function createBoundaryTopics(
   await createOwn(broker, specs)
   const infos = await broker.topics(specs.map((s) => s.topic))
   for (const { topic, partitions: wanted } of specs) {
-    const has = infos.find((info) => info.topic === topic)?.partitions ?? wanted
-    if (has !== wanted) throw otherCount(topic, has, wanted)
+    const info = infos.find((each) => each.topic === topic)
+    if (info !== undefined && info.partitions !== wanted) throw await otherCount(broker, info, wanted, topics)
   }
+  // One that was there before may have been made by hand, or by a version that left its times to the broker's default.
   await Promise.all(specs.map(({ topic }) => refuseBrokerTime(broker, topic)))
   return infos
-}
-
-/** One that was there before may have been made with the broker's time, by hand or by a version that left it to the broker's default. */
-async function refuseBrokerTime(broker: BrokerPort, topic: string): Promise<void> {
-  let config: Readonly<Record<string, string>>
-  try {
-    config = await broker.topicConfig(topic)
-  } catch (error) {
-    // Whoever may not look at the settings of topics is not kept from reading them.
-    if (error instanceof BrokerError && error.errorClass === 'config') return
-    throw error
-  }
-  if (config['message.timestamp.type'] !== 'LogAppendTime') return
-  throw new EngineError(
-    'CONFIG_INVALID',
-    `the topic ${topic} gives its records the broker's time (message.timestamp.type is LogAppendTime), and behind it all event ` +
-      'time would be lost. Nothing was read; set message.timestamp.type of the topic to CreateTime (`kafka-configs --alter`), ' +
-      'and begin anew where records went through it before',
-    { topic },
-  )
 }
 
 async function createChangelogs(
   settings: EngineSettings,
   broker: BrokerPort,
   partitions: readonly number[],
+  topics: ReadonlyMap<string, TopicInfo>,
 ): Promise<Map<string, TopicInfo>> {
   const own = settings.plan.stores.filter((store) => store.changelogTopic === undefined)
   if (own.length > 0) {
@@ -278,8 +266,9 @@ async function createChangelogs(
         `the changelog topic ${topic} could not be created; create it, or grant the right to`,
       )
     const expected = partitions[store.subtopology] ?? 1
-    if (info.partitions !== expected) throw otherCount(topic, info.partitions, expected)
+    if (info.partitions !== expected) throw await otherCount(broker, info, expected, topics)
     changelogs.set(store.name, info)
   }
+  await Promise.all(own.map((store) => refuseForgetful(broker, changelogOf(settings, store), store)))
   return changelogs
 }

@@ -60,7 +60,7 @@ async function limitsOf(broker: BrokerPort, topic: string): Promise<Omit<OutputT
     return {
       maxBatchBytes: Math.min(foundLimit(broker, topic), limit > 0 ? limit : usualMaxBatchBytes),
       needsKey: compacts && broker.kind === 'kafka',
-      ...mostAheadIn(config),
+      ...timesIn(config),
     }
   } catch (error) {
     if (!(error instanceof BrokerError && error.errorClass === 'config')) throw error
@@ -68,10 +68,16 @@ async function limitsOf(broker: BrokerPort, topic: string): Promise<Omit<OutputT
   }
 }
 
-/** Kafka refuses event times too far ahead of its clock, where it does not put its own time in their place. */
-function mostAheadIn(config: Readonly<Record<string, string>>): Pick<OutputTopic, 'mostAheadMs'> {
-  const mostAheadMs = Number(config['message.timestamp.after.max.ms'] ?? Number.POSITIVE_INFINITY)
-  return config['message.timestamp.type'] === 'LogAppendTime' || !(mostAheadMs >= 0) ? {} : { mostAheadMs }
+/** Kafka refuses event times too far from its clock, where it does not put its own time in their place. */
+function timesIn(config: Readonly<Record<string, string>>): Pick<OutputTopic, 'mostAheadMs' | 'mostBehindMs'> {
+  if (config['message.timestamp.type'] === 'LogAppendTime') return {}
+  // Before Kafka 4 one setting may hold for both sides.
+  const most = (side: 'after' | 'before' | 'difference'): number =>
+    Number(config[`message.timestamp.${side}.max.ms`] ?? Number.POSITIVE_INFINITY)
+  return {
+    mostAheadMs: Math.min(most('after'), most('difference')),
+    mostBehindMs: Math.min(most('before'), most('difference')),
+  }
 }
 
 async function createSinks({ settings, broker }: EngineOptions, missing: readonly string[]): Promise<TopicInfo[]> {

@@ -75,6 +75,7 @@ export function refusedRecord({ topic: to, why, has, most }: Refusal, origin: Or
     size: `takes ${has} bytes, and \`max.message.bytes\` of ${to} allows ${most}: make the record smaller, or raise it.`,
     key: `has no key, and ${to} is compacted, which asks for one: give it a key, or change \`cleanup.policy\` of ${to}.`,
     time: `has the event time ${instant(has)}, and \`message.timestamp.after.max.ms\` of ${to} allows none beyond ${instant(most)} now: correct the time, or raise it.`,
+    old: `has the event time ${instant(has)}, and \`message.timestamp.before.max.ms\` of ${to} allows none before ${instant(most)} now: correct the time, or raise it.`,
   }
   return new EngineError(
     'PRODUCE_FAILED',
@@ -90,6 +91,7 @@ export function withoutRecord(headers: Headers, { why, has, most }: Refusal): He
     size: `${has} bytes, where ${most} are allowed`,
     key: 'there is no key, and one is needed',
     time: `the time is ${instant(has)}, where none beyond ${instant(most)} was allowed`,
+    old: `the time is ${instant(has)}, where none before ${instant(most)} was allowed`,
   }
   const reason = reasons[why]
   return [...kept, ['__streams.errors.left-out', `key and value: ${reason}`]]

@@ -229,7 +229,7 @@ export class TaskHostPort {
     // Of what is refused there as well the reason is left, and where the record is to be found.
     const shorten = (refusal: Refusal): void => {
       const short = withoutRecord(headers, refusal)
-      const time = refusal.why === 'time' ? refusal.most : at
+      const time = refusal.why === 'time' || refusal.why === 'old' ? refusal.most : at
       const left = outputs.add(epoch, policies.deadLetterTopic, null, null, time, short, undefined)
       if (left === false) this.#options.failed(slot, rec, refusedRecord(outputs.refusal, rec.origin))
     }
