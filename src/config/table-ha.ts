@@ -59,7 +59,7 @@ export const haRows = {
     default: 10_000,
     min: 500,
     scope: 'application',
-    doc: 'How long a planned switch waits for the other side before it is rolled back, and a promotion for room on the disk before a ready pod gets the token.',
+    doc: 'How long a planned switch waits for the other side before it is rolled back, and a promotion, or the active pod, for room on the disk before a ready pod gets the token.',
   },
   'ha.command-ttl': {
     type: 'duration',

@@ -21,7 +21,7 @@ import { refusalText } from './shown/not-ready.ts'
 import { Pod } from './pod.ts'
 import {
   engage,
-  giveUpStuckPromotion,
+  giveUpWhereStuck,
   identityTaken,
   reclaim,
   retell,
@@ -102,7 +102,7 @@ export class Coordinator {
     engage(pod, out, now)
     askAgain(pod, out, now)
     takeAnswers(pod, out, now)
-    giveUpStuckPromotion(pod, out, now)
+    giveUpWhereStuck(pod, out, now)
     selfFence(pod, out, now)
     goOnStopping(pod, out, now)
     actOnCommands(pod, out, now)

@@ -106,29 +106,30 @@ export function running(pod: Pod, out: Out, now: number): void {
 
 /**
  * A holder that cannot take the identity (its link to the transaction coordinator alone is cut, say), or whose disk has
- * no room for what it restores, keeps the others from trying, for its heartbeats are fresh. After a while it lets one
- * that is ready.
+ * no room for its stores, keeps the others from trying, for its heartbeats are fresh. After a while it lets one that is
+ * ready.
  */
-export function giveUpStuckPromotion(pod: Pod, out: Out, now: number): void {
+export function giveUpWhereStuck(pod: Pod, out: Out, now: number): void {
   const { run } = pod
-  if (run === undefined || pod.handOver) return
+  if (run === undefined || pod.handOver || pod.stopping) return
   const why = whyStuck(pod, run, now)
   if (why === undefined) return
   const target = willing(pod)
   if (target === undefined) return
-  out.log('warn', `the promotion does not get on${why}; handing the token to pod ${target.podId}`)
+  out.log('warn', `${why}; handing the token to pod ${target.podId}`)
   beginHandOver(pod, out, { target: target.podId, commandOffset: null, exhausted: false, hard: true }, now)
 }
 
-/** What holds a promotion up for longer than others should wait for it; undefined: nothing does. */
+/** What holds it up for longer than others should wait for it; undefined: nothing does. */
 function whyStuck({ engine, diskFull, settings }: Pod, run: Run, now: number): string | undefined {
   const takesIdentity = engine === 'promoting' || engine === 'taken'
-  if (!takesIdentity && engine !== 'proceeding') return undefined
+  const what = engine === 'running' ? 'this pod' : 'the promotion'
+  if (!takesIdentity && engine !== 'proceeding' && engine !== 'running') return undefined
   const fullSince = diskFull === undefined ? undefined : Math.max(diskFull.since, run.startedAt)
   if (fullSince !== undefined && now - fullSince >= settings.handoffTimeoutMs) {
-    return `, for its stores have waited for room on the disk for ${Math.round(now - fullSince)} ms`
+    return `${what} does not get on, for its stores have waited for room on the disk for ${Math.round(now - fullSince)} ms`
   }
-  return takesIdentity && now - run.startedAt >= 3 * settings.failoverTimeoutMs ? '' : undefined
+  return takesIdentity && now - run.startedAt >= 3 * settings.failoverTimeoutMs ? `${what} does not get on` : undefined
 }
 
 /** Without an acknowledged heartbeat for long, others may already have taken over: no dispatch, no commit. */

@@ -29,14 +29,55 @@ const keys = 1000
 const round = Array.from({ length: keys }, (_, i) => ({ key: `key-${i}`, value: text }))
 const lagOf = (pod: Pod): number => pod.status?.replicationLagRecords ?? 0
 
+const settings = {
+  'engine.state.store': 'lmdb',
+  'engine.state.write-buffer-bytes': 0,
+  'ha.handoff-timeout': handoffTimeoutMs,
+}
+
+/** As many as rounds were fed, each of them. */
+async function allCounted(pods: Pods, rounds: number): Promise<void> {
+  const counts = await pods.until('all are counted', async () => {
+    const read = lastByKey(await pods.read('counts'))
+    return Object.values(read).every((count) => count === rounds) && read
+  })
+  assert.equal(Object.keys(counts).length, keys)
+}
+
+test('the active pod leaves the role to one with room, where its own disk has none', async (t) => {
+  const small = mount('active', 'size=16m')
+  if (small === undefined) return t.skip(noMount)
+  const pods = await Pods.none(t, application, { ...settings, 'engine.state.dir': join(folder, 'roomy') })
+  const full = await pods.add('pod-a', { 'engine.state.dir': small })
+  await pods.active()
+  const other = await pods.add('pod-b')
+  let rounds = 0
+  const feed = async (): Promise<void> => {
+    rounds++
+    await pods.put('in', round)
+  }
+  await feed()
+  await pods.ready()
+  assert.equal(full.active, true)
+  fill(small)
+  await pods.until('the disk of the active one is full', async () => {
+    await feed()
+    return full.runtime.view.diskFull() !== null
+  })
+  await pods.until('the one with room is active', () => other.active)
+  await feed()
+  await allCounted(pods, rounds)
+  assert.notEqual(full.haState, 'READY_STANDBY')
+  remount(small, 'size=128m')
+  await pods.until('it has room, and is ready', () => full.haState === 'READY_STANDBY')
+})
+
 test('a pod whose disk is full is passed over, says why, and gives back what it was forced to take', async (t) => {
   const small = mount('small', 'size=16m')
   if (small === undefined) return t.skip(noMount)
   const pods = await Pods.none(t, application, {
-    'engine.state.store': 'lmdb',
+    ...settings,
     'engine.state.dir': join(folder, 'large'),
-    'engine.state.write-buffer-bytes': 0,
-    'ha.handoff-timeout': handoffTimeoutMs,
   })
   const first = await pods.add('pod-a')
   await pods.active()
@@ -79,9 +120,5 @@ test('a pod whose disk is full is passed over, says why, and gives back what it 
   await pods.carryOut(active, '/ha/promote?pod=pod-b')
   await pods.until('it is active', () => full.active)
   await feed()
-  const counts = await pods.until('all are counted', async () => {
-    const read = lastByKey(await pods.read('counts'))
-    return Object.values(read).every((count) => count === rounds) && read
-  })
-  assert.equal(Object.keys(counts).length, keys)
+  await allCounted(pods, rounds)
 })
