@@ -290,6 +290,7 @@ describe('a diagnosis', () => {
     assert.deepEqual(codes(by('app-two')), ['TRANSACTION_OPEN'])
     const [other] = diagnose(now, { ...healthy, transactionalId: 'app-one', partitions: [by('app-two')] })
     assert.match(other?.next ?? '', /^That is another process of this application: ask it first/)
+    assert.match(other?.sentence ?? '', /^Another process of this application, with the transactional id /)
   })
 
   test('tells members that come and go without end from a rolling update', () => {

@@ -169,15 +169,17 @@ const ownMarker =
   'This discards what the transaction wrote to this partition; its other partitions have to be ended one by one.'
 const begins = 'when it starts again, Kafka aborts its open transaction and discards what it wrote.'
 
-function holderText(holder: PartitionFacts['withheldBy']): string {
+const isOfApplication = ({ applicationId }: Facts, id: string): boolean => id.startsWith(`${applicationId}-`)
+
+function holderText(facts: Facts, holder: PartitionFacts['withheldBy']): string {
   if (holder === null) return 'A producer that is not known'
   const { producerId, transactionalId } = holder
-  return transactionalId === null
-    ? `The producer with the producer id ${producerId}`
-    : `The producer with the transactional id '${transactionalId}' (producer id ${producerId})`
+  if (transactionalId === null) return `The producer with the producer id ${producerId}`
+  const name = `with the transactional id '${transactionalId}' (producer id ${producerId})`
+  return isOfApplication(facts, transactionalId)
+    ? `Another process of this application, ${name},`
+    : `The producer ${name}`
 }
-
-const isOfApplication = ({ applicationId }: Facts, id: string): boolean => id.startsWith(`${applicationId}-`)
 
 /** What ends it, the gentlest first. */
 function holderNext(
@@ -235,7 +237,7 @@ const transactionOpen: StandstillRow = {
         const { topic, partition, withheld, lag, committedOffset, withheldSinceMs, withheldBy } = each
         const offset = (committedOffset ?? 0) + lag - withheld
         return {
-          sentence: `${holderText(withheldBy)} has had a transaction open on ${nameOf(each)} for at least ${lasting(now - (withheldSinceMs as number))}. It begins at offset ${offset}. The engine cannot read the ${withheld} records from there on until the transaction ends. Other partitions are still read.`,
+          sentence: `${holderText(facts, withheldBy)} has had a transaction open on ${nameOf(each)} for at least ${lasting(now - (withheldSinceMs as number))}. It begins at offset ${offset}. The engine cannot read the ${withheld} records from there on until the transaction ends. Other partitions are still read.`,
           sinceMs: withheldSinceMs as number,
           place: { topic, partition, offset },
           evidence: [{ at: '/offsets', field: 'sources[].partitions[].withheld', value: withheld }],
