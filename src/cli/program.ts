@@ -75,7 +75,11 @@ function addRun(program: Command, ended: (code: number) => void): void {
     .option('--set <key=value>', 'one configuration key, strongest of all (repeatable)', parseSetting, [])
     .option('--feed <topic=file>', 'send the JSON lines of a file, or of - (standard input) (repeatable)', collect, [])
     .option('--print <topic>', 'write the committed records of a topic as JSON lines (repeatable)', collect, [])
-    .option('--until-idle', 'end when everything is read, processed and committed', false)
+    .option(
+      '--until-idle',
+      'end when everything is read, processed and committed; event time goes on to the newest record, for later runs too',
+      false,
+    )
     .option('--feed-rate <records/s>', 'send no faster than this', parseRate)
     .exitOverride()
     .action(async (application: string, options: RunArguments) => {
