@@ -84,8 +84,6 @@ export interface Origin {
   readonly seq: number
   /** Place among all that follows from one source record: a fraction, one digit for every hand-off on the way. */
   readonly sub: number
-  /** Of one that is passed on within its task the `sub` with which it came there: it goes on as if at once. */
-  readonly turn?: number | undefined
   /** Level at which the record came in; 0 for timers. */
   readonly level: number
   /** How many records were handed on from here. */

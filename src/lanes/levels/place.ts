@@ -28,6 +28,14 @@ export function digitsOf(levels: number): readonly number[] {
 }
 
 /**
+ * How far before its source record what that passes on within its task has its place: behind what the records before the
+ * source hand over, and before all that it hands over itself. That leaves each half of the numbers of a level.
+ */
+export function roomBefore(digits: readonly number[], level: number): number {
+  return (level === 0 ? 1 : (digits[level - 1] as number)) / 2
+}
+
+/**
  * Everything up to here has come: all before this time, all timers of this time, and of records of this time those up to
  * `seq`. The two belong together: a `seq` says nothing of the records of another time.
  */

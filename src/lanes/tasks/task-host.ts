@@ -34,7 +34,7 @@ import {
 import { passingOver } from './passing-over.ts'
 import type { Deferred } from '../levels/deferred.ts'
 import type { Handoffs } from '../levels/handoffs.ts'
-import { digitsOf } from '../levels/place.ts'
+import { digitsOf, roomBefore } from '../levels/place.ts'
 import type { LaneCounters } from '../lane-counters.ts'
 import type { Outputs, Refusal, Taken } from '../outputs.ts'
 import type { TaskSlot } from './task-slot.ts'
@@ -251,12 +251,12 @@ export class TaskHostPort {
     const epoch = (origin.epoch || slot.epoch) as CommitEpoch
     const target = deferred.target(way.stage, slot.partition)
     const { level } = target
-    // It goes on before all that the record hands over, as if at once; what it hands over has its turn among that.
-    const { turn = origin.sub } = origin
-    const sub = origin.sub + ++origin.handed * (this.#digits[origin.level] as number)
+    // It goes on before all that the record hands over, as if at once, and so does what it hands over itself.
+    const digit = this.#digits[origin.level] as number
+    const sub = origin.sub - roomBefore(this.#digits, origin.level) + ++origin.handed * digit
     // Member by member: not all of them need be the origin's own.
     const { topic, partition, offset, watermark, at, seq, came } = origin
-    const place = { epoch, at, seq, sub, turn, level, handed: 0 }
+    const place = { epoch, at, seq, sub, level, handed: 0 }
     const passed: Origin = { topic, partition, offset, watermark, ...place, came, call: undefined }
     const { key, value, timestamp, headers, keyRange, valueRange } = rec
     const source = topology.sources.length + way.index
@@ -282,7 +282,7 @@ export class TaskHostPort {
       0,
       origin.at,
       origin.seq,
-      turn,
+      sub,
     )
     handoffs.written(writer, epoch, level, lane, true)
   }
