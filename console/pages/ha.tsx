@@ -4,7 +4,7 @@ import { ask, settings } from '../ask/client.ts'
 import { refreshAll, useAsk } from '../ask/live.ts'
 import type { HaStatus } from '../ask/model.ts'
 import { Confirm } from '../parts/confirm.tsx'
-import { lasting, number } from '../parts/format.ts'
+import { compareNames, lasting, number } from '../parts/format.ts'
 import { Off, Panel } from '../parts/panel.tsx'
 import { Table } from '../parts/table.tsx'
 
@@ -100,7 +100,7 @@ function podsOf(status: HaStatus): Pod[] {
       seen: `${lasting(peer.freshnessMs)} ago`,
       restarting: peer.restarting,
     }))
-  return [self, ...peers].sort((a, b) => (a.podId < b.podId ? -1 : 1))
+  return [self, ...peers].sort((a, b) => compareNames(a.podId, b.podId))
 }
 
 function Commands({ pods }: { pods: readonly Pod[] }): JSX.Element {

@@ -2,7 +2,7 @@ import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { useAsk } from '../ask/live.ts'
 import type { PartitionTime, Watermarks } from '../ask/model.ts'
-import { instant, lasting } from '../parts/format.ts'
+import { compareNames, instant, lasting } from '../parts/format.ts'
 import { Panel } from '../parts/panel.tsx'
 import { Table } from '../parts/table.tsx'
 
@@ -53,7 +53,7 @@ export function TimePage(): JSX.Element {
 function rowsOf({ partitions }: Watermarks): Row[] {
   return Object.entries(partitions)
     .map(([name, each]) => ({ name, ...each, counts: each.previewWatermarkMs ?? each.watermarkMs }))
-    .sort((a, b) => (a.counts ?? 0) - (b.counts ?? 0) || (a.name < b.name ? -1 : 1))
+    .sort((a, b) => (a.counts ?? 0) - (b.counts ?? 0) || compareNames(a.name, b.name))
 }
 
 function Global({ value, rows }: { value: Watermarks; rows: readonly Row[] }): JSX.Element {
