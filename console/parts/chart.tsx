@@ -2,7 +2,7 @@ import type { JSX } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
 import type { Column } from '../ask/model.ts'
-import { zoneOf } from './format.ts'
+import { dayAndTime, zoneOf } from './format.ts'
 
 interface ChartProps {
   readonly label: string
@@ -61,7 +61,11 @@ function optionsOf(names: readonly string[], unit: (value: number) => string, wi
     padding: [8, 8, 0, 0],
     ...(zoneOf() === 'utc' && { tzDate: (at: number) => uPlot.tzDate(new Date(at * 1000), 'Etc/UTC') }),
     scales: { y: { range: (_, min, max) => [Math.min(0, min ?? 0), Math.max(max ?? 0, 1)] } },
-    axes: [axis, { ...axis, size: 64, values: (_, splits) => splits.map(unit) }],
+    // The widest label is `17:03:15 Z`.
+    axes: [
+      { ...axis, space: 76, gap: 8, values: timesOf },
+      { ...axis, size: 64, values: (_, splits) => splits.map(unit) },
+    ],
     series: [
       {},
       ...names.map((name, i) => ({
@@ -73,4 +77,15 @@ function optionsOf(names: readonly string[], unit: (value: number) => string, wi
       })),
     ],
   }
+}
+
+/** Times as they are everywhere else. The day stands beneath the first, and wherever it changes. */
+function timesOf(_: uPlot, splits: number[], _axis: number, _space: number, stepSeconds: number): string[] {
+  let before = ''
+  return splits.map((at) => {
+    const [day, time] = dayAndTime(at * 1000, stepSeconds < 60)
+    const isNew = day !== before
+    before = day
+    return isNew ? `${time}\n${day}` : time
+  })
 }

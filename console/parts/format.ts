@@ -59,6 +59,12 @@ export function instant(at: number | string | null | undefined): string {
   return `${day} ${pad(date.getHours())}:${pad(date.getMinutes())}:${pad(date.getSeconds())}`
 }
 
+/** An instant in two parts, for axes: the day, and the time of the day, to the second where that tells anything. */
+export function dayAndTime(atMs: number, seconds: boolean): readonly [day: string, time: string] {
+  const whole = instant(atMs)
+  return [whole.slice(0, 10), whole.slice(11, seconds ? 19 : 16) + whole.slice(19)]
+}
+
 const byNumbers = new Intl.Collator('en-US', { numeric: true })
 
 /** Numbers in names count as numbers: `in:2` stands before `in:10`, and the partitions of a topic stand together. */

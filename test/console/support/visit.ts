@@ -31,6 +31,8 @@ export interface VisitOptions {
   readonly dark?: boolean
   /** What the browser calls its language. */
   readonly language?: string
+  /** Where the browser is, as the IANA names it. */
+  readonly timezone?: string
   /** Origins beside that of the process. */
   readonly mayAsk?: readonly string[]
 }
@@ -71,6 +73,7 @@ export class Visit {
     const context = await browser.newContext({
       colorScheme: options.dark === true ? 'dark' : 'light',
       locale: 'en-US',
+      ...(options.timezone !== undefined && { timezoneId: options.timezone }),
       viewport: { width: 1280, height: 900 },
     })
     const page = await context.newPage()
