@@ -16,7 +16,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { eventually } from '../support/millrace.ts'
-import { install, pack, type Packed, packCheckout, run } from './support/packed.ts'
+import { install, pack, type Packed, packCheckout, root, run } from './support/packed.ts'
 import { freePort } from '../../scripts/free-ports.ts'
 
 /** What `npm run dev` shows sooner or later, by template. */
@@ -75,10 +75,7 @@ describe('create-millrace', () => {
   for (const [template, result] of Object.entries(results)) {
     test(`${template}: carries the name of the project and nothing of the templates`, () => {
       const folder = join(home, template)
-      const { name, scripts } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as {
-        readonly name: string
-        readonly scripts: Readonly<Record<string, string>>
-      }
+      const { name, scripts } = manifestOf(folder)
       assert.equal(name, template)
       assert.match(scripts.dev ?? '', /^millrace dev src\/app\.ts/)
       assert.match(readFileSync(join(folder, 'src', 'app.ts'), 'utf8'), new RegExp(`applicationId: '${template}'`))
@@ -140,7 +137,28 @@ describe('create-millrace, of a folder somewhere else', () => {
     assert.equal(wayTo('../beside', join(home, 'elsewhere')), join(home, 'beside'))
     assert.equal(wayTo('.', join(home, 'here')), undefined)
   })
+
+  test('decides about every install script that comes with millrace, so that npm asks nobody', () => {
+    const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
+      readonly packages: Readonly<Record<string, { readonly dev?: boolean; readonly hasInstallScript?: boolean }>>
+    }
+    const withScript = Object.entries(lock.packages).filter(([, { dev, hasInstallScript }]) => hasInstallScript && !dev)
+    wayTo('decided')
+    const { allowScripts } = manifestOf(join(home, 'decided'))
+    const names = withScript.map(([path]) => path.replace(/^.*node_modules\//, ''))
+    assert.deepEqual(allowScripts, Object.fromEntries(names.map((name) => [name, false])))
+  })
 })
+
+interface Manifest {
+  readonly name: string
+  readonly scripts: Readonly<Record<string, string>>
+  readonly allowScripts: Readonly<Record<string, boolean>>
+}
+
+function manifestOf(folder: string): Manifest {
+  return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest
+}
 
 /** npm, the watching process and the application: they form a group. */
 async function ended(child: ChildProcess): Promise<void> {
