@@ -67,10 +67,15 @@ async function choose(args) {
 /** A name that npm, Kubernetes and Kafka all take. */
 function projectName(folder) {
   const name = basename(folder)
+    // Letters with accents become the letter and its accents, of which the letter stays.
+    .normalize('NFKD')
+    .replace(/\p{M}+/gu, '')
     .toLowerCase()
     .replace(/[^a-z0-9-]+/g, '-')
-    .replace(/^[^a-z]+|-+$/g, '')
-  return name.slice(0, 50) || 'my-stream'
+    .replace(/^[^a-z]+/, '')
+    .slice(0, 50)
+    .replace(/-+$/, '')
+  return name || 'my-stream'
 }
 
 function filesBelow(folder) {

@@ -138,6 +138,21 @@ describe('create-millrace, of a folder somewhere else', () => {
     assert.equal(wayTo('.', join(home, 'here')), undefined)
   })
 
+  test('takes the name of the project from the folder, without accents and what npm, Kubernetes or Kafka refuse', () => {
+    const names = {
+      'Ünï my app': 'uni-my-app',
+      // A file system may keep accents as letters of their own.
+      'Cafe\u0301 Orders': 'cafe-orders',
+      '2 fast': 'fast',
+      日本: 'my-stream',
+      [`${'a'.repeat(49)} b`]: 'a'.repeat(49),
+    }
+    for (const [folder, name] of Object.entries(names)) {
+      wayTo(folder)
+      assert.equal(manifestOf(join(home, folder)).name, name)
+    }
+  })
+
   test('decides about every install script that comes with millrace, so that npm asks nobody', () => {
     const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
       readonly packages: Readonly<Record<string, { readonly dev?: boolean; readonly hasInstallScript?: boolean }>>
