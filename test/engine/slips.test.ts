@@ -200,9 +200,15 @@ describe('slips', () => {
       `numbers=${feed}`,
       '--print',
       'sum',
+      '--print',
+      'nowhere',
       ...rest,
     ])
     assert.equal(warned.code, 0, warned.stderr)
-    assert.match(warned.stderr, /reads or writes 'sum'; did you mean 'sums'\?/)
+    assert.match(warned.stderr, /neither reads nor writes 'sum', so nothing of it is printed .*; did you mean 'sums'\?/)
+    assert.match(
+      warned.stderr,
+      /nor writes 'nowhere', .* unless another program .*; name one of 'numbers', 'seen', 'sums'/,
+    )
   })
 })

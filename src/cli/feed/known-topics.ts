@@ -19,11 +19,13 @@ export function unwrittenTopic(topology: CompiledTopology, topic: string): strin
   const names = [...new Set([...sinks, ...topology.sources.flatMap(({ topics }) => topics)])] as string[]
   const isPattern = topology.sources.some(({ pattern }) => pattern?.test(topic) === true)
   if (isPattern || names.includes(topic) || /-(changelog|repartition|dead-letters)$/.test(topic)) return undefined
-  return `--print: no node of the application reads or writes '${topic}'${known('they know', topic, names.sort())}`
+  const unless = 'nothing of it is printed unless another program writes there'
+  const hint = known('name one of', topic, names.sort())
+  return `--print: the application neither reads nor writes '${topic}', so ${unless}${hint}`
 }
 
-function known(verb: string, topic: string, names: readonly string[]): string {
+function known(words: string, topic: string, names: readonly string[]): string {
   const near = nearestName(topic, [...names], 2)
   if (near !== undefined) return `; did you mean '${near}'?`
-  return names.length === 0 ? '' : `; ${verb} ${names.map((name) => `'${name}'`).join(', ')}`
+  return names.length === 0 ? '' : `; ${words} ${names.map((name) => `'${name}'`).join(', ')}`
 }
