@@ -356,6 +356,18 @@ describe('millrace run, with bad input', () => {
     )
   })
 
+  test('sends a file that is given twice once, and says so', async () => {
+    const feed = file('twice.ndjson', amounts(5))
+    const feeds = [feed, `${folder}/./twice.ndjson`].flatMap((path) => ['--feed', `amounts=${path}`])
+    const result = await millrace(['run', totals, ...feeds, '--print', 'passed', '--until-idle', ...quiet])
+    assert.equal(result.code, 0, result.stderr)
+    assert.equal(printed(result).length, 5)
+    assert.match(
+      result.stderr,
+      /--feed amounts=.*twice\.ndjson is given 2 times, and its lines are sent once: .* a copy/,
+    )
+  })
+
   test('names the malformed line of a feed; what stands before it stays stored', async () => {
     const feed = file('malformed.ndjson', [{ key: 'a', value: 1, timestamp: 1 }, { key: 'b', value: 2 }, '{"key":"c",'])
     const args = ['run', totals, '--feed', `amounts=${feed}`, '--print', 'passed', '--until-idle', ...quiet]

@@ -51,6 +51,9 @@ export class Feeder {
   /** Sends all feeds, one after the other; resolves once the last record is stored, or when the signal fires. */
   async run(feeds: readonly Feed[]): Promise<void> {
     this.#startedAt = performance.now()
+    const { broker, warn } = this.#options
+    // Where no marks are kept, each is sent as often as it is given.
+    if (hasMarks(broker)) for (const sentence of repeated(feeds)) warn(sentence)
     for (const feed of feeds) {
       if (this.#options.signal.aborted) return
       await this.#feed(feed)
@@ -142,6 +145,18 @@ export class Feeder {
 function shorter({ source, topic }: Feed, lines: number, stored: number): string {
   const has = `Feed ${source} has ${grouped(lines)} lines, and ${grouped(stored)} of it are stored in '${topic}' already`
   return `${has}: nothing was sent. If it is another file in the place of the first, feed it under another name.`
+}
+
+/** A sentence on each file that is given more than once for a topic: the mark of the first turn stops the others. */
+function repeated(feeds: readonly Feed[]): string[] {
+  const alike = Map.groupBy(feeds, ({ topic, mark }) => (mark === undefined ? undefined : `${topic}=${mark}`))
+  alike.delete(undefined)
+  return [...alike.values()].flatMap(([first, ...more]) => {
+    if (first === undefined || more.length === 0) return []
+    const { topic, source } = first
+    const given = `--feed ${topic}=${source} is given ${more.length + 1} times, and its lines are sent once`
+    return [`${given}: what is stored is counted by file. To send them again, feed a copy under another name.`]
+  })
 }
 
 /** The partitions of the topic; a topic that does not exist is made with the broker's own number of them. */
