@@ -82,7 +82,10 @@ export interface Origin {
   readonly at: number
   /** The source record's place in the engine's order of dispatch. Timers have negative ones: they come before records. */
   readonly seq: number
-  /** Place among all that follows from one source record: a fraction, one digit for every hand-off on the way. */
+  /**
+   * Place among all that follows from one source record: how many hand-offs it is away from it, and behind the point one digit for
+   * each of them, and for each deeper stage that it was passed on to.
+   */
   readonly sub: number
   /** Level at which the record came in; 0 for timers. */
   readonly level: number

@@ -43,7 +43,7 @@ function shown(outputs: ReadonlyArray<{ topic: string; key: Json; value: Json; t
 /** As the test driver feeds it: the watermark is the largest timestamp so far. */
 function byModel(scenario: Recorded): Shown | undefined {
   try {
-    const model = new Model(scenario.topology.nodes, false)
+    const model = new Model(scenario.topology.nodes)
     let watermark = Number.NEGATIVE_INFINITY
     for (const input of scenario.input ?? []) {
       if (!('topic' in input)) return undefined

@@ -18,21 +18,16 @@ export function isBefore(at: number, seq: number, sub: number, other: Place): bo
   return sub < other.sub
 }
 
-/**
- * By level, what one more hand-off from there adds to a record's `sub`: ever smaller digits, of as many bits as there are
- * for each level that hands over.
- */
-export function digitsOf(levels: number): readonly number[] {
-  const bits = Math.floor(52 / Math.max(1, levels - 1))
-  return Array.from({ length: levels }, (_, level) => 2 ** -(bits * (level + 1)))
-}
+/** Bits of a number behind its point, beside those that count the hand-offs. */
+const fractionBits = 50
 
 /**
- * How far before its source record what that passes on within its task has its place: behind what the records before the
- * source hand over, and before all that it hands over itself. That leaves each half of the numbers of a level.
+ * By level, what one more hand-off from there adds to a record's `sub` beside the one by which all of them are counted: ever
+ * smaller digits, of as many bits as there are for each level that hands over.
  */
-export function roomBefore(digits: readonly number[], level: number): number {
-  return (level === 0 ? 1 : (digits[level - 1] as number)) / 2
+export function digitsOf(levels: number): readonly number[] {
+  const bits = Math.floor(fractionBits / Math.max(1, levels - 1))
+  return Array.from({ length: levels }, (_, level) => 2 ** -(bits * (level + 1)))
 }
 
 /**

@@ -34,7 +34,7 @@ import {
 import { passingOver } from './passing-over.ts'
 import type { Deferred } from '../levels/deferred.ts'
 import type { Handoffs } from '../levels/handoffs.ts'
-import { digitsOf, roomBefore } from '../levels/place.ts'
+import { digitsOf } from '../levels/place.ts'
 import type { LaneCounters } from '../lane-counters.ts'
 import type { Outputs, Refusal, Taken } from '../outputs.ts'
 import type { TaskSlot } from './task-slot.ts'
@@ -251,9 +251,8 @@ export class TaskHostPort {
     const epoch = (origin.epoch || slot.epoch) as CommitEpoch
     const target = deferred.target(way.stage, slot.partition)
     const { level } = target
-    // It goes on before all that the record hands over, as if at once, and so does what it hands over itself.
-    const digit = this.#digits[origin.level] as number
-    const sub = origin.sub - roomBefore(this.#digits, origin.level) + ++origin.handed * digit
+    // It goes on before all that the record hands over, as if at once; what it hands over itself has its turn among that.
+    const sub = origin.sub + ++origin.handed * (this.#digits[origin.level] as number)
     // Member by member: not all of them need be the origin's own.
     const { topic, partition, offset, watermark, at, seq, came } = origin
     const place = { epoch, at, seq, sub, level, handed: 0 }
@@ -319,7 +318,7 @@ export class TaskHostPort {
     const end = target.carriesValue || whole - start <= mostNullBytes ? whole : start
     // A timer's record carries the time before the timer: nothing behind the hand-off may find it late.
     const { watermark } = origin
-    const sub = origin.sub + ++origin.handed * (this.#digits[origin.level] as number)
+    const sub = origin.sub + 1 + ++origin.handed * (this.#digits[origin.level] as number)
     const writer = handoffs.writer(epoch, target.level, lane, target.isOrdered)
     writer.append(
       target.source,

@@ -63,9 +63,8 @@ export class Model {
   /** By stream: what it is behind its hand-over to the first join that needs equal keys together. */
   readonly #joined = new Map<Vertex, HandOver>()
 
-  /** `depthFirst`: what follows from a hand-over is done before the next; the test drivers go level by level. */
-  constructor(nodes: readonly ProgramNode[], depthFirst = true) {
-    this.#world = new World(depthFirst)
+  constructor(nodes: readonly ProgramNode[]) {
+    this.#world = new World()
     for (const node of nodes) {
       const handle = this.#make(node)
       if (handle) this.#handles.set(node.id, handle)

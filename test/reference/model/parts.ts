@@ -62,7 +62,7 @@ export const call = (expr: Expr | undefined, env: Readonly<Record<string, unknow
 
 export class World {
   readonly outputs: Told[] = []
-  /** Hand-overs still to be worked off: what follows from one before the next. */
+  /** Hand-overs still to be worked off, in the order in which they were made. */
   readonly queue: Array<() => void> = []
   /** In the order in which they were made: parents before children. */
   readonly vertices: Vertex[] = []
@@ -73,24 +73,14 @@ export class World {
   settled = always
   late = 0
   readonly failed: Failed[] = []
-  /** What follows from a hand-over is done before the next one of the same record, as the engine has it. */
-  readonly depthFirst: boolean
   readonly storesInUse = new Set<string>()
-
-  constructor(depthFirst: boolean) {
-    this.depthFirst = depthFirst
-  }
 
   reached(level: number): number {
     return this.#reached[level] ?? always
   }
 
   drain(): void {
-    for (let next = this.queue.shift(); next !== undefined; next = this.queue.shift()) {
-      const waiting = this.depthFirst ? this.queue.splice(0) : []
-      next()
-      this.queue.push(...waiting)
-    }
+    for (let next = this.queue.shift(); next !== undefined; next = this.queue.shift()) next()
   }
 
   /** Fires what the watermark has passed, as if it came to each time at which something is due, and no further. */
