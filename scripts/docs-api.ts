@@ -8,7 +8,7 @@ export const apiFolder = join(import.meta.dirname, '..', 'docs', 'api')
 
 /** The headings of `millrace`, each with the files whose exports stand below it. */
 const sections: ReadonlyArray<readonly [heading: string, files: readonly string[]]> = [
-  ['Applications', ['src/dsl/app.ts']],
+  ['Applications', ['src/dsl/app.ts', 'src/config/config-input.ts']],
   ['Sources', ['src/dsl/topology.ts', 'src/dsl/types.ts']],
   ['Streams', ['src/dsl/stream.ts', 'src/dsl/nodes.ts', 'src/dsl/stream-joins.ts']],
   ['Tables', ['src/dsl/table.ts', 'src/dsl/grouped-table.ts']],

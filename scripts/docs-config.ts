@@ -34,6 +34,9 @@ Everything is checked at start, and every fault is reported at once, with the ne
 Durations are written \`10s\`, \`5m\`, \`1h30m\`, as ISO 8601 (\`PT30S\`) or as a number of milliseconds; sizes as \`64MiB\`,
 \`8KiB\` or a number of bytes. \`null\` (or an empty text) unsets a key that may be unset.
 
+In TypeScript the configuration that a program gives is checked as it is written: its type is
+[\`ConfigInput\`](api/millrace.md#type-configinput). One in a variable of its own wants that type (\`const config: ConfigInput = …\`).
+
 Keys of *scope* application must be the same in all processes of one application; the others belong to each process.
 
 **Client options.** Under ${otherClients.map((prefix) => `\`${prefix}\``).join(', ')} further keys are accepted

@@ -1,5 +1,6 @@
 /** The public surface of the package: applications, the DSL, serdes, stores, errors. */
 export type { Duration } from './base/duration.ts'
+export type { ConfigInput } from './config/config-input.ts'
 export { type Application, type ApplicationDefinition, defineApp, isApplication } from './dsl/app.ts'
 export { type CloudEvent, cloudEvents } from './serde/cloud-events.ts'
 export { CogroupedStream, SessionWindowedCogroup, WindowedCogroup } from './dsl/cogroup.ts'

@@ -41,7 +41,7 @@ const runtime = await startRuntime({
     'schema-registry.url': 'embedded',
     'broker.embedded.partitions': partitions,
     'engine.lanes.count': Number(lanes),
-    'engine.state.store': store,
+    'engine.state.store': store as 'memory' | 'lmdb',
     'engine.state.dir': stateDir,
     'log.level': 'warn',
     ...(JSON.parse(process.env.BENCH_SETTINGS ?? '{}') as Record<string, string | number>),

@@ -1,5 +1,6 @@
 /** An application: its identity and the function that builds its topology. */
 import { EngineError } from '../base/errors.ts'
+import type { ConfigInput } from '../config/config-input.ts'
 import type { CompileOptions } from '../topology/compile.ts'
 import type { CompiledTopology } from '../topology/compiled.ts'
 import { compile, type Topology } from './topology.ts'
@@ -18,8 +19,8 @@ export interface ApplicationDefinition {
    * may not depend on anything that changes. It gives no promise; the module awaits what it needs before `defineApp`.
    */
   readonly build: (topology: Topology) => void
-  /** Configuration by dotted key. Everything but the defaults overrides it. */
-  readonly config?: Readonly<Record<string, unknown>>
+  /** Configuration by dotted key, or nested. Everything but the defaults overrides it. */
+  readonly config?: ConfigInput
 }
 
 /** A declared application, the result of `defineApp`. */

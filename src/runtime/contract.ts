@@ -2,6 +2,7 @@
 import type { LogLevel } from '../base/logger.ts'
 import type { EmbeddedBroker } from '../broker/embedded/start.ts'
 import type { BrokerPort } from '../broker/port.ts'
+import type { ConfigInput } from '../config/config-input.ts'
 import type { WhyAnswer } from '../view/diagnosis/answer.ts'
 import type { EngineCommands, EngineView } from '../view/view.ts'
 import type { HaStatus } from '../ha/shown/view.ts'
@@ -17,7 +18,7 @@ export interface RuntimeOptions {
    * Configuration by dotted key (`{ 'engine.lanes.count': 2 }`) or nested. Stronger than the application's own
    * `config`, weaker than the file.
    */
-  readonly config?: Readonly<Record<string, unknown>>
+  readonly config?: ConfigInput
   /** A YAML file with configuration. Weaker than the environment. Default: none. */
   readonly configFile?: string
   /** `key=value`, the strongest of all. Default: none. */
@@ -33,7 +34,8 @@ export interface RuntimeOptions {
    *
    * @example
    * const broker = await startEmbeddedBroker({ partitions: 4 })
-   * const settings = { application: './app.ts', broker, config: { 'ha.mode': 'hot-standby', 'runtime.http.enabled': false } }
+   * const config = { 'ha.mode': 'hot-standby', 'runtime.http.enabled': false } as const
+   * const settings = { application: './app.ts', broker, config }
    * const pods = await Promise.all(['a', 'b'].map((id) => startRuntime({ ...settings, set: [`ha.pod-id=${id}`] })))
    */
   readonly broker?: EmbeddedBroker

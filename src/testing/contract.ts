@@ -2,6 +2,7 @@
 import type { Duration } from '../base/duration.ts'
 import type { LogFields, LogLevel } from '../base/logger.ts'
 import type { Headers } from '../broker/wire/headers.ts'
+import type { ConfigInput } from '../config/config-input.ts'
 import type { DropReason } from '../operators/contract.ts'
 import type { EmbeddedRegistry } from '../serde/registry/embedded-registry.ts'
 import type { AnyStore } from '../state/contract.ts'
@@ -18,7 +19,7 @@ export interface DriverOptions {
   /**
    * Configuration by dotted key, over that of each application. What concerns threads, disks and the network plays no part.
    */
-  readonly config?: Readonly<Record<string, unknown>>
+  readonly config?: ConfigInput
   /** Wall clock at the beginning, epoch milliseconds. Default: 0. */
   readonly startAt?: number
   /** Partitions of all topics, or of each by name. Default: 1. */
@@ -56,7 +57,7 @@ export interface DriverOptions {
 /** How one of several applications runs. What stands here goes before what the `DriverOptions` say for all. */
 export interface ApplicationOptions {
   /** Configuration by dotted key, over that for all. */
-  readonly config?: Readonly<Record<string, unknown>>
+  readonly config?: ConfigInput
   /** Lanes of its engine. */
   readonly lanes?: number
   /** Gets what its functions write with `context.logger`. */

@@ -8,7 +8,7 @@ import { test } from 'node:test'
 import { startEmbeddedBroker, startRuntime } from '../../src/runtime/index.ts'
 import { appFile, consume, firstTime, lastByKey, produce } from './support/engine.ts'
 
-for (const store of ['lmdb', 'memory'])
+for (const store of ['lmdb', 'memory'] as const)
   for (const graces of [
     ['0s', '9s', '0s'],
     ['9s', '0s', '9s'],
@@ -38,7 +38,7 @@ const ways: ReadonlyArray<readonly [what: string, before: Record<string, string>
   ['the grace is taken away', { grace: '1h' }],
   ['a source that held event time is left out', { silent: '' }],
 ]
-for (const store of ['lmdb', 'memory'])
+for (const store of ['lmdb', 'memory'] as const)
   for (const [what, before] of ways)
     test(`final results are told of windows that are over at once when ${what} (${store})`, async (t) => {
       const folder = mkdtempSync(join(tmpdir(), 'millrace-closing-'))
@@ -74,7 +74,7 @@ for (const store of ['lmdb', 'memory'])
       }
     })
 
-for (const store of ['lmdb', 'memory'])
+for (const store of ['lmdb', 'memory'] as const)
   for (const [before, after] of [
     ['0s', '30s'],
     ['30s', '0s'],
@@ -117,7 +117,7 @@ test('a record that waits for the row of its time meets it, also where it is ove
     const records = seconds.map((second) => ({ key: 'k', value: second, timestamp: firstTime + second * 1000 }))
     const application = pathToFileURL(appFile('waiting-join'))
     application.search = new URLSearchParams({ late }).toString()
-    const config = { 'runtime.http.enabled': false, 'engine.state.store': 'memory' }
+    const config = { 'runtime.http.enabled': false, 'engine.state.store': 'memory' } as const
     const runtime = await startRuntime({ application, broker, config, log: () => undefined })
     // Full topics at the first start; at the second one what is over is committed as such before event time moves.
     if (late === '0s') await runtime.untilIdle()

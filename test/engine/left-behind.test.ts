@@ -59,7 +59,7 @@ test('records in a repartition topic are not left out by a version in which it h
   const start = async (search: string) => {
     const application = pathToFileURL(appFile('moved-repartition'))
     application.search = search
-    const config = { 'runtime.http.enabled': false, 'topology.sub-topology-split': 'repartition-topics' }
+    const config = { 'runtime.http.enabled': false, 'topology.sub-topology-split': 'repartition-topics' } as const
     const runtime = await startRuntime({
       application,
       broker,

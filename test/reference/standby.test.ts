@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Random } from '../../src/base/random.ts'
+import type { ConfigInput } from '../../src/index.ts'
 import { type EmbeddedBroker, type Runtime, startEmbeddedBroker, startRuntime } from '../../src/runtime/index.ts'
 import { generate } from './generate.ts'
 import type { Program } from './program.ts'
@@ -22,7 +23,7 @@ const records = Number(process.env.STANDBY_RECORDS ?? 1000)
 const events = 4
 const patienceMs = 120_000
 
-const settings = {
+const settings: ConfigInput = {
   'ha.mode': 'hot-standby',
   'ha.heartbeat-interval': 150,
   'ha.failover-timeout': 1500,

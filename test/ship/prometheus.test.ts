@@ -150,7 +150,7 @@ describe('dashboards', () => {
         'ha.pod-id': id,
         'engine.state.store': 'memory',
         'engine.lanes.count': 1,
-      }
+      } as const
       const http = { 'runtime.http.host': '127.0.0.1', 'runtime.http.port': 0 }
       const application = appFile('running-sum')
       pods.push(

@@ -5,7 +5,7 @@ import { type CallSettings, defineApp, serdes } from '../../../src/index.ts'
 import { type DriverOptions, type TestedApplication, TopologyTestDriver } from '../../../src/testing/index.ts'
 
 const number = { key: serdes.string, value: serdes.json<number>() }
-const skip = { 'errors.processing': 'skip' }
+const skip = { 'errors.processing': 'skip' } as const
 
 function asking(ask: (value: number) => unknown, calls: CallSettings, options: DriverOptions = {}): TopologyTestDriver {
   const app = defineApp({

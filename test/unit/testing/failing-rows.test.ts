@@ -99,7 +99,7 @@ const kinds: Readonly<Record<string, (topology: Topology) => void>> = {
 describe('rows at which a function of a table fails', () => {
   for (const [kind, build] of Object.entries(kinds)) {
     test(`${kind}: are none below, and those behind them count`, async () => {
-      const config = { 'errors.processing': 'skip' }
+      const config = { 'errors.processing': 'skip' } as const
       const driver = new TopologyTestDriver(defineApp({ applicationId: 'failing-rows', build }), { config })
       if (kind.includes('join'))
         for (let i = 0; i < 10; i++) await driver.input<string, number>('partners').pipe(`k${i}`, 1)
