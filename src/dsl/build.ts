@@ -3,13 +3,13 @@ import type { Serde } from '../serde/serde.ts'
 import { sessionWindowed, windowed } from '../serde/windowed.ts'
 import type { StoreKind } from '../state/contract.ts'
 import { internalKeySerde, plainKeySerde, plainValueSerde } from '../topology/serdes/default-serdes.ts'
-import { notFunction, shownInstead } from '../topology/check-given.ts'
+import { checkOptions, notFunction, shownInstead } from '../topology/check-given.ts'
 import { Graph } from '../topology/graph.ts'
 import { nameFault } from '../topology/names.ts'
 import type { WindowSpec } from '../topology/operator-spec.ts'
 import type { StoreDefinition } from '../topology/physical.ts'
 import { invalid } from '../topology/physical.ts'
-import type { StoreSettings } from './types.ts'
+import { type StoreSettings, storeOptions } from './types.ts'
 import { ms } from './windows.ts'
 
 export type AnySerde = Serde<unknown>
@@ -96,10 +96,11 @@ export class Build {
   }
 }
 
-export function settingsOf<K, V>(store: string | StoreSettings<K, V> | undefined): StoreSettings<K, V> {
+export function settingsOf<K, V>(method: string, store: string | StoreSettings<K, V> | undefined): StoreSettings<K, V> {
   if (typeof store === 'string') return { name: store }
   if (store !== undefined && (typeof store !== 'object' || store === null))
     throw invalid(`a store is ${shownInstead(store)}; give its name, or an object: { store: { name: '…' } }`)
+  checkOptions(`the store of ${method}`, store, storeOptions)
   return store ?? {}
 }
 

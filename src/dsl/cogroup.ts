@@ -1,5 +1,6 @@
 /** Several grouped streams folded into one aggregate. */
 import { GraphNode } from '../topology/graph.ts'
+import { checkOptions } from '../topology/check-given.ts'
 import type { FoldFn, MergeFn, OperatorSpec, WindowSpec } from '../topology/operator-spec.ts'
 import type { PhysicalBuilder } from '../topology/physical.ts'
 import { addAggregate, groupedParent, type GroupParts } from './nodes.ts'
@@ -8,7 +9,7 @@ import type { GroupedStream } from './grouped.ts'
 import { inner } from './handle.ts'
 import { Table } from './table.ts'
 import { AggregateTable } from './table-model.ts'
-import type { Awaitable, Fold, Stored, Windowed } from './types.ts'
+import { type Awaitable, type Fold, type Stored, storedOptions, type Windowed } from './types.ts'
 import { specOf, type Windows } from './windows.ts'
 
 interface Member {
@@ -40,7 +41,8 @@ function aggregateTogether(members: readonly Member[], shape: CogroupShape): Tab
   const { names, graph } = first.build
   const { window, merge } = shape
   const init = firstOf(shape.init)
-  const settings = settingsOf(shape.options?.store)
+  checkOptions('aggregate', shape.options, storedOptions)
+  const settings = settingsOf('aggregate', shape.options?.store)
   const storeName = settings.name ?? names.store('COGROUPKSTREAM-AGGREGATE-')
   const key: KeyInfo = members.map((member) => member.group.key).find((info) => info.serde !== undefined) ?? first.key
   const definition = tableStore({

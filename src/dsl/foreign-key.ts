@@ -6,12 +6,13 @@
 import { bytes } from '../serde/primitive.ts'
 import { GraphNode } from '../topology/graph.ts'
 import { answerSerde, subscriptionSerde } from '../topology/serdes/internal-serdes.ts'
+import { checkOptions } from '../topology/check-given.ts'
 import type { OperatorSpec, UserFn } from '../topology/operator-spec.ts'
 import type { PhysicalBuilder, StoreDefinition } from '../topology/physical.ts'
 import { type AnySerde, type KeyInfo, ownKeySerde, settingsOf, tableStore, valueSerdeOr } from './build.ts'
 import { addBoundarySource, handOffSpec, type TableParts } from './handle.ts'
 import { getterStores, SourceTable, type TableJoinShape } from './table-model.ts'
-import type { Stored } from './types.ts'
+import { type Stored, storedOptions } from './types.ts'
 
 const prefix = 'KTABLE-FK-JOIN-'
 const bytesSerde = bytes as AnySerde
@@ -72,6 +73,10 @@ export function addForeignKeyJoin(
   shape: TableJoinShape,
   options: Stored | undefined,
 ): TableParts {
+  checkOptions<Stored & { on?: unknown }>(shape.leftOuter ? 'leftJoin' : 'join', options, {
+    ...storedOptions,
+    on: true,
+  })
   right.model.enableOldValues(true)
   left.model.enableOldValues(true)
   const names = foreignNames(left, options?.name)
@@ -235,7 +240,7 @@ function addResult(
   options: Stored | undefined,
 ): TableParts {
   const { build, key } = left
-  const settings = settingsOf(options?.store)
+  const settings = settingsOf('a join', options?.store)
   const storeName = settings.name ?? build.names.store(`${prefix}OUTPUT-`)
   const definition = tableStore({ name: storeName, key, valueSerde: undefined, settings, emit: options?.emit })
   const model = new SourceTable(definition, settings.name !== undefined || options?.emit === 'per-commit')

@@ -1,5 +1,6 @@
 /** Rows of a table grouped by a new key. */
 import { GraphNode } from '../topology/graph.ts'
+import { checkOptions } from '../topology/check-given.ts'
 import { changeSerde } from '../topology/serdes/internal-serdes.ts'
 import type { FoldFn } from '../topology/operator-spec.ts'
 import type { PhysicalBuilder } from '../topology/physical.ts'
@@ -16,7 +17,7 @@ import {
 import { addBoundarySource, handOffSpec, inner } from './handle.ts'
 import { Table } from './table.ts'
 import { AggregateTable } from './table-model.ts'
-import type { Awaitable, Fold, Stored } from './types.ts'
+import { type Awaitable, type Fold, type Stored, storedOptions } from './types.ts'
 
 export interface GroupedTableParts {
   readonly build: Build
@@ -61,7 +62,7 @@ export class GroupedTable<K, V> {
   count(options?: Stored<K, number>): Table<K, number, never> {
     const add: FoldFn = (count) => (count as number) + 1
     const subtract: FoldFn = (count) => (count as number) - 1
-    return this.#aggregate('AGGREGATE', { init: () => 0, add, subtract }, options)
+    return this.#aggregate('count', { init: () => 0, add, subtract }, options)
   }
 
   /**
@@ -83,7 +84,7 @@ export class GroupedTable<K, V> {
     subtract: (aggregate: V, value: V) => Awaitable<V>,
     options?: Stored<K, V>,
   ): Table<K, V, never> {
-    return this.#aggregate('REDUCE', { init: undefined, add: add as FoldFn, subtract: subtract as FoldFn }, options)
+    return this.#aggregate('reduce', { init: undefined, add: add as FoldFn, subtract: subtract as FoldFn }, options)
   }
 
   /**
@@ -105,14 +106,15 @@ export class GroupedTable<K, V> {
    */
   aggregate<A>(init: () => A, add: Fold<K, V, A>, subtract: Fold<K, V, A>, options?: Stored<K, A>): Table<K, A, never> {
     const folds = { init: firstOf(init), add: add as FoldFn, subtract: subtract as FoldFn }
-    return this.#aggregate('AGGREGATE', folds, options)
+    return this.#aggregate('aggregate', folds, options)
   }
 
-  #aggregate<A>(kind: string, folds: Folds, options: Stored<K, A> | undefined): Table<K, A, never> {
+  #aggregate<A>(method: string, folds: Folds, options: Stored<K, A> | undefined): Table<K, A, never> {
     const { build, key, value, node: parent } = this[inner]
     const { names, graph } = build
-    const prefix = `KTABLE-${kind}-`
-    const settings = settingsOf(options?.store)
+    const prefix = method === 'reduce' ? 'KTABLE-REDUCE-' : 'KTABLE-AGGREGATE-'
+    checkOptions(method, options, storedOptions)
+    const settings = settingsOf(method, options?.store)
     // Kafka Streams generates the names of all these stores from one prefix, those of `reduce` included.
     const storePrefix = 'KTABLE-AGGREGATE-'
     const storeName = settings.name ?? names.store(storePrefix)
@@ -121,7 +123,7 @@ export class GroupedTable<K, V> {
     const name = names.orGenerate(options?.name, prefix)
     const repartition = this.#repartitionNode(sink, source, this.#groupName ?? storeName)
     graph.add(parent, repartition)
-    const valueSerde = kind === 'REDUCE' ? value : undefined
+    const valueSerde = method === 'reduce' ? value : undefined
     const definition = tableStore({ name: storeName, key, valueSerde, settings, emit: options?.emit })
     const model = new AggregateTable(definition)
     const write = (builder: PhysicalBuilder, node: GraphNode): void => {

@@ -1,15 +1,23 @@
 /** Streams grouped by key: what aggregates begin with. */
-import type { FoldFn, MergeFn, OperatorSpec, WindowSpec } from '../topology/operator-spec.ts'
-import { notFunction } from '../topology/check-given.ts'
+import type { CallSpec, FoldFn, MergeFn, OperatorSpec, WindowSpec } from '../topology/operator-spec.ts'
+import { checkOptions, notFunction } from '../topology/check-given.ts'
 import { invalid } from '../topology/physical.ts'
 import { addAggregate, type GroupParts, groupedParent } from './nodes.ts'
 import { type AnySerde, checkEmit, firstOf, settingsOf, tableStore, windowedKey } from './build.ts'
 import { CogroupedStream } from './cogroup.ts'
 import { inner, type StreamParts } from './handle.ts'
-import { type CallSettings, callsOf } from './retry.ts'
+import { type CallSettings, callsOf, foldOptions } from './retry.ts'
 import { Table } from './table.ts'
 import { AggregateTable } from './table-model.ts'
-import type { Awaitable, Fold, Ordered, Stored, Windowed } from './types.ts'
+import {
+  type Awaitable,
+  type Fold,
+  type Named,
+  type Ordered,
+  type Stored,
+  storedOptions,
+  type Windowed,
+} from './types.ts'
 import { specOf, type Windows } from './windows.ts'
 
 /**
@@ -43,6 +51,17 @@ function reduction(fn: (aggregate: never, value: never) => unknown): FoldSpec {
   }
 }
 
+/** Counting calls no function of the application. */
+function checked(
+  kind: string,
+  options: (Stored & CallSettings) | undefined,
+  counts: boolean,
+): { readonly method: string; readonly calls: CallSpec | undefined } {
+  const method = counts ? 'count' : kind.toLowerCase()
+  if (counts) checkOptions<Stored>(method, options, storedOptions)
+  return { method, calls: counts ? undefined : callsOf(method, options, foldOptions) }
+}
+
 /**
  * A stream grouped by key: what aggregates over all time begin with, and windows. Made by `stream.groupByKey()` and
  * `stream.groupBy(…)`. Each aggregate keeps its rows in a store; give it a name (`{ store: 'totals' }`), or a change of
@@ -52,8 +71,9 @@ export class GroupedStream<K, V> {
   readonly [inner]: GroupParts
 
   /** @internal */
-  constructor(parts: StreamParts, groupName: string | undefined, order: Ordered['order']) {
-    this[inner] = { ...parts, groupName, takesAsArrived: order === 'arrival', shared: { repartition: undefined } }
+  constructor(parts: StreamParts, options: (Named & Ordered) | undefined) {
+    const takesAsArrived = options?.order === 'arrival'
+    this[inner] = { ...parts, groupName: options?.name, takesAsArrived, shared: { repartition: undefined } }
   }
 
   /**
@@ -116,6 +136,7 @@ export class GroupedStream<K, V> {
   ): WindowedStream<K, V>
   windowedBy(windows: { readonly spec: WindowSpec }, options?: { readonly emit?: Emit }): unknown {
     const spec = specOf(windows)
+    checkOptions('windowedBy', options, { emit: true })
     checkEmit(options?.emit, ['on-update', 'per-commit', 'on-close'])
     return spec.type === 'session'
       ? new SessionWindowedStream(this[inner], spec, options?.emit)
@@ -149,7 +170,8 @@ export class GroupedStream<K, V> {
   ): Table<K, A, never> {
     const parts = this[inner]
     const prefix = `KSTREAM-${kind}-`
-    const settings = settingsOf(options?.store)
+    const { method, calls } = checked(kind, options, counts)
+    const settings = settingsOf(method, options?.store)
     if (counts && options?.store !== undefined && settings.name === undefined) parts.build.names.store(prefix)
     const storeName = settings.name ?? parts.build.names.store(prefix)
     const name = parts.build.names.orGenerate(options?.name, prefix)
@@ -158,7 +180,6 @@ export class GroupedStream<K, V> {
     const model = new AggregateTable(definition)
     const parent = groupedParent(parts, storeName)
     const { init, fold, readsValue = true } = fns
-    const calls = callsOf(options)
     const node = addAggregate(
       parts,
       parent,
@@ -233,7 +254,8 @@ abstract class Windowing<K, V, D extends null> {
     const window = this.#window
     const { names } = parts.build
     const prefix = `KSTREAM-${kind}-`
-    const settings = settingsOf(options?.store)
+    const { method, calls } = checked(kind, options, counts)
+    const settings = settingsOf(method, options?.store)
     // In Kafka Streams a count uses up one more number, except in sliding windows.
     const usesUp = counts && window.type !== 'sliding'
     if (usesUp && options?.store !== undefined && settings.name === undefined) names.store(prefix)
@@ -247,7 +269,6 @@ abstract class Windowing<K, V, D extends null> {
     const definition = tableStore({ name: storeName, key: parts.key, valueSerde, settings, window, emit: told })
     const model = new AggregateTable(definition)
     const parent = groupedParent(parts, storeName)
-    const calls = callsOf(options)
     const emit = isFinal ? 'close' : 'update'
     if (emit === 'close' && window.type === 'unlimited')
       throw invalid('an unlimited window never closes; it can only tell its result on update')

@@ -1,6 +1,6 @@
 /** The graph nodes behind those operators that take more than a line. */
 import { EngineError } from '../base/errors.ts'
-import { notFunction, shownInstead } from '../topology/check-given.ts'
+import { checkOptions, type Names, notFunction, shownInstead } from '../topology/check-given.ts'
 import { GraphNode, type WindowClose } from '../topology/graph.ts'
 import { repartitionNames } from '../topology/names.ts'
 import type { FunctionContext, OperatorSpec, RecordView, WindowSpec } from '../topology/operator-spec.ts'
@@ -25,8 +25,20 @@ import {
   type StreamParts,
   type TableParts,
 } from './handle.ts'
+import { calledOptions, type CallSettings } from './retry.ts'
 import { type AggregateTable, SourceTable } from './table-model.ts'
-import type { Named, RecordFn, Stored, StreamFn, WithSerdes } from './types.ts'
+import {
+  groupOptions,
+  type Named,
+  namedOptions,
+  type Ordered,
+  type RecordFn,
+  serdeOptions,
+  type Stored,
+  storedOptions,
+  type StreamFn,
+  type WithSerdes,
+} from './types.ts'
 
 /** The topic of a record: a name, or a function of the record. */
 export type TopicChoice<K, V> = string | ((value: V, key: K, record: Parameters<RecordFn<K, V, string>>[2]) => string)
@@ -60,7 +72,7 @@ export function addOperator(
   return following(parts, addProcessor(parts, parts.build.names.orGenerate(name, prefix), spec, flags), change)
 }
 
-/** What a new key changes of a stream. */
+/** What new keys and values change of a stream. */
 export function rekeyed<K, V>(options: WithSerdes<K, V> | undefined): Partial<StreamParts> {
   return {
     key: keyInfo(options?.key as AnySerde | undefined),
@@ -69,14 +81,43 @@ export function rekeyed<K, V>(options: WithSerdes<K, V> | undefined): Partial<St
   }
 }
 
+export const mapOptions: Names<WithSerdes<unknown, unknown> & CallSettings> = { ...serdeOptions, ...calledOptions }
+export const mapValuesOptions: Names<Named & CallSettings & { value: unknown }> = { ...calledOptions, value: true }
+
+/** What a grouping by a new key changes of a stream: the values stay. */
+export function regrouped<K, V>(
+  parts: StreamParts,
+  options: (WithSerdes<K, V> & Ordered) | undefined,
+): Partial<StreamParts> {
+  checkOptions('groupBy', options, groupOptions)
+  return { ...keyChange(options), value: (options?.value as AnySerde | undefined) ?? parts.value }
+}
+
+/** What a new key changes of a stream whose values stay. */
+export function keyChange(options: { readonly key?: unknown } | undefined): Partial<StreamParts> {
+  return { key: keyInfo(options?.key as AnySerde | undefined), rekeyed: true }
+}
+
+/** What a new value changes of a stream. */
+export function valueChange(options: { readonly value?: unknown } | undefined): Partial<StreamParts> {
+  return { value: options?.value as AnySerde | undefined }
+}
+
 /** The same stream, with the serdes that were named for what follows. */
-export function withSerdes<K, V>(parts: StreamParts, options: WithSerdes<K, V> | undefined): StreamParts {
+export function withSerdes<Options extends { readonly key?: unknown; readonly value?: unknown }>(
+  method: string,
+  parts: StreamParts,
+  options: Options | undefined,
+  names: Names<NoInfer<Options>>,
+): StreamParts {
+  checkOptions(method, options, names)
   const key = options?.key ? keyInfo(options.key as AnySerde) : parts.key
   return { ...parts, key, value: (options?.value as AnySerde | undefined) ?? parts.value }
 }
 
 /** The records of two streams. */
 export function mergeStreams(left: StreamParts, right: StreamParts, options: Named | undefined): StreamParts {
+  checkOptions('merge', options, namedOptions)
   const name = left.build.names.orGenerate(options?.name, 'KSTREAM-MERGE-')
   const write = (builder: PhysicalBuilder, node: GraphNode): void =>
     builder.addProcessor(name, () => ({ op: 'passThrough' }), node.parentNames())
@@ -92,6 +133,11 @@ export interface SplitOptions extends Named {
   readonly default?: string | ({ readonly as: string } & Named)
 }
 
+type Rest = Exclude<NonNullable<SplitOptions['default']>, string>
+const splitOptions: Names<SplitOptions> = { ...namedOptions, default: true }
+const restOptions: Names<Rest> = { ...namedOptions, as: true }
+const branchOptions: Names<Branch<unknown, unknown>> = { ...namedOptions, when: true }
+
 /** The parts of each branch by its name, in the order of the branches. The rest comes last. */
 export function splitStream(
   parts: StreamParts,
@@ -99,14 +145,18 @@ export function splitStream(
   options: SplitOptions | undefined,
 ): Map<string, StreamParts> {
   const { names, graph } = parts.build
+  checkOptions('split', options, splitOptions)
   const name = names.orGenerate(options?.name, 'KSTREAM-BRANCH-')
   if (typeof branches !== 'object' || branches === null)
     throw invalid(`split is given ${shownInstead(branches)}; give a predicate for each branch: { large: (order) => … }`)
   const entries = Object.entries(branches).map(([id, branch], i) => {
     const { when, name: own } = typeof branch === 'object' ? ((branch ?? {}) as Branch<never, never>) : { when: branch }
+    if (typeof branch === 'object')
+      checkOptions(`the branch '${id}' of split`, branch as Branch<never, never>, branchOptions)
     if (typeof when !== 'function') throw notFunction(`the branch '${id}' of ${name}`, 'its predicate', when)
     return { id, when: asUserFn(when), name: own ?? String(i + 1) }
   })
+  if (typeof options?.default === 'object') checkOptions('the default of split', options.default, restOptions)
   const rest =
     typeof options?.default === 'object'
       ? options.default
@@ -133,7 +183,8 @@ export function splitStream(
 /** The table of the newest values of a stream. */
 export function tableOf(parts: StreamParts, options: Stored | undefined): TableParts {
   const { names, graph } = parts.build
-  const settings = settingsOf(options?.store)
+  checkOptions('toTable', options, storedOptions)
+  const settings = settingsOf('toTable', options?.store)
   const name = names.orGenerate(options?.name, 'KSTREAM-TOTABLE-')
   const storeName = settings.name ?? names.store('KSTREAM-TOTABLE-')
   const source = parts.rekeyed ? repartitioned(parts, name, true) : parts
@@ -155,6 +206,7 @@ export function tableOf(parts: StreamParts, options: Stored | undefined): TableP
 
 /** Writes a stream to a topic, or to the topic that a function chooses. */
 export function addSink(parts: StreamParts, topic: unknown, options: WithSerdes<never, never> | undefined): void {
+  checkOptions('to', options, serdeOptions)
   const name = parts.build.names.orGenerate(options?.name, 'KSTREAM-SINK-')
   const given = options?.key as AnySerde | undefined
   const named = typeof topic === 'function' ? undefined : (topic as string)

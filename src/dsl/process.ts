@@ -3,7 +3,7 @@ import type { Duration } from '../base/duration.ts'
 import type { Logger } from '../base/logger.ts'
 import { bytes } from '../serde/primitive.ts'
 import type { Headers } from '../broker/wire/headers.ts'
-import { shownInstead } from '../topology/check-given.ts'
+import { type Names, shownInstead } from '../topology/check-given.ts'
 import { GraphNode } from '../topology/graph.ts'
 import type { CallSpec, RecordView } from '../topology/operator-spec.ts'
 import { invalid, type PhysicalBuilder, type StoreDefinition } from '../topology/physical.ts'
@@ -12,7 +12,7 @@ import { ownKeySerde } from './build.ts'
 import { following, repartitioned, type StreamParts } from './handle.ts'
 import { type CallSettings, callsOf } from './retry.ts'
 import { declarations, definitionOf, type StoreDeclaration } from './stores.ts'
-import type { Awaitable, Ordered, WithSerdes } from './types.ts'
+import { type Awaitable, groupOptions, type Ordered, type WithSerdes } from './types.ts'
 
 /** What a forwarded record does not take from the record at hand. */
 export interface ForwardOptions {
@@ -167,16 +167,25 @@ export interface ProcessOptions<K2 = unknown, V2 = unknown>
    */
   readonly repartition?: boolean
 }
+const processOptions: Names<ProcessOptions> = {
+  ...groupOptions,
+  concurrency: true,
+  rate: true,
+  stores: true,
+  timers: true,
+  globalStores: true,
+  repartition: true,
+}
 
-function boundlessCalls(name: string, options: ProcessOptions | undefined): CallSpec | undefined {
-  const calls = callsOf(options)
-  if (calls?.timeoutMs !== undefined || calls?.breaker !== undefined) {
+function boundlessCalls(method: string, name: string, options: ProcessOptions | undefined): CallSpec | undefined {
+  const { timeout, breaker } = (options ?? {}) as CallSettings
+  if (timeout !== undefined || breaker !== undefined) {
     throw invalid(
       `the processor ${name} has a timeout or a breaker; what it has written and sent until then cannot be taken back: ` +
         'bound the call of the service within it, with `withRetry` and an AbortSignal',
     )
   }
-  return calls
+  return callsOf(method, options, processOptions)
 }
 
 function storesOf(name: string, given: unknown): { readonly own: StoreDefinition[]; readonly byName: string[] } {
@@ -221,7 +230,7 @@ export function addProcess(
   const name = options?.name ?? build.names.generate(fixedKey ? 'KSTREAM-PROCESSVALUES-' : 'KSTREAM-PROCESSOR-')
   if (typeof factory !== 'function')
     throw invalid(`the processor ${name} is made by ${shownInstead(factory)}; give a function that returns it`)
-  const calls = boundlessCalls(name, options)
+  const calls = boundlessCalls(fixedKey ? 'processValues' : 'process', name, options)
   const keeps = (options?.stores ?? []).length > 0 || options?.timers === true
   const parts = above.rekeyed && (options?.repartition ?? keeps) ? repartitioned(above, name, true) : above
   const { own, byName } = storesOf(name, options?.stores)

@@ -3,9 +3,9 @@ import type { Duration } from '../base/duration.ts'
 import { systemRandom } from '../base/random.ts'
 import { sleep, systemTimers } from '../base/timers.ts'
 import type { CallSpec } from '../topology/operator-spec.ts'
-import { shownInstead } from '../topology/check-given.ts'
+import { checkOptions, type Names } from '../topology/check-given.ts'
 import { invalid } from '../topology/physical.ts'
-import type { Awaitable } from './types.ts'
+import { type Awaitable, type Named, namedOptions, type Stored, storedOptions } from './types.ts'
 import { ms } from './windows.ts'
 
 /** How often `withRetry` calls a function, and how long it waits in between. */
@@ -19,6 +19,8 @@ export interface RetryOptions {
   /** Whether another call is made after an error. Default: always. */
   readonly retryIf?: (error: unknown, attempt: number) => boolean
 }
+
+const retryOptions: Names<RetryOptions> = { attempts: true, backoff: true, maxBackoff: true, retryIf: true }
 
 interface Plan {
   readonly attempts: number
@@ -45,6 +47,7 @@ export function withRetry<Args extends readonly unknown[], R>(
   fn: (...args: Args) => Awaitable<R>,
   options: RetryOptions = {},
 ): (...args: Args) => Promise<R> {
+  checkOptions('withRetry', options, retryOptions)
   const plan: Plan = {
     attempts: options.attempts ?? 3,
     backoffMs: ms(options.backoff ?? 100, 'the backoff of withRetry'),
@@ -98,14 +101,23 @@ export interface CallSettings {
   readonly breaker?: { readonly after?: number; readonly pause?: Duration }
 }
 
+const callOptions: Names<CallSettings> = { concurrency: true, timeout: true, rate: true, breaker: true }
+export const calledOptions: Names<Named & CallSettings> = { ...namedOptions, ...callOptions }
+export const foldOptions: Names<Stored & CallSettings> = { ...storedOptions, ...callOptions }
+const breakerOptions: Names<NonNullable<CallSettings['breaker']>> = { after: true, pause: true }
+
 const unitMs: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
 
-/** @throws EngineError `TOPOLOGY_INVALID` for what makes no sense. */
-export function callsOf(settings: CallSettings | undefined): CallSpec | undefined {
+/** @throws EngineError `TOPOLOGY_INVALID` for what makes no sense, and for options of the method that there are not. */
+export function callsOf<Options extends CallSettings>(
+  method: string,
+  settings: Options | undefined,
+  names: Names<NoInfer<Options>>,
+): CallSpec | undefined {
+  checkOptions(method, settings, names)
   if (settings === undefined) return undefined
-  if (typeof settings !== 'object' || settings === null)
-    throw invalid(`an operator has ${shownInstead(settings)} for its options; give an object: { name: '…' }`)
   const { concurrency, timeout, rate, breaker } = settings
+  checkOptions(`the breaker of ${method}`, breaker, breakerOptions)
   if (concurrency === undefined && timeout === undefined && rate === undefined && breaker === undefined)
     return undefined
   if (concurrency !== undefined) positiveInteger(concurrency, 'concurrency')

@@ -2,7 +2,7 @@
 import type { Duration } from '../base/duration.ts'
 import type { Serde } from '../serde/serde.ts'
 import type { KeyValueStore, SessionStore, VersionedStore, WindowStore } from '../state/contract.ts'
-import { shownInstead } from '../topology/check-given.ts'
+import { checkOptions, type Names, shownInstead } from '../topology/check-given.ts'
 import { invalid, type StoreDefinition } from '../topology/physical.ts'
 import type { AnySerde } from './build.ts'
 import { ms } from './windows.ts'
@@ -31,6 +31,8 @@ interface Serdes<K, V> {
   /** Default: JSON. */
   readonly value?: Serde<V>
 }
+
+const serdeNames: Names<Serdes<unknown, unknown>> = { key: true, value: true }
 
 function storeDeclaration<S>(
   name: string,
@@ -66,6 +68,7 @@ export function keyValueStore<K, V>(
   name: string,
   options?: Serdes<K, V> & { readonly ttl?: Duration },
 ): StoreDeclaration<KeyValueStore<K, V>> {
+  checkOptions('keyValueStore', options, { ...serdeNames, ttl: true })
   const ttlMs = options?.ttl === undefined ? undefined : ms(options.ttl, `ttl of ${name}`)
   return storeDeclaration(name, 'key-value', options as never, { ttlMs })
 }
@@ -84,6 +87,7 @@ export function windowStore<K, V>(
   name: string,
   options: Serdes<K, V> & { readonly retention: Duration; readonly windowSize?: Duration },
 ): StoreDeclaration<WindowStore<K, V>> {
+  checkOptions('windowStore', options, { ...serdeNames, retention: true, windowSize: true })
   const retentionMs = ms(options.retention, `retention of ${name}`)
   const windowSizeMs = ms(options.windowSize ?? retentionMs, `windowSize of ${name}`)
   return storeDeclaration(name, 'window', options as never, { retentionMs, windowSizeMs, timestamped: true })
@@ -101,6 +105,7 @@ export function sessionStore<K, V>(
   name: string,
   options: Serdes<K, V> & { readonly retention: Duration },
 ): StoreDeclaration<SessionStore<K, V>> {
+  checkOptions('sessionStore', options, { ...serdeNames, retention: true })
   return storeDeclaration(name, 'session', options as never, {
     retentionMs: ms(options.retention, `retention of ${name}`),
   })
@@ -118,6 +123,7 @@ export function versionedStore<K, V>(
   name: string,
   options: Serdes<K, V> & { readonly historyRetention: Duration },
 ): StoreDeclaration<VersionedStore<K, V>> {
+  checkOptions('versionedStore', options, { ...serdeNames, historyRetention: true })
   return storeDeclaration(name, 'versioned', options as never, {
     retentionMs: ms(options.historyRetention, `historyRetention of ${name}`),
   })

@@ -4,11 +4,12 @@ import type { Serde } from '../serde/serde.ts'
 import { bytes } from '../serde/primitive.ts'
 import { GraphNode } from '../topology/graph.ts'
 import { waitingSerde } from '../topology/serdes/internal-serdes.ts'
-import type { JoinFn, UserFn } from '../topology/operator-spec.ts'
+import { checkOptions, type Names } from '../topology/check-given.ts'
+import type { CallSpec, JoinFn, UserFn } from '../topology/operator-spec.ts'
 import { invalid, type PhysicalBuilder, type StoreDefinition } from '../topology/physical.ts'
 import { type AnySerde, type KeyInfo, keyInfo, ownKeySerde, valueSerdeOr } from './build.ts'
 import { following, makeRepartition, type StreamParts, type TableParts } from './handle.ts'
-import { type CallSettings, callsOf } from './retry.ts'
+import { calledOptions, type CallSettings, callsOf } from './retry.ts'
 import { getterStores } from './table-model.ts'
 import type { Named, Ordered } from './types.ts'
 import { ms } from './windows.ts'
@@ -31,6 +32,16 @@ export interface StreamJoinOptions<K = unknown, V = unknown, V2 = unknown> exten
   /** Serde of the values of the right stream. Default: what is known of them, else JSON. */
   readonly right?: Serde<V2>
 }
+const streamJoinOptions: Names<StreamJoinOptions> = {
+  ...calledOptions,
+  order: true,
+  within: true,
+  grace: true,
+  storeName: true,
+  key: true,
+  left: true,
+  right: true,
+}
 
 /** How a stream is joined with a table. */
 export interface TableJoinOptions<K = unknown, V = unknown> extends Named, Ordered, CallSettings {
@@ -43,6 +54,17 @@ export interface TableJoinOptions<K = unknown, V = unknown> extends Named, Order
   readonly key?: Serde<K>
   /** Serde of the values of the stream. Default: what is known of them, else JSON. */
   readonly value?: Serde<V>
+}
+const tableJoinOptions: Names<TableJoinOptions> = { ...calledOptions, order: true, grace: true, key: true, value: true }
+
+interface GlobalJoinOptions extends Named, CallSettings {
+  readonly on: UserFn
+}
+const globalJoinOptions: Names<GlobalJoinOptions> = { ...calledOptions, on: true }
+
+/** Which of the joins it is: their options differ. */
+function methodOf(leftOuter: boolean, rightOuter: boolean, other: string): string {
+  return `${rightOuter ? 'outerJoin' : leftOuter ? 'leftJoin' : 'join'} with ${other}`
 }
 
 /**
@@ -73,6 +95,7 @@ interface JoinWindow {
 function joinWindow(options: StreamJoinOptions): JoinWindow {
   if (options?.within === undefined) throw invalid("a join of two streams needs a window: { within: '5m' }")
   const { within } = options
+  if (typeof within === 'object') checkOptions('the window of a join', within, { before: true, after: true })
   const both = typeof within === 'object' ? undefined : ms(within, 'the window of a join')
   const before = both ?? ms((within as { before?: Duration }).before ?? 0, '`before` of a join')
   const after = both ?? ms((within as { after?: Duration }).after ?? 0, '`after` of a join')
@@ -87,6 +110,7 @@ export function joinStreams(
   leftOuter: boolean,
   rightOuter: boolean,
 ): StreamParts {
+  const calls = callsOf(methodOf(leftOuter, rightOuter, 'a stream'), options, streamJoinOptions)
   const window = joinWindow(options)
   const given = options.key ? keyInfo(options.key as AnySerde) : commonKey(leftParts.key, rightParts.key)
   const withSerdes = (parts: StreamParts, value: Serde<never> | undefined): StreamParts =>
@@ -98,7 +122,7 @@ export function joinStreams(
   if (left.rekeyed) left = repartitionForJoin(left, options.name === undefined ? left.name : `${options.name}-left`)
   if (right.rekeyed)
     right = repartitionForJoin(right, options.name === undefined ? right.name : `${options.name}-right`)
-  const node = addStreamJoin(left, right, joiner, window, options, leftOuter, rightOuter)
+  const node = addStreamJoin(left, right, joiner, window, options, leftOuter, rightOuter, calls)
   return following(left, node, { key: given, value: undefined, rekeyed: false })
 }
 
@@ -193,6 +217,7 @@ function addStreamJoin(
   options: StreamJoinOptions,
   leftOuter: boolean,
   rightOuter: boolean,
+  calls: CallSpec | undefined,
 ): GraphNode {
   const { graph } = left.build
   const names = joinNames(left, options, leftOuter, rightOuter)
@@ -204,7 +229,6 @@ function addStreamJoin(
   }
   const leftWindow = windowNode(left, names.leftWindowed, names.leftStore)
   const rightWindow = windowNode(right, names.rightWindowed, names.rightStore)
-  const calls = callsOf(options)
   const common = { ...window, joiner, waitingStore: waiting?.name, calls }
   const write = (builder: PhysicalBuilder, node: GraphNode): void => {
     if (node.selfJoin) {
@@ -245,6 +269,7 @@ export function joinTable(
   options: TableJoinOptions | undefined,
   leftOuter: boolean,
 ): StreamParts {
+  const calls = callsOf(methodOf(leftOuter, false, 'a table'), options, tableJoinOptions)
   const key = options?.key ? keyInfo(options.key as AnySerde) : commonKey(streamParts.key, table.key)
   const value = (options?.value as AnySerde | undefined) ?? streamParts.value
   let parts = key === streamParts.key && value === streamParts.value ? streamParts : { ...streamParts, key, value }
@@ -262,7 +287,6 @@ export function joinTable(
     timestamped: false,
     changelog: true,
   }
-  const calls = callsOf(options)
   const getter = table.model.getter()
   const stores = getterStores(getter)
   const write = (builder: PhysicalBuilder, node: GraphNode): void => {
@@ -299,15 +323,15 @@ export function joinGlobal(
   parts: StreamParts,
   table: TableParts,
   joiner: JoinFn,
-  options: Named & CallSettings & { readonly on: UserFn },
+  options: GlobalJoinOptions,
   leftOuter: boolean,
 ): StreamParts {
+  const calls = callsOf(methodOf(leftOuter, false, 'a global table'), options, globalJoinOptions)
   if (typeof options?.on !== 'function')
     throw invalid('a join with a global table needs { on: (value, key) => key of the table }')
   const { names, graph } = parts.build
   const name = names.orGenerate(options.name, 'KSTREAM-LEFTJOIN-')
   const getter = table.model.getter()
-  const calls = callsOf(options)
   const on = { foreignKey: options.on, grace: undefined }
   const spec = { op: 'streamTableJoin', getter, leftOuter, joiner, calls, ...on } as const
   const write = (builder: PhysicalBuilder, node: GraphNode): void =>

@@ -1,8 +1,7 @@
 /** A stream of records: every record stands for itself. */
 import type { Serde } from '../serde/serde.ts'
 import { invalid } from '../topology/physical.ts'
-import { type AnySerde, keyInfo } from './build.ts'
-import { type CallSettings, callsOf } from './retry.ts'
+import { calledOptions, type CallSettings, callsOf } from './retry.ts'
 import { GroupedStream } from './grouped.ts'
 import { asUserFn, inner, repartitioned, type StreamParts } from './handle.ts'
 import { addProcess, type ProcessOptions, type ProcessorFactory, type ValueProcessorFactory } from './process.ts'
@@ -13,15 +12,21 @@ import {
   type Branch,
   type BranchValue,
   mergeStreams,
+  keyChange,
+  mapOptions,
+  mapValuesOptions,
+  regrouped,
   rekeyed,
   splitStream,
   tableOf,
   type TopicChoice,
+  valueChange,
   withSerdes,
 } from './nodes.ts'
 import { GlobalTable, Table } from './table.ts'
 import type { FunctionContext, RecordView } from '../topology/operator-spec.ts'
 import type { Awaitable, Named, Ordered, RecordFn, Stored, StreamFn, WithSerdes } from './types.ts'
+import { groupOptions, serdeOptions } from './types.ts'
 
 type Operator = Parameters<typeof addOperator> extends [unknown, ...infer Rest] ? Rest : never
 
@@ -59,7 +64,8 @@ export class Stream<K, V> {
   ): Stream<K, S>
   filter(predicate: StreamFn<K, V, boolean | undefined>, options?: Named & CallSettings): Stream<K, V>
   filter(predicate: unknown, options?: Named & CallSettings): Stream<K, V> {
-    const spec = { op: 'filter', predicate: asUserFn(predicate), not: false, calls: callsOf(options) } as const
+    const calls = callsOf('filter', options, calledOptions)
+    const spec = { op: 'filter', predicate: asUserFn(predicate), not: false, calls } as const
     return this.#with(options?.name, 'KSTREAM-FILTER-', spec, {})
   }
 
@@ -72,7 +78,8 @@ export class Stream<K, V> {
    * // small → ann: { amount: 50 }
    */
   filterNot(predicate: StreamFn<K, V, boolean | undefined>, options?: Named & CallSettings): Stream<K, V> {
-    const spec = { op: 'filter', predicate: asUserFn(predicate), not: true, calls: callsOf(options) } as const
+    const calls = callsOf('filterNot', options, calledOptions)
+    const spec = { op: 'filter', predicate: asUserFn(predicate), not: true, calls } as const
     return this.#with(options?.name, 'KSTREAM-FILTER-', spec, {})
   }
 
@@ -89,7 +96,7 @@ export class Stream<K, V> {
     fn: StreamFn<K, V, readonly [key: K2, value: V2]>,
     options?: WithSerdes<K2, V2> & CallSettings,
   ): Stream<K2, V2> {
-    const spec = { op: 'map', fn: asUserFn(fn), calls: callsOf(options) } as const
+    const spec = { op: 'map', fn: asUserFn(fn), calls: callsOf('map', options, mapOptions) } as const
     return this.#with(options?.name, 'KSTREAM-MAP-', spec, rekeyed(options), { keyChanging: true })
   }
 
@@ -105,9 +112,9 @@ export class Stream<K, V> {
     fn: StreamFn<K, V, V2>,
     options?: Named & CallSettings & { readonly value?: Serde<V2> },
   ): Stream<K, V2> {
-    const spec = { op: 'mapValues', fn: asUserFn(fn), calls: callsOf(options) } as const
-    const change = { value: options?.value as AnySerde | undefined }
-    return this.#with(options?.name, 'KSTREAM-MAPVALUES-', spec, change, { valueChanging: true })
+    const calls = callsOf('mapValues', options, mapValuesOptions)
+    const spec = { op: 'mapValues', fn: asUserFn(fn), calls } as const
+    return this.#with(options?.name, 'KSTREAM-MAPVALUES-', spec, valueChange(options), { valueChanging: true })
   }
 
   /**
@@ -123,7 +130,7 @@ export class Stream<K, V> {
     fn: StreamFn<K, V, Iterable<readonly [key: K2, value: V2]>>,
     options?: WithSerdes<K2, V2> & CallSettings,
   ): Stream<K2, V2> {
-    const spec = { op: 'flatMap', fn: asUserFn(fn), calls: callsOf(options) } as const
+    const spec = { op: 'flatMap', fn: asUserFn(fn), calls: callsOf('flatMap', options, mapOptions) } as const
     return this.#with(options?.name, 'KSTREAM-FLATMAP-', spec, rekeyed(options), { keyChanging: true })
   }
 
@@ -140,9 +147,9 @@ export class Stream<K, V> {
     fn: StreamFn<K, V, Iterable<V2>>,
     options?: Named & CallSettings & { readonly value?: Serde<V2> },
   ): Stream<K, V2> {
-    const spec = { op: 'flatMapValues', fn: asUserFn(fn), calls: callsOf(options) } as const
-    const change = { value: options?.value as AnySerde | undefined }
-    return this.#with(options?.name, 'KSTREAM-FLATMAPVALUES-', spec, change, { valueChanging: true })
+    const calls = callsOf('flatMapValues', options, mapValuesOptions)
+    const spec = { op: 'flatMapValues', fn: asUserFn(fn), calls } as const
+    return this.#with(options?.name, 'KSTREAM-FLATMAPVALUES-', spec, valueChange(options), { valueChanging: true })
   }
 
   /**
@@ -154,9 +161,9 @@ export class Stream<K, V> {
    * // by-customer → ann: { customer: 'ann' }
    */
   selectKey<K2>(fn: StreamFn<K, V, K2>, options?: Named & CallSettings & { readonly key?: Serde<K2> }): Stream<K2, V> {
-    const spec = { op: 'selectKey', fn: asUserFn(fn), calls: callsOf(options) } as const
-    const change = { key: keyInfo(options?.key as AnySerde | undefined), rekeyed: true }
-    return this.#with(options?.name, 'KSTREAM-KEY-SELECT-', spec, change, { keyChanging: true })
+    const calls = callsOf('selectKey', options, { ...calledOptions, key: true })
+    const spec = { op: 'selectKey', fn: asUserFn(fn), calls } as const
+    return this.#with(options?.name, 'KSTREAM-KEY-SELECT-', spec, keyChange(options), { keyChanging: true })
   }
 
   /**
@@ -170,7 +177,8 @@ export class Stream<K, V> {
    * // copy → ann: { amount: 50 }
    */
   peek(fn: StreamFn<K, V, unknown>, options?: Named & CallSettings): Stream<K, V> {
-    return this.#with(options?.name, 'KSTREAM-PEEK-', { op: 'peek', fn: asUserFn(fn), calls: callsOf(options) }, {})
+    const calls = callsOf('peek', options, calledOptions)
+    return this.#with(options?.name, 'KSTREAM-PEEK-', { op: 'peek', fn: asUserFn(fn), calls }, {})
   }
 
   /**
@@ -182,13 +190,8 @@ export class Stream<K, V> {
    * // prints 'ann: 50'
    */
   foreach(fn: StreamFn<K, V, unknown>, options?: Named & CallSettings): void {
-    addOperator(
-      this[inner],
-      options?.name,
-      'KSTREAM-FOREACH-',
-      { op: 'peek', fn: asUserFn(fn), calls: callsOf(options) },
-      {},
-    )
+    const calls = callsOf('foreach', options, calledOptions)
+    this.#with(options?.name, 'KSTREAM-FOREACH-', { op: 'peek', fn: asUserFn(fn), calls }, {})
   }
 
   /**
@@ -240,7 +243,7 @@ export class Stream<K, V> {
    */
   repartition(options?: WithSerdes<K, V>): Stream<K, V> {
     const name = options?.name ?? this[inner].build.names.generate('KSTREAM-REPARTITION-')
-    return new Stream(repartitioned(withSerdes(this[inner], options), name, false))
+    return new Stream(repartitioned(withSerdes('repartition', this[inner], options, serdeOptions), name, false))
   }
 
   /**
@@ -266,7 +269,7 @@ export class Stream<K, V> {
    * // counts → ann: 1
    */
   groupByKey(options?: WithSerdes<K, V> & Ordered): GroupedStream<K, Exclude<V, null>> {
-    return new GroupedStream(withSerdes(this[inner], options), options?.name, options?.order)
+    return new GroupedStream(withSerdes('groupByKey', this[inner], options, groupOptions), options)
   }
 
   /**
@@ -279,9 +282,9 @@ export class Stream<K, V> {
    */
   groupBy<K2>(fn: StreamFn<K, V, K2>, options?: WithSerdes<K2, V> & Ordered): GroupedStream<K2, Exclude<V, null>> {
     const spec = { op: 'selectKey', fn: asUserFn(fn) } as const
-    const change = { ...rekeyed(options), value: (options?.value as AnySerde | undefined) ?? this[inner].value }
+    const change = regrouped(this[inner], options)
     const stream = this.#with(options?.name, 'KSTREAM-KEY-SELECT-', spec, change, { keyChanging: true })
-    return new GroupedStream(stream[inner], options?.name, options?.order)
+    return new GroupedStream(stream[inner], options)
   }
 
   /**
@@ -441,7 +444,7 @@ export class Stream<K, V> {
    * @throws EngineError `TOPOLOGY_INVALID` when two stores have one name, or what stands for one is none.
    */
   processValues<V2>(factory: ValueProcessorFactory<K, V, V2>, options?: ProcessOptions<K, V2>): Stream<K, V2> {
-    const change = { value: options?.value as AnySerde | undefined }
+    const change = valueChange(options)
     return new Stream(addProcess(this[inner], factory, options as ProcessOptions | undefined, change, true))
   }
 }

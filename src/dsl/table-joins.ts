@@ -1,10 +1,11 @@
 /** The operators behind a join of two tables by their keys. */
+import { checkOptions } from '../topology/check-given.ts'
 import { GraphNode } from '../topology/graph.ts'
 import type { PhysicalBuilder } from '../topology/physical.ts'
 import { type AnySerde, refuseUnkept, settingsOf, tableStore } from './build.ts'
 import type { TableParts } from './handle.ts'
 import { getterStores, JoinTable, type TableJoinShape } from './table-model.ts'
-import type { Stored } from './types.ts'
+import { type Stored, storedOptions } from './types.ts'
 
 export function addTableJoin(
   left: TableParts,
@@ -12,6 +13,8 @@ export function addTableJoin(
   shape: TableJoinShape,
   options: Stored | undefined,
 ): TableParts {
+  const method = shape.rightOuter ? 'outerJoin' : shape.leftOuter ? 'leftJoin' : 'join'
+  checkOptions(method, options, storedOptions)
   const { build } = left
   const { names, graph } = build
   const name = names.orGenerate(options?.name, 'KTABLE-MERGE-')
@@ -20,7 +23,7 @@ export function addTableJoin(
   if (rightOuter) right.model.enableOldValues(true)
   const thisName = names.suffixOrGenerate(options?.name, '-join-this', 'KTABLE-JOINTHIS-')
   const otherName = names.suffixOrGenerate(options?.name, '-join-other', 'KTABLE-JOINOTHER-')
-  const settings = settingsOf(options?.store)
+  const settings = settingsOf(method, options?.store)
   const keeps = options?.store !== undefined && settings.name !== undefined
   if (!keeps) refuseUnkept(name, options)
   const key = left.key.serde === undefined && left.key.windowed === undefined ? right.key : left.key

@@ -3,6 +3,7 @@ import type { Duration } from '../base/duration.ts'
 import type { Serde } from '../serde/serde.ts'
 import { GraphNode } from '../topology/graph.ts'
 import { suppressedSerde } from '../topology/serdes/internal-serdes.ts'
+import { checkOptions } from '../topology/check-given.ts'
 import type { OperatorSpec } from '../topology/operator-spec.ts'
 import { invalid, type PhysicalBuilder, type StoreDefinition } from '../topology/physical.ts'
 import { windowCloseOf } from '../topology/rewrite.ts'
@@ -15,6 +16,7 @@ import { progressStore } from './nodes.ts'
 import { DerivedTable, filterView, mapView, SuppressedTable } from './table-model.ts'
 import { addTableJoin } from './table-joins.ts'
 import type { Awaitable, Named, RecordFn, RecordGuard, Stored, WithSerdes } from './types.ts'
+import { namedOptions, serdeOptions, storedOptions } from './types.ts'
 import { ms } from './windows.ts'
 
 /** When a suppressed table lets its updates out: at the close of their window, or after a time. */
@@ -41,6 +43,7 @@ export interface ForeignKeyJoinOptions<K, V, K2, R> extends Stored<K, R> {
 }
 
 interface DerivedShape {
+  readonly method: string
   readonly name: string
   readonly stored: Stored | undefined
   readonly valueSerde: AnySerde | undefined
@@ -90,9 +93,12 @@ export class Table<K, V, D extends null = null> {
   }
 
   #filter(fn: unknown, options: Stored<K, V> | undefined, not: boolean): Table<K, V> {
+    const method = not ? 'filterNot' : 'filter'
+    checkOptions(method, options, storedOptions)
     const predicate = asUserFn(fn)
     const parent = this[inner].model
     return this.#derive({
+      method,
       name: this.#name(options, 'KTABLE-FILTER-'),
       stored: options as Stored | undefined,
       valueSerde: this[inner].value,
@@ -112,7 +118,7 @@ export class Table<K, V, D extends null = null> {
    * // cities → u-1: null
    */
   mapValues<V2>(fn: RecordFn<K, V, V2>, options?: Stored<K, V2> & { readonly value?: Serde<V2> }): Table<K, V2, D> {
-    return this.#map<V2>(fn, options, 'KTABLE-MAPVALUES-', false) as unknown as Table<K, V2, D>
+    return this.#map<V2>(fn, options, 'mapValues', false) as unknown as Table<K, V2, D>
   }
 
   /**
@@ -129,19 +135,21 @@ export class Table<K, V, D extends null = null> {
     fn: RecordFn<K, V | null, V2>,
     options?: Stored<K, V2> & { readonly value?: Serde<V2> },
   ): Table<K, V2, D> {
-    return this.#map<V2>(fn, options, 'KTABLE-TRANSFORMVALUES-', true) as unknown as Table<K, V2, D>
+    return this.#map<V2>(fn, options, 'transformValues', true) as unknown as Table<K, V2, D>
   }
 
   #map<V2>(
     mapper: unknown,
     options: (Stored<K, V2> & { readonly value?: Serde<V2> }) | undefined,
-    prefix: string,
+    method: string,
     onDeletes: boolean,
   ): Table<K, V2> {
+    checkOptions(method, options, { ...storedOptions, value: true })
     const fn = asUserFn(mapper)
     const parent = this[inner].model
     return this.#derive<V2>({
-      name: this.#name(options, prefix),
+      method,
+      name: this.#name(options, `KTABLE-${method.toUpperCase()}-`),
       stored: options as Stored | undefined,
       valueSerde: options?.value as AnySerde | undefined,
       model: (definition) => new DerivedTable(parent, definition, mapView(fn, onDeletes), false),
@@ -163,7 +171,7 @@ export class Table<K, V, D extends null = null> {
   #derive<V2>(shape: DerivedShape): Table<K, V2> {
     const parts = this[inner]
     const { name, stored } = shape
-    const settings = settingsOf(stored?.store)
+    const settings = settingsOf(shape.method, stored?.store)
     const keeps = stored?.store !== undefined && settings.name !== undefined
     if (!keeps) refuseUnkept(name, stored)
     const definition = keeps
@@ -207,6 +215,7 @@ export class Table<K, V, D extends null = null> {
   toStream<K2>(options: Named & { readonly key: RecordFn<K, V | D, K2> }): Stream<K2, V | D>
   toStream(options?: Named & { readonly key?: RecordFn<K, V | D, unknown> }): Stream<K, V | D> {
     const parts = this[inner]
+    checkOptions('toStream', options, { ...namedOptions, key: true })
     const name = this.#name(options, 'KTABLE-TOSTREAM-')
     const write = (builder: PhysicalBuilder, node: GraphNode): void =>
       builder.addProcessor(name, () => ({ op: 'tableToStream' }), node.parentNames())
@@ -241,6 +250,7 @@ export class Table<K, V, D extends null = null> {
     options?: WithSerdes<K2, V2>,
   ): GroupedTable<K2, V2> {
     const parts = this[inner]
+    checkOptions('groupBy', options, serdeOptions)
     const name = this.#name(options, 'KTABLE-SELECT-')
     parts.model.enableOldValues(true)
     let versioned = false
@@ -279,6 +289,7 @@ export class Table<K, V, D extends null = null> {
       throw invalid(
         "suppress is not told until when it holds rows back; give { until: 'window-closes' }, or a duration",
       )
+    checkOptions('suppress', options, { ...namedOptions, until: true, maxRecords: true })
     const { build, node: above } = parts
     if (above.options.outputVersioned)
       throw invalid('a versioned table cannot be suppressed; convert it to a stream first')
@@ -407,9 +418,9 @@ export class Table<K, V, D extends null = null> {
     const shape = { joiner: joiner as never, leftOuter, rightOuter }
     const on = (options as { on?: unknown } | undefined)?.on
     const parts =
-      typeof on === 'function'
-        ? addForeignKeyJoin(this[inner], other[inner], asUserFn(on), shape, options)
-        : addTableJoin(this[inner], other[inner], shape, options)
+      on === undefined || rightOuter
+        ? addTableJoin(this[inner], other[inner], shape, options)
+        : addForeignKeyJoin(this[inner], other[inner], asUserFn(on), shape, options)
     return new Table(parts)
   }
 }

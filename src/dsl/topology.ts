@@ -9,7 +9,7 @@ import type {
   WatermarkOptions,
 } from '../topology/compiled.ts'
 import { cronFault } from '../time/schedule.ts'
-import { shownInstead } from '../topology/check-given.ts'
+import { checkOptions, type Names, shownInstead } from '../topology/check-given.ts'
 import { type CompileOptions, compileGraph } from '../topology/compile.ts'
 import { GraphNode } from '../topology/graph.ts'
 import {
@@ -24,7 +24,17 @@ import { declarations, definitionOf, type StoreDeclaration } from './stores.ts'
 import { Stream } from './stream.ts'
 import { GlobalTableModel, SourceTable } from './table-model.ts'
 import { GlobalTable, Table } from './table.ts'
-import type { Awaitable, SourceSettings, Stored, TombstoneSettings, WatermarkSettings } from './types.ts'
+import {
+  alignmentOptions,
+  type Awaitable,
+  type SourceSettings,
+  sourceOptions,
+  type Stored,
+  storedOptions,
+  type TombstoneSettings,
+  type WatermarkSettings,
+  watermarkOptions,
+} from './types.ts'
 import { ms } from './windows.ts'
 
 /** A scheduled source: when it fires, and what it makes. Give `every` or `cron`, one of the two. */
@@ -51,9 +61,21 @@ export interface ScheduledSettings<K, V> {
   readonly value?: Serde<V>
 }
 
-function watermarkOf(settings: WatermarkSettings | undefined): WatermarkOptions {
+const scheduledOptions: Names<ScheduledSettings<unknown, unknown>> = {
+  every: true,
+  cron: true,
+  emit: true,
+  key: true,
+  value: true,
+}
+const streamOptions: Names<TombstoneSettings<unknown, unknown>> = { ...sourceOptions, tombstones: true }
+const tableOptions: Names<SourceSettings<unknown, unknown> & Stored> = { ...sourceOptions, ...storedOptions }
+
+function watermarkOf(method: string, settings: WatermarkSettings | undefined): WatermarkOptions {
   if (!settings) return noWatermark
+  checkOptions(`the watermark of ${method}`, settings, watermarkOptions)
   const { alignment } = settings
+  checkOptions(`the alignment of ${method}`, alignment, alignmentOptions)
   return {
     maxOutOfOrdernessMs: ms(settings.maxOutOfOrderness ?? 0, 'maxOutOfOrderness of a source'),
     idlenessMs: settings.idleness === undefined ? undefined : ms(settings.idleness, 'idleness of a source'),
@@ -64,23 +86,26 @@ function watermarkOf(settings: WatermarkSettings | undefined): WatermarkOptions 
   }
 }
 
-function sourceOf(
+function sourceOf<Options>(
+  method: string,
   topics: readonly string[],
   pattern: RegExp | undefined,
-  settings: SourceSettings<never, never> | undefined,
-  kind: 'topics' | 'global',
+  given: Options | undefined,
+  names: Names<NoInfer<Options>>,
 ): SourceDefinition {
+  checkOptions(method, given, names)
+  const settings = given as SourceSettings<never, never> | undefined
   for (const topic of topics) checkTopic(topic)
   if (topics.length === 0 && pattern === undefined) throw invalid('a stream needs at least one topic')
   if (new Set(topics).size !== topics.length)
     throw invalid(`a topic is named twice in one stream: ${topics.join(', ')}`)
   return {
-    kind,
+    kind: method.startsWith('global') ? 'global' : 'topics',
     topics,
     pattern: pattern && wholePattern(pattern),
     keySerde: settings?.key && serdeFor(settings.key as AnySerde, topics[0], 'key'),
     valueSerde: settings?.value && serdeFor(settings.value as AnySerde, topics[0], 'value'),
-    watermark: watermarkOf(settings?.watermark),
+    watermark: watermarkOf(method, settings?.watermark),
     timestampExtractor: settings?.timestamp as TimestampExtractor | undefined,
     expectsNull: (settings as { readonly tombstones?: boolean } | undefined)?.tombstones === true,
     schedule: undefined,
@@ -128,7 +153,8 @@ export class Topology {
     const build = this.#build
     const pattern = topics instanceof RegExp ? topics : undefined
     const list = pattern ? [] : Array.isArray(topics) ? [...(topics as readonly string[])] : [topics as string]
-    const source = sourceOf(list, pattern, settings as never, 'topics')
+    const given = settings as TombstoneSettings<unknown, unknown> | undefined
+    const source = sourceOf('stream', list, pattern, given, streamOptions)
     // In Kafka Streams a pattern has no explicit name.
     const name = build.names.orGenerate(settings?.name, 'KSTREAM-SOURCE-')
     const write = (builder: PhysicalBuilder): void => builder.addSource(name, source)
@@ -158,8 +184,8 @@ export class Topology {
    */
   table<K = string, V = unknown>(topic: string, settings?: SourceSettings<K, V> & Stored<K, V>): Table<K, V> {
     const build = this.#build
-    const source = sourceOf([topic], undefined, settings as never, 'topics')
-    const store = settingsOf(settings?.store)
+    const source = sourceOf('table', [topic], undefined, settings, tableOptions)
+    const store = settingsOf('table', settings?.store)
     const storeName = store.name ?? build.names.store(`${topic}-`)
     const sourceName = build.names.suffixOrGenerate(settings?.name, '-source', 'KSTREAM-SOURCE-')
     const name = build.names.orGenerate(settings?.name, 'KTABLE-SOURCE-')
@@ -206,8 +232,8 @@ export class Topology {
     settings?: SourceSettings<K, V> & Stored<K, V>,
   ): GlobalTable<K, V> {
     const build = this.#build
-    const source = sourceOf([topic], undefined, settings as never, 'global')
-    const store = settingsOf(settings?.store)
+    const source = sourceOf('globalTable', [topic], undefined, settings, tableOptions)
+    const store = settingsOf('globalTable', settings?.store)
     const storeName = store.name ?? build.names.store(`${topic}-`)
     const sourceName = build.names.suffixOrGenerate(settings?.name, '-source', 'KSTREAM-SOURCE-')
     const name = build.names.orGenerate(settings?.name, 'KTABLE-SOURCE-')
@@ -249,7 +275,7 @@ export class Topology {
     settings?: SourceSettings<K, V>,
   ): void {
     const build = this.#build
-    const source = sourceOf([topic], undefined, settings as never, 'global')
+    const source = sourceOf('globalStore', [topic], undefined, settings, sourceOptions)
     const sourceName = build.names.generate('KSTREAM-SOURCE-')
     const name = build.names.generate('KTABLE-SOURCE-')
     const declared = definitionOf(store)
@@ -295,6 +321,7 @@ export class Topology {
    */
   scheduled<K, V>(name: string, settings: ScheduledSettings<K, V>): Stream<K, V> {
     const build = this.#build
+    checkOptions('scheduled', settings, scheduledOptions)
     const { every, cron, emit } = settings
     if ((every === undefined) === (cron === undefined))
       throw invalid(`the scheduled source ${name} needs either "every" or "cron"`)

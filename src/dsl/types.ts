@@ -1,6 +1,7 @@
 /** Types that the DSL's operators share. */
 import type { Duration } from '../base/duration.ts'
 import type { Serde } from '../serde/serde.ts'
+import type { Names } from '../topology/check-given.ts'
 import type { FunctionContext, RecordView } from '../topology/operator-spec.ts'
 
 /** What a user function may return where a value of type `T` is wanted: the value, or a promise of it. */
@@ -26,6 +27,7 @@ export interface Named {
   /** Name of the operator in the topology. Default: generated from its kind and position. */
   readonly name?: string
 }
+export const namedOptions: Names<Named> = { name: true }
 
 /** How a table keeps its rows. */
 export interface StoreSettings<K = unknown, V = unknown> {
@@ -44,6 +46,15 @@ export interface StoreSettings<K = unknown, V = unknown> {
   /** Default: that of the operator, else JSON. */
   readonly value?: Serde<V>
 }
+export const storeOptions: Names<StoreSettings> = {
+  name: true,
+  type: true,
+  historyRetention: true,
+  retention: true,
+  ttl: true,
+  key: true,
+  value: true,
+}
 
 /** Options of an operator that keeps rows. */
 export interface Stored<K = unknown, V = unknown> extends Named {
@@ -55,6 +66,7 @@ export interface Stored<K = unknown, V = unknown> extends Named {
    */
   readonly emit?: 'on-update' | 'per-commit'
 }
+export const storedOptions: Names<Stored> = { ...namedOptions, store: true, emit: true }
 
 /** The serdes of what an operator passes on, where they differ from what the engine knows already. */
 export interface WithSerdes<K, V> extends Named {
@@ -63,6 +75,7 @@ export interface WithSerdes<K, V> extends Named {
   /** Default: what is known of the value; else JSON. */
   readonly value?: Serde<V>
 }
+export const serdeOptions: Names<WithSerdes<unknown, unknown>> = { ...namedOptions, key: true, value: true }
 
 /** In which order an operator takes records that came to their key by way of other lanes. */
 export interface Ordered {
@@ -75,6 +88,7 @@ export interface Ordered {
    */
   readonly order?: 'event-time' | 'arrival'
 }
+export const groupOptions: Names<WithSerdes<unknown, unknown> & Ordered> = { ...serdeOptions, order: true }
 
 /** How a source judges the progress of event time. */
 export interface WatermarkSettings {
@@ -88,6 +102,8 @@ export interface WatermarkSettings {
   /** Sources of one group are read no further ahead of the slowest of them than `maxDrift`. Default: none. */
   readonly alignment?: { readonly group: string; readonly maxDrift: Duration }
 }
+export const watermarkOptions: Names<WatermarkSettings> = { maxOutOfOrderness: true, idleness: true, alignment: true }
+export const alignmentOptions: Names<NonNullable<WatermarkSettings['alignment']>> = { group: true, maxDrift: true }
 
 /** How a topic is read. */
 export interface SourceSettings<K, V> extends Named {
@@ -104,6 +120,11 @@ export interface SourceSettings<K, V> extends Named {
    * How event time goes on. Default: records come in order, and idleness is what the application is configured with.
    */
   readonly watermark?: WatermarkSettings
+}
+export const sourceOptions: Names<SourceSettings<unknown, unknown>> = {
+  ...serdeOptions,
+  timestamp: true,
+  watermark: true,
 }
 
 /** How a topic is read as a stream whose values may be null. */

@@ -1,6 +1,6 @@
 /** The kinds of windows. All times are durations: milliseconds, `'10s'`, `'1h30m'` or ISO 8601. */
 import { type Duration, tryParseDuration } from '../base/duration.ts'
-import { shownInstead } from '../topology/check-given.ts'
+import { checkOptions, type Names, shownInstead } from '../topology/check-given.ts'
 import { invalid } from '../topology/physical.ts'
 import type { WindowSpec } from '../topology/operator-spec.ts'
 
@@ -17,6 +17,8 @@ export interface WindowSettings {
    */
   readonly closeAfterIdle?: Duration
 }
+
+const windowOptions: Names<WindowSettings> = { grace: true, closeAfterIdle: true }
 
 declare const windowKind: unique symbol
 interface SpecByKind {
@@ -61,7 +63,8 @@ function positive(duration: Duration, what: string): number {
   return parsed
 }
 
-function common(settings: WindowSettings | undefined): { graceMs: number; closeAfterIdleMs?: number } {
+function common(taker: string, settings: WindowSettings | undefined): { graceMs: number; closeAfterIdleMs?: number } {
+  checkOptions(taker, settings, windowOptions)
   const graceMs = ms(settings?.grace ?? 0, 'the grace of a window')
   if (settings?.closeAfterIdle === undefined) return { graceMs }
   return { graceMs, closeAfterIdleMs: positive(settings.closeAfterIdle, 'closeAfterIdle of a window') }
@@ -80,7 +83,7 @@ function common(settings: WindowSettings | undefined): { graceMs: number; closeA
  */
 export function tumbling(size: Duration, settings?: WindowSettings): Windows<'time'> {
   const sizeMs = positive(size, 'the size of a tumbling window')
-  return { spec: { type: 'time', sizeMs, advanceMs: sizeMs, ...common(settings) } }
+  return { spec: { type: 'time', sizeMs, advanceMs: sizeMs, ...common('tumbling', settings) } }
 }
 
 /**
@@ -101,7 +104,7 @@ export function hopping(size: Duration, advance: Duration, settings?: WindowSett
       `a hopping window of ${sizeMs} ms advances by ${advanceMs} ms; the advance must not be larger than the size`,
     )
   }
-  return { spec: { type: 'time', sizeMs, advanceMs, ...common(settings) } }
+  return { spec: { type: 'time', sizeMs, advanceMs, ...common('hopping', settings) } }
 }
 
 /**
@@ -120,7 +123,11 @@ export function hopping(size: Duration, advance: Duration, settings?: WindowSett
  */
 export function sliding(difference: Duration, settings?: WindowSettings): Windows<'sliding'> {
   return {
-    spec: { type: 'sliding', differenceMs: ms(difference, 'the difference of a sliding window'), ...common(settings) },
+    spec: {
+      type: 'sliding',
+      differenceMs: ms(difference, 'the difference of a sliding window'),
+      ...common('sliding', settings),
+    },
   }
 }
 
@@ -136,7 +143,9 @@ export function sliding(difference: Duration, settings?: WindowSettings): Window
  * @throws EngineError `TOPOLOGY_INVALID` when a duration is malformed, or the gap is 0.
  */
 export function session(gap: Duration, settings?: WindowSettings): Windows<'session'> {
-  return { spec: { type: 'session', gapMs: positive(gap, 'the gap of a session window'), ...common(settings) } }
+  return {
+    spec: { type: 'session', gapMs: positive(gap, 'the gap of a session window'), ...common('session', settings) },
+  }
 }
 
 /**
@@ -151,6 +160,7 @@ export function session(gap: Duration, settings?: WindowSettings): Windows<'sess
  * @throws EngineError `TOPOLOGY_INVALID` when `start` is no epoch milliseconds.
  */
 export function unlimited(settings?: { readonly start?: number }): Windows<'unlimited'> {
+  checkOptions('unlimited', settings, { start: true })
   const startMs = settings?.start ?? 0
   if (!Number.isSafeInteger(startMs) || startMs < 0)
     throw invalid(`an unlimited window starts at ${startMs}; give epoch milliseconds`)

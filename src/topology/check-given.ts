@@ -1,7 +1,9 @@
 /**
- * Whether what an application gave where a function belongs is one. Types hold nobody who writes JavaScript, nor an
- * `import` that is undefined: without this each record would fail, far from where the function is missing.
+ * Whether what an application gave where a function belongs is one, and whether options are those that there are. Types
+ * hold nobody who writes JavaScript, nor an `import` that is undefined: without this each record would fail, far from where
+ * the function is missing, and a misspelled option would be as if it were not there.
  */
+import { nearestName } from '../config/nearest.ts'
 import type { OperatorSpec } from './operator-spec.ts'
 import { invalid, type PhysicalNode } from './physical.ts'
 
@@ -12,6 +14,36 @@ export function shownInstead(given: unknown): string {
   if (typeof given !== 'object' || given === null) return String(given)
   const { name } = given as { readonly name?: unknown }
   return `${Array.isArray(given) ? 'a list' : 'an object'}${typeof name === 'string' ? ` named ${name}` : ''}`
+}
+
+declare const namesOf: unique symbol
+
+/**
+ * The names of the options of a type, which the compiler holds against it: none may be missing, or it would be refused, and
+ * none may be too many. Several spread into one another make those of all their types.
+ */
+export type Names<Options> = Readonly<Record<keyof Options, true>> & { readonly [namesOf]?: keyof Options }
+
+/**
+ * @param taker who takes the options, as in `count` or `the watermark of stream`.
+ * @throws EngineError `TOPOLOGY_INVALID` for what is no object, and for an option that there is not.
+ */
+export function checkOptions<Options>(
+  taker: string,
+  given: Options | undefined,
+  names: Names<NoInfer<Options>>,
+): asserts given is (Options & object) | undefined {
+  if (given === undefined) return
+  if (typeof given !== 'object' || given === null)
+    throw invalid(`${taker} has ${shownInstead(given)} for its options; give an object: { name: '…' }`)
+  for (const [option, value] of Object.entries(given)) {
+    if (value === undefined || Object.hasOwn(names, option)) continue
+    const known = Object.keys(names)
+    // A short name is near to any other short one.
+    const near = nearestName(option, known, Math.max(1, Math.floor(option.length / 4)))
+    const instead = near === undefined ? `it has ${known.join(', ')}` : `did you mean '${near}'?`
+    throw invalid(`${taker} has no option '${option}'; ${instead}`)
+  }
 }
 
 type Field = 'fn' | 'predicate' | 'fold' | 'add' | 'subtract' | 'joiner' | 'merge' | 'init' | 'foreignKey'

@@ -144,9 +144,9 @@ describe('what is none of what belongs there', () => {
     refused((s) => s.mapValues(() => 1, { name: 5 }).to('out'), /a name is a text, and 5 is none/)
     refused(
       (s) => s.mapValues(() => 1, 'rated').to('out'),
-      /an operator has the text 'rated' for its options; give an object/,
+      /mapValues has the text 'rated' for its options; give an object/,
     )
-    refused((s) => s.process(() => () => undefined, null).to('out'), /an operator has null for its options/)
+    refused((s) => s.process(() => () => undefined, null).to('out'), /process has null for its options; give an object/)
     refused((s) => s.to(undefined), /undefined is not the name of a topic/)
     refused((s) => s.to('a topic'), /"a topic" is not the name of a topic/)
     refused((_, t) => t.stream(undefined, text).to('out'), /undefined is not the name of a topic/)
