@@ -1,6 +1,7 @@
 /** Joins of two streams within a window of time. */
 import type { WindowStore } from '../../state/contract.ts'
 import type { SpecOf } from '../../topology/operator-spec.ts'
+import type { Waiting } from '../../topology/serdes/internal-serdes.ts'
 import { type Downstream, forward, type Maybe, Rec } from '../contract.ts'
 import { heldBackOrigin, NodeOperator, OperatorClock, type OperatorEnv } from '../node-operator.ts'
 import type { WaitingRecords } from './waiting-records.ts'
@@ -53,6 +54,7 @@ export class StreamJoinOperator extends NodeOperator {
     this.#ahead = this.#left ? spec.afterMs : spec.beforeMs
     this.#other = env.context.store(spec.otherStore) as WindowStore<unknown, unknown>
     this.#waiting = waiting
+    waiting?.remembers(this.#left ? 'right' : 'left', this.#other)
   }
 
   /** Both sides of a join have one clock. */
@@ -109,11 +111,28 @@ export class StreamJoinOperator extends NodeOperator {
     })
   }
 
+  /** Without those that were told to have no partner, which is not taken back. */
   #untold<T extends readonly [timestamp: number, row: unknown]>(key: unknown, partners: T[]): T[] {
     const waiting = this.#waiting
     // By times of their own, joins take back what they told: that is what Kafka Streams does.
     if (waiting === undefined || this.clock !== undefined || partners.length === 0) return partners
-    return partners.filter(([timestamp]) => !waiting.wasTold(key, timestamp, !this.#left))
+    let at = Number.NaN
+    let place = 0
+    let told: Waiting['told'] = []
+    let next = 0
+    return partners.filter(([timestamp]) => {
+      place++
+      if (timestamp !== at) {
+        at = timestamp
+        place = 0
+        told = waiting.toldOf(key, timestamp, !this.#left)
+        next = 0
+      }
+      if (told === 'all') return false
+      // Both are in the order in which their side remembered them.
+      while (next < told.length && (told[next] as number) < place) next++
+      return told[next] !== place
+    })
   }
 
   /** By a time of its own, a join remembers less: what is newer than the other side's newest record less the window. */
@@ -132,7 +151,7 @@ export class StreamJoinOperator extends NodeOperator {
   /** No partner yet: it waits until its window and the grace have passed, unless others of its time were told so. */
   #alone(rec: Rec): Maybe {
     const waiting = this.#waiting
-    if (this.clock === undefined && waiting?.wasTold(rec.key, rec.timestamp, this.#left))
+    if (this.clock === undefined && waiting?.addToTold(rec, this.#left))
       return this.#unmatched(rec.key, rec.value, this.#left, rec)
     if (waiting === undefined) return
     waiting.add(rec, this.#left)
@@ -155,10 +174,12 @@ export class StreamJoinOperator extends NodeOperator {
     this.#wake()
     if (due.length === 0) return
     const origin = cause === undefined ? this.timerOrigin(before) : heldBackOrigin(cause.origin, before)
+    // By times of their own, joins give them those of the record that lets them go: that is what Kafka Streams does.
+    const given = this.clock === undefined ? undefined : cause?.headers
     const records = due.flatMap(({ timestamp, waiting: held }) =>
-      held.values.map((value) => ({
+      held.records.map(({ value, headers }) => ({
         left: held.left,
-        rec: new Rec(held.key, value, timestamp, cause?.headers ?? held.headers, origin, undefined, undefined),
+        rec: new Rec(held.key, value, timestamp, given ?? headers, origin, undefined, undefined),
       })),
     )
     return this.inTurn(records, ({ left, rec }) =>

@@ -133,7 +133,8 @@ export class StreamTableJoinOperator extends NodeOperator {
     tail.set(keyBytes)
     writeInt64(tail, keyBytes.length, this.#sequence++)
     const id = timedKey(rec.timestamp, tail)
-    this.#buffer?.put(id, { left: true, key: rec.key, values: [rec.value], headers: rec.headers })
+    const records = [{ value: rec.value, headers: rec.headers, place: 0 }]
+    this.#buffer?.put(id, { left: true, key: rec.key, records, told: [] })
     this.#held.add(this.#place(id))
     this.#wake()
   }
@@ -153,8 +154,9 @@ export class StreamTableJoinOperator extends NodeOperator {
     const origin = cause === undefined ? this.timerOrigin(before) : heldBackOrigin(cause.origin, before)
     return this.inTurn(due, ({ id, timestamp }) => {
       const waiting = this.#buffer?.delete(id)
-      if (!waiting) return
-      const rec = new Rec(waiting.key, waiting.values[0], timestamp, waiting.headers, origin, undefined, undefined)
+      const held = waiting?.records[0]
+      if (!held) return
+      const rec = new Rec(waiting.key, held.value, timestamp, held.headers, origin, undefined, undefined)
       return this.judged(rec, () => this.#join(rec, rec.key))
     })
   }

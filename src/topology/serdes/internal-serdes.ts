@@ -74,6 +74,10 @@ class Reader {
     this.#bytes = bytes
   }
 
+  get ended(): boolean {
+    return this.#at === this.#bytes.length
+  }
+
   byte(): number {
     return this.#bytes[this.#at++] as number
   }
@@ -141,26 +145,42 @@ export function changeSerde(value: Serde<unknown>): Serde<ChangeOnWire> {
   }
 }
 
-/** The records of one key, side and timestamp that wait: for a partner, or for their time. */
+/** A record that waits: for a partner, or for its time. */
+export interface WaitingRecord {
+  readonly value: unknown
+  readonly headers: Headers
+  /** How many of its key, side and timestamp its side remembered before it. */
+  readonly place: number
+}
+
+/** The records of one key, side and timestamp that wait, or the places of those that were told to have no partner. */
 export interface Waiting {
   readonly left: boolean
   readonly key: unknown
-  readonly values: readonly unknown[]
-  readonly headers: Headers
+  readonly records: readonly WaitingRecord[]
+  /** `all`: an earlier build told them, which kept no places. */
+  readonly told: readonly number[] | 'all'
 }
 
+/**
+ * Earlier builds wrote a row's headers once, those of its last record, and neither places nor what was told. Rows begin in that form still,
+ * so that both read those of each other. What it does not say stands behind it.
+ */
 export function waitingSerde(key: Serde<unknown>, left: Serde<unknown>, right: Serde<unknown>): Serde<Waiting> {
   return {
     name: 'waiting',
     parts: [key, left, right],
     serialize(waiting) {
+      const { records } = waiting
       const serde = waiting.left ? left : right
+      const headers = records.at(-1)?.headers ?? none
       const writer = new Writer()
         .byte(waiting.left ? 1 : 0)
         .value(key, waiting.key)
-        .headers(waiting.headers)
-        .int32(waiting.values.length)
-      for (const value of waiting.values) writer.value(serde, value)
+        .headers(headers)
+        .int32(records.length)
+      for (const { value } of records) writer.value(serde, value)
+      if (!isPlain(waiting, headers)) writePlaces(writer, waiting)
       return writer.done()
     },
     deserialize(bytes) {
@@ -169,9 +189,37 @@ export function waitingSerde(key: Serde<unknown>, left: Serde<unknown>, right: S
       const itsKey = reader.value(key)
       const headers = reader.headers()
       const values = Array.from({ length: reader.int32() }, () => reader.value(isLeft ? left : right))
-      return { left: isLeft, key: itsKey, values, headers }
+      return { left: isLeft, key: itsKey, ...(reader.ended ? plain(values, headers) : readPlaces(reader, values)) }
     },
   }
+}
+
+/** A row of which the form of earlier builds says all. */
+function isPlain({ records, told }: Waiting, headers: Headers): boolean {
+  if (records.length === 0) return told === 'all'
+  if (told === 'all' || told.length > 0) return false
+  return records.every((record, i) => record.place === i && isSame(record.headers, headers))
+}
+
+const isSame = (a: Headers, b: Headers): boolean => a === b || (a.length === 0 && b.length === 0)
+
+function plain(values: readonly unknown[], headers: Headers): Pick<Waiting, 'records' | 'told'> {
+  return { records: values.map((value, place) => ({ value, headers, place })), told: values.length === 0 ? 'all' : [] }
+}
+
+function writePlaces(writer: Writer, { records, told }: Waiting): void {
+  for (const { place, headers } of records) writer.int32(place).headers(headers)
+  if (told === 'all') writer.int32(-1)
+  else {
+    writer.int32(told.length)
+    for (const place of told) writer.int32(place)
+  }
+}
+
+function readPlaces(reader: Reader, values: readonly unknown[]): Pick<Waiting, 'records' | 'told'> {
+  const records = values.map((value) => ({ value, place: reader.int32(), headers: reader.headers() }))
+  const count = reader.int32()
+  return { records, told: count < 0 ? 'all' : Array.from({ length: count }, () => reader.int32()) }
 }
 
 /** An update that `suppress` holds back. */

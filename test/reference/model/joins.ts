@@ -23,12 +23,12 @@ export interface StreamJoinShape {
   readonly rightOuter: boolean
 }
 
-/** A record that waits for its first partner; told: it was let go without. */
+/** Records of one key, side and time that wait for their first partner; told: they were let go without. */
 interface Waiting {
   readonly left: boolean
   readonly at: number
   readonly key: Json
-  readonly records: Rec[]
+  readonly records: Array<{ readonly rec: Rec; readonly judged: Rec }>
   told: boolean
 }
 
@@ -37,6 +37,8 @@ export class StreamJoin extends Vertex {
   readonly shape: StreamJoinShape
   readonly #remembered: readonly [Map<string, Rec[]>, Map<string, Rec[]>] = [new Map(), new Map()]
   readonly #waiting = new Map<string, Waiting>()
+  /** Records that were told alone. Others of their key and time may still find a partner. */
+  readonly #told = new WeakSet<Rec>()
 
   constructor(world: World, left: Vertex, right: Vertex, shape: StreamJoinShape) {
     super(world, [left, right], Math.max(left.level, right.level))
@@ -71,8 +73,8 @@ export class StreamJoin extends Vertex {
       const partners = this.#partners(rec, left, back, ahead)
       if (partners.length === 0 && outer) this.#wait(rec, left)
       for (const partner of partners) {
-        const waiting = this.#waiting.get(this.#id(partner, !left))
-        if (waiting) this.#waiting.delete(this.#id(partner, !left))
+        const id = this.#id(partner, !left)
+        if (this.#waiting.get(id)?.told === false) this.#waiting.delete(id)
         const [l, r] = left ? [rec.value, partner.value] : [partner.value, rec.value]
         const value = this.shape.joiner(l as Json, r as Json, rec.key)
         this.pass({ ...rec, value, at: Math.max(rec.at, partner.at) })
@@ -90,12 +92,7 @@ export class StreamJoin extends Vertex {
     // What no record in time can meet any more is forgotten.
     const horizon = this.world.settled - before - after - grace
     while ((others[0]?.at ?? never) < horizon) others.shift()
-    return others.filter(
-      (other) =>
-        other.at >= rec.at - back &&
-        other.at <= rec.at + ahead &&
-        !(this.#waiting.get(this.#id(other, !left))?.told ?? false),
-    )
+    return others.filter((other) => other.at >= rec.at - back && other.at <= rec.at + ahead && !this.#told.has(other))
   }
 
   #remember(rec: Rec, left: boolean): void {
@@ -111,6 +108,7 @@ export class StreamJoin extends Vertex {
     const id = this.#id(rec, left)
     const held = this.#waiting.get(id)
     if (held?.told) {
+      this.#told.add(rec)
       this.#alone(rec, left)
       return
     }
@@ -118,7 +116,8 @@ export class StreamJoin extends Vertex {
     const deadline = this.#deadline(waiting)
     // One whose time was over when it came is told at the next instant, and is judged by the one at which it came.
     const { watermark } = this.world
-    waiting.records.push(deadline <= watermark ? { ...rec, watermark: Math.max(rec.watermark, watermark) } : rec)
+    const judged = deadline <= watermark ? { ...rec, watermark: Math.max(rec.watermark, watermark) } : rec
+    waiting.records.push({ rec, judged })
     this.#waiting.set(id, waiting)
     this.due = Math.min(this.due, deadline)
   }
@@ -140,7 +139,8 @@ export class StreamJoin extends Vertex {
     overdue.sort((a, b) => a.at - b.at || Number(a.left) - Number(b.left) || byText(canonical(a.key), canonical(b.key)))
     for (const waiting of overdue) {
       waiting.told = true
-      for (const rec of waiting.records) this.#alone({ ...rec, cause: undefined }, waiting.left)
+      for (const { rec } of waiting.records) this.#told.add(rec)
+      for (const { judged } of waiting.records) this.#alone({ ...judged, cause: undefined }, waiting.left)
     }
   }
 
