@@ -1,9 +1,9 @@
 /** `millrace broker check` and `repair`: says what is damaged in a folder and what that costs, and cuts it on request. */
-import { existsSync } from 'node:fs'
+import { accessSync, constants, existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { EngineError } from '../base/errors.ts'
 import { type Inspection, inspectFolder } from '../broker/embedded/files/inspection.ts'
-import { lockFolder } from '../broker/embedded/folder-lock.ts'
+import { lockFolder, lockReadOnly } from '../broker/embedded/folder-lock.ts'
 import { exitCodes } from './exit-codes.ts'
 
 interface Out {
@@ -11,7 +11,7 @@ interface Out {
 }
 
 export function checkFolder(folder: string, out: Out): number {
-  return locked(folder, (path) => {
+  return locked(folder, 'check', (path) => {
     const inspection = inspectFolder(path)
     out.write(reportOf(inspection))
     if (inspection.findings.length === 0) return exitCodes.clean
@@ -21,7 +21,7 @@ export function checkFolder(folder: string, out: Out): number {
 }
 
 export function repairFolder(folder: string, cut: boolean, out: Out): number {
-  return locked(folder, (path) => {
+  return locked(folder, 'repair', (path) => {
     const inspection = inspectFolder(path)
     out.write(reportOf(inspection))
     const { findings, repair } = inspection
@@ -51,16 +51,30 @@ function reportOf({ topics, segments, findings, consequences }: Inspection): str
   return `${[...lines, ...consequences.map((sentence) => `With that, ${sentence}.`)].join('\n')}\n`
 }
 
-/** Nobody else may have the folder meanwhile. */
-function locked(folder: string, work: (path: string) => number): number {
+/** Nobody else may have the folder meanwhile. A backup may lie where nothing can be written, not even who has it. */
+function locked(folder: string, verb: 'check' | 'repair', work: (path: string) => number): number {
   const path = resolve(folder)
   if (!existsSync(join(path, 'topics')) && !existsSync(join(path, 'journal'))) {
     throw new EngineError('USAGE', `${path} is no folder of an embedded broker: it has neither a journal nor topics.`)
   }
-  const unlock = lockFolder(path)
+  const isReadOnly = isOnReadOnly(path)
+  if (isReadOnly && verb === 'repair') {
+    const what = `${path} is on a read-only file system: nothing can be cut off there, and nothing was changed`
+    throw new EngineError('USAGE', `${what}. Copy the folder to another place, and repair the copy.`)
+  }
+  const unlock = isReadOnly ? lockReadOnly(path) : lockFolder(path)
   try {
     return work(path)
   } finally {
     unlock()
+  }
+}
+
+function isOnReadOnly(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK)
+    return false
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EROFS'
   }
 }

@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
+import { startEmbeddedBroker } from '../../src/runtime/index.ts'
 import { millrace } from '../support/millrace.ts'
+import { noMount, remount, smallDisks } from '../support/small-disk.ts'
 
+const mount = smallDisks()
 const folder = mkdtempSync(join(tmpdir(), 'millrace-broker-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
 
@@ -56,4 +60,53 @@ describe('millrace broker', () => {
     assert.equal(code, 2)
     assert.match(stderr, /is no folder of an embedded broker/)
   })
+
+  test('a copy on a read-only file system is checked as it is, and not repaired', async (t) => {
+    const disk = mount('backup', 'size=16m')
+    if (disk === undefined) return t.skip(noMount)
+    const [whole, unlocked, damaged] = ['whole', 'unlocked', 'damaged'].map((name) => join(disk, name)) as [
+      string,
+      string,
+      string,
+    ]
+    const broker = await startEmbeddedBroker({ partitions: 1, folder: whole })
+    const client = broker.client()
+    await client.createTopics([{ topic: 'orders', partitions: 1 }])
+    await client.close()
+    await broker.close()
+    for (const copy of [unlocked, damaged]) cpSync(whole, copy, { recursive: true })
+    rmSync(join(unlocked, 'lock'))
+    const bytes = readFileSync(join(damaged, 'journal'))
+    const at = bytes.length - 3
+    bytes[at] = (bytes[at] as number) ^ 1
+    writeFileSync(join(damaged, 'journal'), bytes)
+    const used = await startEmbeddedBroker({ partitions: 1, folder: join(disk, 'used') })
+    const view = readOnlyView(join(disk, 'used'), folder)
+    const inUse = await millrace(['broker', 'check', view])
+    execFileSync('umount', [view])
+    await used.close()
+    remount(disk, 'ro')
+    assert.equal(inUse.code, 2, inUse.stderr)
+    assert.match(inUse.stderr, /is in use by the process \d+/)
+    for (const copy of [whole, unlocked]) {
+      const { code, stdout, stderr } = await millrace(['broker', 'check', copy])
+      assert.equal(code, 0, stderr)
+      assert.match(stdout, /^No damage: 1 topics/)
+    }
+    const check = await millrace(['broker', 'check', damaged])
+    assert.equal(check.code, 1, check.stderr)
+    assert.match(check.stdout, /journal, byte \d+/)
+    const repair = await millrace(['broker', 'repair', damaged, '--cut'])
+    assert.equal(repair.code, 2)
+    assert.match(repair.stderr, /read-only file system.* Copy the folder/)
+    assert.doesNotMatch(repair.stderr, /^\s+at /m, 'no stack trace')
+  })
 })
+
+/** The same folder at another place, where nothing can be written. */
+function readOnlyView(of: string, below: string): string {
+  const view = mkdtempSync(join(below, 'view-'))
+  execFileSync('mount', ['--bind', of, view])
+  execFileSync('mount', ['-o', 'remount,bind,ro', view])
+  return view
+}
