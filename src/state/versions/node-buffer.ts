@@ -14,22 +14,30 @@ export class NodeBuffer implements WriteBuffer {
   readonly #table: NodeTable
   /** Nodes have left the table. */
   readonly #left: () => void
+  /** Whether the backend has a row. Without it deletions are held whether or not they have anything to delete. */
+  readonly #has: ((key: string) => boolean) | undefined
   /** Nodes whose committed row the backend does not have, but for those that are being written. */
   #held: Node[] = []
   #count = 0
   /** Bytes of a row's key and value, smoothed. */
   #rowBytes = 0
-  /** Nodes of which nobody knows whether the backend has a row. */
-  #unknown: Node[] = []
+  /** Rows that the backend does not have, of which nobody knows whether it has an older one. */
+  #unknown = 0
 
-  constructor(codec: RowCodec, table: NodeTable, left: () => void = () => undefined) {
+  constructor(
+    codec: RowCodec,
+    table: NodeTable,
+    left: () => void = () => undefined,
+    has: ((key: string) => boolean) | undefined = undefined,
+  ) {
     this.#codec = codec
     this.#table = table
     this.#left = left
+    this.#has = has
   }
 
   get unknown(): number {
-    return this.#unknown.length
+    return this.#unknown
   }
 
   get heldBytes(): number {
@@ -69,8 +77,10 @@ export class NodeBuffer implements WriteBuffer {
   }
 
   hold(key: string, value: Uint8Array | null): void {
-    const row = value === null ? Row.deletion() : this.#codec.fromBackend(value)
     let node = this.#table.get(key)
+    if (node !== undefined && value === null) this.learn(node)
+    else if (value === null && this.#has?.(key) === false) return
+    const row = value === null ? Row.deletion() : this.#codec.fromBackend(value)
     if (node === undefined) {
       node = this.#table.add(key, row, 0)
       this.#took(node, row, undefined)
@@ -97,15 +107,15 @@ export class NodeBuffer implements WriteBuffer {
   }
 
   compare(has: (key: string) => boolean): void {
-    for (const node of this.#unknown) {
-      const row = node.at(committedGeneration)
-      const key = node.key
-      if (row === undefined || node.isNew !== undefined || this.#table.get(key) !== node) continue
-      this.difference -= differenceOf(node, row)
-      node.isNew = !has(key)
-      this.difference += differenceOf(node, row)
+    if (this.#unknown === 0) return
+    for (const node of this.#table.all()) {
+      if (node.isNew === undefined && node.at(committedGeneration) !== undefined) this.#know(node, !has(node.key))
     }
-    this.#unknown = []
+  }
+
+  /** Asks the backend whether it has a row of the node's key, where nobody knows. */
+  learn(node: Node): void {
+    if (node.isNew === undefined && this.#has !== undefined) this.#know(node, !this.#has(node.key))
   }
 
   shrink(): void {
@@ -115,7 +125,7 @@ export class NodeBuffer implements WriteBuffer {
   clear(): void {
     this.#table.clear()
     this.#held = []
-    this.#unknown = []
+    this.#unknown = 0
     this.#count = 0
     this.difference = 0
     this.#left()
@@ -127,26 +137,64 @@ export class NodeBuffer implements WriteBuffer {
       const row = node.at(committedGeneration) as Row
       this.#count--
       this.difference -= differenceOf(node, row)
+      if (node.isNew === undefined) this.#unknown--
       node.isNew = row.isDeleted
-      const above = node.above(committedGeneration)
-      if (above === undefined) this.#table.remove(node)
-      else above.below = undefined
+      this.#letGo(node)
     }
-    if (this.#unknown.length > 0) this.#unknown = this.#unknown.filter((node) => node.isNew === undefined)
     this.#left()
   }
 
   /** The node's committed row is this one now, which the backend does not have. */
   #took(node: Node, row: Row, before: Row | undefined): void {
+    const isNothing = row.isDeleted && node.isNew === true
     if (before !== undefined) {
       this.difference += Number(before.isDeleted) - Number(row.isDeleted)
+      // What is being written already stays until it is: a batch knows its nodes by their places.
+      if (isNothing && this.#unhold(node)) this.#letGo(node)
       return
     }
-    this.#held.push(node)
+    if (isNothing) {
+      this.#letGo(node)
+      return
+    }
+    node.heldAt = this.#held.push(node) - 1
     this.#count++
-    if (node.isNew === undefined) this.#unknown.push(node)
+    if (node.isNew === undefined) this.#unknown++
     const bytes = node.key.length + (row.isDeleted ? 0 : 2 * this.#codec.weight(row))
     this.#rowBytes += (bytes - this.#rowBytes) / Math.min(this.#count, 64)
+    this.difference += differenceOf(node, row)
+  }
+
+  /** The node's row is not to be written any more; false: it is not among those that wait for that. */
+  #unhold(node: Node): boolean {
+    const held = this.#held
+    const at = node.heldAt
+    if (at < 0 || held[at] !== node) return false
+    const last = held.pop() as Node
+    if (last !== node) {
+      held[at] = last
+      last.heldAt = at
+    }
+    this.#count--
+    return true
+  }
+
+  /** The backend knows all that is committed of the node. It goes, as far as no uncommitted change needs it. */
+  #letGo(node: Node): void {
+    const above = node.above(committedGeneration)
+    if (above === undefined) this.#table.remove(node)
+    else above.below = undefined
+  }
+
+  #know(node: Node, isNew: boolean): void {
+    const row = node.at(committedGeneration)
+    if (row === undefined) {
+      node.isNew = isNew
+      return
+    }
+    this.#unknown--
+    this.difference -= differenceOf(node, row)
+    node.isNew = isNew
     this.difference += differenceOf(node, row)
   }
 }

@@ -36,7 +36,10 @@ export class PlainTable implements NodeTable {
   }
 
   remove(node: Node): void {
-    if (this.#nodes.delete(node.key)) this.#order?.delete(node.key)
+    // Another node may have come in its place.
+    if (this.#nodes.get(node.key) !== node) return
+    this.#nodes.delete(node.key)
+    this.#order?.delete(node.key)
   }
 
   clear(): void {

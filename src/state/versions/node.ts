@@ -10,6 +10,10 @@ export class Node {
   born: number
   /** The backend has no row of this key; undefined while nobody has looked. */
   isNew: boolean | undefined = undefined
+  /** Its place among the nodes whose committed row is to be written; of use only while that place is its own. */
+  heldAt = -1
+  /** The epoch that made it took it back, and it has left the table. */
+  isGone = false
 
   constructor(key: string, top: Row, born: number) {
     this.key = key

@@ -24,6 +24,8 @@ import { WriteBehind } from '../backends/write-behind.ts'
 
 /** Rows kept for use again, at most. */
 const mostSpare = 16_384
+/** Nodes that are gone and stay on the list of what was changed, at most, unless the others are more. */
+const mostGone = 64
 
 export class Overlay implements RowLayer {
   readonly codec: RowCodec
@@ -37,7 +39,10 @@ export class Overlay implements RowLayer {
   readonly #below: ByteRows | undefined
   /** Moves with every change of what lies below. */
   #writes = 0
+  /** What the open epoch has changed, with nodes that are gone. */
   #open: Node[] = []
+  /** How many of them are gone. */
+  #gone = 0
   #generation = 1
   #sealed: Generation[] = []
   #born = 0
@@ -59,28 +64,29 @@ export class Overlay implements RowLayer {
     } else {
       codec.keepsBytes = true
       this.#behind = backend instanceof WriteBehind ? backend : undefined
+      this.#below = new ByteRows(this.#behind?.backend ?? backend, codec)
       if (this.#behind !== undefined) {
         // What was looked up last is written on no further: it may be a node that nobody would find again.
-        this.#buffer = new NodeBuffer(codec, this.#table, () => {
+        const left = (): void => {
           this.#lastKey = undefined
-        })
+        }
+        this.#buffer = new NodeBuffer(codec, this.#table, left, (key) => this.#isBelow(key))
         this.#behind.attach(this.#buffer)
       }
-      this.#below = new ByteRows(this.#behind?.backend ?? backend, codec)
     }
   }
 
   /** The open epoch has changes. */
   get isChanged(): boolean {
-    return this.#open.length > 0
+    return this.changedRows > 0
   }
 
   get changedRows(): number {
-    return this.#open.length
+    return this.#open.length - this.#gone
   }
 
   changes(): RowChanges {
-    const nodes = this.#open
+    const nodes = this.#changed()
     return new RowChanges(nodes.length, (at, into) => this.#showChange(nodes[at] as Node, into))
   }
 
@@ -164,12 +170,13 @@ export class Overlay implements RowLayer {
     const last = this.#sealed[this.#sealed.length - 1]
     assert(last === undefined || last.epoch < epoch, `epoch ${epoch} is sealed after epoch ${last?.epoch}`)
     this.#lastKey = undefined
-    if (this.#open.length === 0) return null
+    const nodes = this.#changed()
+    if (nodes.length === 0) return null
     assert(
       this.#sealed.every(({ generation }) => generation < this.#generation),
       'generations are sealed in their order',
     )
-    const sealed = { epoch, generation: this.#generation++, nodes: this.#open }
+    const sealed = { epoch, generation: this.#generation++, nodes }
     this.#sealed.push(sealed)
     this.#open = []
     this.bytes = 0
@@ -208,7 +215,7 @@ export class Overlay implements RowLayer {
   }
 
   discard(): void {
-    for (const nodes of [this.#open, ...this.#sealed.map((sealed) => sealed.nodes)]) {
+    for (const nodes of [this.#changed(), ...this.#sealed.map((sealed) => sealed.nodes)]) {
       for (const node of nodes) {
         const committed = node.at(committedGeneration)
         if (committed === undefined) this.#table.remove(node)
@@ -292,10 +299,48 @@ export class Overlay implements RowLayer {
       this.bytes -= this.codec.weight(top)
       top.delete()
       this.bytes += this.codec.weight(top)
+      if (top.below === undefined) this.#takeBack(node)
     } else if (!top.isDeleted) {
       this.#checkWritable()
+      // Its deletion need not be kept for a backend that never had it.
+      this.#learn(node)
       this.#lay(node, Row.deletion())
     }
+  }
+
+  /**
+   * What came and went within the epoch leaves nothing behind where nothing lies below. A session that grows with each record
+   * deletes as many rows as there are records: to find it must not take a walk over all of them.
+   */
+  #takeBack(node: Node): void {
+    this.#learn(node)
+    if (this.#below !== undefined && node.isNew !== true) return
+    this.bytes -= node.key.length + this.codec.weight(node.top)
+    this.#table.remove(node)
+    node.isGone = true
+    this.#gone++
+    this.#lastKey = undefined
+    if (this.#gone > mostGone && 2 * this.#gone > this.#open.length) this.#changed()
+  }
+
+  /** The nodes that the open epoch has changed. */
+  #changed(): Node[] {
+    if (this.#gone > 0) {
+      // Another list: a walk over the changes may go on with the one that it has.
+      this.#open = this.#open.filter(({ isGone }) => !isGone)
+      this.#gone = 0
+    }
+    return this.#open
+  }
+
+  /** Finds out whether the backend has a row of the node's key. */
+  #learn(node: Node): void {
+    if (this.#buffer !== undefined) this.#buffer.learn(node)
+    else if (this.#below !== undefined) node.isNew ??= !this.#isBelow(node.key)
+  }
+
+  #isBelow(key: string): boolean {
+    return this.#reaches(key) && this.#below?.get(key) !== undefined
   }
 
   /** Puts a row of the open epoch above those of older ones. */
@@ -351,7 +396,9 @@ export class Overlay implements RowLayer {
       } else {
         const { below } = above
         above.below = undefined
-        if (below !== undefined) this.#spareRow(below)
+        if (below === undefined) continue
+        node.isNew = below.isDeleted
+        this.#spareRow(below)
       }
     }
   }
