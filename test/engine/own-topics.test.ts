@@ -1,7 +1,7 @@
 /** Topics of the application's own that were made by hand. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { TopicSpec } from '../../src/broker/port.ts'
+import { BrokerError, type TopicSpec } from '../../src/broker/port.ts'
 import { defineApp, serdes } from '../../src/index.ts'
 import { produce } from './support/engine.ts'
 import { VirtualEngine } from './support/virtual-engine.ts'
@@ -80,3 +80,32 @@ test('one that deletes nothing is taken, whatever its policy is', async () => {
   const engine = await over({ partitions: 3, config: { 'cleanup.policy': 'delete', 'retention.ms': '-1' } })
   await engine.runs()
 })
+
+for (const isOld of [false, true]) {
+  test(`the dead-letter topic takes the times of all records${isOld ? ', as far as an old broker knows of them' : ''}`, async () => {
+    const asked: TopicSpec[] = []
+    const engine = new VirtualEngine({
+      compile: () => application.compile(),
+      settings: { sinkTopics: ['out', 'letters'], deadLetterTopic: 'letters' },
+      tamper: async (name, args, call) => {
+        if (name !== 'createTopics') return call(args)
+        const specs = args[0] as readonly TopicSpec[]
+        asked.push(...specs)
+        const isNew = specs.some(({ config = {} }) => 'message.timestamp.before.max.ms' in config)
+        if (isOld && isNew) throw new BrokerError('INVALID_CONFIG', 'unknown topic config name')
+        return call(args)
+      },
+    })
+    for (const topic of ['in', 'out']) await engine.broker.createTopics([{ topic, partitions: 2 }])
+    await engine.start()
+    await engine.runs()
+    const configs = asked.flatMap(({ topic, config }) => (topic === 'letters' ? [config ?? {}] : []))
+    assert.deepEqual(
+      configs.map((config) => config['message.timestamp.type']),
+      isOld ? ['CreateTime', 'CreateTime'] : ['CreateTime'],
+    )
+    for (const side of ['before', 'after'])
+      assert.equal(configs[0]?.[`message.timestamp.${side}.max.ms`], '9223372036854775807')
+    assert.equal((await engine.broker.topics(['letters'])).length, 1)
+  })
+}

@@ -64,6 +64,20 @@ describe('event times on Kafka', { skip }, () => {
     assert.deepEqual(Object.fromEntries(told), expected)
   })
 
+  test('are those of dead letters, in the topic that is made for them', async (t) => {
+    const id = 'windows-through-topics'
+    const config = { ...settings, 'errors.decoding': 'dead-letter', 'errors.dead-letter-topic': 'letters' }
+    await alterBroker(`log.message.timestamp.before.max.ms=${dayMs},log.message.timestamp.after.max.ms=${dayMs}`)
+    for (const topic of ['numbers', 'window-counts'])
+      await port.createTopics([{ topic, partitions: 2, config: takesAll }])
+    const engine = await TestEngine.start(t, id, config)
+    const timestamp = longAgo + 20_000
+    await engine.put('numbers', [{ key: 'k', value: Buffer.from('{'), timestamp }])
+    await engine.idle()
+    const [letter] = await engine.read('letters')
+    assert.deepEqual([letter?.key, letter?.timestamp], ['k', timestamp])
+  })
+
   test('are not given up to a topic that has the time of the broker', async (t) => {
     const topic = 'windows-through-topics-by-group-repartition'
     await port.deleteTopics([topic])

@@ -55,7 +55,11 @@ export function tooLargeTests(
         if (limit === 'any time') return { 'message.timestamp.after.max.ms': '9223372036854775807' }
         return limit === undefined ? {} : { 'max.message.bytes': String(limit) }
       }
-      await client.createTopics(topics.map((each) => ({ topic: topic(each), partitions: 1, config: limited(each) })))
+      // Letters without a key go round the partitions.
+      const partitionsOf = (each: string): number => (each === 'refused' ? 8 : 1)
+      await client.createTopics(
+        topics.map((each) => ({ topic: topic(each), partitions: partitionsOf(each), config: limited(each) })),
+      )
       const log = limited('latest-changelog')
       if ('max.message.bytes' in log) {
         const config = { 'cleanup.policy': 'compact', ...log }
@@ -91,6 +95,7 @@ export function tooLargeTests(
   policies(scene)
   ahead(scene)
   old(scene)
+  oldLetters(scene)
   if (needsKeys) keys(scene)
 }
 
@@ -274,13 +279,28 @@ function old(scene: AddScene): void {
     await settled(runtime)
     assert.deepEqual(numbersOf(await consume(client, topic('sized'))), [0, 1, 3, 5])
     const letters = await consume(client, topic('refused'))
-    assert.deepEqual(
-      letters.map(({ headers }) => headers['__streams.errors.offset']),
-      ['2', '4'],
-    )
+    assert.deepEqual(letters.map(({ headers }) => headers['__streams.errors.offset']).toSorted(), ['2', '4'])
     // They came with that time, which the topic of dead letters does not take either.
     for (const { headers } of letters)
       assert.match(headers['__streams.errors.left-out'] ?? '', /key and value: the time is \S+Z, where none before 20/)
+  })
+}
+
+/** The clock goes on between two looks at a limit that moves with it. */
+function oldLetters(scene: AddScene): void {
+  const decoding = { 'errors.decoding': 'dead-letter' }
+  const name = 'each undecodable record older than the dead-letter topic takes leaves its reason there'
+  scene(name, { orders: 'any time', refused: 'a day old' }, decoding, async ({ runtime, client, topic }) => {
+    const timestamp = Date.now() - 172_800_000
+    const broken = upTo(3000).map((n) => ({ key: `k${n}`, value: Buffer.from('{'), timestamp }))
+    await produce(client, topic('orders'), broken)
+    await settled(runtime)
+    const letters = await consume(client, topic('refused'))
+    assert.deepEqual(
+      letters.map(({ headers }) => Number(headers['__streams.errors.offset'])).sort((a, b) => a - b),
+      upTo(3000),
+    )
+    assert.ok(letters.every(({ value }) => value === null))
   })
 }
 

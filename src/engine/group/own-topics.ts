@@ -1,9 +1,33 @@
-/** Refuses topics of the application's own, made by hand or by somebody's defaults, that would not give back what was written to them. */
-import { BrokerError, type BrokerPort } from '../../broker/port.ts'
+/**
+ * Topics of the application's own: makes them, and refuses those, made by hand or by somebody's defaults, that would not give
+ * back what was written to them.
+ */
+import { BrokerError, type BrokerPort, type TopicSpec } from '../../broker/port.ts'
 import { EngineError } from '../../base/errors.ts'
 import type { StorePlan } from '../../topology/plan.ts'
 
 type Settings = Readonly<Record<string, string>>
+
+/** What Kafka calls any time at all. */
+const unlimited = '9223372036854775807'
+const anyTime = { 'message.timestamp.after.max.ms': unlimited, 'message.timestamp.before.max.ms': unlimited }
+/** Whatever the broker's default is: with the broker's own time in its place all event time behind the topic would be lost. */
+export const timeOfData = { 'message.timestamp.type': 'CreateTime' }
+
+/**
+ * Topics of the application's own. Event times are the data's: Kafka 4 refuses those that are more than an hour ahead of its clock,
+ * or as old as its operators say, unless a topic says otherwise. Brokers before 3.6 know no such settings, and others may not let
+ * them be made: they are asked without.
+ */
+export async function createOwn(broker: BrokerPort, specs: readonly TopicSpec[]): Promise<void> {
+  const timeless = specs.map((spec) => ({ ...spec, config: { ...spec.config, ...anyTime } }))
+  try {
+    await broker.createTopics(timeless)
+  } catch (error) {
+    if (!(error instanceof BrokerError) || !['INVALID_CONFIG', 'POLICY_VIOLATION'].includes(error.code)) throw error
+    await broker.createTopics(specs)
+  }
+}
 
 /** Undefined for whoever may not look at the settings of topics: that does not keep it from reading them. */
 async function settingsOf(broker: BrokerPort, topic: string): Promise<Settings | undefined> {

@@ -1,11 +1,11 @@
 /** Which topics the application reads, how many partitions they have, and the internal topics it needs. */
-import { BrokerError, type BrokerPort, type TopicInfo, type TopicSpec } from '../../broker/port.ts'
+import type { BrokerPort, TopicInfo } from '../../broker/port.ts'
 import { EngineError } from '../../base/errors.ts'
 import { changelogPartitions } from '../../topology/affinity.ts'
 import { changelogTopic, changelogConfig } from '../../state/rows/changelog.ts'
 import type { BoundaryPlan, SourcePlan, StorePlan } from '../../topology/plan.ts'
 import type { EngineSettings } from '../settings.ts'
-import { refuseBrokerTime, refuseForgetful } from './own-topics.ts'
+import { createOwn, refuseBrokerTime, refuseForgetful, timeOfData } from './own-topics.ts'
 import { countsMoved, otherCount } from './partition-counts.ts'
 
 export interface ResolvedTopics {
@@ -190,27 +190,6 @@ async function createMissing(
   }
   await broker.createTopics(missing.map((topic) => ({ topic, partitions: settings.defaultPartitions })))
   for (const info of await broker.topics(missing)) topics.set(info.topic, info)
-}
-
-/** What Kafka calls any time at all. */
-const unlimited = '9223372036854775807'
-const anyTime = { 'message.timestamp.after.max.ms': unlimited, 'message.timestamp.before.max.ms': unlimited }
-/** Whatever the broker's default is: with the broker's own time in its place all event time behind the topic would be lost. */
-const timeOfData = { 'message.timestamp.type': 'CreateTime' }
-
-/**
- * Topics of the application's own. Event times are the data's: Kafka 4 refuses those that are more than an hour ahead of its clock,
- * or as old as its operators say, unless a topic says otherwise. Brokers before 3.6 know no such settings, and others may not let
- * them be made: they are asked without.
- */
-async function createOwn(broker: BrokerPort, specs: readonly TopicSpec[]): Promise<void> {
-  const timeless = specs.map((spec) => ({ ...spec, config: { ...spec.config, ...anyTime } }))
-  try {
-    await broker.createTopics(timeless)
-  } catch (error) {
-    if (!(error instanceof BrokerError) || !['INVALID_CONFIG', 'POLICY_VIOLATION'].includes(error.code)) throw error
-    await broker.createTopics(specs)
-  }
 }
 
 async function createBoundaryTopics(

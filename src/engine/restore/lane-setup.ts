@@ -6,6 +6,7 @@ import type { Restorer } from './restorer.ts'
 import { foundLimit } from '../commit/topic-limits.ts'
 import type { Run } from '../run.ts'
 import type { EngineSettings } from '../settings.ts'
+import { createOwn, timeOfData } from '../group/own-topics.ts'
 import type { ResolvedTopics } from '../group/topics.ts'
 import { type OutputTopic, usualMaxBatchBytes } from '../../lanes/outputs.ts'
 import { BrokerError, type BrokerPort, type TopicInfo } from '../../broker/port.ts'
@@ -91,7 +92,11 @@ async function createSinks({ settings, broker }: EngineOptions, missing: readonl
         : `the output topics ${refused.join(', ')} do not exist on the broker: create them first`,
     )
   }
-  await broker.createTopics(missing.map((topic) => ({ topic, partitions: settings.defaultPartitions })))
+  const specs = missing.map((topic) => ({ topic, partitions: settings.defaultPartitions }))
+  const [letters, others] = [true, false].map((own) => specs.filter(({ topic }) => (topic === deadLetterTopic) === own))
+  if (others?.length) await broker.createTopics(others)
+  // Letters have the times of the records that they are of.
+  for (const spec of letters ?? []) await createOwn(broker, [{ ...spec, config: timeOfData }])
   return broker.topics(missing)
 }
 

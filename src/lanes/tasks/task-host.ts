@@ -216,7 +216,7 @@ export class TaskHostPort {
   }
 
   #deadLetter(slot: TaskSlot, rec: Rec, reason: DropReason, headers: Headers): void {
-    const { counters, outputs, policies } = this.#options
+    const { counters, outputs, policies, clock } = this.#options
     counters.deadLetter(reason)
     const epoch = (rec.origin.epoch || slot.epoch) as CommitEpoch
     // The record as it came, so that it can be put back; of what a timer made there is only what it is.
@@ -229,7 +229,8 @@ export class TaskHostPort {
     // Of what is refused there as well the reason is left, and where the record is to be found.
     const shorten = (refusal: Refusal): void => {
       const short = withoutRecord(headers, refusal)
-      const time = refusal.why === 'time' || refusal.why === 'old' ? refusal.most : at
+      // The very limit moves on with the clock, and would be missed. The record's own time stands in the reason.
+      const time = refusal.why === 'time' || refusal.why === 'old' ? clock.now() : at
       const left = outputs.add(epoch, policies.deadLetterTopic, null, null, time, short, undefined)
       if (left === false) this.#options.failed(slot, rec, refusedRecord(outputs.refusal, rec.origin))
     }
