@@ -40,6 +40,8 @@ export interface Refusal {
   readonly has: number
   /** What is allowed of that. */
   readonly most: number
+  /** See `OutputTopic.isUnread`. */
+  readonly isUnread: boolean
 }
 
 export interface OutputTopic {
@@ -53,6 +55,8 @@ export interface OutputTopic {
   readonly mostAheadMs?: number
   /** How old the event time of a record may be, milliseconds. Default: as old as it likes. */
   readonly mostBehindMs?: number
+  /** Its settings may not be read: the limits are those that were found out. Default: it is known what it takes. */
+  readonly isUnread?: boolean
 }
 
 /** The batch of a partition as it grows. */
@@ -79,6 +83,7 @@ interface TopicOutput {
   mostBehindMs: number
   /** Event times before this one would be refused. It moves on with the clock, and is looked up for every batch that begins. */
   earliest: number
+  isUnread: boolean
   readonly partitions: Array<PartitionOutput | undefined>
 }
 
@@ -117,7 +122,7 @@ export class Outputs {
   readonly #asked = new Set<string>()
   #roundRobin = 0
   /** Why `add` did not take the last record that it did not take. */
-  refusal: Refusal = { topic: '', why: 'size', has: 0, most: 0 }
+  refusal: Refusal = { topic: '', why: 'size', has: 0, most: 0, isUnread: false }
 
   /** `resolve` asks for a topic that nobody named before; `setTopic` answers. */
   constructor(
@@ -144,6 +149,7 @@ export class Outputs {
         before.mostAheadMs = known.mostAheadMs ?? Number.POSITIVE_INFINITY
         before.latest = Number.NEGATIVE_INFINITY
         before.mostBehindMs = known.mostBehindMs ?? Number.POSITIVE_INFINITY
+        before.isUnread = known.isUnread === true
       }
       const ready = output.waiting.filter((w) => w.topic === topic)
       if (ready.length === 0) continue
@@ -276,10 +282,10 @@ export class Outputs {
     if (out === undefined) {
       const known = this.#topics.get(topic)
       if (known === undefined) return undefined
-      const { partitions: count, maxBatchBytes, needsKey } = known
+      const { partitions: count, maxBatchBytes, needsKey, isUnread = false } = known
       const { mostAheadMs = Number.POSITIVE_INFINITY, mostBehindMs = Number.POSITIVE_INFINITY } = known
       const times = { mostAheadMs, latest: Number.NEGATIVE_INFINITY, mostBehindMs, earliest: Number.NEGATIVE_INFINITY }
-      out = { topic, count, maxBatchBytes, needsKey, ...times, partitions: [] }
+      out = { topic, count, maxBatchBytes, needsKey, ...times, isUnread, partitions: [] }
       output.topics.set(topic, out)
     }
     output.last = out
@@ -337,8 +343,8 @@ export class Outputs {
     output.begun.splice(output.begun.indexOf(to), 1)
   }
 
-  #refuse({ topic }: TopicOutput, why: Refusal['why'], has: number, most: number): false {
-    this.refusal = { topic, why, has, most }
+  #refuse({ topic, isUnread }: TopicOutput, why: Refusal['why'], has: number, most: number): false {
+    this.refusal = { topic, why, has, most, isUnread }
     return false
   }
 }

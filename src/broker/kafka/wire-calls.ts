@@ -77,14 +77,16 @@ function parseProduce(reader: Reader): ProduceAnswer[] {
       const baseOffset = Number(p.readInt64())
       p.readInt64()
       p.readInt64()
-      let errorMessage: string | null = null
+      let ofRecord: string | null = null
       p.readArray((e) => {
         e.readInt32()
         // Each has one, and what is not read is taken for what comes behind it.
         const message = e.readNullableString()
-        errorMessage ??= message
+        ofRecord ??= message
       })
-      errorMessage = p.readNullableString() ?? errorMessage
+      // That of the batch says what happened; that of the first record says what would have been taken.
+      const ofBatch = p.readNullableString()
+      const errorMessage = ofBatch && ofRecord ? `${ofBatch.replace(/\.?$/, '.')} ${ofRecord}` : (ofBatch ?? ofRecord)
       answers.push({ topic, partition, errorCode, errorMessage, baseOffset })
     })
   })

@@ -8,6 +8,6 @@ export function transactionalIdOf({ applicationId, instanceId, guarantee, ha }: 
   return guarantee === 'exactly-once' ? `${applicationId}-${ha ? 'active' : instanceId}` : null
 }
 
-export function producerOf({ settings, broker }: EngineOptions): Producer {
-  return new Producer(broker, transactionalIdOf(settings), settings.transactionTimeoutMs)
+export function producerOf({ settings, broker, clock }: EngineOptions): Producer {
+  return new Producer(broker, transactionalIdOf(settings), settings.transactionTimeoutMs, undefined, clock)
 }

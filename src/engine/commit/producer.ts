@@ -4,6 +4,7 @@
  * with batches of one partition, so that its sequence is never overtaken; what gathers meanwhile leaves in one request.
  */
 import { assert } from '../../base/assert.ts'
+import { type Clock, systemClock } from '../../base/clock.ts'
 import { partitionKey } from '../../base/ids.ts'
 import {
   type BrokerPort,
@@ -16,7 +17,7 @@ import {
 import { type BatchPack, eachBatch, PackUse } from '../../broker/wire/batch-pack.ts'
 import { batchHeader, stampBatch } from '../../broker/wire/record-batch.ts'
 import { splitBatch } from '../../broker/wire/split-batch.ts'
-import { noteRefused } from './topic-limits.ts'
+import { type Found, foundUntilNow, isOfRecords, judge, saysTooLarge } from './topic-limits.ts'
 
 export interface ToProduce {
   readonly topic: string
@@ -56,6 +57,11 @@ export class Producer {
   /** Partitions with a batch under way. */
   readonly #busy = new Set<string>()
   #failure: unknown
+  /** What was found out of topics before this run: its lanes were told. */
+  readonly #known: Found
+  readonly #clock: Pick<Clock, 'now'>
+  /** The first single record that was refused: told once all others have been tried. */
+  #refused: BrokerError | undefined
   #partitions = new Set<string>()
   #bytes = 0
   #queuedBytes = 0
@@ -69,8 +75,11 @@ export class Producer {
     transactionalId: string | null,
     transactionTimeoutMs: number,
     identity?: ProducerIdentity,
+    clock: Pick<Clock, 'now'> = systemClock,
   ) {
     this.#broker = broker
+    this.#known = foundUntilNow(broker)
+    this.#clock = clock
     this.#transactionalId = transactionalId
     this.#transactionTimeoutMs = transactionTimeoutMs
     this.#identity = identity
@@ -83,7 +92,7 @@ export class Producer {
   successor(): Producer {
     this.#closed = true
     this.#queues.clear()
-    return new Producer(this.#broker, this.#transactionalId, this.#transactionTimeoutMs, this.#identity)
+    return new Producer(this.#broker, this.#transactionalId, this.#transactionTimeoutMs, this.#identity, this.#clock)
   }
 
   /** Bytes that the broker has not confirmed yet. */
@@ -158,7 +167,8 @@ export class Producer {
   async flush(): Promise<void> {
     this.#pump()
     while (this.#underWay.size > 0) await Promise.all(this.#underWay)
-    if (this.#failure !== undefined) throw this.#failure
+    const failure = this.#failure ?? this.#refused
+    if (failure !== undefined) throw failure
   }
 
   async sendOffsets(member: GroupMember, offsets: readonly OffsetToCommit[]): Promise<void> {
@@ -196,6 +206,7 @@ export class Producer {
   #clear(): void {
     this.#queues.clear()
     this.#failure = undefined
+    this.#refused = undefined
     this.#queuedBytes = 0
     this.#forgetTransaction()
   }
@@ -283,7 +294,7 @@ export class Producer {
         batches: chosen.map(({ batch: { topic, partition, records } }) => ({ topic, partition, records })),
       })
     } catch (error) {
-      if (!saysTooLarge(error)) throw error
+      if (!isOfRecords(error)) throw error
       return this.#inParts(chosen)
     }
     // Answers come in the order of the request, each partition once.
@@ -302,7 +313,7 @@ export class Producer {
    * of the request are repeated: it knows them by their sequences.
    */
   async #inParts(chosen: readonly Queued[], wereSent = true): Promise<void> {
-    for (const { batch, done } of chosen) {
+    for (const { id, batch, done } of chosen) {
       let sequence = batchHeader(batch.records).baseSequence
       const left = [batch]
       for (let part = left.shift(); part !== undefined; part = left.shift()) {
@@ -316,28 +327,40 @@ export class Producer {
         }
         if (refusal !== undefined) {
           assert(part.count > 0, 'half a batch has no records')
-          if (part.count === 1) throw this.#refusedRecord(part, refusal)
-          // A half of it is a little more than half as large.
-          const limit = this.#limits.get(topic) ?? Number.POSITIVE_INFINITY
-          this.#limits.set(topic, Math.min(limit, Math.floor(part.records.length * 0.75)))
+          if (part.count === 1) {
+            this.#refuse(part, refusal)
+            continue
+          }
+          if (saysTooLarge(refusal)) this.#noteLimit(part)
         }
         left.unshift(...splitBatch(part.records, part.count).map((half) => ({ topic, partition, ...half })))
       }
+      // What was refused has no place in it.
+      this.#sequences.set(id, sequence)
       batch.use?.done()
     }
   }
 
-  /**
-   * Here nobody knows any more which record it was made from, and which policy holds for it. The lanes do, once they
-   * know what its topic takes: the replay brings it before them again. If it comes here again nevertheless, it is no output.
-   */
-  #refusedRecord({ topic, partition, records }: ToProduce, cause: BrokerError): BrokerError {
-    const message = `A record of ${records.length} bytes for ${topic}:${partition} is too large for it. ${cause.message}`
-    const isNews = noteRefused(this.#broker, topic, records.length)
-    return new BrokerError(cause.code, message, isNews ? 'abortable' : 'record', cause)
+  /** A half of it is a little more than half as large. */
+  #noteLimit({ topic, records }: ToProduce): void {
+    const limit = this.#limits.get(topic) ?? Number.POSITIVE_INFINITY
+    this.#limits.set(topic, Math.min(limit, Math.floor(records.length * 0.75)))
   }
 
-  /** Answers the error where the broker says that it is too large. */
+  /**
+   * Here nobody knows any more which record it was made from, and which policy holds for it. The lanes do, once they
+   * know what its topic takes: the replay brings it before them again. What else this run brings is tried meanwhile, so that
+   * one restart is enough for all of it.
+   */
+  #refuse({ topic, partition, records }: ToProduce, cause: BrokerError): void {
+    const { maxTimestamp: timestamp } = batchHeader(records)
+    const refused = { topic, partition, bytes: records.length, timestamp, cause }
+    const { error, isMoreToFind } = judge(this.#broker, this.#known, refused, this.#clock.now())
+    if (!isMoreToFind) throw error
+    this.#refused ??= error
+  }
+
+  /** Answers the error where the broker refuses it for what its records are. */
   async #writeAlone(
     part: ToProduce,
     baseSequence: number,
@@ -353,14 +376,10 @@ export class Producer {
       done?.(part, offsetOf(produced, 0, part))
       return undefined
     } catch (error) {
-      if (saysTooLarge(error)) return error
+      if (isOfRecords(error)) return error
       throw error
     }
   }
-}
-
-function saysTooLarge(error: unknown): error is BrokerError {
-  return error instanceof BrokerError && ['MESSAGE_TOO_LARGE', 'RECORD_LIST_TOO_LARGE'].includes(error.code)
 }
 
 function offsetOf(produced: readonly ProducedPartition[], at: number, { topic, partition }: ToProduce): number {

@@ -4,6 +4,7 @@ import { sleep } from '../../base/timers.ts'
 import { BrokerError } from '../../broker/port.ts'
 import { EngineError } from '../../base/errors.ts'
 import type { EngineOptions } from '../engine-options.ts'
+import { LimitFound } from '../commit/topic-limits.ts'
 import { describeFailure, isFenced, placeOf } from './failure.ts'
 import type { EngineFact } from '../protocol.ts'
 import { type Run, RunOver } from '../run.ts'
@@ -112,7 +113,9 @@ export class Restarts {
     const unreachable = cause instanceof BrokerError && cause.errorClass === 'unreachable'
     host.aborted()
     // Whoever is fenced does not try again and again: the coordinator of high availability is asked before.
-    const spends = !unreachable && !isFenced(cause) && !this.#isSlowness(shown)
+    // What a topic takes is known better after each of these: they end by themselves, however many they are.
+    const teaches = cause instanceof LimitFound
+    const spends = !unreachable && !teaches && !isFenced(cause) && !this.#isSlowness(shown)
     const code = EngineError.is(shown) ? shown.code : 'OTHER'
     if (!spends) this.budget.note(message, clock.monotonic(), code)
     else if (!this.budget.take(message, clock.monotonic(), host.commits(), code)) {

@@ -3,7 +3,7 @@ import { EngineError } from '../../base/errors.ts'
 import type { Affinity } from '../../topology/affinity.ts'
 import type { EngineOptions } from '../engine-options.ts'
 import type { Restorer } from './restorer.ts'
-import { foundLimit } from '../commit/topic-limits.ts'
+import { foundLimits } from '../commit/topic-limits.ts'
 import type { Run } from '../run.ts'
 import type { EngineSettings } from '../settings.ts'
 import { createOwn, timeOfData } from '../group/own-topics.ts'
@@ -52,29 +52,36 @@ function withLimits(broker: BrokerPort, topics: readonly TopicInfo[]): Promise<O
   )
 }
 
-/** Who may not read the settings of a topic may still write to it; what is too large for it is found out then. */
+/** Who may not read the settings of a topic may still write to it; what it does not take is found out then. */
 async function limitsOf(broker: BrokerPort, topic: string): Promise<Omit<OutputTopic, 'topic' | 'partitions'>> {
   try {
     const config = await broker.topicConfig(topic)
     const limit = Number(config['max.message.bytes'])
     const compacts = config['cleanup.policy']?.split(',').includes('compact') ?? false
+    // Settings that have changed since, and brokers that refuse what these allow, are found out as well.
+    const { maxBatchBytes, mostAheadMs, mostBehindMs } = foundLimits(broker, topic)
+    const times = timesIn(config)
     return {
-      maxBatchBytes: Math.min(foundLimit(broker, topic), limit > 0 ? limit : usualMaxBatchBytes),
+      maxBatchBytes: Math.min(maxBatchBytes, limit > 0 ? limit : usualMaxBatchBytes),
       needsKey: compacts && broker.kind === 'kafka',
-      ...timesIn(config),
+      mostAheadMs: Math.min(mostAheadMs, times.mostAheadMs),
+      mostBehindMs: Math.min(mostBehindMs, times.mostBehindMs),
     }
   } catch (error) {
     if (!(error instanceof BrokerError && error.errorClass === 'config')) throw error
-    return { maxBatchBytes: foundLimit(broker, topic), needsKey: false }
+    return { ...foundLimits(broker, topic), isUnread: true }
   }
 }
 
 /** Kafka refuses event times too far from its clock, where it does not put its own time in their place. */
-function timesIn(config: Readonly<Record<string, string>>): Pick<OutputTopic, 'mostAheadMs' | 'mostBehindMs'> {
-  if (config['message.timestamp.type'] === 'LogAppendTime') return {}
+function timesIn(
+  config: Readonly<Record<string, string>>,
+): Required<Pick<OutputTopic, 'mostAheadMs' | 'mostBehindMs'>> {
+  const none = Number.POSITIVE_INFINITY
+  if (config['message.timestamp.type'] === 'LogAppendTime') return { mostAheadMs: none, mostBehindMs: none }
   // Before Kafka 4 one setting may hold for both sides.
   const most = (side: 'after' | 'before' | 'difference'): number =>
-    Number(config[`message.timestamp.${side}.max.ms`] ?? Number.POSITIVE_INFINITY)
+    Number(config[`message.timestamp.${side}.max.ms`] ?? none)
   return {
     mostAheadMs: Math.min(most('after'), most('difference')),
     mostBehindMs: Math.min(most('before'), most('difference')),

@@ -69,7 +69,8 @@ export function deadLetterHeaders(
 }
 
 /** A record that its topic would refuse. */
-export function refusedRecord({ topic: to, why, has, most }: Refusal, origin: Origin): EngineError {
+export function refusedRecord(refusal: Refusal, origin: Origin): EngineError {
+  const { topic: to, why, has, most, isUnread } = refusal
   const { topic, partition, offset } = origin
   const whys = {
     size: `takes ${has} bytes, and \`max.message.bytes\` of ${to} allows ${most}: make the record smaller, or raise it.`,
@@ -79,9 +80,21 @@ export function refusedRecord({ topic: to, why, has, most }: Refusal, origin: Or
   }
   return new EngineError(
     'PRODUCE_FAILED',
-    `The record for the topic ${to} made from the record ${topic}/${partition} at offset ${offset} ${whys[why]}`,
+    `The record for the topic ${to} made from the record ${topic}/${partition} at offset ${offset} ${isUnread ? foundOut(refusal) : whys[why]}`,
     { topic, partition, offset },
   )
+}
+
+/** Of a limit that was found out, because it may not be read: what is known of it, and the right that would tell all of it. */
+function foundOut({ topic, why, has, most }: Refusal): string {
+  const unread = `The settings of ${topic} may not be read (DESCRIBE_CONFIGS), so ${why === 'key' ? 'what it asks for' : 'the limit'} is not known.`
+  const whys = {
+    size: `takes ${has} bytes, and ${topic} has refused ${most + 1}: make the record smaller, or raise \`max.message.bytes\` of ${topic}.`,
+    key: `has no key, and ${topic} has refused one without: give it a key, or change \`cleanup.policy\` of ${topic}.`,
+    time: `has the event time ${instant(has)}, and by what ${topic} has refused it takes none beyond ${instant(most)} now: correct the time, or raise \`message.timestamp.after.max.ms\` of ${topic}.`,
+    old: `has the event time ${instant(has)}, and by what ${topic} has refused it takes none before ${instant(most)} now: correct the time, or raise \`message.timestamp.before.max.ms\` of ${topic}.`,
+  }
+  return `${whys[why]} ${unread}`
 }
 
 /** Headers of a dead letter without key and value, which its topic would refuse: what came with them is left out too. */

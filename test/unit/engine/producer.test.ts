@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { BrokerError, type BrokerPort, type ProducedPartition, type ProduceRequest } from '../../../src/broker/port.ts'
+import { foundLimits } from '../../../src/engine/commit/topic-limits.ts'
 import { Producer, type ToProduce, unpack } from '../../../src/engine/commit/producer.ts'
 import { BatchPacker } from '../../../src/broker/wire/batch-pack.ts'
 import { batchHeader, RecordBatchBuilder } from '../../../src/broker/wire/record-batch.ts'
@@ -317,6 +318,17 @@ describe('producer of a run', () => {
         offsets.toSorted((a, b) => a - b),
       )
       assert.equal(producer.queuedBytes, 0)
+    })
+
+    test('is refused once all others have been tried: one replay is enough for all such records', async () => {
+      const { port, log } = narrow(1000)
+      const producer = await ready(port)
+      // What is not written leaves no gap in the sequence of what comes behind it.
+      producer.send([batch(0, 1, 3000), batch(0, 2), batch(0, 1, 2000), batch(0, 3), batch(0, 1, 900)], 0)
+      await assert.rejects(producer.flush(), { errorClass: 'abortable', message: /A record of 30\d\d bytes/ })
+      assert.equal(log.get(0)?.length, 6)
+      const found = foundLimits(port, 't').maxBatchBytes
+      assert.ok(found > 2000 && found < 2100, String(found))
     })
 
     test('is refused where a single record is, first for the replay to find it, then for good', async () => {
