@@ -18,7 +18,7 @@ const advice: Readonly<Record<string, string>> = {
   CLUSTER_AUTHORIZATION_FAILED: 'Grant this principal CREATE on the cluster, or create the topics beforehand.',
   TRANSACTIONAL_ID_AUTHORIZATION_FAILED: 'Grant this principal WRITE and DESCRIBE on the transactional id.',
   INVALID_TRANSACTION_TIMEOUT:
-    'Lower the transaction timeout of the engine, or raise `transaction.max.timeout.ms` of the broker.',
+    'Lower `producer.transaction.timeout.ms` of the engine, or raise `transaction.max.timeout.ms` of the broker.',
   UNKNOWN_TOPIC_OR_PARTITION:
     'Create the topic, or correct its name. One that was there before was deleted while the application ran: find out by whom ' +
     'before it is made again, for what it held is gone, and a changelog that is made empty is refused with CHANGELOG_LOST.',

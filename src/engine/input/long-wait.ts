@@ -67,10 +67,10 @@ export class LongWait {
       this.#tell(
         wait.held === undefined
           ? `the process is ahead of others of its group, and has waited for ${forS} s for the one that reads ${wait.awaited}; ` +
-              'see whether all processes of the application run and commit'
+              'see whether all processes of the application run and commit, and whether one of them is slow (`millrace why`)'
           : wait.byWriters
             ? `${waited} not all who write to ${wait.awaited} have told that they have come as far; see whether ` +
-              'all processes of the application run and commit'
+              'all processes of the application run and commit, and whether one of them is slow (`millrace why`)'
             : `${waited} ${wait.awaited} feeds the same task, and its records could not be fetched, or nobody could say whether there are more; ` +
               'see whether the broker that leads it can be reached',
       )

@@ -7,7 +7,7 @@ import { LongWait } from '../../../src/engine/input/long-wait.ts'
 import { Lead } from '../../../src/engine/input/repartition/lead.ts'
 import { diagnose } from '../../../src/view/diagnosis/diagnose.ts'
 import type { WatermarkSnapshot } from '../../../src/view/view.ts'
-import { healthy, now } from './facts.ts'
+import { codesOf, healthy, lane, now, partition } from './facts.ts'
 
 const theirs = partitionKey('orders', 1)
 const snapshot: WatermarkSnapshot = { globalMs: null, alignmentGroupMins: {}, alignmentBinding: null, partitions: {} }
@@ -44,4 +44,15 @@ test('what it waits for is shown while no head waits for its turn, by the wall c
   assert.deepEqual(wait.shown(snapshot, lead).orderWait, orderWait)
   const other = { held: partitionKey('between', 0), awaited: theirs, byWriters: true, sinceMs: now }
   assert.deepEqual(wait.shown({ ...snapshot, orderWait: other }, lead).orderWait, other)
+})
+
+test('records that wait for what a slow key of the process itself has still to pass on are no standstill of their own', () => {
+  const held = partitionKey('between', 0)
+  const orderWait = { held, awaited: held, byWriters: true, sinceMs: now - 20_000 }
+  assert.deepEqual(codesOf({ orderWait }), ['ORDER_HELD'])
+  const hotKey = { hash: '0badcafe', waiting: 500, node: 'work', topic: 'in', partition: 0, sinceMs: now - 30_000 }
+  const lanes = [{ ...lane, rate: 2, busySinceMs: now - 30_000, callMs: 400, hotKey }]
+  const codes = codesOf({ orderWait, lanes, partitions: [{ ...partition, lag: 5000 }] })
+  assert.equal(codes[0], 'HOT_KEY')
+  assert.ok(codes.includes('(ORDER_HELD)'), codes.join())
 })

@@ -1,4 +1,5 @@
 /** Standstills of commits: what the broker owes one, and steps that take longer than commits may. */
+import type { BrokerNode } from '../../../broker/port.ts'
 import { bootstrap, embeddedNext, isEmbedded, setting } from '../wording/advice.ts'
 import type { CommitFacts, Facts, LaneFacts } from '../facts.ts'
 import { type CommitPhase, type Owing, owingFor } from '../owing.ts'
@@ -44,8 +45,17 @@ function whoAnswers({ applicationId, broker }: Facts, phase: CommitPhase): strin
   return ` To find out which one it is: \`${command}\` ${shows}.`
 }
 
-function unanswered(phase: CommitPhase, age: string, owing: Owing | undefined, address: string): string {
+/** Where no call shows who has to answer: the one broker that this process has to do with, if there is no other. */
+function onlyOne({ broker: { nodes } }: Facts): BrokerNode | undefined {
+  // An address without a number is one of `broker.bootstrap-servers`: the broker behind it is known by its number.
+  const brokers = nodes.filter(({ id }) => id !== null)
+  return brokers.length === 1 ? brokers[0] : undefined
+}
+
+function unanswered(facts: Facts, phase: CommitPhase, age: string, owing: Owing | undefined): string {
   const words = phaseWords[phase] as string
+  const { address } = facts.broker
+  const only = onlyOne(facts)
   const broker = isEmbedded(address)
     ? `The embedded broker (${address})`
     : owing === undefined
@@ -53,9 +63,11 @@ function unanswered(phase: CommitPhase, age: string, owing: Owing | undefined, a
       : `The broker ${nodeName(owing)}`
   const what = owing === undefined ? '' : ` (${owing.what})`
   const which =
-    owing === undefined && !isEmbedded(address)
-      ? ` Which broker has to answer is not known; the addresses are ${address}.`
-      : ''
+    owing !== undefined || isEmbedded(address)
+      ? ''
+      : only !== undefined
+        ? ` The one broker that this process has to do with is ${nodeName(only)}.`
+        : ` Which broker has to answer is not known; the addresses are ${address}.`
   return `${broker} has not answered for ${age}. The engine asked it ${words}${what}.${which}${openPhases.has(phase) ? isOpen : ''} No further results are published until it answers.`
 }
 
@@ -63,9 +75,10 @@ function unansweredNext(facts: Facts, phase: CommitPhase, owing: Owing | undefin
   const { address } = facts.broker
   if (isEmbedded(address)) return `${embeddedNext(address)} ${embeddedGoesOn}`
   const then = openPhases.has(phase) ? isResolved : goesOn
+  const one = owing ?? onlyOne(facts)
   const which =
-    owing === undefined ? `each of the brokers (${address}), one after the other` : `the broker ${nodeName(owing)}`
-  return `${lookAt.replace('the broker', which)}${owing === undefined ? whoAnswers(facts, phase) : ''} ${then}`
+    one === undefined ? `each of the brokers (${address}), one after the other` : `the broker ${nodeName(one)}`
+  return `${lookAt.replace('the broker', which)}${one === undefined ? whoAnswers(facts, phase) : ''} ${then}`
 }
 
 const lookAt =
@@ -86,10 +99,10 @@ const commitUnanswered: StandstillRow = {
     const ageMs = now - commit.phaseSinceMs
     if (waitedMs(facts, commit.phaseSinceMs, now) < Math.max(patienceMs, 10 * usualCommitMs(commit))) return []
     const owing = owingFor(commit.phase, broker.nodes)
-    const { address } = owing ?? broker
+    const { address } = owing ?? onlyOne(facts) ?? broker
     return [
       {
-        sentence: unanswered(commit.phase, lasting(ageMs), owing, address),
+        sentence: unanswered(facts, commit.phase, lasting(ageMs), owing),
         next: unansweredNext(facts, commit.phase, owing),
         sinceMs: commit.phaseSinceMs,
         place: { broker: address },

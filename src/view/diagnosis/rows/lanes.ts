@@ -28,6 +28,8 @@ const backlogMs = 5000
 const behindALane = [
   'HOT_KEY',
   'LANE_SLOW',
+  // What it has not passed on yet may be older than what others wait with, and this process may be the one that writes it.
+  'ORDER_HELD',
   'BUFFER_FULL',
   'COMMITS_SLOW',
   'RESTARTS',
@@ -321,7 +323,7 @@ const hotKey: StandstillRow = {
   severity: 'SLOW',
   title: 'One key with an asynchronous function',
   when: 'For 5 s records of one and the same key have waited for each other’s asynchronous call, more of its partition wait behind them, and the lane finishes little else.',
-  explains: ['LANE_SLOW', 'BUFFER_FULL', 'COMMITS_SLOW'],
+  explains: ['LANE_SLOW', 'ORDER_HELD', 'BUFFER_FULL', 'COMMITS_SLOW'],
   next: 'Check whether the system that this step calls (a database, a web service; the developers know which) is slower than usual: the only immediate remedy is to make it answer faster. More lanes or processes do not help, because all records of one key go through one lane. The developers can make the call quicker, or spread what comes under this key over several keys.',
   guide:
     'The key is told as a hash that is the same on all pods; `murmur2` of its bytes, as Kafka’s partitioner has it.',
@@ -374,7 +376,7 @@ const laneSlow: StandstillRow = {
   severity: 'SLOW',
   title: 'A slow function',
   when: 'A lane has been at work for 5 s without a pause of 3 s, finishes fewer than 50 records in a second of work, and more wait.',
-  explains: ['BUFFER_FULL', 'COMMITS_SLOW'],
+  explains: ['ORDER_HELD', 'BUFFER_FULL', 'COMMITS_SLOW'],
   next: 'Look at what the function spends its time with. If it calls another system, check whether that one is slower than usual; where it computes, whether this host is short of processor time. The developers can make it quicker. More lanes (`engine.lanes.count`) help only where the records that wait have different keys.',
   nextBehind: 'The lane is as quick as before when that is done.',
   guide:
