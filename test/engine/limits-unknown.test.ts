@@ -165,6 +165,21 @@ describe('a limit of sizes that may not be read', () => {
   })
 })
 
+test('a dead-letter topic that does not even take the reason alone ends the engine with that sentence', async () => {
+  const engine = new VirtualEngine({
+    compile: () => application.compile(),
+    settings: { sinkTopics: ['out', 'dead'] },
+    policies: { producing: 'dead-letter', decoding: 'dead-letter' },
+  })
+  for (const topic of ['in', 'out']) await engine.broker.createTopics([{ topic, partitions: 2 }])
+  await engine.broker.createTopics([{ topic: 'dead', partitions: 2, config: { 'max.message.bytes': '120' } }])
+  await engine.put('in', [{ key: 'k', value: Buffer.from('{') }])
+  await engine.start()
+  await engine.until('it has failed', () => engine.count('failed') > 0)
+  const failed = JSON.stringify(engine.facts.find(({ type }) => type === 'failed'))
+  assert.match(failed, /"CONFIG_INVALID","message":"The dead-letter topic dead does not even take the reason alone\./)
+})
+
 const hourMs = 3_600_000
 
 /** `out` takes event times from a day behind to an hour ahead, and nobody may look at its settings. */

@@ -85,6 +85,13 @@ export function refusedRecord(refusal: Refusal, origin: Origin): EngineError {
   )
 }
 
+/** A dead letter that is refused down to its reason. No policy holds for that: under `dead-letter` it would be one more letter, and so on. */
+export function refusedLetter(refusal: Refusal, origin: Origin): EngineError {
+  const { message, details } = refusedRecord(refusal, origin)
+  const sentence = `The dead-letter topic ${refusal.topic} does not even take the reason alone. ${message}`
+  return new EngineError('CONFIG_INVALID', sentence, details)
+}
+
 /** Of a limit that was found out, because it may not be read: what is known of it, and the right that would tell all of it. */
 function foundOut({ topic, why, has, most }: Refusal): string {
   const unread = `The settings of ${topic} may not be read (DESCRIBE_CONFIGS), so ${why === 'key' ? 'what it asks for' : 'the limit'} is not known.`

@@ -28,6 +28,7 @@ import {
   dropSentence,
   type ErrorPolicies,
   policyFor,
+  refusedLetter,
   refusedRecord,
   withoutRecord,
 } from './error-policy.ts'
@@ -232,7 +233,7 @@ export class TaskHostPort {
       // The very limit moves on with the clock, and would be missed. The record's own time stands in the reason.
       const time = refusal.why === 'time' || refusal.why === 'old' ? clock.now() : at
       const left = outputs.add(epoch, policies.deadLetterTopic, null, null, time, short, undefined)
-      if (left === false) this.#options.failed(slot, rec, refusedRecord(outputs.refusal, rec.origin))
+      if (left === false) this.#options.failed(slot, rec, refusedLetter(outputs.refusal, rec.origin))
     }
     if (taken === 'later') outputs.whenRefused(epoch, shorten)
     else shorten(outputs.refusal)
