@@ -172,6 +172,24 @@ describe('an application whose input grows', { skip }, () => {
     }
   })
 
+  test('is refused where its changelog was altered while it was down: in-process', async () => {
+    const prefix = await topics()
+    let runtime = await start(prefix, {}, true)
+    try {
+      await produce(port, `${prefix}-in-a`, numbers(0, 20, [0, 1]))
+      await passes(prefix, 20)
+      await runtime.stop()
+      await grow(`${prefix}-keys-changelog`, 6)
+      runtime = await start(prefix, {}, true)
+      await eventually('it has failed', () => runtime.view.state().current === 'FAILED', 120_000)
+      const { failure } = runtime.view.state()
+      assert.equal(failure?.code, 'PARTITIONS_CHANGED')
+      assert.match(failure?.message ?? '', /-keys-changelog has 6 and had 2\): the rows of the store keys are shared/)
+    } finally {
+      await runtime.stop()
+    }
+  })
+
   test('is FAILED with the reason where the state of keys is split by the old number: repartition-topics', async () => {
     const prefix = await topics()
     const settings = { 'topology.sub-topology-split': 'repartition-topics', 'engine.instance-id': 'one' }

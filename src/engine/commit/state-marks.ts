@@ -11,6 +11,8 @@ export interface StoreMark
   readonly changelog: string
   /** A digest, in digits: no other flag is one. */
   readonly around?: string
+  /** By how many its keys are shared out: the partitions of its changelog. Left out by versions before. */
+  readonly shares?: number
   /** The application had the store once, and its changelog may still be there. */
   readonly gone?: boolean
 }
@@ -38,7 +40,8 @@ export function encodeMarks(marks: Iterable<StoreMark>): string {
 function encodeMark(mark: StoreMark): string {
   const advance = mark.windowAdvanceMs === undefined ? '' : `@${mark.windowAdvanceMs}`
   const around = mark.around === undefined ? '' : `#${mark.around}`
-  const flags = `${kinds.indexOf(mark.kind as (typeof kinds)[number])}${mark.timestamped ? 't' : ''}${mark.gone ? 'g' : ''}${beginnings[mark.holds ?? ''] ?? ''}${advance}${around}`
+  const shares = mark.shares === undefined ? '' : `/${mark.shares}`
+  const flags = `${kinds.indexOf(mark.kind as (typeof kinds)[number])}${mark.timestamped ? 't' : ''}${mark.gone ? 'g' : ''}${beginnings[mark.holds ?? ''] ?? ''}${advance}${around}${shares}`
   const texts = [mark.name, mark.keySerde, mark.valueSerde, mark.changelogTopic ?? ''].map(escaped)
   return [flags, ...texts, mark.windowSizeMs ?? '', mark.changelog].join(',')
 }
@@ -61,6 +64,7 @@ function decodeMark(entry: string): StoreMark | undefined {
   ]
   const advance = /@(\d+)/.exec(flags)?.[1]
   const around = /#(\d+)/.exec(flags)?.[1]
+  const shares = /\/(\d+)/.exec(flags)?.[1]
   const holds = Object.keys(beginnings).find((type) => flags.includes(beginnings[type] as string))
   return {
     name,
@@ -73,6 +77,7 @@ function decodeMark(entry: string): StoreMark | undefined {
     ...(advance !== undefined && { windowAdvanceMs: Number(advance) }),
     ...(changelogTopic !== '' && { changelogTopic }),
     ...(around !== undefined && { around }),
+    ...(shares !== undefined && { shares: Number(shares) }),
     ...(flags.includes('g') && { gone: true }),
     changelog,
   }

@@ -58,25 +58,41 @@ export async function resolveTopics(
     plan,
     partitionsOf,
     (source) => bySource[source] ?? [],
-    (subtopology) => made.get(subtopology),
+    (subtopology) => made.counts.get(subtopology),
   )
   const read = new Set(bySource.flat())
   const sources = new Map([...topics].filter(([topic]) => read.has(topic)))
-  if (before !== undefined) refuseOtherCounts(settings, before, partitions, sources)
-  const boundaries = await createBoundaryTopics(settings, broker, partitions, sources)
+  if (before !== undefined) refuseOtherCounts(settings, before, partitions, new Map([...sources, ...made.topics]))
+  const asking = { sources, own: made.topics }
+  const boundaries = await createBoundaryTopics(settings, broker, partitions, asking)
   for (const info of boundaries) topics.set(info.topic, info)
-  const changelogs = await createChangelogs(settings, broker, partitions, sources)
+  const changelogs = await createChangelogs(settings, broker, partitions, asking, before)
   return { topics, bySource, changelogPartitions: partitions, changelogs, boundaries }
 }
 
+type Topics = ReadonlyMap<string, TopicInfo>
+
+/** Topics by which the number of partitions is chosen: those that are read, and those that earlier runs have made. */
+interface Asking {
+  readonly sources: Topics
+  readonly own: Topics
+}
+
+interface Made {
+  readonly counts: ReadonlyMap<number, number>
+  readonly topics: Topics
+}
+
 /**
- * Partition counts by sub-topology that an earlier run settled. In process a key finds its state by its hash, so the
+ * Partition counts by sub-topology that an earlier run settled, and the topics that tell them. In process a key finds its state by its hash, so the
  * changelogs' count stands, however many partitions the input has by now; where records go through topics, the count
- * of the topic that feeds a sub-topology stands, for its partitions are the tasks.
+ * of the topic that feeds a sub-topology stands, for its partitions are the tasks. Whether somebody has altered one of them meanwhile,
+ * the last commit tells (`state-check.ts`).
  */
-async function madeBefore(settings: EngineSettings, broker: BrokerPort): Promise<Map<number, number>> {
+async function madeBefore(settings: EngineSettings, broker: BrokerPort): Promise<Made> {
   const { plan, split } = settings
-  const made = new Map<number, number>()
+  const counts = new Map<number, number>()
+  const topics = new Map<string, TopicInfo>()
   const inProcess = split === 'in-process'
   const fedByTopics = new Set(plan.sources.filter((s) => s.kind === 'topics').map((s) => s.subtopology))
   const sharesTopic = new Set(plan.stores.filter((s) => s.changelogTopic !== undefined).map((s) => s.subtopology))
@@ -91,12 +107,13 @@ async function madeBefore(settings: EngineSettings, broker: BrokerPort): Promise
       if (!fedByTopics.has(toSubtopology)) names.set(boundaryTopic(settings, boundary), toSubtopology)
     }
   }
-  if (names.size === 0) return made
-  for (const { topic, partitions } of await broker.topics([...names.keys()])) {
-    const subtopology = names.get(topic) as number
-    made.set(subtopology, Math.max(partitions, made.get(subtopology) ?? 0))
+  if (names.size === 0) return { counts, topics }
+  for (const info of await broker.topics([...names.keys()])) {
+    const subtopology = names.get(info.topic) as number
+    counts.set(subtopology, Math.max(info.partitions, counts.get(subtopology) ?? 0))
+    topics.set(info.topic, info)
   }
-  return made
+  return { counts, topics }
 }
 
 /** What has come since; refuses what a running application cannot take in. */
@@ -116,13 +133,22 @@ function refuseOtherCounts(
   settings: EngineSettings,
   before: ResolvedTopics,
   partitions: readonly number[],
-  sources: ReadonlyMap<string, TopicInfo>,
+  now: Topics,
 ): void {
-  for (const store of settings.plan.stores) {
-    const [old, other] = [before.changelogPartitions, partitions].map((counts) => counts[store.subtopology] ?? 1)
-    if (old === other) continue
-    throw countsMoved(changelogOf(settings, store), [old as number, other as number], before.topics, sources)
+  const had = (store: StorePlan): number => before.changelogPartitions[store.subtopology] ?? 1
+  const moved = settings.plan.stores.filter((store) => had(store) !== (partitions[store.subtopology] ?? 1))
+  if (moved.length === 0) return
+  // The state of one whose changelog somebody has altered is named, whatever else stands beside it.
+  const isAltered = (store: StorePlan): boolean => {
+    const info = now.get(changelogOf(settings, store))
+    return info !== undefined && info.partitions !== had(store)
   }
+  const store = moved.find(isAltered) ?? (moved[0] as StorePlan)
+  throw countsMoved(changelogOf(settings, store), had(store), knownBefore(before), now)
+}
+
+function knownBefore({ topics, changelogs }: ResolvedTopics): Topics {
+  return new Map([...topics, ...[...changelogs.values()].map((info) => [info.topic, info] as const)])
 }
 
 /**
@@ -196,7 +222,7 @@ async function createBoundaryTopics(
   settings: EngineSettings,
   broker: BrokerPort,
   partitions: readonly number[],
-  topics: ReadonlyMap<string, TopicInfo>,
+  asking: Asking,
 ): Promise<TopicInfo[]> {
   if (settings.split === 'in-process') return []
   const specs = settings.plan.boundaries.map((boundary) => ({
@@ -209,7 +235,7 @@ async function createBoundaryTopics(
   const infos = await broker.topics(specs.map((s) => s.topic))
   for (const { topic, partitions: wanted } of specs) {
     const info = infos.find((each) => each.topic === topic)
-    if (info !== undefined && info.partitions !== wanted) throw await otherCount(broker, info, wanted, topics)
+    if (info !== undefined && info.partitions !== wanted) throw await otherCount(broker, info, wanted, asking)
   }
   // One that was there before may have been made by hand, or by a version that left its times to the broker's default.
   await Promise.all(specs.map(({ topic }) => refuseBrokerTime(broker, topic)))
@@ -220,7 +246,8 @@ async function createChangelogs(
   settings: EngineSettings,
   broker: BrokerPort,
   partitions: readonly number[],
-  topics: ReadonlyMap<string, TopicInfo>,
+  asking: Asking,
+  before: ResolvedTopics | undefined,
 ): Promise<Map<string, TopicInfo>> {
   const own = settings.plan.stores.filter((store) => store.changelogTopic === undefined)
   if (own.length > 0) {
@@ -245,7 +272,12 @@ async function createChangelogs(
         `the changelog topic ${topic} could not be created; create it, or grant the right to`,
       )
     const expected = partitions[store.subtopology] ?? 1
-    if (info.partitions !== expected) throw await otherCount(broker, info, expected, topics)
+    if (info.partitions !== expected) {
+      const had = before?.changelogs.get(store.name)?.partitions
+      if (had === expected)
+        throw countsMoved(topic, had, knownBefore(before as ResolvedTopics), new Map([[topic, info]]))
+      throw await otherCount(broker, info, expected, asking)
+    }
     changelogs.set(store.name, info)
   }
   await Promise.all(own.map((store) => refuseForgetful(broker, changelogOf(settings, store), store)))

@@ -13,6 +13,7 @@ import { decodeMarks, digestOf, digitsOf, encodeMarks, type StoreMark } from '..
 import { type CommitTag, compareTags, decodeTag } from '../commit/tag.ts'
 import type { StoreReplay } from './store-replay.ts'
 import { allPartitions } from '../group/assignment.ts'
+import { countSince } from '../group/partition-counts.ts'
 import { changedStores } from './changed-stores.ts'
 import type { ResolvedTopics } from '../group/topics.ts'
 import type { EngineSettings } from '../settings.ts'
@@ -38,6 +39,7 @@ export async function checkedState(
   const now = marksOf(settings, topics)
   refuseOtherForms(settings, before, now)
   const lost = lostChangelogs(settings, topics, before)
+  refuseOtherShares(settings, topics, before, lost)
   const warnings = await changedStores(settings, broker, topics, committed, before)
   const names = new Set(now.map(({ name }) => name))
   const gone = before.filter(({ name }) => !names.has(name)).map((mark) => ({ ...mark, gone: true }))
@@ -68,11 +70,12 @@ async function remembered(settings: EngineSettings, broker: BrokerPort, topics: 
 function marksOf({ plan }: EngineSettings, { changelogs }: ResolvedTopics): StoreMark[] {
   return plan.stores.map((store) => ({
     ...formOf(store),
+    shares: changelogs.get(store.name)?.partitions ?? 1,
     changelog: store.changelogTopic === undefined ? digestOf(changelogs.get(store.name)?.topicId ?? '') : '',
   }))
 }
 
-function formOf(store: StorePlan): Omit<StoreMark, 'changelog'> {
+function formOf(store: StorePlan): Omit<StoreMark, 'changelog' | 'shares'> {
   const {
     name,
     kind,
@@ -136,6 +139,22 @@ function lostChangelogs(
     lost.add(name)
   }
   return lost
+}
+
+/** A key is looked for by the number of partitions that there are now, and lies where that of before has put it. */
+function refuseOtherShares(
+  settings: EngineSettings,
+  { changelogs }: ResolvedTopics,
+  before: readonly StoreMark[],
+  lost: ReadonlySet<string>,
+): void {
+  for (const { name, shares } of before) {
+    const info = changelogs.get(name)
+    if (info === undefined || shares === undefined || shares === info.partitions) continue
+    // Nothing is left of its rows, so nothing lies anywhere.
+    if (lost.has(name) && settings.lostChangelogs === 'accept') continue
+    throw countSince(name, shares, info)
+  }
 }
 
 /**
