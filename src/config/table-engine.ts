@@ -48,7 +48,7 @@ export const engineRows = {
     type: 'enum',
     values: ['refuse', 'write-anew', 'accept'],
     default: 'refuse',
-    doc: 'What a start does where the changelog of a store was deleted, or has lost records, behind the last commit. `write-anew` writes one that was deleted from the store on disk, where that has all that was committed. `accept` goes on with what the changelog has: for one that was brought back from a copy, to begin the store anew, or to begin with an empty table where its topic was read before.',
+    doc: 'What a start does where the changelog of a store was deleted, or has lost records, behind the last commit. `write-anew` writes one that was deleted from the store on disk, where that has all that was committed. `accept` goes on with what the changelog has: for one that was brought back from a copy, to begin the store anew, or to begin with an empty table where its topic was read before. It also goes on where a topic between sub-topologies (`topology.sub-topology-split: repartition-topics`) was deleted, with a new one: what lay in the old one and was not read is lost.',
   },
   'engine.emit.max-dirty-rows': {
     type: 'int',

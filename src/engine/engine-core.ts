@@ -110,6 +110,7 @@ export class EngineCore {
       maxBytes: settings.bufferedMaxBytes,
       settings,
       isLost: (store) => this.#commits.lost.has(store),
+      hasLostOffsets: () => this.#commits.hasLostOffsets,
       producer: () => this.#producer,
       clock,
       pause: () => sleep(timers, 100),

@@ -168,7 +168,8 @@ export class Processing {
     const restored = await restorer.restore(run, byLane, topics, position, restoring, this.#refusal(position))
     if (over()) return
     commits.found(topics, position.ends, restored)
-    const nextEpoch = (position.newestTag?.tokenEpoch ?? 0) + 1
+    // Of a topic that was deleted the newest commit may be gone: stores know of it.
+    const nextEpoch = Math.max(position.newestTag?.tokenEpoch ?? 0, restorer.newestEpoch) + 1
     if (first) commits.tokenEpoch = nextEpoch
     if (first) await this.#firstAssignment(run, position, topics)
     if (over()) return

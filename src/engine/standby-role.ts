@@ -16,6 +16,7 @@ import type { EngineFact } from './protocol.ts'
 import { type Restorer, tasksByLane } from './restore/restorer.ts'
 import { type Run, RunOver } from './run.ts'
 import { Standby } from './restore/standby.ts'
+import { boundariesOf, refuseOtherState } from './group/made-anew.ts'
 import type { ResolvedTopics } from './group/topics.ts'
 
 /**
@@ -213,7 +214,11 @@ export class StandbyRole {
     })()
     const reads = (async () => {
       const [position] = await Promise.all([asked, this.#host.inRun(standby.drain(asked))])
-      for (const store of standby.stores) store.compareWith(position)
+      const topics = this.#host.topics()
+      refuseOtherState(settings, topics, position)
+      const own = boundariesOf(settings)
+      const isCut = position.madeAnew.some(({ topic }) => own.has(topic))
+      if (!isCut) for (const store of standby.stores) store.compareWith(position)
       standby.refuseShort(position.ends)
       if (standby.sawCommits && !position.newestTag && position.partitions.length > 0) throw offsetsMissing(settings)
       return position

@@ -20,7 +20,7 @@ import { type Producer, type ToProduce, unpack } from './producer.ts'
 import { type LaneWatch, toldOf } from '../recovery/lane-watch.ts'
 import type { Reports } from '../reports.ts'
 import type { Run } from '../run.ts'
-import { changelogLost } from '../restore/state-check.ts'
+import { type CheckedState, changelogLost } from '../restore/state-check.ts'
 import type { OwnPlace } from '../group/own-place.ts'
 import type { ResolvedTopics } from '../group/topics.ts'
 
@@ -62,6 +62,8 @@ export class Commits {
   #stores = ''
   /** Stores whose changelog is not the topic that the last commit went to. */
   lost: ReadonlySet<string> = new Set()
+  /** Topics between sub-topologies are gone, with the offsets of commits that stores may know of. */
+  hasLostOffsets = false
   /** Next offset of every changelog partition, by store and partition. */
   readonly changelogNext = new Map<string, number>()
   readonly #ends: ChangelogEnds
@@ -99,9 +101,10 @@ export class Commits {
   }
 
   /** What a start has found the stores to be. */
-  take({ marks, lost }: { readonly marks: string; readonly lost: ReadonlySet<string> }): void {
+  take({ marks, lost, between = [] }: Pick<CheckedState, 'marks' | 'lost'> & Partial<CheckedState>): void {
     this.#stores = marks
     this.lost = lost
+    this.hasLostOffsets = between.length > 0
   }
 
   /** Changelogs as a start has found them: the next offset of each, by store and partition. */
@@ -271,7 +274,7 @@ export class Commits {
     const { seq } = flow.dispatcher
     const { tokenEpoch } = this
     const [first] = positions
-    const read = encodeRead(positions)
+    const read = encodeRead(positions, topics.boundaries)
     const encode = (position: FrozenPosition): OffsetToCommit => {
       const { topic, partition, topicId, offset, maxTimestamp, comesTo, watermark, idle, kept, held } = position
       // The first one is committed every time.

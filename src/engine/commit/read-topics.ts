@@ -1,8 +1,9 @@
 /**
  * Which topics an application has read, noted beside offsets of all of them: a broker drops the offsets of a topic together
- * with it, and what is noted beside these. Of one that is made again under its name the others still know.
+ * with it, and what is noted beside these. Of one that is made again under its name the others still know. Of topics between
+ * sub-topologies it is noted as well where nothing of them was read yet: they hold what the application has written.
  */
-import type { CommittedOffset } from '../../broker/port.ts'
+import type { CommittedOffset, TopicInfo } from '../../broker/port.ts'
 import { digestOf, incarnationOf } from './state-marks.ts'
 import { type CommitTag, compareTags, decodeTag } from './tag.ts'
 
@@ -11,6 +12,8 @@ const mostTopics = 40
 const nameLength = 8
 
 const nameOf = (topic: string): string => digestOf(topic).slice(0, nameLength)
+/** No topic is called so. To versions before it is another one. */
+const madeNameOf = (topic: string): string => nameOf(`${topic} made`)
 
 interface ReadUpTo {
   readonly topic: string
@@ -18,12 +21,19 @@ interface ReadUpTo {
   readonly offset: number
 }
 
-/** Empty where there are no others. */
-export function encodeRead(positions: readonly ReadUpTo[]): string {
+/** Empty where there are no others. `made`: topics between sub-topologies. */
+export function encodeRead(
+  positions: readonly ReadUpTo[],
+  made: ReadonlyArray<Pick<TopicInfo, 'topic' | 'topicId'>> = [],
+): string {
   const read = new Map<string, string>()
   for (const { topic, topicId, offset } of positions) if (offset > 0 && topicId) read.set(topic, topicId)
-  if (read.size < 2) return ''
-  const notes = [...read].map(([topic, topicId]) => `${nameOf(topic)}.${incarnationOf(topicId)}`)
+  const unread = made.filter(({ topic }) => !read.has(topic))
+  if (read.size + unread.length < 2) return ''
+  const notes = [
+    ...[...read].map(([topic, topicId]) => `${nameOf(topic)}.${incarnationOf(topicId)}`),
+    ...unread.map(({ topic, topicId }) => `${madeNameOf(topic)}.${incarnationOf(topicId)}`),
+  ]
   return notes.sort().slice(0, mostTopics).join(',')
 }
 
@@ -51,5 +61,13 @@ export class ReadTopics {
     const known = this.#known.get(nameOf(topic))
     if (known === undefined || topicId === undefined) return undefined
     return known.of === incarnationOf(topicId) ? 'this' : 'another'
+  }
+
+  /** Of a topic between sub-topologies: whether the application last had another one of its name, read or not. */
+  hadAnother(topic: string, topicId: string | undefined): boolean {
+    const [read, made] = [this.#known.get(nameOf(topic)), this.#known.get(madeNameOf(topic))]
+    const known =
+      read !== undefined && made !== undefined && compareTags(made.tag, read.tag) > 0 ? made : (read ?? made)
+    return known !== undefined && topicId !== undefined && known.of !== incarnationOf(topicId)
   }
 }

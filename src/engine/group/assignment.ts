@@ -55,8 +55,9 @@ export async function groupPosition(
   settings: EngineSettings,
   broker: BrokerPort,
   partitions: readonly TopicPartition[],
-  { topics }: Pick<ResolvedTopics, 'topics'>,
+  resolved: Pick<ResolvedTopics, 'topics' | 'bySource'>,
 ): Promise<GroupPosition> {
+  const { topics } = resolved
   const nothing = {
     partitions: [],
     madeAnew: [],
@@ -73,7 +74,7 @@ export async function groupPosition(
     broker.listOffsets(partitions, 'latest'),
   ])
   const idOf = idsIn(topics)
-  const { gone, lost } = await lostIn(settings, broker, told, topics)
+  const { gone, lost } = await lostIn(settings, broker, told, topics, () => allPartitions(settings, resolved))
   const [committed, madeAnew] = [ofTopics(told, idOf), [...ofAnother(told, idOf), ...gone]]
   // Which commit is the newest one does not depend on what it tells of.
   const newestTag = newest(told)
@@ -235,7 +236,10 @@ export function startingTasks(
 }
 
 /** Every partition of every source, for a process that shares them with nobody. */
-export function allPartitions(settings: EngineSettings, topics: ResolvedTopics): TopicPartition[] {
+export function allPartitions(
+  settings: EngineSettings,
+  topics: Pick<ResolvedTopics, 'topics' | 'bySource'>,
+): TopicPartition[] {
   const names = new Set<string>()
   for (const { index, kind } of settings.plan.sources) {
     if (kind !== 'global') for (const topic of topics.bySource[index] ?? []) names.add(topic)

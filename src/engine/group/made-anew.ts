@@ -15,10 +15,16 @@ import { boundaryTopic, type ResolvedTopics } from './topics.ts'
 type IdOf = (topic: string) => string | undefined
 
 /** Commits of versions that did not tell it are believed. */
-function isOfAnother({ topic, offset, metadata }: CommittedOffset, idOf: IdOf): boolean {
+export function isOfAnother({ topic, offset, metadata }: CommittedOffset, idOf: IdOf): boolean {
   const of = offset < 0 ? undefined : decodeTag(metadata)?.of
   const topicId = idOf(topic)
   return of !== undefined && topicId !== undefined && of !== incarnationOf(topicId)
+}
+
+/** Whether a commit says that it is of the topic that is there now. */
+export function isOfThis({ topic, offset, metadata }: CommittedOffset, idOf: IdOf): boolean {
+  const topicId = idOf(topic)
+  return offset >= 0 && topicId !== undefined && decodeTag(metadata)?.of === incarnationOf(topicId)
 }
 
 /** What the group has of the topics that are there now: of one that was made anew since, nothing. */
@@ -33,8 +39,9 @@ export function ofAnother(committed: readonly CommittedOffset[], idOf: IdOf): Co
 
 /** A topic that is read is another one by now: what was not fetched of the old one is gone, and the new one begins anew. */
 export class MadeAnew extends EngineError {
-  constructor(topic: string, details: Partial<TopicPartition> & { readonly offset?: number } = {}) {
-    super('TOPIC_MISSING', sentenceOf(topic), { topic, ...details })
+  /** `isOwn`: it lies between sub-topologies. */
+  constructor(topic: string, isOwn: boolean, details: Partial<TopicPartition> & { readonly offset?: number } = {}) {
+    super('TOPIC_MISSING', isOwn ? ownDeleted(topic) : sentenceOf(topic), { topic, ...details })
   }
 }
 
@@ -43,22 +50,29 @@ const sentenceOf = (topic: string): string =>
   'the old one is gone. A new start reads the new one from its beginning; state that was made of the old one does not go ' +
   'with it, and is refused then'
 
+/** Of a topic between sub-topologies, while it is read. */
+export const ownDeleted = (topic: string): string =>
+  `the topic ${topic} is one of the application's own, through which its parts exchange records, and somebody has deleted it while it was ` +
+  'read: what was not read of it is lost. Find out who deletes such topics. A new start is refused with OFFSETS_MISSING, which names the ways out'
+
 /**
  * Those of global tables are looked after by who follows them: they are loaded anew.
  *
  * @throws MadeAnew where a topic that is read is another one than before.
  */
-export function refuseMadeAnew({ plan }: EngineSettings, before: ResolvedTopics, now: ResolvedTopics): void {
-  const read = plan.sources.filter(({ kind }) => kind !== 'global')
+export function refuseMadeAnew(settings: EngineSettings, before: ResolvedTopics, now: ResolvedTopics): void {
+  const own = boundariesOf(settings)
+  const read = settings.plan.sources.filter(({ kind }) => kind !== 'global')
   for (const topic of read.flatMap(({ index }) => before.bySource[index] ?? [])) {
     const [was, is] = [before.topics.get(topic), now.topics.get(topic)]
-    if (was !== undefined && is !== undefined && was.topicId !== is.topicId) throw new MadeAnew(topic)
+    if (was !== undefined && is !== undefined && was.topicId !== is.topicId) throw new MadeAnew(topic, own.has(topic))
   }
 }
 
 /**
  * State that was made of a topic that is no more does not go with the one that has its name now: what came in both would
- * count twice, and nobody could tell what is of which. A store whose rows are the topic's own is filled from the new one.
+ * count twice, and nobody could tell what is of which. A store whose rows are the topic's own is filled from the new one. Of a
+ * topic between sub-topologies what was not read is lost, to stores and to results.
  *
  * @throws EngineError `OFFSETS_MISSING`
  */
@@ -70,6 +84,7 @@ export function refuseOtherState(
   const { applicationId: group, plan } = settings
   const between = boundariesOf(settings)
   for (const { topic, partition, offset } of madeAnew) {
+    if (between.has(topic)) refuseUnread(settings, topic)
     // What lies between sub-topologies is the application's own work: that of a new topic is not in any store yet.
     if (offset === 0 || between.has(topic)) continue
     const store = plan.stores.find(
@@ -85,6 +100,19 @@ export function refuseOtherState(
       { topic, partition },
     )
   }
+}
+
+/** @throws EngineError `OFFSETS_MISSING` where it is not accepted that what lay in the topic is lost. */
+export function refuseUnread({ applicationId, durableStores, lostChangelogs }: EngineSettings, topic: string): void {
+  if (lostChangelogs === 'accept') return
+  throw new EngineError(
+    'OFFSETS_MISSING',
+    `the topic ${topic} is one of ${applicationId}'s own, through which its parts exchange records, and it was deleted: what lay in it and was not ` +
+      'read is lost, and results would lack it without a word. Nothing was read, and no state was changed. Ways out: begin anew under another applicationId, or ' +
+      `with the group ${applicationId}, its changelogs and its repartition topics deleted${durableStores ? ' and the state folder emptied' : ''}; where it is known ` +
+      'that all of it had been read, `engine.state.lost-changelogs: accept` goes on with the new one',
+    { topic },
+  )
 }
 
 /** A sentence for each topic that is begun with anew, for the log. */

@@ -4,10 +4,12 @@
  */
 import { EngineError } from '../../base/errors.ts'
 import type { BrokerPort, CommittedOffset, TopicInfo } from '../../broker/port.ts'
+import type { TopicPartition } from '../../base/ids.ts'
 import { subtopologiesAbove, topicsAbove } from '../../topology/topics-above.ts'
 import { ReadTopics } from '../commit/read-topics.ts'
 import { type CommitTag, decodeTag } from '../commit/tag.ts'
 import type { EngineSettings } from '../settings.ts'
+import { boundariesOf, idsIn, isOfThis } from './made-anew.ts'
 import { boundaryTopic, type ResolvedTopics } from './topics.ts'
 
 interface Committed {
@@ -30,18 +32,35 @@ export async function lostIn(
   broker: BrokerPort,
   told: readonly CommittedOffset[],
   topics: ReadonlyMap<string, Pick<TopicInfo, 'topicId' | 'partitions'>>,
+  all: () => readonly TopicPartition[],
 ): Promise<{ readonly gone: CommittedOffset[]; readonly lost: string[] }> {
-  const read = new ReadTopics(told)
   const gone: CommittedOffset[] = []
   const lost: string[] = []
-  for (const [topic, of] of Map.groupBy(told, (each) => each.topic)) {
-    if (of.some(({ offset }) => offset >= 0)) continue
+  const without = [...Map.groupBy(told, (each) => each.topic)].filter(([, of]) => of.every(({ offset }) => offset < 0))
+  if (without.length === 0) return { gone, lost }
+  const group = await ofGroup(settings, broker, told, all)
+  const [read, idOf, own] = [new ReadTopics(group), idsIn(topics), boundariesOf(settings)]
+  for (const [topic, of] of without) {
     const info = topics.get(topic)
     const was = read.wasRead(topic, info?.topicId)
-    if (was === 'another') gone.push(...of)
+    const isAnother = was === 'another' || (own.has(topic) && read.hadAnother(topic, info?.topicId))
+    // Of the new one another process may have committed already.
+    if (isAnother && !group.some((each) => each.topic === topic && isOfThis(each, idOf))) gone.push(...of)
     else if (was === 'this' && (await hasNoOffset(settings, broker, topic, info?.partitions ?? 0))) lost.push(topic)
   }
   return { gone, lost }
+}
+
+/** With what is noted beside the partitions of other processes, where there are any. */
+async function ofGroup(
+  { split, applicationId }: EngineSettings,
+  broker: BrokerPort,
+  told: readonly CommittedOffset[],
+  all: () => readonly TopicPartition[],
+): Promise<readonly CommittedOffset[]> {
+  if (split === 'in-process') return told
+  const partitions = all()
+  return partitions.length <= told.length ? told : broker.committedOffsets(applicationId, partitions, true)
 }
 
 /** Nor of the partitions that other processes have. */

@@ -1,7 +1,7 @@
 /** Why a partition is not fetched, for now or any more. */
 import { EngineError, messageOf } from '../../base/errors.ts'
 import { partitionKey, type TopicPartition } from '../../base/ids.ts'
-import { MadeAnew } from '../group/made-anew.ts'
+import { MadeAnew, ownDeleted } from '../group/made-anew.ts'
 import { BrokerError } from '../../broker/port.ts'
 import { refusalCode } from '../recovery/failure.ts'
 
@@ -20,8 +20,10 @@ export function cannotBeRead(at: Place, cause: unknown): EngineError {
   return new EngineError('BROKER_REFUSED', message, { cause, ...at })
 }
 
-export function isRefused(at: Place, code: string): EngineError {
-  if (code === 'UNKNOWN_TOPIC_ID' || code === 'INCONSISTENT_TOPIC_ID') return new MadeAnew(at.topic, at)
+/** `isOwn`: the topic lies between sub-topologies. */
+export function isRefused(at: Place, code: string, isOwn = false): EngineError {
+  if (code === 'UNKNOWN_TOPIC_ID' || code === 'INCONSISTENT_TOPIC_ID') return new MadeAnew(at.topic, isOwn, at)
+  if (isOwn && code === 'UNKNOWN_TOPIC_OR_PARTITION') return new EngineError('TOPIC_MISSING', ownDeleted(at.topic), at)
   const message = `${keyOf(at)} cannot be fetched, the broker says ${code}`
   return new EngineError(refusalCode(code), message, { ...at })
 }

@@ -34,6 +34,8 @@ export interface FetcherOptions {
   readonly maxBufferedBytes: number
   /** What happens where the offset asked for no longer exists. */
   readonly outOfRange: 'fail' | 'earliest' | 'latest'
+  /** Topics between sub-topologies. */
+  readonly own?: ReadonlySet<string>
 }
 
 export interface FetcherEvents extends FetchPaceEvents {
@@ -374,7 +376,7 @@ export class Fetcher {
   #partitionFailed(slot: Slot, code: string): void {
     const { topic, partition, position: offset } = slot.buffer
     const at = { topic, partition, offset }
-    if (code !== 'OFFSET_OUT_OF_RANGE') this.#fail(slot, isRefused(at, code))
+    if (code !== 'OFFSET_OUT_OF_RANGE') this.#fail(slot, isRefused(at, code, this.#o.own?.has(topic)))
     else if (this.#o.outOfRange === 'fail') this.#fail(slot, existsNoMore(at))
     else void this.#lookUp(slot, this.#o.outOfRange)
   }

@@ -2,6 +2,7 @@
 import { engineIndex, pollRecordsHistogram, pollSecondsHistogram } from '../../base/counters.ts'
 import { durationBounds, observe, pollBounds } from '../../base/histograms.ts'
 import type { EngineOptions } from '../engine-options.ts'
+import { boundariesOf } from '../group/made-anew.ts'
 import { Fetcher, type FetcherEvents } from './fetcher.ts'
 
 type Shown = 'polled' | 'buffered' | 'requested' | 'warning'
@@ -22,6 +23,7 @@ export function inputFetcher(options: EngineOptions, events: Omit<FetcherEvents,
       maxPartitionBytes: settings.partitionFetchMaxBytes,
       maxBufferedBytes: settings.bufferedMaxBytes,
       outOfRange: settings.sourceReset,
+      own: boundariesOf(settings),
     },
     {
       ...events,

@@ -15,6 +15,7 @@ import type { Run } from '../run.ts'
 import type { EngineSettings } from '../settings.ts'
 import type { Producer } from '../commit/producer.ts'
 import { changelogLost, refuseLost } from './state-check.ts'
+import { findEnds } from './find-ends.ts'
 import { writeAnew } from './write-anew.ts'
 import { chunkBytes, chunksUnderWay, roomFor, StoreReplay } from './store-replay.ts'
 import type { ResolvedTopics } from '../group/topics.ts'
@@ -29,6 +30,8 @@ export interface RestorerHost {
   ended(): boolean
   /** The store's changelog is not the topic that the last commit went to. */
   isLost(store: string): boolean
+  /** Offsets of commits that stores may know of are gone, and that is accepted. */
+  hasLostOffsets(): boolean
   producer(): Producer
   readonly clock: Clock
   /** For a moment, until something may be asked again. */
@@ -84,6 +87,11 @@ export class Restorer {
     return this.#stores.map((store) => store.progress)
   }
 
+  /** Of the commits that the stores were found to hold. */
+  get newestEpoch(): number {
+    return Math.max(0, ...this.#stores.map(({ found }) => found?.tokenEpoch ?? 0))
+  }
+
   /** Opens the stores of these tasks; what the lanes tell of them goes to the replays that this answers with. */
   async open(
     run: Run,
@@ -120,7 +128,7 @@ export class Restorer {
     const stores = await this.open(run, tasks, topics)
     if (this.#host.settings.lostChangelogs === 'write-anew') await this.#writeAnew(run, stores, group)
     const known = await this.#withAllTags(stores, group)
-    for (const store of stores) store.compareWith(known)
+    if (!this.#host.hasLostOffsets()) for (const store of stores) store.compareWith(known)
     for (const store of stores) store.know(group.ends)
     await findEnds(this.#broker, stores, group.partitions, this.#pauseOf(run))
     if (this.#isOver(run)) return new Map()
@@ -385,55 +393,6 @@ export function refuseUnreadable({ topic, partition, error }: FetchedPartition):
   if (error === undefined) return
   throw new EngineError(refusalCode(error), `the changelog ${topic}:${partition} cannot be read: ${error}`)
 }
-
-/**
- * How far each changelog is to be replayed. What lies behind the group's position in a source topic that serves as
- * changelog is input, not yet state.
- *
- * With `pause`, what was committed and is not shown yet is waited for: the broker decides a transaction first, and marks each
- * of its partitions after that; and a process that is gone may have left one open. `pause` answers undefined once nobody
- * waits any more.
- */
-export async function findEnds(
-  broker: BrokerPort,
-  stores: readonly StoreReplay[],
-  group: ReadonlyArray<TopicPartition & { readonly offset: number }>,
-  pause?: () => Promise<void> | undefined,
-): Promise<void> {
-  const read = offsetsById(group)
-  for (let left = stores; left.length > 0; ) {
-    const [stable, earliest] = await Promise.all([
-      broker.listOffsets(left.map(placeOf), 'stable'),
-      broker.listOffsets(left.map(placeOf), 'earliest'),
-    ])
-    const [ends, starts] = [offsetsById(stable), offsetsById(earliest)]
-    const endOf = (store: StoreReplay): number =>
-      Math.min(ends.get(idOf(store)) ?? 0, read.get(idOf(store)) ?? Number.POSITIVE_INFINITY)
-    const short = pause === undefined ? [] : left.filter((store) => endOf(store) < store.known)
-    const hidden = await hiddenOf(broker, short)
-    // What is hidden tells nothing yet: a store on disk would seem to have more than its changelog ever had.
-    for (const store of left) if (!hidden.includes(store)) store.fit(starts.get(idOf(store)) ?? 0, endOf(store))
-    const paused = hidden.length === 0 ? undefined : pause?.()
-    if (paused === undefined) return
-    await paused
-    left = hidden
-  }
-}
-
-/** Those that have what was committed, and do not show it. */
-async function hiddenOf(broker: BrokerPort, short: readonly StoreReplay[]): Promise<readonly StoreReplay[]> {
-  if (short.length === 0) return []
-  const latest = offsetsById(await broker.listOffsets(short.map(placeOf), 'latest'))
-  return short.filter((store) => (latest.get(idOf(store)) ?? 0) >= store.known)
-}
-
-const placeOf = ({ topic, partition }: TopicPartition): TopicPartition => ({ topic, partition })
-
-const idOf = ({ topic, partition }: TopicPartition): string => partitionKey(topic, partition)
-
-const offsetsById = (
-  offsets: ReadonlyArray<TopicPartition & { readonly offset: number }>,
-): ReadonlyMap<string, number> => new Map(offsets.map((each) => [idOf(each), each.offset]))
 
 /** Which lane runs which tasks. */
 export function tasksByLane<T extends TaskRef>(tasks: readonly T[], affinity: Affinity): Map<number, T[]> {

@@ -13,6 +13,7 @@ import { decodeMarks, digestOf, digitsOf, encodeMarks, type StoreMark } from '..
 import { type CommitTag, compareTags, decodeTag } from '../commit/tag.ts'
 import type { StoreReplay } from './store-replay.ts'
 import { allPartitions } from '../group/assignment.ts'
+import { lostBetween } from '../group/lost-between.ts'
 import { countSince } from '../group/partition-counts.ts'
 import { changedStores } from './changed-stores.ts'
 import type { ResolvedTopics } from '../group/topics.ts'
@@ -23,6 +24,8 @@ export interface CheckedState {
   readonly marks: string
   /** Stores whose changelog is not the topic that the last commit went to; none where that is refused. */
   readonly lost: ReadonlySet<string>
+  /** Topics between sub-topologies that are not those of the last commit; none where that is refused. */
+  readonly between: readonly string[]
   /** How far the changelogs went. */
   readonly ends: KnownEnds
   /** What the application has changed of its stores and results rest on, for the log. */
@@ -40,10 +43,11 @@ export async function checkedState(
   refuseOtherForms(settings, before, now)
   const lost = lostChangelogs(settings, topics, before)
   refuseOtherShares(settings, topics, before, lost)
+  const between = lostBetween(settings, topics, committed)
   const warnings = await changedStores(settings, broker, topics, committed, before)
   const names = new Set(now.map(({ name }) => name))
   const gone = before.filter(({ name }) => !names.has(name)).map((mark) => ({ ...mark, gone: true }))
-  return { marks: encodeMarks([...now, ...gone]), lost, ends, warnings }
+  return { marks: encodeMarks([...now, ...gone]), lost, between, ends, warnings }
 }
 
 interface Remembered {

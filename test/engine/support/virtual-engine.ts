@@ -24,6 +24,8 @@ export interface VirtualEngineOptions {
   readonly tamper?: Tamper
   /** What is in the topics before the engine starts. */
   readonly before?: Readonly<Record<string, readonly In[]>>
+  /** The next process finds the stores on disk of the one before. */
+  readonly keepsStores?: boolean
 }
 
 const partitions = 2
@@ -36,6 +38,7 @@ export class VirtualEngine {
   readonly #o: VirtualEngineOptions
   #process: SimulatedProcess | undefined
   #owner = 0
+  #stores = new DurableBackends()
 
   constructor(options: VirtualEngineOptions) {
     this.#o = options
@@ -52,7 +55,8 @@ export class VirtualEngine {
     this.kill()
     this.facts.length = 0
     const owner = ++this.#owner
-    const stores = new DurableBackends()
+    if (!this.#o.keepsStores) this.#stores = new DurableBackends()
+    const stores = this.#stores
     const faults = { slowestMs: 1, lostAnswer: 0, lostRequest: 0 }
     const wake = (): void => this.#cluster.wake()
     const topology = compile()

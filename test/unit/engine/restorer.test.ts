@@ -112,6 +112,7 @@ describe('changelogs that are replayed', () => {
       clock,
       ended: () => false,
       isLost: () => false,
+      hasLostOffsets: () => false,
       pause: () => settled(),
       progress: ([store]: readonly RestoreProgress[]) =>
         seen.told.push(`${store?.restoredRecords} done, ${store?.remainingRecords} left`),

@@ -58,7 +58,12 @@ async function following(t: { after(call: () => void): void }, others = 0) {
   const host = { failed: (error: unknown) => seen.failed.push(error), connected: () => undefined }
   const standby = new Standby(options as unknown as EngineOptions, restorer as unknown as Restorer, host)
   t.after(() => standby.close())
-  const topics = { sources: new Map(), changelogs: new Map(), bySource: [] } as unknown as ResolvedTopics
+  const topics = {
+    sources: new Map(),
+    changelogs: new Map(),
+    bySource: [],
+    boundaries: [],
+  } as unknown as ResolvedTopics
   await standby.open(run, new Map(), topics)
   await world.pass(1000)
   return { world, seen, standby, store }

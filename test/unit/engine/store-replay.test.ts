@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { BrokerPort } from '../../../src/broker/port.ts'
 import { endKey } from '../../../src/engine/commit/changelog-ends.ts'
-import { findEnds } from '../../../src/engine/restore/restorer.ts'
+import { findEnds } from '../../../src/engine/restore/find-ends.ts'
 import { StoreReplay } from '../../../src/engine/restore/store-replay.ts'
 import { Runs } from '../../../src/engine/run.ts'
 
