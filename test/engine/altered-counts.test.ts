@@ -157,6 +157,24 @@ describe('a start over state that is shared out by another number of partitions'
     await rig.runs()
   })
 
+  for (const durableStores of [false, true])
+    test(`goes on where the source topic that serves as changelog was made anew, with stores ${durableStores ? 'on disk' : 'in memory'}`, async () => {
+      const rig = new Rig(joined, { durableStores }, { optimize: true })
+      await rig.ran('tab', 'in')
+      rig.kill()
+      await rig.broker.deleteTopics(['tab'])
+      await rig.broker.createTopics([{ topic: 'tab', partitions: 3 }])
+      await rig.start()
+      await rig.runs()
+      const rows = [...'abcdef'].map((key, value) => ({ key, value, timestamp: 1_000_000 }))
+      await rig.put('tab', rows)
+      await rig.settled()
+      const before = (await rig.read('out')).length
+      await rig.put('in', rows)
+      await rig.settled()
+      assert.equal((await rig.read('out')).length, before + rows.length)
+    })
+
   test('goes on where the commits are of a version that did not note it', async () => {
     const rig = new Rig(counted)
     rig.isOld = true

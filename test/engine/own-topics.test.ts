@@ -2,7 +2,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { BrokerError, type TopicSpec } from '../../src/broker/port.ts'
-import { defineApp, serdes } from '../../src/index.ts'
+import {
+  defineApp,
+  keyValueStore,
+  type StoreDeclaration,
+  serdes,
+  versionedStore,
+  windowStore,
+} from '../../src/index.ts'
 import { produce } from './support/engine.ts'
 import { VirtualEngine } from './support/virtual-engine.ts'
 
@@ -73,6 +80,32 @@ for (const [config, sentence] of forgetful) {
     const { code, message } = await failureOver({ partitions: 3, config })
     assert.equal(code, 'CONFIG_INVALID')
     assert.match(message, sentence)
+  })
+}
+
+const day = 86_400_000
+const kinds: ReadonlyArray<readonly [what: string, StoreDeclaration<object>, 'taken' | 'refused']> = [
+  ['rows that live for a day', keyValueStore('kept', { ttl: day }), 'taken'],
+  ['rows that live for longer', keyValueStore('kept', { ttl: 9 * day }), 'refused'],
+  ['windows', windowStore('kept', { windowSize: day, retention: 3 * day }), 'taken'],
+  ['versions, of which the newest stays', versionedStore('kept', { historyRetention: day }), 'refused'],
+]
+for (const [what, store, outcome] of kinds) {
+  test(`a changelog that keeps rows for a week is ${outcome} for ${what}`, async () => {
+    const app = defineApp({
+      applicationId: 'sim',
+      build: (topology) =>
+        topology
+          .stream('in', { key: serdes.string, value: serdes.json<number>() })
+          .process(() => ({ process: () => undefined }), { stores: [store] })
+          .to('out'),
+    })
+    const engine = new VirtualEngine({ compile: () => app.compile() })
+    const config = { 'cleanup.policy': 'compact,delete', 'retention.ms': String(7 * day) }
+    await engine.broker.createTopics([{ topic: changelog, partitions: 2, config }])
+    await engine.start()
+    await engine.until('it runs or has failed', () => engine.count('running') + engine.count('failed') > 0)
+    assert.equal(engine.count('failed') > 0 ? 'refused' : 'taken', outcome)
   })
 }
 

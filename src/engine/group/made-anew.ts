@@ -7,6 +7,7 @@ import { EngineError } from '../../base/errors.ts'
 import type { TopicPartition } from '../../base/ids.ts'
 import type { CommittedOffset, TopicInfo } from '../../broker/port.ts'
 import { topicsAbove } from '../../topology/topics-above.ts'
+import { ReadTopics } from '../commit/read-topics.ts'
 import { incarnationOf } from '../commit/state-marks.ts'
 import { decodeTag } from '../commit/tag.ts'
 import type { EngineSettings } from '../settings.ts'
@@ -25,6 +26,19 @@ export function isOfAnother({ topic, offset, metadata }: CommittedOffset, idOf: 
 export function isOfThis({ topic, offset, metadata }: CommittedOffset, idOf: IdOf): boolean {
   const topicId = idOf(topic)
   return offset >= 0 && topicId !== undefined && decodeTag(metadata)?.of === incarnationOf(topicId)
+}
+
+/** Whether the group has read another topic of this name, and nothing of the one that is there now. */
+export function isMadeAnew(
+  topic: string,
+  committed: readonly CommittedOffset[],
+  topics: ReadonlyMap<string, Pick<TopicInfo, 'topicId'>>,
+): boolean {
+  const idOf = idsIn(topics)
+  const of = committed.filter((each) => each.topic === topic && each.offset >= 0)
+  if (of.some((each) => isOfThis(each, idOf))) return false
+  if (of.length > 0) return of.some((each) => isOfAnother(each, idOf))
+  return new ReadTopics(committed).wasRead(topic, idOf(topic)) === 'another'
 }
 
 /** What the group has of the topics that are there now: of one that was made anew since, nothing. */

@@ -51,8 +51,9 @@ export async function refuseForgetful(broker: BrokerPort, topic: string, store: 
   refuseOtherTime(topic, settings, 'of a store that is rebuilt from it the times of rows')
   if (!(settings['cleanup.policy'] ?? 'compact').split(',').includes('delete')) return
   const [kept, bytes] = [settings['retention.ms'], settings['retention.bytes']].map((limit) => Number(limit ?? -1))
-  // Rows of windows need not be kept for longer than the windows are.
-  const least = store.kind === 'key-value' ? Number.POSITIVE_INFINITY : (store.retentionMs ?? Number.POSITIVE_INFINITY)
+  // Rows that the store forgets need not be kept for longer. Of a versioned one the newest of each key stays.
+  const { kind, ttlMs, retentionMs } = store
+  const least = ttlMs ?? (kind === 'versioned' ? undefined : retentionMs) ?? Number.POSITIVE_INFINITY
   const isShort = (kept as number) >= 0 && (kept as number) < least
   if (!isShort && !((bytes as number) >= 0)) return
   const limit = isShort ? `retention.ms is ${kept}` : `retention.bytes is ${bytes}`

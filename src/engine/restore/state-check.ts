@@ -14,6 +14,7 @@ import { type CommitTag, compareTags, decodeTag } from '../commit/tag.ts'
 import type { StoreReplay } from './store-replay.ts'
 import { allPartitions } from '../group/assignment.ts'
 import { lostBetween } from '../group/lost-between.ts'
+import { isMadeAnew } from '../group/made-anew.ts'
 import { countSince } from '../group/partition-counts.ts'
 import { changedStores } from './changed-stores.ts'
 import type { ResolvedTopics } from '../group/topics.ts'
@@ -42,7 +43,7 @@ export async function checkedState(
   const now = marksOf(settings, topics)
   refuseOtherForms(settings, before, now)
   const lost = lostChangelogs(settings, topics, before)
-  refuseOtherShares(settings, topics, before, lost)
+  refuseOtherShares(settings, topics, committed, before, lost)
   const between = lostBetween(settings, topics, committed)
   const warnings = await changedStores(settings, broker, topics, committed, before)
   const names = new Set(now.map(({ name }) => name))
@@ -148,15 +149,17 @@ function lostChangelogs(
 /** A key is looked for by the number of partitions that there are now, and lies where that of before has put it. */
 function refuseOtherShares(
   settings: EngineSettings,
-  { changelogs }: ResolvedTopics,
+  { topics, changelogs }: ResolvedTopics,
+  committed: readonly CommittedOffset[],
   before: readonly StoreMark[],
   lost: ReadonlySet<string>,
 ): void {
-  for (const { name, shares } of before) {
+  for (const { name, shares, changelogTopic } of before) {
     const info = changelogs.get(name)
     if (info === undefined || shares === undefined || shares === info.partitions) continue
     // Nothing is left of its rows, so nothing lies anywhere.
     if (lost.has(name) && settings.lostChangelogs === 'accept') continue
+    if (changelogTopic !== undefined && isMadeAnew(info.topic, committed, topics)) continue
     throw countSince(name, shares, info)
   }
 }

@@ -18,16 +18,18 @@ export function isBefore(at: number, seq: number, sub: number, other: Place): bo
   return sub < other.sub
 }
 
-/** Bits of a number behind its point, beside those that count the hand-offs. */
-const fractionBits = 50
+/** Of a number: those before its point count the hand-offs on the way, those behind it tell which of them each one was. */
+const bits = 53
 
 /**
  * By level, what one more hand-off from there adds to a record's `sub` beside the one by which all of them are counted: ever
- * smaller digits, of as many bits as there are for each level that hands over.
+ * smaller digits, of as many bits as there are for each level that hands over. Where a record is handed on more often than its
+ * level has numbers, the last of what follows comes among what follows from the next record of that level.
  */
 export function digitsOf(levels: number): readonly number[] {
-  const bits = Math.floor(fractionBits / Math.max(1, levels - 1))
-  return Array.from({ length: levels }, (_, level) => 2 ** -(bits * (level + 1)))
+  const handingOver = Math.max(1, levels - 1)
+  const each = Math.floor((bits - handingOver.toString(2).length) / handingOver)
+  return Array.from({ length: levels }, (_, level) => 2 ** -(each * (level + 1)))
 }
 
 /**
