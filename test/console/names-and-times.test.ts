@@ -27,9 +27,13 @@ interface Where extends VisitOptions {
 
 async function visitTo(t: TestContext, { situation, engine, ...options }: Where): Promise<Visit> {
   const instance = await startFake(situation, engine)
-  t.after(() => instance.stop())
-  const visit = await Visit.to(browser, instance.url, options)
-  t.after(() => visit.close())
+  let visit: Visit | undefined
+  // The page first: it asks again and again.
+  t.after(async () => {
+    await visit?.close()
+    await instance.stop()
+  })
+  visit = await Visit.to(browser, instance.url, options)
   return visit
 }
 
@@ -83,9 +87,14 @@ async function withHistory(visit: Visit, lines: number): Promise<void> {
   const column = atMs.map(() => 1)
   const columns = { recordsIn: column, recordsOut: column, lag: column, commitMs: column, watermarkDelayMs: column }
   await visit.page.route('**/flow?history=true', async (route) => {
-    const response = await route.fetch()
-    const body = (await response.json()) as object
-    await route.fulfill({ response, json: { ...body, history: { atMs, ...columns } } })
+    try {
+      const response = await route.fetch()
+      const body = (await response.json()) as object
+      await route.fulfill({ response, json: { ...body, history: { atMs, ...columns } } })
+    } catch (error) {
+      // It may be closed with a question under way.
+      if (!visit.page.isClosed()) throw error
+    }
   })
 }
 
