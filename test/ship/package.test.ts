@@ -11,10 +11,10 @@ import { formatMessage } from 'publint/utils'
 import { install, pack, type Packed, packCheckout, root, run } from './support/packed.ts'
 
 /**
- * What may be downloaded and unpacked. Raise them with a reason: everybody who installs the package pays for it. Last lowered,
- * by a tenth: declarations that no entry leads to stay at home.
+ * What may be downloaded and unpacked. Raise them with a reason: everybody who installs the package pays for it. Last raised, the
+ * former by a hundredth: misspelled options are refused by name, a configuration has types, and what topics take is found out.
  */
-const mostPackedBytes = 3_000_000
+const mostPackedBytes = 3_030_000
 const mostUnpackedBytes = 13_100_000
 
 const app = `
