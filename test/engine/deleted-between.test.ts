@@ -29,6 +29,13 @@ function passedOn(topology: Topology): void {
     .to('out')
 }
 
+function copied(topology: Topology): void {
+  topology
+    .stream('in', read)
+    .mapValues((value) => value)
+    .to('out')
+}
+
 type Settings = { -readonly [K in keyof EngineSettings]?: EngineSettings[K] }
 
 class Rig extends VirtualEngine {
@@ -39,8 +46,10 @@ class Rig extends VirtualEngine {
   forgetsNewest = false
   asks = 0
 
+  build: (topology: Topology) => void
+
   constructor(build: (topology: Topology) => void, settings: Settings = {}) {
-    const app = defineApp({ applicationId: 'sim', build })
+    const app = defineApp({ applicationId: 'sim', build: (topology) => this.build(topology) })
     const all: Settings = { split: 'repartition-topics', durableStores: false, ...settings }
     super({
       compile: () => app.compile(),
@@ -59,12 +68,16 @@ class Rig extends VirtualEngine {
       },
     })
     this.settings = all
+    this.build = build
   }
 
-  async ran(): Promise<void> {
+  async ran(keys = 'a'): Promise<void> {
     await this.start()
     await this.runs()
-    await this.put('in', [{ key: 'a', value: 1, timestamp: 1_000_000 }])
+    await this.put(
+      'in',
+      [...keys].map((key) => ({ key, value: 1, timestamp: 1_000_000 })),
+    )
     await this.settled()
   }
 
@@ -155,6 +168,29 @@ describe('a start after a topic between sub-topologies was deleted', () => {
       await rig.start()
       await rig.runs()
       assert.deepEqual(rig.warnings, [])
+    })
+
+  const goneOn: Readonly<Record<string, (rig: Rig) => void>> = {
+    'in one process'(rig) {
+      rig.settings.split = rig.settings.split === 'in-process' ? 'repartition-topics' : 'in-process'
+    },
+    'with another version'(rig) {
+      rig.build = rig.build === copied ? passedOn : copied
+    },
+  }
+  for (const [how, change] of Object.entries(goneOn))
+    test(`goes on where the application has gone on without the topic since, ${how}`, async () => {
+      const rig = new Rig(passedOn)
+      await rig.ran('abcdefgh')
+      rig.kill()
+      change(rig)
+      // One partition alone has something to commit: beside the other one stands what was noted before.
+      await rig.ran('a')
+      await rig.deleted()
+      rig.dropsOffsets = true
+      change(rig)
+      await rig.start()
+      await rig.runs()
     })
 
   test('asks for what is noted of the group once where nothing is missing', async () => {

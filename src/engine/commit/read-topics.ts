@@ -21,7 +21,7 @@ interface ReadUpTo {
   readonly offset: number
 }
 
-/** Empty where there are no others. `made`: topics between sub-topologies. */
+/** Empty where there are no others. `made`: topics between sub-topologies, which every commit names. */
 export function encodeRead(
   positions: readonly ReadUpTo[],
   made: ReadonlyArray<Pick<TopicInfo, 'topic' | 'topicId'>> = [],
@@ -29,7 +29,7 @@ export function encodeRead(
   const read = new Map<string, string>()
   for (const { topic, topicId, offset } of positions) if (offset > 0 && topicId) read.set(topic, topicId)
   const unread = made.filter(({ topic }) => !read.has(topic))
-  if (read.size + unread.length < 2) return ''
+  if (made.length === 0 && read.size < 2) return ''
   const notes = [
     ...[...read].map(([topic, topicId]) => `${nameOf(topic)}.${incarnationOf(topicId)}`),
     ...unread.map(({ topic, topicId }) => `${madeNameOf(topic)}.${incarnationOf(topicId)}`),
@@ -41,9 +41,12 @@ export function encodeRead(
 export class ReadTopics {
   readonly #known = new Map<string, { readonly of: string; readonly tag: CommitTag }>()
 
+  #newest: CommitTag | undefined
+
   constructor(committed: readonly CommittedOffset[]) {
     for (const { metadata } of committed) {
       const tag = decodeTag(metadata)
+      if (tag && (this.#newest === undefined || compareTags(tag, this.#newest) > 0)) this.#newest = tag
       if (tag?.read) this.#take(tag, tag.read)
     }
   }
@@ -68,6 +71,16 @@ export class ReadTopics {
     const [read, made] = [this.#known.get(nameOf(topic)), this.#known.get(madeNameOf(topic))]
     const known =
       read !== undefined && made !== undefined && compareTags(made.tag, read.tag) > 0 ? made : (read ?? made)
-    return known !== undefined && topicId !== undefined && known.of !== incarnationOf(topicId)
+    if (known === undefined || topicId === undefined || known.of === incarnationOf(topicId)) return false
+    return !this.#isForgotten(topic)
+  }
+
+  /**
+   * Whether the application has gone on without the topic: as another version of it, or with the sub-topologies in one process. What
+   * was noted beside a partition that has been quiet since is of no use any more.
+   */
+  #isForgotten(topic: string): boolean {
+    const names = (this.#newest?.read ?? '').split(',').map((note) => note.split('.')[0])
+    return names.length < mostTopics && !names.includes(nameOf(topic)) && !names.includes(madeNameOf(topic))
   }
 }

@@ -43,7 +43,7 @@ export async function lostIn(
   for (const [topic, of] of without) {
     const info = topics.get(topic)
     const was = read.wasRead(topic, info?.topicId)
-    const isAnother = was === 'another' || (own.has(topic) && read.hadAnother(topic, info?.topicId))
+    const isAnother = own.has(topic) ? read.hadAnother(topic, info?.topicId) : was === 'another'
     // Of the new one another process may have committed already.
     if (isAnother && !group.some((each) => each.topic === topic && isOfThis(each, idOf))) gone.push(...of)
     else if (was === 'this' && (await hasNoOffset(settings, broker, topic, info?.partitions ?? 0))) lost.push(topic)
