@@ -3,7 +3,7 @@
  * in the order in which it made it, whichever of the ways was declared first.
  */
 import assert from 'node:assert/strict'
-import { describe, test } from 'node:test'
+import { describe, type TestContext, test } from 'node:test'
 import { defineApp, keyValueStore, type Stream, serdes, type Topology } from '../../src/index.ts'
 import { TopologyTestDriver } from '../../src/testing/index.ts'
 
@@ -125,4 +125,51 @@ test('a table that is joined with its own join by a foreign key takes out of a c
   assert.equal(counted(), 1)
   await orders.pipe('x', null, { timestamp: 3 })
   assert.equal(counted(), 0)
+})
+
+/** 'old' becomes a hundred records, 'new' one; then all go from task to task. */
+async function lastOfMany(t: TestContext, hops: number): Promise<{ last: unknown; warnings: string[] }> {
+  const text = { key: serdes.string, value: serdes.string }
+  const app = defineApp({
+    applicationId: 'passed-on',
+    build(topology) {
+      let stream = topology
+        .stream('in', text)
+        .repartition({ name: 'first' })
+        .flatMapValues(() => ['old', 'new'])
+        .repartition({ name: 'second' })
+        .flatMapValues((value) => Array.from({ length: value === 'old' ? 100 : 1 }, () => value))
+      for (let hop = 0; hop < hops; hop++)
+        stream = stream.repartition({ name: `hop-${hop}` }).mapValues((value) => value)
+      stream.to('out')
+    },
+  })
+  const warnings: string[] = []
+  const driver = new TopologyTestDriver(app, {
+    log: ({ level, message }) => {
+      if (level === 'warn') warnings.push(message)
+    },
+  })
+  t.after(() => driver.close())
+  await driver.input('in', text).pipe('k', 'v', { timestamp: 1 })
+  return {
+    last: driver
+      .output('out', { ...text, value: serdes.json<string>() })
+      .readAll()
+      .at(-1)?.value,
+    warnings,
+  }
+}
+
+test('a record that becomes many keeps its place among others', async (t) => {
+  assert.deepEqual(await lastOfMany(t, 3), { last: 'new', warnings: [] })
+})
+
+test('so many that no more are told apart are told of', async (t) => {
+  const { warnings } = await lastOfMany(t, 7)
+  assert.equal(warnings.length, 1)
+  assert.match(
+    warnings[0] ?? '',
+    /^what the record at in\/0, offset 0, has become was handed on 32 times from one place/,
+  )
 })

@@ -88,12 +88,16 @@ export class TaskHostPort {
   readonly #targets: readonly Target[]
   /** By level: see `digitsOf`. */
   readonly #digits: readonly number[]
+  /** How many hand-offs of one record are told apart. */
+  readonly #numbers: number
+  #hasRunOut = false
 
   constructor(options: TaskHostOptions) {
     this.#options = options
     const { topology, applicationId, policies } = options
     this.keepsRecords = Object.values(policies).includes('dead-letter')
     this.#digits = digitsOf(topology.levels)
+    this.#numbers = 1 / (this.#digits[0] as number)
     this.#targets = topology.boundaries.map((boundary) => {
       const source = topology.sources.find((s) => s.boundary === boundary.index)
       const { toSubtopology: subtopology } = boundary
@@ -246,6 +250,24 @@ export class TaskHostPort {
     outputs.whenRefused(epoch, (refusal) => this.#options.failed(slot, rec, refusedRecord(refusal, rec.origin)))
   }
 
+  /** The place of what the record hands on next, as it is within its task. */
+  #next(origin: Origin): number {
+    const number = ++origin.handed
+    // Of a source record nothing else follows that it could come among.
+    if (number === this.#numbers && origin.sub > 0) this.#runOut(origin)
+    return origin.sub + number * (this.#digits[origin.level] as number)
+  }
+
+  #runOut({ topic, partition, offset }: Origin): void {
+    if (this.#hasRunOut) return
+    this.#hasRunOut = true
+    const message =
+      `what the record at ${topic}/${partition}, offset ${offset}, has become was handed on ${this.#numbers} times from one place, and no more are told apart ` +
+      `in a topology of ${this.#digits.length} levels: what follows from the rest comes among what follows from other parts of that record, so results of ` +
+      'one key may be in another order. Sum up instead of keeping the last, or put a topic of your own between'
+    this.#options.log?.write('warn', { topic, partition, offset }, undefined, message)
+  }
+
   /** The record goes to a deeper stage of its task: it stays here, and what is sent for it is its place. */
   #defer(slot: TaskSlot, way: Deferral, rec: Rec): void {
     const { deferred, handoffs, topology, affinity } = this.#options
@@ -254,7 +276,7 @@ export class TaskHostPort {
     const target = deferred.target(way.stage, slot.partition)
     const { level } = target
     // It goes on before all that the record hands over, as if at once; what it hands over itself has its turn among that.
-    const sub = origin.sub + ++origin.handed * (this.#digits[origin.level] as number)
+    const sub = this.#next(origin)
     // Member by member: not all of them need be the origin's own.
     const { topic, partition, offset, watermark, at, seq, came } = origin
     const place = { epoch, at, seq, sub, level, handed: 0 }
@@ -320,7 +342,7 @@ export class TaskHostPort {
     const end = target.carriesValue || whole - start <= mostNullBytes ? whole : start
     // A timer's record carries the time before the timer: nothing behind the hand-off may find it late.
     const { watermark } = origin
-    const sub = origin.sub + 1 + ++origin.handed * (this.#digits[origin.level] as number)
+    const sub = this.#next(origin) + 1
     const writer = handoffs.writer(epoch, target.level, lane, target.isOrdered)
     writer.append(
       target.source,
