@@ -24,6 +24,9 @@ declare const namesOf: unique symbol
  */
 export type Names<Options> = Readonly<Record<keyof Options, true>> & { readonly [namesOf]?: keyof Options }
 
+/** A pair of serdes is given to many operators in one piece. One of them that has no use for both is given nothing wrong. */
+const pairOfSerdes: ReadonlySet<string> = new Set(['key', 'value'])
+
 /**
  * @param taker who takes the options, as in `count` or `the watermark of stream`.
  * @throws EngineError `TOPOLOGY_INVALID` for what is no object, and for an option that there is not.
@@ -37,7 +40,7 @@ export function checkOptions<Options>(
   if (typeof given !== 'object' || given === null)
     throw invalid(`${taker} has ${shownInstead(given)} for its options; give an object: { name: '…' }`)
   for (const [option, value] of Object.entries(given)) {
-    if (value === undefined || Object.hasOwn(names, option)) continue
+    if (value === undefined || Object.hasOwn(names, option) || pairOfSerdes.has(option)) continue
     const known = Object.keys(names)
     // A short name is near to any other short one.
     const near = nearestName(option, known, Math.max(1, Math.floor(option.length / 4)))

@@ -198,3 +198,14 @@ test('a key of another row that is no function is told, instead of a join by equ
     refusal('outerJoin', 'on', 'it has name, store, emit$'),
   )
 })
+
+test('one pair of serdes serves operators that have no use for both', () => {
+  compiled((stream) => {
+    const longer = stream.mapValues(String, text).filter(() => true, text)
+    longer
+      .groupByKey(text)
+      .count({ store: 'counted', ...text })
+      .toStream()
+      .to('b', text)
+  })
+})
