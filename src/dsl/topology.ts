@@ -86,8 +86,11 @@ function watermarkOf(method: string, settings: WatermarkSettings | undefined): W
   }
 }
 
+/** By the method that reads the topics. */
+const sourceKinds = { stream: 'topics', table: 'topics', globalTable: 'global', globalStore: 'global' } as const
+
 function sourceOf<Options>(
-  method: string,
+  method: keyof typeof sourceKinds,
   topics: readonly string[],
   pattern: RegExp | undefined,
   given: Options | undefined,
@@ -100,7 +103,7 @@ function sourceOf<Options>(
   if (new Set(topics).size !== topics.length)
     throw invalid(`a topic is named twice in one stream: ${topics.join(', ')}`)
   return {
-    kind: method.startsWith('global') ? 'global' : 'topics',
+    kind: sourceKinds[method],
     topics,
     pattern: pattern && wholePattern(pattern),
     keySerde: settings?.key && serdeFor(settings.key as AnySerde, topics[0], 'key'),
