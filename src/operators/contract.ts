@@ -82,13 +82,8 @@ export interface Origin {
   readonly at: number
   /** The source record's place in the engine's order of dispatch. Timers have negative ones: they come before records. */
   readonly seq: number
-  /**
-   * Place among all that follows from one source record: how many hand-offs it is away from it, and behind the point one digit for
-   * each of them, and for each deeper stage that it was passed on to.
-   */
+  /** Place among all that follows from one source record: how many hand-offs it is away from it, and behind the point which ones. */
   readonly sub: number
-  /** Level at which the record came in; 0 for timers. */
-  readonly level: number
   /** How many records were handed on from here. */
   handed: number
   /** The record as it came to this sub-topology, where it may become a dead letter after it was changed on its way. */
@@ -107,7 +102,6 @@ export class PlainOrigin implements Origin {
   readonly offset: number
   readonly watermark: number
   readonly epoch: number
-  readonly level: number
   declare readonly at: number
   declare readonly seq: number
   declare readonly sub: number
@@ -115,13 +109,12 @@ export class PlainOrigin implements Origin {
   declare came: CameAs | undefined
   declare call: OpenCall | undefined
 
-  constructor(topic: string, partition: number, offset: number, watermark: number, epoch: number, level: number) {
+  constructor(topic: string, partition: number, offset: number, watermark: number, epoch: number) {
     this.topic = topic
     this.partition = partition
     this.offset = offset
     this.watermark = watermark
     this.epoch = epoch
-    this.level = level
   }
 }
 Object.assign(PlainOrigin.prototype, { at: 0, seq: 0, sub: 0, handed: 0, came: undefined, call: undefined })
@@ -165,7 +158,6 @@ export function originAt(topic: string, partition: number, offset: number, water
     at: watermark,
     seq: 0,
     sub: 0,
-    level: 0,
     handed: 0,
     came: undefined,
     call: undefined,

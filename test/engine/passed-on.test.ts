@@ -127,8 +127,11 @@ test('a table that is joined with its own join by a foreign key takes out of a c
   assert.equal(counted(), 0)
 })
 
-/** 'old' becomes a hundred records, 'new' one; then all go from task to task. */
-async function lastOfMany(t: TestContext, hops: number): Promise<{ last: unknown; warnings: string[] }> {
+/** 'old' becomes many records, 'new' one; then all go from task to task, `each` times, and one of these goes on. */
+async function lastOfMany(
+  t: TestContext,
+  { many, hops, each }: { many: number; hops: number; each: number },
+): Promise<{ last: unknown; warnings: string[] }> {
   const text = { key: serdes.string, value: serdes.string }
   const app = defineApp({
     applicationId: 'passed-on',
@@ -138,9 +141,13 @@ async function lastOfMany(t: TestContext, hops: number): Promise<{ last: unknown
         .repartition({ name: 'first' })
         .flatMapValues(() => ['old', 'new'])
         .repartition({ name: 'second' })
-        .flatMapValues((value) => Array.from({ length: value === 'old' ? 100 : 1 }, () => value))
-      for (let hop = 0; hop < hops; hop++)
-        stream = stream.repartition({ name: `hop-${hop}` }).mapValues((value) => value)
+        .flatMapValues((value) => Array.from({ length: value === 'old' ? many : 1 }, () => value))
+      for (let hop = 0; hop < hops; hop++) {
+        stream = stream
+          .flatMapValues((value) => Array.from({ length: each }, (_, at) => (at === each - 1 ? value : '')))
+          .repartition({ name: `hop-${hop}` })
+          .filter((value) => value !== '')
+      }
       stream.to('out')
     },
   })
@@ -161,15 +168,22 @@ async function lastOfMany(t: TestContext, hops: number): Promise<{ last: unknown
   }
 }
 
-test('a record that becomes many keeps its place among others', async (t) => {
-  assert.deepEqual(await lastOfMany(t, 3), { last: 'new', warnings: [] })
-})
+for (const [many, hops, each] of [
+  [100, 3, 1],
+  [20_000, 7, 1],
+  [3000, 9, 2],
+  [300, 5, 8],
+] as const) {
+  test(`a record that becomes ${many} keeps its place among others through ${hops} more hops, ${each} by each`, async (t) => {
+    assert.deepEqual(await lastOfMany(t, { many, hops, each }), { last: 'new', warnings: [] })
+  })
+}
 
 test('so many that no more are told apart are told of', async (t) => {
-  const { warnings } = await lastOfMany(t, 7)
+  const { warnings } = await lastOfMany(t, { many: 100, hops: 8, each: 9 })
   assert.equal(warnings.length, 1)
   assert.match(
     warnings[0] ?? '',
-    /^what the record at in\/0, offset 0, has become was handed on 32 times from one place/,
+    /^what the record at in\/0, offset 0, has become was handed on too often for all of it to be told apart/,
   )
 })

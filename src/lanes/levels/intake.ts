@@ -102,10 +102,10 @@ export class Intake {
   }
 
   /** Numbers that nobody asks for are not to be allocated. */
-  #origin(reader: TransferReader, epoch: CommitEpoch, level: number): Origin {
+  #origin(reader: TransferReader, epoch: CommitEpoch): Origin {
     const topic = this.originTopics[reader.originTopic] ?? ''
     const { originPartition: partition, offset, watermark } = reader
-    if (this.#isPlain) return new PlainOrigin(topic, partition, offset, watermark, epoch, level)
+    if (this.#isPlain) return new PlainOrigin(topic, partition, offset, watermark, epoch)
     const tellsTime = this.#tellsTime[reader.source] as boolean
     const passesOn = this.#passesOn[reader.source] as boolean
     return {
@@ -117,7 +117,6 @@ export class Intake {
       at: tellsTime ? reader.at : 0,
       seq: (this.#tellsSeq[reader.source] as boolean) ? reader.seq : 0,
       sub: passesOn ? reader.sub : 0,
-      level,
       handed: 0,
       came: undefined,
       call: undefined,
@@ -132,7 +131,7 @@ export class Intake {
       return
     }
     const slot = this.#tasks.ofSource(reader.source, reader.task) ?? noTask(reader)
-    const origin = this.#origin(reader, epoch, source.level)
+    const origin = this.#origin(reader, epoch)
     this.#counters.at(reader.originTopic, reader.originPartition, reader.offset, source.subtopology)
     const { bytes } = reader
     const key = reader.keyStart < 0 ? null : new ByteRange(bytes, reader.keyStart, reader.keyEnd)

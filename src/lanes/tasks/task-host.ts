@@ -35,7 +35,7 @@ import {
 import { passingOver } from './passing-over.ts'
 import type { Deferred } from '../levels/deferred.ts'
 import type { Handoffs } from '../levels/handoffs.ts'
-import { digitsOf } from '../levels/place.ts'
+import { Places } from '../levels/place.ts'
 import type { LaneCounters } from '../lane-counters.ts'
 import type { Outputs, Refusal, Taken } from '../outputs.ts'
 import type { TaskSlot } from './task-slot.ts'
@@ -86,18 +86,14 @@ export class TaskHostPort {
   /** Of topics that records come from: their incarnations. */
   topicIds: ReadonlyMap<string, string> = new Map()
   readonly #targets: readonly Target[]
-  /** By level: see `digitsOf`. */
-  readonly #digits: readonly number[]
-  /** How many hand-offs of one record are told apart. */
-  readonly #numbers: number
+  readonly #places: Places
   #hasRunOut = false
 
   constructor(options: TaskHostOptions) {
     this.#options = options
     const { topology, applicationId, policies } = options
     this.keepsRecords = Object.values(policies).includes('dead-letter')
-    this.#digits = digitsOf(topology.levels)
-    this.#numbers = 1 / (this.#digits[0] as number)
+    this.#places = new Places(topology.levels)
     this.#targets = topology.boundaries.map((boundary) => {
       const source = topology.sources.find((s) => s.boundary === boundary.index)
       const { toSubtopology: subtopology } = boundary
@@ -252,19 +248,17 @@ export class TaskHostPort {
 
   /** The place of what the record hands on next, as it is within its task. */
   #next(origin: Origin): number {
-    const number = ++origin.handed
-    // Of a source record nothing else follows that it could come among.
-    if (number === this.#numbers && origin.sub > 0) this.#runOut(origin)
-    return origin.sub + number * (this.#digits[origin.level] as number)
+    const sub = this.#places.under(origin.sub, ++origin.handed)
+    if (this.#places.hasRunOut && !this.#hasRunOut) this.#runOut(origin)
+    return sub
   }
 
   #runOut({ topic, partition, offset }: Origin): void {
-    if (this.#hasRunOut) return
     this.#hasRunOut = true
     const message =
-      `what the record at ${topic}/${partition}, offset ${offset}, has become was handed on ${this.#numbers} times from one place, and no more are told apart ` +
-      `in a topology of ${this.#digits.length} levels: what follows from the rest comes among what follows from other parts of that record, so results of ` +
-      'one key may be in another order. Sum up instead of keeping the last, or put a topic of your own between'
+      `what the record at ${topic}/${partition}, offset ${offset}, has become was handed on too often for all of it to be told apart ` +
+      `in a topology of ${this.#options.topology.levels} levels: results of one key that follow from this record may be in another order. ` +
+      'Sum up instead of keeping the last, or put a topic of your own between'
     this.#options.log?.write('warn', { topic, partition, offset }, undefined, message)
   }
 
@@ -279,7 +273,7 @@ export class TaskHostPort {
     const sub = this.#next(origin)
     // Member by member: not all of them need be the origin's own.
     const { topic, partition, offset, watermark, at, seq, came } = origin
-    const place = { epoch, at, seq, sub, level, handed: 0 }
+    const place = { epoch, at, seq, sub, handed: 0 }
     const passed: Origin = { topic, partition, offset, watermark, ...place, came, call: undefined }
     const { key, value, timestamp, headers, keyRange, valueRange } = rec
     const source = topology.sources.length + way.index
