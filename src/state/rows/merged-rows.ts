@@ -1,4 +1,5 @@
 /** Rows laid over those of a backend, in the order of their keys. */
+import type { SpanWalk } from './empty-spans.ts'
 
 export interface Layers<T> {
   /** Keys of the rows above, in [from, to); also while rows come and go. */
@@ -36,6 +37,7 @@ export function* mergedRows<T>(
   from: string | undefined,
   to: string | undefined,
   reverse: boolean,
+  spans?: SpanWalk,
 ): IterableIterator<[string, T]> {
   const above = layers.keys(from, to, reverse)
   let over = above.next()
@@ -62,11 +64,17 @@ export function* mergedRows<T>(
       key = own
       row = layers.isOld(key) ? layers.at(key) : null
     } else {
+      spans?.ended()
       return
     }
     if (key === own) over = above.next()
     last = key
-    if (row !== null && row !== undefined) yield [key, row]
+    if (row === null || row === undefined) {
+      spans?.gone()
+      continue
+    }
+    spans?.found(key)
+    yield [key, row]
   }
 }
 

@@ -10,6 +10,7 @@ import { ByteRows } from '../rows/byte-rows.ts'
 import type { Checkpoint } from '../contract.ts'
 import { RowPrefetch } from './prefetch.ts'
 import type { MemoryBackend } from '../backends/memory-backend.ts'
+import { EmptySpans, type SpanWalk } from '../rows/empty-spans.ts'
 import { bornAnew, isAnother, isYounger, type Layers, mergedRows } from '../rows/merged-rows.ts'
 import { Row, type RowCodec } from '../rows/row.ts'
 import { RowChanges } from '../rows/row-changes.ts'
@@ -24,6 +25,8 @@ import { CellTable } from './cell-table.ts'
 import { SortedKeys } from '../rows/sorted-keys.ts'
 import { UndoLog } from './undo-log.ts'
 import { WriteBehind } from '../backends/write-behind.ts'
+
+const noRows: ReadonlyArray<[string, Row]> = []
 
 interface Sealed {
   readonly epoch: CommitEpoch
@@ -45,6 +48,7 @@ export class KeyValueRows implements RowLayer, BufferedKeyValues {
   /** Counts the rows that came. */
   #lastBorn = 0
   #order: SortedKeys | undefined
+  readonly #spans = new EmptySpans()
   /** The last of the table's logs. */
   #open = new UndoLog()
   #generation = 1
@@ -122,8 +126,11 @@ export class KeyValueRows implements RowLayer, BufferedKeyValues {
     const row = this.#row
     this.codec.replace(row, value, timestamp)
     let cell = this.#find(key)
-    if (cell < 0) cell = this.add(key)
-    else if (this.rows.form(cell) === deletion) this.rows.setBorn(cell, bornAnew(++this.#lastBorn))
+    if (cell < 0) cell = this.#come(key)
+    else if (this.rows.form(cell) === deletion) {
+      this.#spans.cut(key)
+      this.rows.setBorn(cell, bornAnew(++this.#lastBorn))
+    }
     this.#change(cell, key.length)
     this.rows.set(cell, row)
     this.bytes += this.codec.weight(row)
@@ -142,7 +149,9 @@ export class KeyValueRows implements RowLayer, BufferedKeyValues {
 
   /** Rows in [from, to), without keys that came after the call. A row is given as it is when its turn comes. */
   range(from: string | undefined, to: string | undefined, reverse = false): IterableIterator<[string, Row]> {
-    return this.#walk(from, to, reverse, Number.POSITIVE_INFINITY)
+    const walk = this.#spans.walk(from, to, reverse)
+    if (walk.isEmpty) return noRows[Symbol.iterator]()
+    return this.#walk(walk.from, walk.to, reverse, Number.POSITIVE_INFINITY, walk)
   }
 
   /** Committed rows of which no uncommitted change speaks, from `from` on. */
@@ -196,6 +205,7 @@ export class KeyValueRows implements RowLayer, BufferedKeyValues {
     this.#sealed = []
     this.#begin(this.#spare.pop() as UndoLog)
     this.#lastKey = undefined
+    this.#spans.clear()
     this.bytes = 0
   }
 
@@ -204,7 +214,7 @@ export class KeyValueRows implements RowLayer, BufferedKeyValues {
   }
 
   changedBelow(): void {
-    this.#lastKey = undefined
+    this.changedHere()
   }
 
   /** A cell for a key that has none. */
@@ -233,6 +243,7 @@ export class KeyValueRows implements RowLayer, BufferedKeyValues {
 
   changedHere(): void {
     this.#lastKey = undefined
+    this.#spans.clear()
   }
 
   clear(): void {
@@ -241,8 +252,14 @@ export class KeyValueRows implements RowLayer, BufferedKeyValues {
     this.#order = undefined
     this.#sealed = []
     this.#begin(this.#open)
-    this.#lastKey = undefined
+    this.changedHere()
     this.bytes = 0
+  }
+
+  /** A cell for a key that comes. */
+  #come(key: string): number {
+    this.#spans.cut(key)
+    return this.add(key)
   }
 
   #find(key: string): number {
@@ -269,19 +286,31 @@ export class KeyValueRows implements RowLayer, BufferedKeyValues {
     to: string | undefined,
     reverse: boolean,
     newest: number,
+    spans?: SpanWalk,
   ): IterableIterator<[string, Row]> {
-    if (this.#below !== undefined) return mergedRows(this.#layers(this.#below, newest), from, to, reverse)
-    return this.#walkHere(this.keys(from, to, reverse), this.#lastBorn, newest)
+    if (this.#below !== undefined) return mergedRows(this.#layers(this.#below, newest), from, to, reverse, spans)
+    return this.#walkHere(this.keys(from, to, reverse), this.#lastBorn, newest, spans)
   }
 
-  *#walkHere(keys: IterableIterator<string>, youngest: number, newest: number): IterableIterator<[string, Row]> {
+  *#walkHere(
+    keys: IterableIterator<string>,
+    youngest: number,
+    newest: number,
+    spans: SpanWalk | undefined,
+  ): IterableIterator<[string, Row]> {
     const { rows } = this
     for (const key of keys) {
       const cell = rows.table.find(key)
       if (cell < 0 || isYounger(rows.bornAt(cell), youngest) || rows.generation(cell) > newest) continue
       const row = rows.rowAt(cell, this.codec)
-      if (row !== undefined) yield [key, row]
+      if (row === undefined) {
+        spans?.gone()
+        continue
+      }
+      spans?.found(key)
+      yield [key, row]
     }
+    spans?.ended()
   }
 
   /** Rows with those below; of younger generations than `newest` there is none. */
