@@ -69,7 +69,7 @@ interface CommonContext<K> {
    * Calls `fn` every `interval`: of event time (first with the first record), or of the wall clock. Missed firings are
    * skipped: however far event time moves at once, it fires once, so when and how often it does depends on how records come,
    * and on the number of lanes. What has to happen at a certain time is for `timers`, by key. It is not kept over a restart:
-   * call it whenever the processor is made.
+   * call it whenever the processor is made. While the application is paused it is not called.
    *
    * `fn` never overlaps with records and timers of its processor, also where it gives a promise: it begins when no call of
    * the processor is under way, and what comes until its promise is kept waits. So no call may wait for `fn`.

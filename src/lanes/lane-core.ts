@@ -210,7 +210,8 @@ export class LaneCore {
       }
       if (this.#timePassed && left > 0 && !this.#faulted) {
         this.#timePassed = false
-        this.#requestCommit()
+        // What time has brought about is committed, records or not. It may still be waiting for its turn: a turn asks again.
+        this.#commits.requestFor(this.#tasks, this.#outputs)
       }
       if (!this.#faulted && this.#tasks.writer.step(this.#options.clock.now())) left = 0
     } catch (error) {
@@ -311,7 +312,9 @@ export class LaneCore {
         this.#start(message)
         return
       case 'begin':
-        this.#tasks.haveBegun = true
+      case 'pause':
+        if (message.type === 'begin') this.#tasks.haveBegun = true
+        else this.#tasks.paused = message.paused
         this.#options.wake()
         return
       case 'data':
@@ -327,7 +330,7 @@ export class LaneCore {
         this.#tasks.applied(message.epoch, message.checkpoints, message.commitId)
         this.#commits.reset()
         this.#checkRoom()
-        this.#requestCommit()
+        this.#commits.requestFor(this.#tasks, this.#outputs)
         toEngine({ type: 'applied', lane, run: this.#run, epoch: message.epoch }, [])
         return
       case 'tick':
@@ -422,11 +425,6 @@ export class LaneCore {
     if (uncommitted > uncommittedMaxBytes) this.#commits.request()
     else if (maxDirtyRows !== undefined && this.#tasks.dirtyRows() > maxDirtyRows) this.#commits.request()
     this.#backpressure.check({ uncommitted, parked: this.#levels.length > 1 && this.#runner.overloaded })
-  }
-
-  /** What time has brought about is committed, records or not. It may still be waiting for its turn: a turn asks again. */
-  #requestCommit(): void {
-    this.#commits.requestFor(this.#tasks, this.#outputs)
   }
 
   #setOrigins({ names, topicIds }: OriginTopics): void {

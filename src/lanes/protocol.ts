@@ -104,6 +104,8 @@ export type ToLane =
     }
   /** All lanes have started: what one hands over on its own account finds its task. */
   | { readonly type: 'begin'; readonly run: number }
+  /** Nothing is let in: timers by the wall clock are not to fire either. Or it goes on. */
+  | { readonly type: 'pause'; readonly run: number; readonly paused: boolean }
   | {
       readonly type: 'data'
       readonly run: number

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { engineIndex } from '../../src/base/counters.ts'
 import { eventually } from '../support/millrace.ts'
 import type { Firing } from './apps/slow-ticking.ts'
 import { byKey, lastByKey, TestEngine } from './support/engine.ts'
@@ -86,4 +87,34 @@ describe('a scheduled source', () => {
       /scheduled source often runs in one process only/,
     )
   })
+})
+
+test('the wall clock calls no processor while the application is paused, nor behind a restart in place', async (t) => {
+  const engine = await TestEngine.start(t, 'clocked', { 'broker.embedded.partitions': 1 })
+  const told = async (): Promise<Record<string, number[]>> => byKey<number>(await engine.read('out'))
+  const ticks = async (): Promise<number> => (await told()).tick?.length ?? 0
+  await eventually('it fires', async () => (await ticks()) > 5)
+  assert.ok(engine.runtime.commands.pause().ok)
+  await engine.reaches('PAUSED')
+  const rests = async (): Promise<void> => {
+    const before = await ticks()
+    await engine.put('in', [{ key: 'k', value: 1 }])
+    await sleep(400)
+    assert.equal(await ticks(), before)
+  }
+  await rests()
+  assert.ok(engine.runtime.commands.unpause().ok)
+  await eventually('it fires again, and the records go on', async () => (await told()).k?.length === 1)
+  const before = await ticks()
+  await eventually('it goes on firing', async () => (await ticks()) > before + 3)
+  await engine.put('in', [{ key: 'fails', value: Date.now() + 1500 }])
+  await sleep(100)
+  assert.ok(engine.runtime.commands.pause().ok)
+  await eventually('it restarts', async () => (engine.runtime.view.counters()?.engine[engineIndex.restarts] ?? 0) > 0)
+  await engine.reaches('PAUSED')
+  await rests()
+  await sleep(1500)
+  assert.ok(engine.runtime.commands.unpause().ok)
+  await eventually('what failed goes on', async () => (await told()).fails?.length === 1)
+  for (const counts of Object.values(await told())) assert.deepEqual(counts, upTo(counts.length))
 })

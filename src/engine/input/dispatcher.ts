@@ -86,6 +86,8 @@ export class Dispatcher {
   /** By handle of the watermarks. */
   readonly #routes: Array<Route | undefined> = []
   paused = false
+  /** What lanes were told last. */
+  #toldPaused: boolean | undefined
   /** Records dispatched since the last mark. */
   sinceBarrier = 0
   total = 0
@@ -132,6 +134,18 @@ export class Dispatcher {
     )
     this.#outstanding = new Float64Array(affinity.lanes)
     this.#sentWatermark = new Float64Array(affinity.lanes).fill(Number.NEGATIVE_INFINITY)
+  }
+
+  /** Lets nothing in, or goes on; lanes have timers of their own to hold. False: so it was before. */
+  pause(paused: boolean): boolean {
+    if (paused !== this.#toldPaused) {
+      const message = { type: 'pause', run: this.#host.run.number, paused } as const
+      for (let lane = 0; lane < this.#affinity.lanes; lane++) this.#host.send(lane, message, [])
+    }
+    this.#toldPaused = paused
+    const was = this.paused
+    this.paused = paused
+    return paused !== was
   }
 
   assign(route: Route): void {

@@ -206,8 +206,7 @@ export class Flow {
   }
 
   setPaused(paused: boolean): void {
-    if (paused === this.dispatcher.paused) return
-    this.dispatcher.paused = paused
+    if (!this.dispatcher.pause(paused)) return
     const now = this.#o.clock.monotonic()
     if (paused) {
       this.#watermarks.suspend('pause', now)

@@ -177,7 +177,7 @@ export const commandRoutes: readonly Route[] = [
     failures: [400, 403, 503],
     schema: 'PauseResult',
     summary: 'Pause processing',
-    doc: 'Drains what is in flight, commits, then pauses. Answers at once with state `DRAINING`; `/state` shows `PAUSED` when drained. 400 in a state that cannot be paused.',
+    doc: 'Drains what is in flight, commits, then pauses. The wall clock calls no schedule meanwhile. Answers at once with state `DRAINING`; `/state` shows `PAUSED` when drained. 400 in a state that cannot be paused.',
     handle: ({ commands: engine, ha }, { from }) =>
       commandReply(engine.pause(`an operator over HTTP${from === undefined ? '' : ` from ${from}`}`), 'pausing', ha),
   },

@@ -66,7 +66,8 @@ export class TaskSet {
   sealsUpTo = Number.NEGATIVE_INFINITY
   /** All lanes have started. Before, what a wall-clock timer hands over might come to a lane that does not know its tasks. */
   haveBegun = false
-
+  /** Nothing is let in: what the wall clock brings about waits as well. */
+  paused = false
   /** What the stores have taken since the commit before. */
   #storesMs = 0
 
@@ -287,14 +288,13 @@ export class TaskSet {
 
   /** Some store has rows past their time that only another commit removes. */
   hasExpired(): boolean {
-    for (const { stores } of this.#all) for (const store of stores.values()) if (store.hasExpired) return true
-    return false
+    return [...this.#all].some(({ stores }) => [...stores.values()].some((store) => store.hasExpired))
   }
 
   /** Earliest wall-clock instant at which a timer is due, of those that may fire; Infinity: none. */
   get nextWallClock(): number {
     let next = Number.POSITIVE_INFINITY
-    if (!this.haveBegun) return next
+    if (!this.haveBegun || this.paused) return next
     for (const slot of this.#all) if (!slot.holdsTimers) next = Math.min(next, slot.task.nextWallClock)
     return next
   }
