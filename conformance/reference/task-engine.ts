@@ -170,15 +170,8 @@ export class TaskEngine {
     return {
       emit: (topic, key, value, rec, partitionKey) =>
         this.#emit(topic, key === undefined ? (rec.keyBytes ?? null) : key, value, rec, partitionKey, partition),
-      handOff: (boundary, key, value, rec, partitionKey) =>
-        this.#handOff(
-          boundary,
-          key,
-          value === undefined ? (rec.valueBytes ?? null) : value,
-          rec,
-          partitionKey,
-          partition,
-        ),
+      handOff: (boundary, key, value, rec, to) =>
+        this.#handOff(boundary, key, value === undefined ? (rec.valueBytes ?? null) : value, rec, to, partition),
       dropped: (record, reason, node) => this.drops.push({ record, reason, node }),
       wallClock: () => this.clock.now(),
       requestCommit: () => undefined,
@@ -205,15 +198,15 @@ export class TaskEngine {
     key: Uint8Array | null,
     value: Uint8Array | null,
     rec: Rec,
-    partitionKey: Uint8Array | undefined,
+    to: Uint8Array | number | undefined,
     from: number,
   ): void {
     const boundary = this.#options.topology.boundaries[index]
     const source = this.#options.topology.sources[boundary?.toSource ?? -1]
     if (!source) throw new EngineError('INVARIANT_BROKEN', `The boundary ${index} leads nowhere.`)
-    const by = partitionKey ?? key
     const count = this.taskCount(source.subtopology)
-    const partition = by === null ? from % count : keySlot(by) % count
+    const by = typeof to === 'number' ? null : (to ?? key)
+    const partition = by === null ? (typeof to === 'number' ? to : from) % count : keySlot(by) % count
     const { timestamp, headers, origin } = rec
     this.#add(source.name, { source, partition, key: kept(key), value: kept(value), timestamp, headers, origin })
   }

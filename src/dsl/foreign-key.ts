@@ -5,7 +5,7 @@
  */
 import { bytes } from '../serde/primitive.ts'
 import { GraphNode } from '../topology/graph.ts'
-import { answerSerde, subscriptionSerde } from '../topology/serdes/internal-serdes.ts'
+import { answerSerde, type SubscriptionAnswer, subscriptionSerde } from '../topology/serdes/internal-serdes.ts'
 import { checkOptions } from '../topology/check-given.ts'
 import type { OperatorSpec, UserFn } from '../topology/operator-spec.ts'
 import type { PhysicalBuilder, StoreDefinition } from '../topology/physical.ts'
@@ -123,11 +123,13 @@ interface Hop {
   readonly topic: string
   readonly key: KeyInfo
   readonly value: AnySerde
+  readonly toPartition?: (value: unknown) => number | undefined
 }
 
-function addHop(left: TableParts, parents: readonly GraphNode[], { sink, source, topic, key, value }: Hop): GraphNode {
+function addHop(left: TableParts, parents: readonly GraphNode[], hop: Hop): GraphNode {
   const { graph } = left.build
-  const spec = handOffSpec(topic, { key, value })
+  const { sink, source, topic, key, value } = hop
+  const spec = handOffSpec(topic, hop)
   const writeSink = (builder: PhysicalBuilder, node: GraphNode): void =>
     builder.addSink(sink, () => spec, node.parentNames())
   const writeSource = (builder: PhysicalBuilder): void =>
@@ -208,6 +210,8 @@ function addRightSide(join: ForeignJoin, receiveSource: GraphNode): GraphNode {
     topic: names.responseTopic,
     key: left.key,
     value: answerSerde(valueSerdeOr(right.value)) as AnySerde,
+    // Back to where the left row lies, which need not be where its key says.
+    toPartition: (answer) => (answer as SubscriptionAnswer).partition,
   })
 }
 

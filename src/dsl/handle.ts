@@ -56,6 +56,7 @@ export interface BoundaryShape {
   readonly key: KeyInfo
   readonly value: AnySerde | undefined
   readonly carriesChanges?: boolean
+  readonly toPartition?: (value: unknown) => number | undefined
 }
 
 export function handOffSpec(topic: string, shape: BoundaryShape): OperatorSpec {
@@ -66,7 +67,7 @@ export function handOffSpec(topic: string, shape: BoundaryShape): OperatorSpec {
     keySerde: ownKeySerde(shape.key),
     valueSerde: valueSerdeOr(shape.value),
     windowedInner: partitionSerde(shape.key, true),
-    routeBy: undefined,
+    toPartition: shape.toPartition,
     carriesChanges: shape.carriesChanges ?? false,
   }
 }

@@ -169,8 +169,9 @@ export class Outputs {
   }
 
   /**
-   * Without a key and a partition key the records go round the partitions. `partitionKey` wins over the key. The value's
-   * bytes are copied. The record may have to wait for its topic; it is not taken where that would refuse it by itself.
+   * Without a key and a partition key the records go round the partitions. `to`, a partition key or the partition itself, wins
+   * over the key. The value's bytes are copied. The record may have to wait for its topic; it is not taken where that would
+   * refuse it by itself.
    */
   add(
     epoch: CommitEpoch,
@@ -179,9 +180,9 @@ export class Outputs {
     value: Uint8Array | null,
     timestamp: number,
     headers: Headers,
-    partitionKey: Uint8Array | undefined,
+    to: Uint8Array | number | undefined,
   ): Taken {
-    return this.#add(epoch, topic, key, 0, key === null ? 0 : key.length, value, timestamp, headers, partitionKey)
+    return this.#add(epoch, topic, key, 0, key === null ? 0 : key.length, value, timestamp, headers, to)
   }
 
   /** As `add`, of a record that goes on under the key with which it came. */
@@ -207,11 +208,11 @@ export class Outputs {
     value: Uint8Array | null,
     timestamp: number,
     headers: Headers,
-    partitionKey: Uint8Array | undefined,
+    to: Uint8Array | number | undefined,
   ): Taken {
     const output = this.#epochs[epoch & 1] as EpochOutput
     let slot: number
-    if (partitionKey !== undefined) slot = keySlot(partitionKey)
+    if (to !== undefined) slot = typeof to === 'number' ? to : keySlot(to)
     else slot = key === null ? this.#roundRobin++ & 0x7fffffff : keySlot(key, keyStart, keyEnd)
     const out = output.last?.topic === topic ? output.last : this.#find(output, topic)
     if (out === undefined) {

@@ -276,14 +276,14 @@ export interface TaskContext {
   ): void
   /**
    * Hands a record over a sub-topology boundary (index into `CompiledTopology.boundaries`). `value` undefined: the bytes
-   * with which it came.
+   * with which it came. `to`: what chooses the partition in place of the key; a number, through a topic, is the partition itself.
    */
   handOff(
     boundary: number,
     key: Uint8Array | null,
     value: Uint8Array | null | undefined,
     rec: Rec,
-    partitionKey?: Uint8Array,
+    to?: Uint8Array | number,
   ): void
   /** Asks for a commit soon. */
   requestCommit(): void

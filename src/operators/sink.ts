@@ -149,7 +149,7 @@ export class HandOffOperator extends EncodingOperator {
       key,
       value,
       rec,
-      this.#spec.routeBy?.(rec.value) ?? this.partitionKey(rec),
+      this.#spec.toPartition?.(rec.value) ?? this.partitionKey(rec),
     )
   }
 }

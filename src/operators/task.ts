@@ -236,7 +236,7 @@ export class Task {
       dropped: (rec, reason, node) => host.dropped(rec, reason, node),
       isPassedOver: (rec, error, isTold) => host.isPassedOver?.(rec, error, isTold) === true,
       emit: (topic, key, value, rec, partitionKey) => host.emit(topic, key, value, rec, partitionKey),
-      handOff: (boundary, key, value, rec, partitionKey) => host.handOff(boundary, key, value, rec, partitionKey),
+      handOff: (boundary, key, value, rec, to) => host.handOff(boundary, key, value, rec, to),
       requestCommit: () => host.requestCommit(),
       fencingToken: () => host.fencingToken?.() ?? 0,
       log: host.log,

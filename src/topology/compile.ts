@@ -318,7 +318,6 @@ class Compiler {
         toSource: source.index,
         keySerde: source.keySerde,
         valueSerde: source.valueSerde,
-        partitionFromHeader: (this.#specs[first] as SpecOf<'handOff'>).routeBy !== undefined,
       })
     }
     return boundaries

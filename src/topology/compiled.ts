@@ -102,8 +102,6 @@ export interface Boundary {
   readonly toSource: number
   readonly keySerde: Serde<unknown>
   readonly valueSerde: Serde<unknown>
-  /** Whether records choose their partition themselves, as those of a foreign-key join do, rather than by their key. */
-  readonly partitionFromHeader: boolean
 }
 
 export interface CompiledNode {

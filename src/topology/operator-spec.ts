@@ -145,8 +145,8 @@ export type OperatorSpec =
       readonly keySerde: Serde<unknown>
       readonly valueSerde: Serde<unknown>
       readonly windowedInner: Serde<unknown> | undefined
-      /** The bytes that choose the receiving partition; undefined: those of the key. */
-      readonly routeBy: ((value: unknown) => Uint8Array | undefined) | undefined
+      /** The partition that a record is for; undefined: the key chooses it. */
+      readonly toPartition: ((value: unknown) => number | undefined) | undefined
       readonly carriesChanges: boolean
     }
   | ({ readonly op: 'tableSource' } & TableOutput)
@@ -257,15 +257,23 @@ export type OperatorSpec =
       readonly foreignKeySerde: Serde<unknown>
       readonly leftValueSerde: Serde<unknown>
       readonly versioned: boolean
+      /** Answers come through a topic, and have to find the partition of the row that asks. */
+      readonly throughTopic?: boolean
     }
   | { readonly op: 'foreignKeyReceive'; readonly store: string; readonly foreignKeySerde: Serde<unknown> }
-  | { readonly op: 'foreignKeyJoin'; readonly right: Getter; readonly primaryKeySerde: Serde<unknown> }
+  | {
+      readonly op: 'foreignKeyJoin'
+      readonly right: Getter
+      readonly primaryKeySerde: Serde<unknown>
+      readonly throughTopic?: boolean
+    }
   | {
       readonly op: 'foreignTableJoin'
       readonly store: string
       readonly foreignKeySerde: Serde<unknown>
       readonly primaryKeySerde: Serde<unknown>
       readonly versioned: boolean
+      readonly throughTopic?: boolean
     }
   | {
       readonly op: 'foreignKeyResolve'

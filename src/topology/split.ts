@@ -4,7 +4,17 @@
  * barrier. Tables tell each update there, for readers behind a topic wait for the time that writers announce.
  */
 import type { CompiledSource, CompiledTopology } from './compiled.ts'
+import type { OperatorSpec } from './operator-spec.ts'
 import { waitForAbove } from './levels/wait-for-above.ts'
+
+/** Operators that are told that others read behind a topic what they put out, or that they read so themselves. */
+const told: ReadonlySet<OperatorSpec['op']> = new Set([
+  'tableGroupBy',
+  'foreignKeySend',
+  'foreignKeyJoin',
+  'foreignTableJoin',
+  'foreignKeyResolve',
+])
 
 export type SplitMode = 'in-process' | 'repartition-topics'
 
@@ -17,8 +27,7 @@ export function splitTopology(topology: CompiledTopology, split: SplitMode): Com
     levels: 1,
     nodes: waiting.nodes.map((node) => {
       const { spec } = node
-      const isTold = spec.op === 'tableGroupBy' || spec.op === 'foreignKeyResolve'
-      return isTold ? { ...node, spec: { ...spec, throughTopic: true } } : node
+      return told.has(spec.op) ? { ...node, spec: { ...spec, throughTopic: true } as OperatorSpec } : node
     }),
     // What a table still has to tell would hold up those who wait for what its task has announced.
     perCommit: new Map(),

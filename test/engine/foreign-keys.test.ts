@@ -68,3 +68,23 @@ for (const app of ['kept-prices', 'told-prices']) {
     assert.deepEqual(lastByKey(await consume(client, 'priced')), { first: null })
   })
 }
+
+test('an answer finds its left row where a producer has put it, though its key says another partition', async (t) => {
+  const { client, life } = await began(t, 'kept-prices')
+  const keys = Array.from({ length: 40 }, (_, i) => `order-${i}`)
+  /** A partition each, in turn: half of them lie where their key says. */
+  const laid = (value: { product: string } | null, timestamp: number) =>
+    keys.map((key, i) => ({ key, value, timestamp, partition: i % 2 }))
+  const priced = async (): Promise<Record<string, unknown>> => lastByKey(await consume(client, 'priced'))
+  const all = (value: unknown): Record<string, unknown> => Object.fromEntries(keys.map((key) => [key, value]))
+  await produce(client, 'prices', [{ key: 'tea', value: 3, timestamp: firstTime }], 2)
+  await produce(client, 'orders', laid({ product: 'tea' }, firstTime), 2)
+  await life()
+  assert.deepEqual(await priced(), all(3))
+  await produce(client, 'prices', [{ key: 'tea', value: 4, timestamp: firstTime + 1 }])
+  await life()
+  assert.deepEqual(await priced(), all(4))
+  await produce(client, 'orders', laid(null, firstTime + 2))
+  await life()
+  assert.deepEqual(await priced(), all(null))
+})

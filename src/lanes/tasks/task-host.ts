@@ -1,4 +1,5 @@
 /** What tasks ask of their lane: writing, handing over, counting, time. */
+import { assert } from '../../base/assert.ts'
 import { mostNullBytes } from '../transfer.ts'
 import type { Clock } from '../../base/clock.ts'
 import { laneIndex } from '../../base/counters.ts'
@@ -120,9 +121,9 @@ export class TaskHostPort {
             : outputs.add(epoch, topic, key, value, timestamp, headers, partitionKey)
         if (taken !== true) this.#notTaken(s, rec, epoch, taken)
       },
-      handOff: (boundary, key, value, rec, partitionKey) => {
+      handOff: (boundary, key, value, rec, to) => {
         const s = slot()
-        if (alive(s)) this.#handOff(s, boundary, key, value, rec, partitionKey)
+        if (alive(s)) this.#handOff(s, boundary, key, value, rec, to)
       },
       defer: (way, rec) => {
         const s = slot()
@@ -310,21 +311,22 @@ export class TaskHostPort {
     key: Uint8Array | null,
     value: Uint8Array | null | undefined,
     rec: Rec,
-    partitionKey: Uint8Array | undefined,
+    to: Uint8Array | number | undefined,
   ): void {
     const { handoffs, counters, outputs } = this.#options
     const affinity = this.#options.affinity()
     const target = this.#targets[boundary] as Target
-    const by = partitionKey ?? key
     const { origin } = rec
     const epoch = (origin.epoch || slot.epoch) as CommitEpoch
     counters.add(laneIndex.handedOff, 1)
     if (affinity.split === 'repartition-topics') {
       const bytes = value === undefined ? (rec.valueBytes ?? null) : value
-      const taken = outputs.add(epoch, target.topic, key, bytes, rec.timestamp, rec.headers, partitionKey)
+      const taken = outputs.add(epoch, target.topic, key, bytes, rec.timestamp, rec.headers, to)
       if (taken !== true) this.#notTaken(slot, rec, epoch, taken)
       return
     }
+    assert(typeof to !== 'number', 'a partition is chosen where tasks have none')
+    const by = to ?? key
     const hash = by === null ? Math.max(0, origin.partition) : keySlot(by)
     const task = hash % affinity.tasks(target.subtopology)
     const lane = affinity.lane(target.subtopology, task)

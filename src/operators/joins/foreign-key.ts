@@ -53,8 +53,11 @@ export class ForeignKeySendOperator extends NodeOperator {
     const after = found === noKey ? null : found
     const primaryKey = this.#spec.primaryKeySerde.serialize(rec.key)
     const hash = absent(change.newValue) ? null : identityOf(this.#spec.leftValueSerde.serialize(change.newValue))
-    const send = ([foreignKey, instruction]: readonly [unknown, Subscription['instruction']]): Maybe =>
-      forward(this.children, withKeyAndValue(rec, foreignKey, { instruction, primaryKey, hash } satisfies Subscription))
+    const partition = this.#spec.throughTopic === true ? this.context.partition : undefined
+    const send = ([foreignKey, instruction]: readonly [unknown, Subscription['instruction']]): Maybe => {
+      const subscription: Subscription = { instruction, primaryKey, hash, partition }
+      return forward(this.children, withKeyAndValue(rec, foreignKey, subscription))
+    }
     const steps = this.#spec.leftOuter
       ? this.#leftSteps(change, before, after)
       : this.#innerSteps(change, before, after)
@@ -143,11 +146,13 @@ export class ForeignKeyReceiveOperator extends NodeOperator {
 export class ForeignKeyJoinOperator extends NodeOperator {
   readonly #rows: RowReader
   readonly #primaryKeySerde: Serde<unknown>
+  readonly #throughTopic: boolean
 
   constructor(env: OperatorEnv, children: Downstream, spec: SpecOf<'foreignKeyJoin'>) {
     super(env, children)
     this.#rows = rowReader(spec.right, env.context)
     this.#primaryKeySerde = spec.primaryKeySerde
+    this.#throughTopic = spec.throughTopic === true
   }
 
   process(rec: Rec): Maybe {
@@ -159,13 +164,14 @@ export class ForeignKeyJoinOperator extends NodeOperator {
   }
 
   #answer(rec: Rec, row: Row | undefined): Maybe {
-    const { instruction, primaryKey, hash } = rec.value as Subscription
+    const { instruction, primaryKey, hash, partition: at } = rec.value as Subscription
     // The deletion of a row before may be answered only now, and be dropped.
     const isMiss = instruction === 'answer-if-found' && row === undefined
     if (isMiss && this.context.operatorTime) return
     const value = instruction === 'unsubscribe-and-answer' ? null : (row?.value ?? null)
     const timestamp = row ? Math.max(rec.timestamp, row.timestamp) : rec.timestamp
-    const answer: SubscriptionAnswer = { hash, value, quiet: isMiss || instruction === 'answer-again' }
+    const partition = this.#throughTopic ? at : undefined
+    const answer: SubscriptionAnswer = { hash, value, quiet: isMiss || instruction === 'answer-again', partition }
     const key = this.#primaryKeySerde.deserialize(primaryKey)
     const keyRange = ByteRange.of(primaryKey)
     return forward(this.children, new Rec(key, answer, timestamp, rec.headers, rec.origin, keyRange, undefined))
@@ -194,8 +200,9 @@ export class ForeignTableJoinOperator extends NodeOperator {
       const bytes = id as Uint8Array
       if (prefix.every((byte, i) => bytes[i] === byte)) subscriptions.push(row.value)
     }
-    return this.inTurn(subscriptions, ({ primaryKey, hash }) => {
-      const answer: SubscriptionAnswer = { hash, value: change.newValue ?? null, quiet: false }
+    return this.inTurn(subscriptions, ({ primaryKey, hash, partition: at }) => {
+      const partition = this.#spec.throughTopic === true ? at : undefined
+      const answer: SubscriptionAnswer = { hash, value: change.newValue ?? null, quiet: false, partition }
       const key = this.#spec.primaryKeySerde.deserialize(primaryKey)
       const keyRange = ByteRange.of(primaryKey)
       return forward(this.children, new Rec(key, answer, rec.timestamp, rec.headers, rec.origin, keyRange, undefined))

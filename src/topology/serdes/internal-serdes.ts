@@ -278,6 +278,11 @@ export interface Subscription {
   readonly primaryKey: Uint8Array
   /** The identity of the left value; null when there is none. */
   readonly hash: number | null
+  /**
+   * Where the left row lies, if the answer comes through a topic: a producer may have put it elsewhere than its key says.
+   * Undefined where an earlier build has written it.
+   */
+  readonly partition: number | undefined
 }
 
 const instructions = ['unsubscribe', 'unsubscribe-and-answer', 'answer-if-found', 'answer', 'answer-again'] as const
@@ -286,8 +291,10 @@ export const subscriptionSerde: Serde<Subscription> = {
   name: 'subscription',
   serialize(subscription) {
     const writer = new Writer().byte(instructions.indexOf(subscription.instruction)).chunk(subscription.primaryKey)
-    writer.byte(subscription.hash === null ? 0 : 1)
-    return writer.int64(subscription.hash ?? 0).done()
+    writer.byte(subscription.hash === null ? 0 : 1).int64(subscription.hash ?? 0)
+    // Behind all that earlier builds read.
+    if (subscription.partition !== undefined) writer.int32(subscription.partition)
+    return writer.done()
   },
   deserialize(bytes) {
     const reader = new Reader(bytes)
@@ -295,7 +302,8 @@ export const subscriptionSerde: Serde<Subscription> = {
     const primaryKey = (reader.chunk() as Uint8Array).slice()
     const present = reader.byte() === 1
     const hash = reader.int64()
-    return { instruction, primaryKey, hash: present ? hash : null }
+    const partition = reader.ended ? undefined : reader.int32()
+    return { instruction, primaryKey, hash: present ? hash : null, partition }
   },
 }
 
@@ -305,6 +313,8 @@ export interface SubscriptionAnswer {
   readonly value: unknown
   /** A missing value takes back a result, if there is one. */
   readonly quiet: boolean
+  /** The partition to which it goes, which it need not tell there; undefined: that of its key. */
+  readonly partition?: number | undefined
 }
 
 export function answerSerde(value: Serde<unknown>): Serde<SubscriptionAnswer> {

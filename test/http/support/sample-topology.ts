@@ -41,7 +41,7 @@ const handOff: OperatorSpec = {
   keySerde: serde,
   valueSerde: serde,
   windowedInner: undefined,
-  routeBy: undefined,
+  toPartition: undefined,
   carriesChanges: false,
 }
 
@@ -112,7 +112,6 @@ export const sampleTopology: CompiledTopology = {
       toSource: 1,
       keySerde: serde,
       valueSerde: serde,
-      partitionFromHeader: false,
     },
   ],
   stores: new Map([['counts', store('counts')]]),
