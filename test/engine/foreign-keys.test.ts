@@ -9,10 +9,11 @@ async function began(t: TestContext, app: string) {
   const broker = await startEmbeddedBroker({ partitions: 2 })
   t.after(() => broker.close())
   const client = broker.client()
-  const life = async (): Promise<void> => {
+  const life = async (): Promise<readonly string[]> => {
     const engine = await TestEngine.open(app, { 'topology.sub-topology-split': 'repartition-topics' }, broker)
     await engine.idle()
     await engine.stop()
+    return engine.log.filter(({ level }) => level === 'warn').map(({ message }) => message)
   }
   return { client, life }
 }
@@ -79,7 +80,7 @@ test('an answer finds its left row where a producer has put it, though its key s
   const all = (value: unknown): Record<string, unknown> => Object.fromEntries(keys.map((key) => [key, value]))
   await produce(client, 'prices', [{ key: 'tea', value: 3, timestamp: firstTime }], 2)
   await produce(client, 'orders', laid({ product: 'tea' }, firstTime), 2)
-  await life()
+  assert.deepEqual(await life(), [])
   assert.deepEqual(await priced(), all(3))
   await produce(client, 'prices', [{ key: 'tea', value: 4, timestamp: firstTime + 1 }])
   await life()
@@ -87,4 +88,19 @@ test('an answer finds its left row where a producer has put it, though its key s
   await produce(client, 'orders', laid(null, firstTime + 2))
   await life()
   assert.deepEqual(await priced(), all(null))
+})
+
+test('right rows that lie elsewhere than their keys say are told of, for no left row finds them', async (t) => {
+  const { client, life } = await began(t, 'kept-prices')
+  const names = Array.from({ length: 20 }, (_, i) => `product-${i}`)
+  const prices = names.map((key, i) => ({ key, value: i, timestamp: firstTime, partition: i % 2 }))
+  await produce(client, 'prices', prices, 2)
+  const orders = names.map((product) => ({ key: `of ${product}`, value: { product }, timestamp: firstTime }))
+  await produce(client, 'orders', orders, 2)
+  const warnings = await life()
+  assert.equal(warnings.length, 1)
+  assert.match(
+    warnings[0] ?? '',
+    /^the record prices\/[01] at offset \d has a key that belongs into partition [01] by Kafka's default partitioner/,
+  )
 })

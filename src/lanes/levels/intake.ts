@@ -8,6 +8,7 @@ import { SerdeWaits } from '../../serde/serde.ts'
 import { Prefetch, mostPrefetched } from '../../state/table/prefetch.ts'
 import type { CompiledSource } from '../../topology/compiled.ts'
 import type { Deferred } from './deferred.ts'
+import { LaidElsewhere } from './laid-elsewhere.ts'
 import { asksInRetrospect } from '../../topology/levels/timers-met.ts'
 import { looksBack } from '../../topology/levels/looks-back.ts'
 import { rowsByKey } from '../../topology/keys/rows-by-key.ts'
@@ -52,6 +53,7 @@ export class Intake {
   readonly #ahead = new Prefetch()
   /** Sources of which a record without a value was told. */
   readonly #toldNull = new Set<CompiledSource>()
+  readonly #laid: LaidElsewhere
   /** By source: whether what comes of a record may be handed to other tasks, which need its place. */
   readonly #passesOn: readonly boolean[]
   /** By source: whether somebody asks for the number of its dispatch, and for the event time before that. */
@@ -69,6 +71,7 @@ export class Intake {
     this.#deferred = deferred
     this.#failed = failed
     const { topology } = options
+    this.#laid = new LaidElsewhere(topology)
     this.#passesOn = topology.sources.map(({ level }) => level < topology.levels - 1)
     this.#tellsSeq = topology.sources.map(
       ({ subtopology }, i) => (this.#passesOn[i] as boolean) || asksInRetrospect(topology, subtopology),
@@ -140,6 +143,7 @@ export class Intake {
       reader.headersEnd > reader.headersStart ? decodeHeaders(bytes, reader.headersStart, reader.headersEnd) : noHeaders
     if (this.#tasks.host.keepsRecords) origin.came = { key, value, timestamp: reader.timestamp, headers }
     if (value === null && source.tellsNull) this.#tellNull(source, origin)
+    if (this.#laid.looksAt(reader.source)) this.#lookAt(source, origin, reader.task, key)
     let rec: Rec
     try {
       rec = decodeRecord(source, key, value, reader.timestamp, headers, origin)
@@ -171,6 +175,13 @@ export class Intake {
     const unread = new Rec(undefined, undefined, timestamp, headers, origin, keyRange, valueRange)
     this.#failed(slot, unread, error)
     this.#calls.done(reader.source, unread)
+  }
+
+  #lookAt(source: CompiledSource, { topic, offset }: Origin, task: number, key: ByteRange | null): void {
+    const { affinity } = this.#tasks
+    const message = affinity && this.#laid.look(source.index, { topic, offset, task, key }, affinity)
+    const { toEngine, lane } = this.#options
+    if (message) toEngine({ type: 'notice', lane, message, about: `laid ${source.subtopology}` }, [])
   }
 
   /** Once for each source: that a function is given null which does not say that it is ready for it. */
