@@ -87,6 +87,7 @@ export function addBoundarySource(
     valueSerde: shape.value,
     watermark: noWatermark,
     timestampExtractor: undefined,
+    isTable: false,
     expectsNull: false,
     schedule: undefined,
     boundaryBase: base.endsWith('-repartition') ? base.slice(0, -'-repartition'.length) : base,

@@ -110,6 +110,7 @@ function sourceOf<Options>(
     valueSerde: settings?.value && serdeFor(settings.value as AnySerde, topics[0], 'value'),
     watermark: watermarkOf(method, settings?.watermark),
     timestampExtractor: settings?.timestamp as TimestampExtractor | undefined,
+    isTable: method !== 'stream',
     expectsNull: (settings as { readonly tombstones?: boolean } | undefined)?.tombstones === true,
     schedule: undefined,
     boundaryBase: undefined,
@@ -341,6 +342,7 @@ export class Topology {
       valueSerde: settings.value as AnySerde | undefined,
       watermark: noWatermark,
       timestampExtractor: undefined,
+      isTable: false,
       expectsNull: false,
       schedule: {
         everyMs,

@@ -113,7 +113,8 @@ export interface SourceSettings<K, V> extends Named {
   readonly value?: Serde<V>
   /**
    * Event time of a record, epoch milliseconds. Anything but an integer leaves the record's own timestamp; a negative
-   * one drops the record. Default: the record's own timestamp.
+   * one drops the record. Of a table it is not asked where a record has no value: the deletion of the row has the
+   * record's own timestamp. Default: the record's own timestamp.
    */
   readonly timestamp?: (value: V, key: K, record: Omit<RecordView<K, V>, 'key' | 'value'>) => number
   /**

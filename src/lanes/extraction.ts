@@ -53,9 +53,14 @@ function timestampAt(source: CompiledSource, cursor: RecordCursor, topic: string
   }
 }
 
-/** What the source's extractor makes of a record; its own timestamp where the answer is no whole number. */
+/**
+ * What the source's extractor makes of a record; its own timestamp where the answer is no whole number, and where the
+ * record deletes a row, for there is no value to take a time from.
+ */
 function extracted(source: CompiledSource, rec: Rec): number {
-  const answer = source.timestampExtractor?.(rec.value, rec.key, rec)
+  const { value, key } = rec
+  const deletes = source.isTable && (value === null || value === undefined)
+  const answer = deletes ? undefined : source.timestampExtractor?.(value, key, rec)
   if (answer === undefined || !Number.isSafeInteger(answer)) return Math.max(rec.timestamp, negativeTimestamp)
   return answer < 0 ? negativeTimestamp : answer
 }

@@ -220,11 +220,13 @@ class Compiler {
         valueSerde,
         watermark: definition.watermark,
         timestampExtractor: definition.timestampExtractor,
+        isTable: definition.isTable,
         readsValue: timed || this.#someBelow(node, (spec, at) => readsValue(spec, known.get(at))),
         carriesValue: timed || this.#someBelow(node, usesValue),
         tellsNull:
           definition.kind === 'topics' &&
           !definition.expectsNull &&
+          !definition.isTable &&
           (timed || this.#someBelow(node, ({ op }) => functionsOfValues.has(op))),
         boundary,
         level: levels.get(node) ?? 0,

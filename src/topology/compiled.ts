@@ -45,7 +45,10 @@ export interface CompiledSource {
   readonly keySerde: Serde<unknown>
   readonly valueSerde: Serde<unknown>
   readonly watermark: WatermarkOptions
+  /** Of a table it is not asked for the time of a record without a value, as its type says. */
   readonly timestampExtractor: TimestampExtractor | undefined
+  /** A record without a value deletes a row. */
+  readonly isTable: boolean
   /** Whether a node below looks at the value. If none does, the value is never decoded. */
   readonly readsValue: boolean
   /**

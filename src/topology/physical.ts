@@ -13,6 +13,8 @@ export interface SourceDefinition {
   readonly valueSerde: Serde<unknown> | undefined
   readonly watermark: WatermarkOptions
   readonly timestampExtractor: TimestampExtractor | undefined
+  /** A record without a value deletes a row: no function of the application is given it. */
+  readonly isTable: boolean
   /** Functions behind it are ready for records without a value. */
   expectsNull: boolean
   readonly schedule:

@@ -115,7 +115,7 @@ describe('slips', () => {
   test('records without a value are told once where a function is given them that does not expect any', async (t) => {
     const engine = await TestEngine.start(t, 'nulls')
     const records = Array.from({ length: 40 }, (_, i) => ({ key: `k${i}`, value: i % 2 === 0 ? null : i }))
-    for (const topic of ['known', 'rows', 'counted', 'plain', 'plain']) await engine.put(topic, records)
+    for (const topic of ['known', 'rows', 'timed', 'counted', 'plain', 'plain']) await engine.put(topic, records)
     await engine.idle()
     const lines = engine.log.filter(({ message }) => /has no value/.test(message))
     assert.equal(lines.length, 1, lines.map(({ message }) => message).join('\n'))

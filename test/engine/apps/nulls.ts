@@ -1,4 +1,4 @@
-/** Streams of topics with records that have no value: one that expects them, one that does not, one for which they are rows deleted. */
+/** Streams of topics with records that have no value: one that expects them, one that does not, and some for which they are rows deleted. */
 import { defineApp, serdes } from 'millrace'
 
 const settings = { key: serdes.string, value: serdes.json<number>() }
@@ -13,6 +13,11 @@ export default defineApp({
       .mapValues(nullToZero)
       .to('untold')
     topology.stream('rows', settings).toTable({ store: 'rows' }).toStream().to('rows-again')
+    // Its function is not ready for null, and need not be.
+    topology
+      .table('timed', { ...settings, timestamp: (value) => value.valueOf() })
+      .toStream()
+      .to('timed-again')
     topology.stream('counted', settings).groupByKey().count().toStream().to('counts')
   },
 })

@@ -69,6 +69,7 @@ function source(index: number, at: CompiledNode, over: Partial<CompiledSource>):
     valueSerde: serde,
     watermark,
     timestampExtractor: undefined,
+    isTable: false,
     readsValue: true,
     carriesValue: true,
     tellsNull: false,
