@@ -28,7 +28,7 @@ export function dlqList(args: DlqArguments): Promise<number> {
   return each(args, (pod) => ask<DeadLetters>(pod, `/dead-letters?${queryOf(args)}`, 'GET', { timeoutMs }), listText)
 }
 
-function listText({ topic, letters, byReason }: DeadLetters): string {
+function listText({ topic, letters, seen, more, byReason }: DeadLetters): string {
   const table = tableText(letters, [
     { name: 'LETTER', cell: ({ partition, offset }) => `${partition}:${offset}` },
     { name: 'TIME', cell: ({ timestamp }) => timestamp.slice(0, 19) },
@@ -41,7 +41,8 @@ function listText({ topic, letters, byReason }: DeadLetters): string {
     { name: 'MESSAGE', cell: ({ message }) => message },
   ])
   const reasons = Object.entries(byReason).map(([name, count]) => `${name} ${count}`)
-  return `${table}${topic}: ${reasons.join(', ') || 'none'}\n`
+  const among = more ? ` among the newest ${seen}; there are older ones` : ''
+  return `${table}${topic}: ${reasons.join(', ') || 'none'}${among}\n`
 }
 
 /** `letter`: `partition:offset`, as the list has it. */

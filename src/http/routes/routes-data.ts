@@ -97,7 +97,7 @@ export const dataRoutes: readonly Route[] = [
     failures: [400, 404, 503],
     schema: 'DeadLetters',
     summary: 'Dead letters, newest first',
-    doc: 'The newest records of the dead-letter topic: why each went there, the record it was made of, key, value and headers. Beside `/dead-letters/redrive` this endpoint alone asks the broker; while that does not show all of them, and once it has not answered for `broker.request-timeout`, the answer is 503.',
+    doc: 'The newest records of the dead-letter topic: why each went there, the record it was made of, key, value and headers. Each partition is read from its end backwards, until all that comes is older than what was found: where timestamps do not rise within a partition, a newer letter may be passed over that was written well before older ones. Beside `/dead-letters/redrive` this endpoint alone asks the broker; while that does not show all of them, and once it has not answered for `broker.request-timeout`, the answer is 503.',
     handle: async ({ data }, { parameters }) => {
       const filter = filterOf(parameters)
       if ('fault' in filter) return error(400, filter.fault)

@@ -133,6 +133,7 @@ const deadLetters = object({
     }),
   ),
   seen: count,
+  more: boolean,
   byReason: map(count),
 })
 
@@ -268,7 +269,8 @@ export const dataFieldDocs: Readonly<Record<string, Readonly<Record<string, stri
     'letters[].source.topic': 'The record that the letter was made of; null of what no record caused.',
     'letters[].source.partition': 'Its partition.',
     'letters[].source.offset': 'Its offset.',
-    seen: 'Letters that were looked through, from the newest on: at most 2,000.',
+    seen: 'Letters that were looked through, from the newest on by their timestamps, in whatever partitions they lie: at most 2,000, and fewer where reading them takes more than 256 MiB.',
+    more: 'There are letters that were not looked through: older ones, or what those 256 MiB left.',
     'byReason.*': 'Letters of this class of error among them that fit the other filters.',
   },
   Redriven: {

@@ -5,8 +5,9 @@ import type { Serde } from '../../serde/serde.ts'
 import { shownJson, textOrBase64 } from '../../serde/shown.ts'
 import type { CompiledTopology } from '../../topology/compiled.ts'
 import { fits, notesOf } from './letter.ts'
+import { newest } from './newest.ts'
 import { PutBack, putBack } from './redrive.ts'
-import { scan, type ScannedRecord, spansOf } from './topic-scan.ts'
+import { type ScannedRecord, spansOf } from './topic-scan.ts'
 
 /** So many are looked through, over all partitions. */
 const mostSeen = 2000
@@ -19,23 +20,18 @@ export async function deadLetters(
   limit: number,
 ): Promise<DeadLetters> {
   const spans = (await spansOf(broker, topic)) ?? []
-  const each = Math.max(1, Math.floor(mostSeen / Math.max(1, spans.length)))
-  const tails = spans.map(({ partition, from, to }) => ({ partition, from: Math.max(from, to - each), to }))
+  const { records, more } = await newest(broker, topic, spans, mostSeen)
   const found: ScannedRecord[] = []
   const byReason: Record<string, number> = {}
-  let seen = 0
   const { reason: _, ...others } = filter
-  await scan(broker, topic, tails, (record) => {
-    seen++
+  for (const record of records) {
     const notes = notesOf(record)
     if (fits(record, notes, others)) byReason[notes.reason] = (byReason[notes.reason] ?? 0) + 1
     if (fits(record, notes, filter)) found.push(record)
-    return true
-  })
-  found.sort((a, b) => b.timestamp - a.timestamp || b.offset - a.offset)
+  }
   const done = spans.length === 0 ? new PutBack('') : await putBack(broker, topic)
   const letters = found.slice(0, limit).map((record) => shown(record, topology, done))
-  return { topic, letters, seen, byReason }
+  return { topic, letters, seen: records.length, more, byReason }
 }
 
 function shown(record: ScannedRecord, topology: CompiledTopology, done: PutBack): DeadLetter {

@@ -47,13 +47,39 @@ export async function scan(
   spans: readonly Span[],
   take: (record: ScannedRecord) => boolean,
 ): Promise<void> {
-  for (const { partition, from, to } of spans) {
-    const range = { topic, partition, from, to, maxBytes: fetchBytes }
-    for await (const piece of readUpTo(broker, range, askAgain)) {
-      const cursor = cursorOf(piece.answer, piece.from)
-      while (cursor.next() && cursor.offset < to) if (!take(recordAt(cursor, partition))) return
+  for (const span of spans) {
+    for await (const { records } of pieces(broker, topic, span, fetchBytes)) {
+      for (const record of records) if (!take(record)) return
     }
   }
+}
+
+export interface Piece {
+  /** What the broker has given for it. */
+  readonly bytes: number
+  readonly records: Iterable<ScannedRecord>
+}
+
+/**
+ * The committed records of a span, one answer of the broker after the other. An answer takes about `maxBytes`, within
+ * the bounds of this file.
+ * @throws EngineError as `scan`.
+ */
+export async function* pieces(
+  broker: BrokerPort,
+  topic: string,
+  { partition, from, to }: Span,
+  maxBytes: number,
+): AsyncGenerator<Piece, void> {
+  const range = { topic, partition, from, to, maxBytes: Math.min(fetchBytes, Math.max(pieceBytes, maxBytes)) }
+  for await (const piece of readUpTo(broker, range, askAgain)) {
+    const { answer } = piece
+    yield { bytes: answer.records.length, records: recordsUpTo(cursorOf(answer, piece.from), partition, to) }
+  }
+}
+
+function* recordsUpTo(cursor: RecordCursor, partition: number, to: number): Generator<ScannedRecord, void> {
+  while (cursor.next() && cursor.offset < to) yield recordAt(cursor, partition)
 }
 
 /**
