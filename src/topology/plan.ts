@@ -77,6 +77,8 @@ export interface BoundaryPlan {
   readonly heldBackMs?: number | undefined
   /** What goes over it may come back to it: nobody behind it can wait for those who feed it. */
   readonly isCircular?: boolean
+  /** Sources whose records go over it, where its sub-topology has others that would wait for it; undefined: all of that one. */
+  readonly fedBy?: readonly number[]
   /** Nodes from which records go over it; of interest where windows behind it close in quiet. */
   readonly nodesBefore?: readonly number[]
   /** Sources among these, by index. */
@@ -167,7 +169,8 @@ export function planOf(topology: CompiledTopology): TopologyPlan {
       const heldBack = heldBackMs(topology, boundary)
       const circular = isCircular(topology, boundary)
       const ends = { fromSubtopology, toSubtopology, toSource }
-      const told = { heldBackMs: heldBack, isCircular: circular }
+      const fedBy = circular && heldBack !== undefined ? before(topology, index).sourcesBefore : undefined
+      const told = { heldBackMs: heldBack, isCircular: circular, ...(fedBy && { fedBy }) }
       const isAbove = quiet.some(({ boundaries }) => boundaries.includes(index))
       return { index, name, topic, ...ends, ...told, ...(isAbove && before(topology, index)) }
     }),

@@ -14,9 +14,13 @@ const prompt: ReadonlySet<string> = new Set<OperatorSpec['op']>([...promptOperat
 /**
  * Undefined where a processor may emit whatever it likes, or where a circle would make the sub-topology wait for
  * itself. What does not lie on the way to the boundary holds none of its records back.
+ *
+ * Tasks may feed one another in a circle where no record does: a stream that is merged with what becomes of it behind a
+ * re-key. Where nothing on the way waits for the time of its task, those who write go by their own input alone, and nobody waits for itself.
  */
 export function heldBackMs(topology: CompiledTopology, boundary: Boundary): number | undefined {
-  if (isCircular(topology, boundary)) return undefined
+  const isInCircle = isCircular(topology, boundary)
+  if (isInCircle && comesBack(topology, boundary)) return undefined
   const specs = [...nodesBefore(topology, boundary.index)].map((node) => (topology.nodes[node] as CompiledNode).spec)
   const suppresses = specs.some(({ op }) => op === 'suppress')
   let sum = 0
@@ -25,7 +29,7 @@ export function heldBackMs(topology: CompiledTopology, boundary: Boundary): numb
     if (held === undefined) return undefined
     sum += held
   }
-  return sum
+  return isInCircle && sum > 0 ? undefined : sum
 }
 
 /** For how long at most one operator holds a record back; undefined: nobody knows. */
@@ -74,6 +78,21 @@ function leadsTo({ boundaries }: CompiledTopology, from: number, to: number): bo
     for (const boundary of boundaries) if (boundary.fromSubtopology === each) reached.add(boundary.toSubtopology)
   }
   return reached.has(to)
+}
+
+/** Whether a record that has gone over the boundary, or what follows from it, may go over it again. */
+function comesBack({ nodes, sources, boundaries }: CompiledTopology, { index, toSource }: Boundary): boolean {
+  const reached = new Set([sources[toSource]?.node])
+  // The set grows while the loop walks it. Each node is visited once.
+  for (const at of reached) {
+    const node = nodes[at ?? -1]
+    if (node === undefined) continue
+    for (const child of node.children) reached.add(child)
+    if (node.spec.op !== 'handOff') continue
+    if (node.spec.boundary === index) return true
+    reached.add(sources[boundaries[node.spec.boundary]?.toSource ?? -1]?.node)
+  }
+  return false
 }
 
 export interface HoldingCircle {

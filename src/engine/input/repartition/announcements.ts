@@ -19,7 +19,16 @@ import type { Gate } from '../../../time/gates.ts'
 import type { SourcePlan, TopologyPlan } from '../../../topology/plan.ts'
 import type { ResolvedTopics } from '../../group/topics.ts'
 import { Told } from './told.ts'
-import { type Frontier, isSorted, isTold, type Reached, type Slowest, tellsOfInput, Upstream } from './upstream.ts'
+import {
+  type Frontier,
+  isAnnounced,
+  isSorted,
+  isTold,
+  type Reached,
+  type Slowest,
+  tellsOfInput,
+  Upstream,
+} from './upstream.ts'
 
 export interface AnnouncementsOptions {
   readonly broker: BrokerPort
@@ -77,7 +86,10 @@ export class Announcements {
   readonly #host: AnnouncementsHost
   readonly #upstream: Upstream
   readonly #closesInQuiet: boolean
+  /** Of topics whose records are sorted, which are at hand once they are fetched. */
   readonly #progress = new Told<OwnPartition, Progress>((_, progress) => this.#comes(progress))
+  /** Of others, which are once they are dispatched: what is told of the sorted ones beside them may not wait for that. */
+  readonly #unsorted = new Told<OwnPartition, Progress>((_, progress) => this.#comes(progress))
   readonly #through: Told<OwnPartition, CameThrough>
   /** What of each partition was read before the round before. */
   #known: ReadonlyMap<PartitionKey, number> = new Map()
@@ -118,6 +130,7 @@ export class Announcements {
   reassigned(): void {
     this.#reassigned++
     this.#progress.clear()
+    this.#unsorted.clear()
     this.#through.clear()
     this.hurry()
   }
@@ -166,6 +179,7 @@ export class Announcements {
     const isReached = (at: OwnPartition, end: number): boolean => this.#host.reached(at, end)
     this.#through.settle(isReached)
     this.#progress.settle(isReached)
+    this.#unsorted.settle(isReached)
   }
 
   /** Whether the group has done all that its input held when this was asked, in whosever hands, or in nobody's. */
@@ -244,14 +258,18 @@ export class Announcements {
     const endOf = (at: OwnPartition): number =>
       ends.get(partitionKey(at.topic, at.partition)) ?? Number.POSITIVE_INFINITY
     const endsOf = (partitions: readonly OwnPartition[]) => partitions.map((at) => ({ at, end: endOf(at) }))
-    const told = this.#own(isTold, own)
-    this.#progress.keep(told)
     const frontiers = new Map<number, Frontier>()
-    for (const [subtopology, partitions] of told) {
-      for (const { source } of partitions)
-        if (!frontiers.has(source)) frontiers.set(source, this.#upstream.frontierOf(this.#source(source)))
-      const progress = partitions.map((at) => ({ at, frontier: frontiers.get(at.source) as Frontier }))
-      this.#progress.add(subtopology, endsOf(partitions), { partitions: progress, known: this.#known })
+    for (const [into, told] of [
+      [this.#progress, this.#own(isSorted, own)],
+      [this.#unsorted, this.#own((plan, source) => isAnnounced(plan, source) && !isSorted(plan, source), own)],
+    ] as const) {
+      into.keep(told)
+      for (const [subtopology, partitions] of told) {
+        for (const { source } of partitions)
+          if (!frontiers.has(source)) frontiers.set(source, this.#upstream.frontierOf(this.#source(source)))
+        const progress = partitions.map((at) => ({ at, frontier: frontiers.get(at.source) as Frontier }))
+        into.add(subtopology, endsOf(partitions), { partitions: progress, known: this.#known })
+      }
     }
     const quiet = this.#own(tellsOfInput, own)
     this.#through.keep(quiet)

@@ -142,8 +142,9 @@ export class Upstream {
 
   /** Sources of the sub-topology that writes to this one's topic. */
   feeding(source: SourcePlan): SourcePlan[] {
-    const from = this.#plan.boundaries[source.boundary ?? -1]?.fromSubtopology
-    return this.#plan.sources.filter(({ subtopology, kind }) => subtopology === from && kind !== 'global')
+    const { fromSubtopology, fedBy } = this.#plan.boundaries[source.boundary ?? -1] ?? {}
+    if (fedBy !== undefined) return fedBy.map((index) => this.#plan.sources[index] as SourcePlan)
+    return this.#plan.sources.filter(({ subtopology, kind }) => subtopology === fromSubtopology && kind !== 'global')
   }
 
   /** Takes in what the group has come to. */
