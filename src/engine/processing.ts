@@ -253,10 +253,10 @@ export class Processing {
     this.#tasks = [...tasks.values()].flat()
     this.#opened = true
     // Fetched already, dispatched only once a commit has proved that nobody else took the identity meanwhile.
-    flow.dispatcher.paused = true
+    flow.dispatcher.withheld = true
     flow.begin()
     await this.#in(run, committer.commitNow('handoff'))
-    flow.dispatcher.paused = this.#host.stopped()
+    flow.dispatcher.withheld = false
     this.#host.begun()
     flow.wake()
   }

@@ -192,7 +192,8 @@ export interface Runtime {
   /**
    * Resolves once every source topic is read to its end, all that follows is processed, every window that the input
    * closes is emitted, and all is committed. The input counts as ended then: event time goes on to the newest record of all
-   * partitions, whichever of them are silent or behind, and what is written later and is older than that may come too late.
+   * partitions, less the out-of-orderness that its source allows, whichever of them are silent or behind. What is written
+   * later and is older than that may come too late.
    *
    * @throws EngineError `USAGE` where the runtime was stopped before. Where the engine has failed, or fails meanwhile, the
    * error has the code of the failure: what is left is not processed then.

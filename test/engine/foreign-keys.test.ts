@@ -101,6 +101,6 @@ test('right rows that lie elsewhere than their keys say are told of, for no left
   assert.equal(warnings.length, 1)
   assert.match(
     warnings[0] ?? '',
-    /^the record prices\/[01] at offset \d has a key that belongs into partition [01] by Kafka's default partitioner/,
+    /^the record prices\/[01] at offset \d has a key that belongs into partition [01] by Kafka's default partitioner, and the records of KTABLE-FK-JOIN-SUBSCRIPTION-REGISTRATION-\d+-topic lie /,
   )
 })

@@ -86,6 +86,8 @@ export class Dispatcher {
   /** By handle of the watermarks. */
   readonly #routes: Array<Route | undefined> = []
   paused = false
+  /** Nothing goes before a commit has shown that nobody else has taken over. */
+  withheld = false
   /** What lanes were told last. */
   #toldPaused: boolean | undefined
   /** Records dispatched since the last mark. */
@@ -196,7 +198,7 @@ export class Dispatcher {
     this.#refusedLane = -1
     this.#credited = this.hasCredits
     this.#limits = this.#host.lead?.limits(now)
-    while (left > 0 && !this.paused && this.#credited) {
+    while (left > 0 && !this.paused && !this.withheld && this.#credited) {
       const handle = watermarks.pick(now)
       if (handle < 0) break
       if (!this.#one(handle, now)) break

@@ -431,7 +431,7 @@ export class Flow {
 
   /** Heads wait for a record of a partition that has none, and for nothing else. */
   #starving(): boolean {
-    if (this.dispatcher.paused || this.#stalled) return false
+    if (this.dispatcher.paused || this.dispatcher.withheld || this.#stalled) return false
     if (this.#sorted.isReadingAgain) return true
     return this.#watermarks.holdMs(this.#o.clock.monotonic()) > 0 || this.#watermarks.longestWait() !== undefined
   }

@@ -71,7 +71,7 @@ function lowestBit(whole: number): number {
  * middle of it, whose lowest bit says how wide it is; what follows from there has shares of that share.
  */
 export class Places {
-  /** Some place was given to two records: no smaller shares are to be had. */
+  /** Some place may have been given to two records: no smaller shares are to be had. */
   hasRunOut = false
   /** By number: the middles of shares of the whole. */
   readonly #first: Float64Array
@@ -97,8 +97,8 @@ export class Places {
     const start = (middle === 0 ? 0 : middle - half) + 2 * half * share.start
     const own = half * share.width
     if (own >= 1) return hops + (start + own) / most
-    // The nearest one that there is: among those from the same place, and in their order.
-    this.hasRunOut = true
+    // The nearest one that there is: among those from the same place, and in their order. The first is alone there yet.
+    if (number > 1) this.hasRunOut = true
     return hops + (2 * Math.floor(start / 2) + 1) / most
   }
 }

@@ -20,7 +20,7 @@ const elsewhere: Lays = (_, n) => n % partitions
 function said(
   build: (topology: Topology) => void,
   producers: Readonly<Record<string, Lays>>,
-  { split = 'repartition-topics' as SplitMode, records = 200 } = {},
+  { split = 'repartition-topics' as SplitMode, records = 200, keys = 1000 } = {},
 ): string[] {
   const topology = splitTopology(compile(build), split)
   const tasks = topology.subtopologies.map(() => partitions)
@@ -31,7 +31,7 @@ function said(
     for (const [topic, lays] of Object.entries(producers)) {
       const source = topology.sources.findIndex(({ topics }) => topics[0] === topic)
       if (!laid.looksAt(source)) continue
-      const key = Buffer.from(`key-${n}`)
+      const key = Buffer.from(`key-${n % keys}`)
       const task = lays(keySlot(key) % partitions, n)
       const message = laid.look(source, { topic, offset: n, task, key: ByteRange.of(key) }, affinity)
       if (message !== undefined) messages.push(message)
@@ -66,6 +66,18 @@ describe('records that lie elsewhere than those that they are to meet', () => {
   test('where all lie by their keys', () => {
     assert.deepEqual(said(joined, { a: byKey, b: byKey }), [])
     assert.deepEqual(said(rekeyed, { a: elsewhere, b: byKey }), [])
+  })
+
+  test('where one topic has few keys, which lie where these say by chance', () => {
+    assert.deepEqual(said(joined, { a: elsewhere, b: byKey }, { keys: 5 }), [])
+  })
+
+  test('where they are merged with others and meet nobody', () => {
+    const merged = (t: Topology): void => {
+      const counted = t.stream('b', text).groupByKey().count().toStream().mapValues(String)
+      t.stream('a', text).merge(counted).to('out')
+    }
+    assert.deepEqual(said(merged, { a: elsewhere, b: byKey }), [])
   })
 
   test('where they meet nobody', () => {

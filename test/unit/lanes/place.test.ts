@@ -96,6 +96,16 @@ describe('places', () => {
     )
   })
 
+  test('where every place hands on once, all are told apart however deep it goes', () => {
+    const places = new Places(40)
+    const random = new Random(1)
+    for (let way = 0; way < 20; way++) {
+      let at = onward(places, source, 1 + random.int(20))
+      for (let level = 1; level < 39; level++) at = onward(places, at, 1)
+    }
+    assert.equal(places.hasRunOut, false)
+  })
+
   test('a number beyond all comes with the last one', () => {
     const places = new Places(3)
     assert.ok(places.under(0, 2 ** 40) >= places.under(0, 60_000_000))
