@@ -236,7 +236,10 @@ export class EngineCore {
     return isIdle
   }
 
-  /** What is at hand waits for those who write to a topic between sub-topologies. */
+  /** What is at hand waits until lanes have done more of what they have; or for those who write to a topic between sub-topologies. */
+  get awaitsLanes(): boolean {
+    return this.#processing.flow?.dispatcher.refuses === true
+  }
   get awaitsWriters(): boolean {
     return this.#processing.flow?.awaitsWriters === true
   }

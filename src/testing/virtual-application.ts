@@ -98,6 +98,10 @@ export class VirtualApplication {
     return this.#process?.dispatched ?? 0
   }
 
+  get awaitsLanes(): boolean {
+    return this.#process?.awaitsLanes === true
+  }
+
   /** What is at hand waits for those who write to a topic between sub-topologies. */
   get awaitsWriters(): boolean {
     return this.#process?.awaitsWriters === true

@@ -97,6 +97,11 @@ export class VirtualProcess implements Caller {
     return this.#counters[engineIndex.recordsDispatched] as number
   }
 
+  /** What is at hand waits until lanes have done more of what they have. */
+  get awaitsLanes(): boolean {
+    return this.engine.awaitsLanes
+  }
+
   /** What is at hand waits for those who write to a topic between sub-topologies. */
   get awaitsWriters(): boolean {
     return this.engine.awaitsWriters

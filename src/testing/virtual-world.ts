@@ -23,6 +23,8 @@ const attentiveMs = 5000
 /** So often those who write to a topic are looked at for what waits for them, and so often a commit is tried for it. */
 const mostRounds = 8
 const mostSkips = 100_000
+/** So often at most the clock goes on for looks that find nothing to let in: some of its timers are others'. */
+const mostLooks = 8
 /** Of applications that still write to one another after so many commits, with nothing fed, the end is not waited for. */
 const mostCommits = 1000
 
@@ -173,9 +175,18 @@ export class VirtualWorld {
     await this.#until((app) => app.isRunning && !open.has(app))
   }
 
-  /** All is done that can be, and the applications run. */
-  #steady(): Promise<void> {
-    return this.#until((app) => app.isRunning)
+  /**
+   * All is done that can be, and the applications run. How much is let in follows from how fast lanes have been, and nobody
+   * tells when they have done what they hand to one another: engines look again by the clock.
+   */
+  async #steady(): Promise<void> {
+    await this.#until((app) => app.isRunning)
+    for (let left = mostLooks; left > 0 && this.#going().some((app) => app.awaitsLanes); left--) {
+      const before = this.#dispatched()
+      if (!this.loop.skip()) return
+      await this.#until((app) => app.isRunning)
+      if (this.#dispatched() > before) left = mostLooks
+    }
   }
 
   /** What does not come about otherwise is given time, on the monotonic clock: the pause before a restart. */

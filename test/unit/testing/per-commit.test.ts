@@ -5,6 +5,7 @@ import { describe, test } from 'node:test'
 import {
   compile,
   type CompileOptions,
+  defineApp,
   describeTopology,
   keyValueStore,
   serdes,
@@ -14,7 +15,47 @@ import {
   type Topology,
   tumbling,
 } from '../../../src/index.ts'
+import { TopologyTestDriver } from '../../../src/testing/index.ts'
 import { driverOf, feed, number, numbers, perCommit, told } from './per-commit.ts'
+
+for (const lanes of [1, 2, 3]) {
+  for (const commits of ['each', 'interval'] as const) {
+    test(`one call takes in all that was fed, also where tables hold it up until a commit: ${lanes} lanes, commits ${commits}`, async (t) => {
+      const records = 400
+      const app = defineApp({
+        applicationId: 'per-commit-lanes',
+        build(topology) {
+          const text = { key: serdes.string, value: serdes.string }
+          const users = topology.stream('in', { ...text, watermark: { maxOutOfOrderness: '5s' } }).groupBy(String)
+          users
+            .count({ ...perCommit, store: 'counts' })
+            .toStream()
+            .to('out')
+          users
+            .windowedBy(tumbling('10s'), { emit: 'per-commit' })
+            .count()
+            .toStream({ key: (_, { key }) => key })
+            .groupByKey()
+            .count()
+        },
+      })
+      const driver = new TopologyTestDriver(app, { lanes, partitions: 4, commits })
+      t.after(() => driver.close())
+      const fed = Array.from({ length: records }, (_, i) => ({
+        key: `k${(i * 7) % 40}`,
+        value: `u${i % 5}`,
+        timestamp: 100_000 + i * 70 - ((i * 977) % 3000),
+      }))
+      await driver.input('in').pipeAll(fed)
+      await driver.commit()
+      const counts = driver
+        .output<string, number>('out')
+        .readAll()
+        .reduce((last, { key, value }) => last.set(key, value), new Map<string | null, number | null>())
+      assert.deepEqual([...counts.values()], Array(5).fill(records / 5))
+    })
+  }
+}
 
 describe('a table told once per commit', () => {
   test('tells each changed row with its newest value, in the order in which they changed first', async () => {
