@@ -98,6 +98,12 @@ export class VirtualApplication {
     return this.#process?.dispatched ?? 0
   }
 
+  /** Its own topics have a time that those who write tell, and nothing that waits for it. */
+  get tellsTimeInCircles(): boolean {
+    const { plan, split } = this.settings
+    return split === 'repartition-topics' && plan.boundaries.some(({ fedBy }) => fedBy !== undefined)
+  }
+
   get awaitsLanes(): boolean {
     return this.#process?.awaitsLanes === true
   }

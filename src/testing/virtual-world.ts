@@ -76,7 +76,7 @@ export class VirtualWorld {
   async advance(durationMs: number): Promise<void> {
     await this.#start()
     const { loop } = this
-    const end = loop.time + durationMs
+    let end = loop.time + durationMs
     let attentive = loop.time + attentiveMs
     while (loop.time < end) {
       const isAttentive = loop.time < attentive
@@ -86,7 +86,10 @@ export class VirtualWorld {
       const before = loop.done
       loop.moveTo(next)
       for (const app of this.#going()) app.tick()
+      // What passes on the monotonic clock alone is not of what the wall clock is moved by.
+      const from = loop.time
       await this.#steady()
+      end += loop.time - from
       if (loop.done > before) attentive = loop.time + attentiveMs
     }
     await this.#settled()
@@ -144,6 +147,8 @@ export class VirtualWorld {
       await this.#find()
       if (++commits > mostCommits) throw endless(this.#apps)
     }
+    // What their time has brought about since.
+    if (this.#o.commitsEach && this.#going().some((app) => app.tellsTimeInCircles)) await this.#commit()
     this.broker.written.collect()
   }
 
@@ -154,7 +159,8 @@ export class VirtualWorld {
 
   /** What comes through a topic goes on once those who write to it have told how far they have come, now and then. */
   async #comeThrough(before: number): Promise<void> {
-    for (let left = mostRounds; left > 0 && this.#awaitsWriters() && this.#dispatched() === before; left--) {
+    const tells = this.#going().some((app) => app.tellsTimeInCircles)
+    for (let left = mostRounds; left > 0 && (tells || this.#awaitsWriters()) && this.#dispatched() === before; left--) {
       this.loop.skip()
       await this.#steady()
     }

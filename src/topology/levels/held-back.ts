@@ -20,7 +20,7 @@ const prompt: ReadonlySet<string> = new Set<OperatorSpec['op']>([...promptOperat
  */
 export function heldBackMs(topology: CompiledTopology, boundary: Boundary): number | undefined {
   const isInCircle = isCircular(topology, boundary)
-  if (isInCircle && comesBack(topology, boundary)) return undefined
+  if (isInCircle && (comesBack(topology, boundary) || isFedUntold(topology, boundary))) return undefined
   const specs = [...nodesBefore(topology, boundary.index)].map((node) => (topology.nodes[node] as CompiledNode).spec)
   const suppresses = specs.some(({ op }) => op === 'suppress')
   let sum = 0
@@ -93,6 +93,18 @@ function comesBack({ nodes, sources, boundaries }: CompiledTopology, { index, to
     reached.add(sources[boundaries[node.spec.boundary]?.toSource ?? -1]?.node)
   }
   return false
+}
+
+/**
+ * Whether over the way to this boundary comes what has no told time in a circle: it may be held back until the very task that
+ * would wait for this boundary comes further. Ways do not come back here, so the question ends.
+ */
+function isFedUntold(topology: CompiledTopology, { index }: Boundary): boolean {
+  const before = nodesBefore(topology, index)
+  return topology.sources.some(({ node, boundary = -1 }) => {
+    const above = before.has(node) ? topology.boundaries[boundary] : undefined
+    return above !== undefined && isCircular(topology, above) && heldBackMs(topology, above) === undefined
+  })
 }
 
 export interface HoldingCircle {

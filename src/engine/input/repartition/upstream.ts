@@ -237,7 +237,7 @@ export class Upstream {
       }
     }
     // Where all are idle, time stays where the last of them took it.
-    if (shows === everything) shows = idleMs
+    if (shows === everything) shows = this.#isInCircle(source) ? Math.max(idleMs, this.#besides(source, round)) : idleMs
     const held = heldBackMs ?? 0
     return {
       upToMs: upToMs - held,
@@ -246,12 +246,30 @@ export class Upstream {
     }
   }
 
+  #isInCircle({ boundary = -1 }: SourcePlan): boolean {
+    return this.#plan.boundaries[boundary]?.fedBy !== undefined
+  }
+
+  /** How far the rest of the sub-topology that reads this topic has come: nobody is to wait there for those who are idle. */
+  #besides({ subtopology }: SourcePlan, round: Round): number {
+    let least = everything
+    for (const source of this.#plan.sources) {
+      if (source.subtopology !== subtopology || source.kind === 'global' || this.#isInCircle(source)) continue
+      for (const { topic, partition } of this.#partitionsOf(source)) {
+        const key = partitionKey(topic, partition)
+        if (!this.isIdle(key, round)) least = Math.min(least, round.committed.get(key)?.maxTimestamp ?? never)
+      }
+    }
+    return least === everything ? never : least
+  }
+
   /** Of the partitions of a sub-topology that others have and that have something left to do, the one that is farthest behind. */
   slowestOfOthers(subtopology: number, own: ReadonlySet<PartitionKey>): Slowest | undefined {
     const round = this.#round as Round
     let slowest: Slowest | undefined
     for (const source of this.#plan.sources) {
-      if (source.subtopology !== subtopology || source.kind === 'global') continue
+      // What comes round is read as soon as it is there: its time is that of those who feed it, and says nothing of it.
+      if (source.subtopology !== subtopology || source.kind === 'global' || this.#isInCircle(source)) continue
       for (const { topic, partition } of this.#partitionsOf(source)) {
         const key = partitionKey(topic, partition)
         if (own.has(key) || this.#rests(source, key, round, this.#drainedBefore)) continue
