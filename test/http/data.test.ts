@@ -3,7 +3,6 @@ import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import type { DeadLetters, Redriven, StoreRows } from '../../src/http/data-seam.ts'
 import type { BrokerPort } from '../../src/broker/port.ts'
-import { dataAccess } from '../../src/runtime/data/data.ts'
 import { redrive } from '../../src/runtime/data/redrive.ts'
 import { scan, spansOf } from '../../src/runtime/data/topic-scan.ts'
 import { startRuntime } from '../../src/runtime/index.ts'
@@ -12,9 +11,9 @@ import { FlowRates } from '../../src/view/flow-rates.ts'
 import { laneIndex, nodeSlot, sourceTopicSlot } from '../../src/base/counters.ts'
 import { keySlot } from '../../src/base/hash.ts'
 import { dyingAt, redriveSteps } from '../support/dying-broker.ts'
-import type { CompiledTopology } from '../../src/topology/compiled.ts'
 import { eventually, millrace } from '../support/millrace.ts'
 import { ask } from './support/client.ts'
+import { type Served, served } from './support/dead-letters.ts'
 import { FakeEngine } from './support/fake-engine.ts'
 import { startFake } from './support/fake-subject.ts'
 import { endLeftThreads, type Live, startLive } from './support/live.ts'
@@ -305,20 +304,8 @@ describe('dead letters', () => {
     await live.ask({ method: 'POST', path: '/pause' })
     await live.untilState('PAUSED')
     const { broker } = live.runtime
-    const withData = async (port: BrokerPort): Promise<Awaited<ReturnType<typeof startFake>>> => {
-      const data = dataAccess({
-        deadLetterTopic: 'data-dead-letters',
-        topology: () => ({ sources: [{ kind: 'topics', topics: ['events'] }] }) as unknown as CompiledTopology,
-        broker: () => port,
-        patienceMs: 1500,
-        store: () => assert.fail('no store is asked'),
-        places: undefined,
-        mask: (text) => text,
-      })
-      const instance = await startFake({ config: { deadLettersEndpointEnabled: true } }, undefined, { data })
-      t.after(() => instance.stop())
-      return instance
-    }
+    const withData = (port: BrokerPort): Promise<Served> =>
+      served(t, port, { topic: 'data-dead-letters', patienceMs: 1500, topics: ['events'] })
     const before = (await valuesOf(broker, 'events')).length
     const redriven = { method: 'POST', path: '/dead-letters/redrive?dry-run=false' }
 

@@ -1,15 +1,13 @@
 /** Which letters GET /dead-letters looks through: the newest of all partitions, whatever lies between them. */
 import assert from 'node:assert/strict'
-import { after, before, describe, test, type TestContext } from 'node:test'
+import { after, before, describe, test } from 'node:test'
 import { type EmbeddedBroker, startEmbeddedBroker } from '../../src/broker/embedded/start.ts'
 import type { BrokerPort, FetchedPartition, FetchPartition } from '../../src/broker/port.ts'
 import { RecordBatchBuilder, setBaseOffset, stampBatch } from '../../src/broker/wire/record-batch.ts'
 import { Producer, type ToProduce } from '../../src/engine/commit/producer.ts'
 import type { DeadLetters } from '../../src/http/data-seam.ts'
-import { dataAccess } from '../../src/runtime/data/data.ts'
-import type { CompiledTopology } from '../../src/topology/compiled.ts'
 import { millrace } from '../support/millrace.ts'
-import { startFake } from './support/fake-subject.ts'
+import { type Served, served } from './support/dead-letters.ts'
 
 const t0 = 1_700_000_000_000
 
@@ -17,23 +15,6 @@ interface Letter {
   readonly timestamp: number
   readonly reason?: string
   readonly value?: Uint8Array
-}
-
-type Served = Awaited<ReturnType<typeof startFake>>
-
-async function served(t: TestContext, broker: BrokerPort, topic: string): Promise<Served> {
-  const data = dataAccess({
-    deadLetterTopic: topic,
-    topology: () => ({ sources: [] }) as unknown as CompiledTopology,
-    broker: () => broker,
-    patienceMs: 60_000,
-    store: () => assert.fail('no store is asked'),
-    places: undefined,
-    mask: (text) => text,
-  })
-  const instance = await startFake({ config: { deadLettersEndpointEnabled: true } }, undefined, { data })
-  t.after(() => instance.stop())
-  return instance
 }
 
 async function lettersOf(instance: Served, query: string): Promise<DeadLetters> {
@@ -80,7 +61,7 @@ describe('GET /dead-letters on a broker', () => {
     await made('hot', 100)
     await write('hot', 0, [{ timestamp: 1_600_000_000_000 }])
     await write('hot', 99, rising(1000))
-    const all = await lettersOf(await served(t, broker, 'hot'), 'limit=1000')
+    const all = await lettersOf(await served(t, broker, { topic: 'hot' }), 'limit=1000')
     assert.deepEqual(timesOf(all), falling(1000, 999))
     assert.deepEqual([all.seen, all.more, all.byReason], [1001, false, { TypeError: 1001 }])
   })
@@ -102,7 +83,7 @@ describe('GET /dead-letters on a broker', () => {
     }
     // Nothing else lies at the end of this one.
     for (let i = 0; i < 30; i++) await transaction(rising(20, 100_000), 0, false)
-    const all = await lettersOf(await served(t, broker, 'marks'), 'limit=1000')
+    const all = await lettersOf(await served(t, broker, { topic: 'marks' }), 'limit=1000')
     assert.deepEqual(timesOf(all).slice(0, 500), falling(500, 499))
     assert.deepEqual([all.letters.length, all.seen, all.more], [501, 501, false])
   })
@@ -120,7 +101,7 @@ describe('GET /dead-letters on a broker', () => {
     await write('many', 7, rising(300, -1000))
     await write('many', 7, rising(1000, 600))
     await write('many', 0, [{ timestamp: t0 + 5000, reason: 'RangeError' }])
-    const instance = await served(t, broker, 'many')
+    const instance = await served(t, broker, { topic: 'many' })
     const all = await lettersOf(instance, 'limit=1000')
     const every = [
       ...Array.from({ length: 1400 }, (_, i) => Math.floor(i / 7) * 8 + (i % 7)),
@@ -147,7 +128,7 @@ describe('GET /dead-letters on a broker', () => {
       0,
       Array.from({ length: 2500 }, () => ({ timestamp: t0 })),
     )
-    const equal = await lettersOf(await served(t, broker, 'equal'), 'limit=1000')
+    const equal = await lettersOf(await served(t, broker, { topic: 'equal' }), 'limit=1000')
     assert.deepEqual(
       equal.letters.map(({ offset }) => offset),
       falling(1000, 2499),
@@ -158,7 +139,7 @@ describe('GET /dead-letters on a broker', () => {
     for (let p = 0; p < 50; p++) await write('skewed', p, rising(100, -1_000_000))
     const wrong = [{ timestamp: 0 }, { timestamp: t0 + 1_000_000 }, { timestamp: 0 }]
     await write('skewed', 7, [...rising(1500), ...wrong])
-    const skewed = await lettersOf(await served(t, broker, 'skewed'), 'limit=1000')
+    const skewed = await lettersOf(await served(t, broker, { topic: 'skewed' }), 'limit=1000')
     assert.deepEqual(timesOf(skewed), [1_000_000, ...falling(999, 1499)])
     assert.deepEqual([skewed.seen, skewed.more], [2000, true])
   })
@@ -166,7 +147,7 @@ describe('GET /dead-letters on a broker', () => {
   test('is empty without letters, and without their topic', async (t) => {
     await made('empty', 3)
     for (const topic of ['empty', 'nowhere']) {
-      const none = await lettersOf(await served(t, broker, topic), '')
+      const none = await lettersOf(await served(t, broker, { topic }), '')
       assert.deepEqual([none.letters, none.seen, none.more, none.byReason], [[], 0, false, {}], topic)
     }
   })
@@ -231,7 +212,7 @@ describe('GET /dead-letters of a topic', () => {
     const dense = Array.from({ length: 400 }, (_, i) => 1_000_000 + i)
     const offsets = [...dense, 5_000_000, 9_000_000, 9_000_001]
     const { broker, asked } = brokerOf([sparse(offsets, 999_990, 9_000_002), sparse([3], 0, 4), sparse([], 7, 7)])
-    const all = await lettersOf(await served(t, broker, 'logs'), 'limit=1000')
+    const all = await lettersOf(await served(t, broker, { topic: 'logs' }), 'limit=1000')
     assert.deepEqual(timesOf(all), [...offsets.reverse(), 3])
     assert.deepEqual([all.seen, all.more], [404, false])
     assert.ok(asked.fetches < 60, `${asked.fetches} fetches`)
@@ -249,7 +230,7 @@ describe('GET /dead-letters of a topic', () => {
       at: (offset) => ({ base: offset - (offset % count), count, records }),
     }
     const { broker, asked } = brokerOf([givenUp, sparse([0, 1, 2, 3], 0, 4)])
-    const all = await lettersOf(await served(t, broker, 'logs'), '')
+    const all = await lettersOf(await served(t, broker, { topic: 'logs' }), '')
     assert.deepEqual(timesOf(all), [3, 2, 1, 0])
     assert.deepEqual([all.seen, all.more], [4, true])
     assert.ok(asked.bytes < 300 * 1024 * 1024, `${asked.bytes} bytes`)

@@ -154,3 +154,34 @@ test('what was held back at the last moment of which all is known is held back u
     Number.POSITIVE_INFINITY,
   ])
 })
+
+test('a topic that its own readers write has the time of those that feed it, or of the others beside it while these are idle', () => {
+  const self = { fromSubtopology: 0, toSubtopology: 0, toSource: 1 }
+  const circle = {
+    levels: 1,
+    sources: [
+      { index: 0, kind: 'topics', subtopology: 0, boundary: undefined },
+      { index: 1, kind: 'boundary', subtopology: 0, boundary: 0 },
+      { index: 2, kind: 'topics', subtopology: 0, boundary: undefined },
+    ],
+    boundaries: [{ index: 0, ...self, topic: 'between', heldBackMs: 0, isCircular: true, fedBy: [0] }],
+  } as unknown as TopologyPlan
+  const names = ['in', 'between', 'beside']
+  const at = new Upstream(circle, ({ index }) => [{ topic: names[index] as string, partition: 0 }], 0)
+  const source = circle.sources[1] as TopologyPlan['sources'][number]
+  const shown = (times: readonly [number, number, number], isIdle: boolean): number | undefined => {
+    const committed = names.map((name, i) => {
+      const reached = { offset: 10, maxTimestamp: times[i] as number, idle: isIdle && i === 0 }
+      return [partitionKey(name, 0), reached] as const
+    })
+    const ends = new Map(names.map((name) => [partitionKey(name, 0), name === 'in' && isIdle ? 10 : 20]))
+    at.look({ committed: new Map(committed), ends, now: 0 })
+    return at.frontierOf(source).showsMs
+  }
+  // Neither its own records nor those beside it, which are behind, are waited for.
+  assert.equal(shown([5000, 1000, 2000], false), 5000)
+  assert.equal(shown([5000, 1000, 9000], true), 9000)
+  // It is behind all others, yet nobody is held back until it is read further.
+  for (let round = 0; round < 2; round++) assert.equal(shown([5000, 1000, 9000], false), 5000)
+  assert.equal(at.slowestOfOthers(0, new Set())?.key, partitionKey('in', 0))
+})
